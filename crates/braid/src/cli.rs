@@ -13,7 +13,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
-pub(crate) use cache::{Cache, CacheAdvise, CacheAttach, CacheMode, CacheResize, CacheShare};
+pub(crate) use cache::{
+    Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
+};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use model::{Advise, AdviseNeed, Model};

@@ -18,6 +18,7 @@ use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_level::CacheMode;
 
+use crate::aside::{Aside, AsideStatus, Rules};
 use crate::config::{Config, slots_of};
 use crate::contents::Contents;
 use crate::counters::Counters;
@@ -118,14 +119,32 @@ impl Cache {
         self.held.config.set(Config { mode, ..self.config() });
     }
 
+    /// Holds draining to so many bytes a second from now on, while nobody waits for it, or to nothing.
+    /// Answers whether the cache is in write-back mode.
+    pub fn set_drain(&self, rate: Option<u64>) -> bool {
+        let write_back = self.written_back();
+        write_back.inspect(|write_back| write_back.set_drain(rate)).is_some()
+    }
+
     /// In write-back mode, that.
     fn written_back(&self) -> Option<&Rc<WriteBack>> {
         self.write_back.as_ref().filter(|write_back| !write_back.is_closed())
     }
 
-    /// Counts from now on how long the origin takes to read, by `clock`; by the first that is given.
-    pub fn time_origin(&self, clock: Rc<dyn Clock>) {
-        self.held.clock.get_or_init(|| clock);
+    /// Counts from now on how long the origin takes to read, by `clock`, and steps aside by `rules` where it
+    /// is no slower than the cache.
+    ///
+    /// # Panics
+    /// If it was given a clock before.
+    pub fn time_origin(&self, clock: Rc<dyn Clock>, rules: Rules) {
+        self.held.aside.replace(Aside::new(rules, clock.now()));
+        assert!(self.held.clock.set(clock).is_ok(), "a clock was given before");
+    }
+
+    /// Whether it holds what is read, and by which figures.
+    pub fn aside(&self) -> AsideStatus {
+        let now = self.held.clock.get().map(|clock| clock.now());
+        self.held.aside.borrow().status(now.unwrap_or_default())
     }
 
     /// Has room for `size` bytes of data from now on, in whole blocks. `more` is what [`Memory::to_grow`]
@@ -149,6 +168,7 @@ impl Cache {
             return Some(more);
         }
         let moves = contents.resize(slots);
+        self.held.aside.borrow_mut().start_over();
         drop(contents);
         self.held.config.set(Config { size, ..self.config() });
         if let Some(write_back) = &self.write_back {
@@ -245,6 +265,7 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
         counters: RefCell::default(),
         ranges: Rc::default(),
         clock: OnceCell::new(),
+        aside: RefCell::default(),
         is_holding: Cell::new(true),
     })
 }

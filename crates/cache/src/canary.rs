@@ -25,6 +25,10 @@ pub enum Canary {
     MissReplacesDirty,
     /// What was written while it was being drained counts as drained.
     RewriteCountsAsDrained,
+    /// A large write goes past although the log has something older of its place.
+    PastOlderRecords,
+    /// A flush is answered although the origin was not flushed, to which large writes went.
+    PastNotFlushed,
     /// A log that failed is given up although the origin does not have what it has.
     ForsakenBeforeDrain,
 }
@@ -42,6 +46,8 @@ impl Canary {
         Canary::ZeroesPastLog,
         Canary::MissReplacesDirty,
         Canary::RewriteCountsAsDrained,
+        Canary::PastOlderRecords,
+        Canary::PastNotFlushed,
         Canary::ForsakenBeforeDrain,
     ];
 }

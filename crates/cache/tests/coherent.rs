@@ -1,6 +1,8 @@
 //! A cache in front of a simulated disk: whatever is asked at once, however the disk answers, nobody
 //! reads what was not there, and the disk has everything that was answered.
 
+mod clocks;
+
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -15,6 +17,7 @@ use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::{Client, Fault, Load, Mismatch, Sim, SimDisk, Target, for_each_seed};
+use clocks::Whimsical;
 
 const SIZE: u64 = 256 << 10;
 
@@ -44,6 +47,9 @@ fn world(seed: u64) -> World {
     let limits = Limits { discard: true, ..Limits::new(SIZE, [512, 4096][dice.index(2)]) };
     let disk = SimDisk::new(&sim.handle(), "origin", limits);
     let cache = Cache::new(Dev::new(disk.clone()), config(&mut dice)).expect("memory");
+    if dice.percent(50) {
+        cache.time_origin(Rc::new(Whimsical::new(dice.fork())), Whimsical::rules());
+    }
     let pool = Pool::new(4 << 20).expect("memory");
     let client = Client::new(Dev::new(cache.clone()), pool, dice.fork());
     World { sim, disk, cache, client, dice }

@@ -3,6 +3,9 @@
 //! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
 //! the oracle. The power goes in the replay, too.
 
+#[path = "../clocks/mod.rs"]
+mod clocks;
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -12,7 +15,9 @@ use std::time::Duration;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
-use braid_cache::{Cache, Config, LogSetup, Memory, WriteBackConfig, WriteBackStatus, least_log};
+use braid_cache::{
+    Cache, Config, GivenUp, LogId, LogSetup, Memory, WriteBackConfig, WriteBackStatus, least_log,
+};
 use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
@@ -20,6 +25,7 @@ use braid_seed::Rng;
 use braid_sim::Handle;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
+use clocks::Whimsical;
 
 pub(crate) const SIZE: u64 = 128 << 10;
 
@@ -29,6 +35,7 @@ pub(crate) struct Shape {
     pub(crate) config: Config,
     pub(crate) dirty: u64,
     pub(crate) age_us: u64,
+    pub(crate) drain: Option<u64>,
     /// Bytes of the log; none for a cache without.
     pub(crate) log: Option<u64>,
     pub(crate) origin_block: u32,
@@ -40,6 +47,8 @@ pub(crate) struct Shape {
     /// One in so many events is a crash that is tried.
     pub(crate) tried: u64,
     pub(crate) requests: usize,
+    /// It may step aside.
+    pub(crate) is_timed: bool,
 }
 
 impl Shape {
@@ -54,10 +63,11 @@ impl Shape {
                 block,
                 mode: CacheMode::WriteBack,
                 policy: CachePolicy::ALL[dice.index(4)],
-                sequential_cutoff: dice.percent(50).then_some(16 << 10),
+                sequential_cutoff: dice.percent(50).then(|| [2, 8, 16][dice.index(3)] << 10),
             },
             dirty: dice.within(1..=size),
             age_us: dice.within(100..=20_000),
+            drain: dice.percent(30).then(|| dice.within(1_000..=50_000_000)),
             log: is_logged.then(|| least_log(block) + 4096 * dice.below(30)),
             origin_block: [512, 4096][dice.index(2)],
             log_block: [512, 4096][dice.index(2)],
@@ -65,6 +75,7 @@ impl Shape {
             remembers: dice.percent(70),
             tried,
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
+            is_timed: dice.percent(50),
         }
     }
 }
@@ -74,8 +85,22 @@ impl Shape {
 struct Left {
     origin: Image,
     log: Option<Image>,
-    /// The log was given up.
-    is_forsaken: bool,
+    /// The log that was given up last.
+    given_up: Option<LogId>,
+}
+
+/// Who remembers.
+struct Memento(Rc<Cell<Option<LogId>>>);
+
+impl GivenUp for Memento {
+    fn remember(&self, log: LogId) -> std::io::Result<()> {
+        self.0.set(Some(log));
+        Ok(())
+    }
+
+    fn has(&self, log: LogId) -> std::io::Result<bool> {
+        Ok(self.0.get() == Some(log))
+    }
 }
 
 /// A simulation with both disks and a cache.
@@ -84,7 +109,7 @@ struct World {
     origin: SimDisk,
     log: Option<SimDisk>,
     cache: Cache,
-    is_forsaken: Rc<Cell<bool>>,
+    given_up: Rc<Cell<Option<LogId>>>,
 }
 
 impl World {
@@ -99,48 +124,45 @@ impl World {
         };
         let origin = of("origin", &left.origin, shape.origin_block);
         let log = left.log.as_ref().map(|image| of("log", image, shape.log_block));
-        let is_forsaken = Rc::new(Cell::new(left.is_forsaken));
+        let given_up = Rc::new(Cell::new(left.given_up));
         let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
-        let setup = log.as_ref().map(|log| {
-            let flag = Rc::clone(&is_forsaken);
-            let forsake = move || {
-                flag.set(true);
-                Ok(())
-            };
-            LogSetup {
-                dev: Dev::new(log.clone()),
-                origin: OriginId { size: SIZE, digest: [7; 16] },
-                text: "origin".to_owned(),
-                // Another one each time: records of a log that was given up are there still.
-                uuid: u128::from(seed).to_le_bytes(),
-                is_forced: false,
-                is_forsaken: left.is_forsaken,
-                forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),
-            }
+        let setup = log.as_ref().map(|log| LogSetup {
+            dev: Dev::new(log.clone()),
+            origin: OriginId { size: SIZE, digest: [7; 16] },
+            text: "origin".to_owned(),
+            // Another one each time: records of a log that was given up are there still.
+            uuid: u128::from(seed).to_le_bytes(),
+            is_forced: false,
+            given_up: shape.remembers.then(|| Rc::new(Memento(Rc::clone(&given_up))) as Rc<_>),
         });
         let more = WriteBackConfig {
             dirty: shape.dirty,
             age: Duration::from_micros(shape.age_us),
+            drain: shape.drain,
             clock,
             log: setup,
         };
         let cache = Cache::write_back(Dev::new(origin.clone()), shape.config, more);
-        World { sim, origin, log, cache: cache.expect("memory"), is_forsaken }
+        let cache = cache.expect("memory");
+        if shape.is_timed {
+            cache.time_origin(Rc::new(Whimsical::new(Rng::new(seed))), Whimsical::rules());
+        }
+        World { sim, origin, log, cache, given_up }
     }
 
     fn crash(&self, rng: &mut Rng) -> Left {
-        crash(&self.origin, self.log.as_ref(), self.is_forsaken.get(), rng)
+        crash(&self.origin, self.log.as_ref(), self.given_up.get(), rng)
     }
 }
 
-fn crash(origin: &SimDisk, log: Option<&SimDisk>, is_forsaken: bool, rng: &mut Rng) -> Left {
+fn crash(origin: &SimDisk, log: Option<&SimDisk>, given_up: Option<LogId>, rng: &mut Rng) -> Left {
     let image = |disk: &SimDisk, rng: &mut Rng| match rng.below(4) {
         0 => disk.durable(),
         1 => disk.contents(),
         _ => disk.crash_image(rng),
     };
     let origin = image(origin, rng);
-    Left { origin, log: log.map(|log| image(log, rng)), is_forsaken }
+    Left { origin, log: log.map(|log| image(log, rng)), given_up }
 }
 
 /// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
@@ -151,17 +173,16 @@ fn try_restart(
     oracle: &Oracle,
     again: u32,
 ) -> Result<(), String> {
-    let World { sim, origin, log, cache, is_forsaken } = World::new(seed, shape, left);
+    let World { sim, origin, log, cache, given_up } = World::new(seed, shape, left);
     let mut dice = Rng::new(!seed);
     let found = Rc::new(RefCell::new(Ok(())));
     if again > 0 {
         let (seen, oracle, shape) = (Rc::clone(&found), oracle.clone(), *shape);
-        let (origin, log, was_forsaken) = (origin.clone(), log, is_forsaken.get());
+        let (origin, given_up) = (origin.clone(), given_up.get());
         let mut dice = dice.fork();
         sim.observe(move || {
-            // What was forsaken is overwritten: nothing in it counts.
             if dice.percent(10) && seen.borrow().is_ok() {
-                let left = crash(&origin, log.as_ref(), was_forsaken, &mut dice);
+                let left = crash(&origin, log.as_ref(), given_up, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
             }
@@ -185,7 +206,7 @@ pub(crate) fn given_up(seed: u64) -> Result<(), String> {
     let mut dice = Rng::new(!seed);
     let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
     let image = |size: u64| Image::zeroes(size as usize);
-    let left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
     let World { sim, origin, cache, .. } = World::new(seed, &shape, &left);
     let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
     let pool = Pool::new(4 << 20).expect("memory");
@@ -245,7 +266,7 @@ pub(crate) fn lives(seed: u64) -> Result<(), String> {
 
 fn lives_of(seed: u64, shape: &Shape, dice: &mut Rng) -> Result<(), String> {
     let image = |size: u64| Image::zeroes(size as usize);
-    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
     let zeroes = vec![0; SIZE as usize];
     let oracle = Rc::new(RefCell::new(Oracle::new(&zeroes, shape.origin_block)));
     for life in 0..dice.within(1..=3) {
@@ -274,18 +295,15 @@ fn one_life(
     oracle: &Rc<RefCell<Oracle>>,
     dice: &mut Rng,
 ) -> Result<bool, String> {
-    let World { sim, origin, log, cache, is_forsaken } = world;
-    let was_forsaken = is_forsaken.get();
+    let World { sim, origin, log, cache, given_up } = world;
     let found = Rc::new(RefCell::new(Ok(())));
     let (seen, beside, handle) = (Rc::clone(&found), Rc::clone(oracle), sim.handle());
-    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(is_forsaken));
+    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(given_up));
     let mut events = if dice.percent(50) { dice.within(1..=3000) } else { u64::MAX };
     let (mut die, shape_then) = (dice.fork(), *shape);
-    let is_up = Rc::new(Cell::new(!was_forsaken));
-    let came_up = Rc::clone(&is_up);
     sim.observe(move || {
         events -= 1;
-        if die.below(shape_then.tried) == 0 && is_up.get() {
+        if die.below(shape_then.tried) == 0 {
             let left = crash(&disks.0, disks.1.as_ref(), flag.get(), &mut die);
             let tried = try_restart(die.next_u64(), &shape_then, &left, &beside.borrow(), 1);
             if tried.is_err() {
@@ -309,12 +327,8 @@ fn one_life(
     let (log, origin, cache, handle) = (log.clone(), origin.clone(), cache.clone(), sim.handle());
     let (errors, mut dice) = (shape.errors, dice.fork());
     let pause_ns = dice.below(3) * 300_000_000;
-    let flag = Rc::clone(is_forsaken);
     let outcome = sim.run_until(async move {
         cache.restart().await.map_err(|why| format!("it does not come up: {why}"))?;
-        // A log that was given up is a new one now.
-        flag.set(false);
-        came_up.set(true);
         handle.spawn("cache", cache.run().expect("write-back"));
         if errors.0
             && let Some(log) = log.clone()
@@ -381,6 +395,9 @@ async fn whims(handle: Handle, cache: Cache, mut dice: Rng) {
     for _ in 0..times {
         handle.sleep(dice.below(3_000_000)).await;
         let block = cache.config().block;
+        if dice.percent(20) {
+            cache.set_drain(dice.percent(70).then(|| dice.within(1_000..=50_000_000)));
+        }
         if dice.percent(15) && cache.close().await.is_ok() && dice.percent(50) {
             cache.set_mode(CacheMode::WriteAround);
         }
