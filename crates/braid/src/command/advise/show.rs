@@ -59,7 +59,7 @@ fn answer(advice: &Advice) -> Vec<String> {
             size(life as u64)
         ));
     }
-    answer.extend(create(advice, best).map(|line| format!("Next: {line}")));
+    answer.extend(create(best).map(|line| format!("Next: {line}")));
     answer
 }
 
@@ -104,13 +104,10 @@ fn loss(one: &Candidate) -> String {
     }
 }
 
-fn create(advice: &Advice, one: &Candidate) -> Option<String> {
+fn create(one: &Candidate) -> Option<String> {
     let level = one.level?;
     let chunk = one.chunk.map_or(String::new(), |chunk| format!(" --chunk {}", ByteSize(chunk)));
-    let members = one.members.iter().map(|index| match &advice.offers[*index].bus {
-        Some(bus) => format!("MEMBER{}@{bus}", index + 1),
-        None => format!("MEMBER{}", index + 1),
-    });
+    let members = one.members.iter().map(|index| format!("MEMBER{}", index + 1));
     let members = members.collect::<Vec<_>>().join(" ");
     Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
 }
@@ -261,7 +258,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
         "workload": advice.workload,
         "need": need,
         "answer": answer(advice),
-        "create": create(advice, &advice.ranked[0]),
+        "create": create(&advice.ranked[0]),
         "layouts": advice.ranked.iter().map(layout).collect::<Vec<_>>(),
     })
 }
