@@ -110,6 +110,43 @@ impl Cache {
         Ok(())
     }
 
+    /// The same cache, to be offered in place of this one, which asks the origin until then: in write-back
+    /// mode from [`Cache::begin_write_back`] on, before which who changes something waits. [`Cache::restart`]
+    /// comes before it is offered, and its setup says that the origin is in use; [`Cache::run`] then.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is in write-back mode; no memory.
+    pub fn to_write_back(&self, more: WriteBackConfig) -> io::Result<Cache> {
+        if self.written_back().is_some() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (slots, block) = (self.used_blocks().1, self.config().block);
+        let write_back = WriteBack::new(Rc::clone(&self.held), more, slots, block)?;
+        write_back.have_changes_wait();
+        Ok(Cache { held: Rc::clone(&self.held), write_back: Some(Rc::new(write_back)) })
+    }
+
+    /// All that asked past write-back mode has been answered: it begins.
+    ///
+    /// # Errors
+    /// `EBUSY` if somebody went away in the middle of a change, and nobody knows when the origin does that:
+    /// then writes go through, and the log is closed.
+    ///
+    /// # Panics
+    /// If it was not made by [`Cache::to_write_back`].
+    pub async fn begin_write_back(&self) -> Result<(), Errno> {
+        let write_back = self.write_back.as_ref().expect("a cache that is to be write-back");
+        if self.held.ranges.has_given_up() {
+            write_back.end_waiting().await;
+            return Err(Errno::from_raw(16));
+        }
+        self.held.contents.borrow_mut().track_dirty();
+        self.held.config.set(Config { mode: CacheMode::WriteBack, ..self.config() });
+        self.held.is_holding.set(true);
+        write_back.begin();
+        Ok(())
+    }
+
     /// Has writes go through from now on, or around.
     ///
     /// # Panics
@@ -254,13 +291,15 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
         Some(memory) => memory,
         None => Memory::new(len)?,
     };
-    let contents = Contents::new(slots, block, policy, origin.limits().size);
-    let is_write_back = mode == CacheMode::WriteBack;
+    let mut contents = Contents::new(slots, block, policy, origin.limits().size);
+    if mode == CacheMode::WriteBack {
+        contents.track_dirty();
+    }
     Ok(Held {
         origin,
         config: Cell::new(config),
         memory: RefCell::new(memory),
-        contents: RefCell::new(if is_write_back { contents.with_dirty() } else { contents }),
+        contents: RefCell::new(contents),
         streams: RefCell::new(Streams::new(sequential_cutoff)),
         counters: RefCell::default(),
         ranges: Rc::default(),

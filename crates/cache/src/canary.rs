@@ -29,6 +29,8 @@ pub enum Canary {
     PastOlderRecords,
     /// A flush is answered although the origin was not flushed, to which large writes went.
     PastNotFlushed,
+    /// A flush is answered although the origin was not flushed, to which writes went until write-back mode began.
+    SwitchNotFlushed,
     /// A log that failed is given up although the origin does not have what it has.
     ForsakenBeforeDrain,
 }
@@ -48,6 +50,7 @@ impl Canary {
         Canary::RewriteCountsAsDrained,
         Canary::PastOlderRecords,
         Canary::PastNotFlushed,
+        Canary::SwitchNotFlushed,
         Canary::ForsakenBeforeDrain,
     ];
 }

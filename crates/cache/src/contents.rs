@@ -101,13 +101,13 @@ impl Contents {
         &self.curve
     }
 
-    /// The same, where some of what is held may be dirty.
-    pub(crate) fn with_dirty(self) -> Contents {
-        let sectors = (self.block_bytes / SECTOR) as usize;
-        let dirty = Some(Dirty::new(self.directory.slots(), sectors));
-        let mut contents = Contents { dirty, ..self };
-        contents.start_curve();
-        contents
+    /// Some of what is held may be dirty from now on.
+    pub(crate) fn track_dirty(&mut self) {
+        if self.dirty.is_none() {
+            let sectors = (self.block_bytes / SECTOR) as usize;
+            self.dirty = Some(Dirty::new(self.directory.slots(), sectors));
+            self.start_curve();
+        }
     }
 
     /// What is dirty, of a cache where something may be.

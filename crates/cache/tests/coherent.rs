@@ -2,6 +2,7 @@
 //! reads what was not there, and the disk has everything that was answered.
 
 mod clocks;
+mod front;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -12,12 +13,13 @@ use std::task::Poll;
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::warm::Head;
 use braid_cache::{Cache, Config, Memory};
-use braid_engine::{Dev, Device, Offered, Pending};
+use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::{Client, Fault, Load, Mismatch, Sim, SimDisk, Target, for_each_seed};
 use clocks::Whimsical;
+use front::Front;
 
 const SIZE: u64 = 256 << 10;
 
@@ -247,25 +249,6 @@ fn what_was_held_is_held_again() {
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         check_counters(&again);
     });
-}
-
-/// What is offered, as an export asks it: each write with a permit until it is answered.
-struct Front(Offered);
-
-impl Device for Front {
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-
-    fn start(&self, io: Io) -> Pending {
-        let permit = io.op.is_modifying().then(|| self.0.permit());
-        let started = self.0.dev().start(io);
-        Pending::task(async move {
-            let done = started.await;
-            drop(permit);
-            done
-        })
-    }
 }
 
 /// Caches come and go in front of a disk that is asked all the while.

@@ -70,6 +70,7 @@ impl WriteBack {
             text: self.text.clone(),
             uuid,
             is_forced: self.is_forced,
+            is_live: false,
             given_up: Some(Rc::new(self.given_up.clone())),
         });
         let WriteBack { dirty, age, drain, .. } = *self;

@@ -47,6 +47,9 @@ pub enum LogError {
     /// It holds what has to be written to the origin, which may not be written.
     #[error("it holds {0} bytes that the origin does not have, and nothing may be written")]
     NotReplayed(u64),
+    /// It holds what has to be written to the origin, which is in use.
+    #[error("it holds {0} bytes that the origin does not have, and the origin is in use")]
+    InUse(u64),
     /// Its device failed.
     #[error("it cannot be read or written: {0}")]
     Device(Errno),
@@ -118,6 +121,8 @@ pub struct LogSetup {
     pub uuid: [u8; 16],
     /// What it holds of another cache, or damaged, is given up.
     pub is_forced: bool,
+    /// The origin is in use already: nothing of what the log holds may be written to it.
+    pub is_live: bool,
     /// Which logs were given up, if anybody remembers.
     pub given_up: Option<Rc<dyn GivenUp>>,
 }
@@ -295,10 +300,11 @@ impl Log {
                 let (text, size) = (found.text, found.life.origin.size);
                 return Err(LogError::OtherOrigin { text, size, bytes });
             }
-            if found.is_open && read_only {
+            if found.is_open && (read_only || setup.is_live) {
                 replayed = scan(dev, pool, &found, async |_, _| Ok(())).await?;
                 if replayed.records > 0 {
-                    return Err(LogError::NotReplayed(replayed.bytes));
+                    let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
+                    return Err(why(replayed.bytes));
                 }
             } else if found.is_open {
                 replayed = scan(dev, pool, &found, async |header, data| {

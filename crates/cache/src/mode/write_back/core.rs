@@ -16,7 +16,7 @@ use crate::held::Held;
 use crate::log::format::BLOCK;
 use crate::log::store::{Log, LogSetup, Replayed};
 use crate::pace::Pace;
-use crate::ranges::Ranges;
+use crate::ranges::{Ranges, Taken};
 
 /// Memory for what is on its way to the log and to the origin.
 const POOL: usize = 8 << 20;
@@ -125,6 +125,8 @@ pub(crate) struct WriteBack {
     pub(super) is_awaited: Cell<bool>,
     /// Blocks that are not to be written in memory now: they wait, or are being made zeroes.
     pub(super) changes: Rc<Ranges>,
+    /// All of these, until write-back mode begins.
+    pub(super) waiting: RefCell<Option<Taken>>,
     pub(super) asked: RefCell<VecDeque<Rc<Operation>>>,
     /// Those whose records are to be written.
     pub(super) unlogged: RefCell<Vec<Rc<Operation>>>,
@@ -188,6 +190,7 @@ impl WriteBack {
             pace: Cell::new(Pace::new(config.drain)),
             is_awaited: Cell::default(),
             changes: Rc::default(),
+            waiting: RefCell::default(),
             asked: RefCell::default(),
             unlogged: RefCell::default(),
             unflushed: RefCell::default(),

@@ -317,7 +317,7 @@ impl WriteBack {
     }
 
     /// The same, where those that change something wait.
-    async fn settle(&self) -> Result<(), Errno> {
+    pub(super) async fn settle(&self) -> Result<(), Errno> {
         // What the log has stays there if the origin fails.
         self.flush().await?;
         loop {

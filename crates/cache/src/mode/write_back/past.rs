@@ -117,11 +117,18 @@ impl WriteBack {
     /// # Errors
     /// It did not; or it did not the last time, and may have lost what nobody can write once more.
     pub(super) async fn flush_passed(&self) -> Result<(), Errno> {
-        let is_due = self.passed.get() != self.passed_durable.get();
+        let is_due = self.may_have_passed();
         if is_due && !Canary::PastNotFlushed.is_planted() {
             self.flush_origin().await?;
         }
         if self.is_past_lost.get() { Err(Errno::IO) } else { Ok(()) }
+    }
+
+    /// Whether the origin was asked past what is logged or dirty for something that it may not have durably: by a
+    /// large write, or before write-back mode began.
+    fn may_have_passed(&self) -> bool {
+        let is_waiting = self.waiting.borrow().is_some() && !Canary::SwitchNotFlushed.is_planted();
+        is_waiting || self.passed.get() != self.passed_durable.get()
     }
 
     /// Flushes the origin. If that fails, nothing counts as durable that it was asked for before.
@@ -132,7 +139,7 @@ impl WriteBack {
             Ok(()) => self.passed_durable.set(self.passed_durable.get().max(passed)),
             Err(_) => {
                 self.failed_flushes.set(self.failed_flushes.get() + 1);
-                let is_due = self.passing.get() > 0 || passed != self.passed_durable.get();
+                let is_due = self.passing.get() > 0 || self.may_have_passed();
                 self.is_past_lost.set(self.is_past_lost.get() || is_due);
                 // What is dirty is written once more. Zeroes are not: they would fall on what came later. The
                 // origin may have done some of which nobody here knows yet.
