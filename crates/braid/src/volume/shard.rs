@@ -81,6 +81,9 @@ fn next_of_log(error: &LogError, log: &str) -> String {
         LogError::NotReplayed(_) => {
             "without --read-only, which writes it to the origin first".to_owned()
         }
+        LogError::InUse(_) => {
+            "bring the volume up with this log, which writes it to the origin first".to_owned()
+        }
         LogError::Unknown(_) => "again, when it can be".to_owned(),
         LogError::Device(_) | LogError::Origin(_) => {
             "look at the device: `dmesg` says what failed; what the log holds is still there"
