@@ -1,5 +1,7 @@
 //! `braid model list` and `show`: profiles and their constants.
 
+mod predict;
+
 use std::io::Write;
 
 use braid_model::{Profile, profile, profile_names};
@@ -13,6 +15,7 @@ pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {
         cli::Model::List(options) => list(options.json),
         cli::Model::Show(options) => show(&options.profile, options.json)?,
+        cli::Model::Predict(options) => return predict::predict(options),
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
