@@ -13,7 +13,7 @@ pub(crate) enum Model {
     /// Show the constants of a profile, each with where it comes from
     Show(ModelShow),
     /// Predict a campaign of the laboratory: what its tools would say of the modelled devices
-    Predict(ModelPredict),
+    Predict(Box<ModelPredict>),
 }
 
 #[derive(Debug, Args)]
