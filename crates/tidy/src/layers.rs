@@ -29,6 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("md", &["level"]),
     ("md-text", &["level", "md", "shell"]),
     ("array", &["block", "level"]),
+    ("fit", &["model", "seed"]),
     ("stack", &["level"]),
     ("engine", &["array", "block", "level", "md", "mem", "parity"]),
     ("cache", &["block", "engine", "level", "mem"]),
