@@ -7,7 +7,7 @@ FUZZ ?= 60
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo check deny test interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+.PHONY: all build demo check deny test reproduce reproduce-document interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -55,6 +55,18 @@ test: check
 	BRAID_FUZZ_SECONDS=$(FUZZ) timeout --kill-after 30 3300 $(CARGO) test $(FLAGS) --workspace
 	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-sim --features canary --test canaries
 	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-cache --features canary --test canaries
+
+# The device models beside published figures. Fails where docs/models.md has a better score, or is not of
+# these models; `make reproduce-document` writes its tables, and a worse score into the difference.
+reproduce:
+	@scripts/setup.sh build
+	$(CARGO) run $(FLAGS) --quiet --package braid -- lab reproduce
+	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
+
+reproduce-document: export BRAID_MODELS_DOCUMENT = $(CURDIR)/docs/models.md
+reproduce-document:
+	@scripts/setup.sh build
+	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)

@@ -93,6 +93,10 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
         let output = scratch.run(&[&["cache"], arguments].concat());
         output.fails(3, &[words, &["next:"]].concat());
     };
+    // What makes no sense, whatever the volume is.
+    let wrong = |arguments: &[&str], words: &[&str]| {
+        scratch.run(&[&["cache"], arguments].concat()).fails(2, words);
+    };
     refused(&["detach", "v"], &["v has no cache"]);
     refused(&["resize", "v", "1M"], &["v has no cache"]);
     refused(&["attach", "v", "size=7T"], &["is more than the", "of memory"]);
@@ -100,14 +104,20 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     refused(&back, &["write-back mode begins when a volume comes up"]);
     let else_txt = format!("warm={}", scratch.join("else.txt").display());
     refused(&["attach", "v", "size=1M", &else_txt], &["is something else"]);
-    scratch.run(&["cache", "attach", "v", "sise=1M"]).fails(3, &["no parameter `sise`"]);
+    wrong(&["attach", "v", "sise=1M"], &["no parameter `sise`"]);
+    wrong(&["attach", "v", "size=1M", "policy=mru"], &["`mru` is not a policy", "^^^"]);
+    wrong(&["attach", "v", "size=1M", "block=3K"], &["block", "^^"]);
+    wrong(&["attach", "v", "size=1M", "block=128K"], &["block", "64K"]);
+    wrong(&["attach", "v", "size=1M", "mode=write-back"], &["log"]);
+    wrong(&["attach", "v", "size=1"], &["size"]);
     assert!(volume.status()["caches"].as_array().expect("caches").is_empty());
     scratch.run(&["cache", "attach", "v", "size=1M"]).ok();
     refused(&["attach", "v", "size=1M"], &["has a cache in front of it already"]);
-    refused(&["resize", "v", "4095"], &["at least a block"]);
+    wrong(&["attach", "v", "size=1M", "policy=mru"], &["mru"]);
+    wrong(&["resize", "v", "4095"], &["at least a block", "next:"]);
     refused(&["resize", "v", "7T"], &["is more than the", "of memory"]);
     refused(&["mode", "v", "write-back"], &["write-back mode begins"]);
-    refused(&["mode", "v", "fast"], &["\"fast\" is no mode"]);
+    wrong(&["mode", "v", "fast"], &["\"fast\" is no mode", "next:"]);
     assert_eq!(count(&volume.status(), "size_bytes"), MIB);
     volume.down();
     let volume = scratch.up("ram(8M)", &["--name", "r", "--attach", "none"]);
@@ -115,6 +125,61 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     volume.down();
     let volume = scratch.up("./a.img", &["--name", "w", "--attach", "none", "--shards", "2"]);
     refused(&["attach", "w", "size=1M"], &["2 shards serve w", "--shards 1"]);
+    volume.down();
+}
+
+/// Whoever gave the order need not be there any more: the stack says what is offered.
+#[test]
+fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
+    let scratch = Scratch::new();
+    let stack = "model(usb-flash, size=16M, latency=6s, write=1G/s, read=1G/s)";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let mut slow = volume.client();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || slow.write(0, &pattern(1, 0, 4 * KIB), false));
+        std::thread::sleep(Duration::from_millis(500));
+        // It begins to hold when that write is answered.
+        let attaching = scope.spawn(|| scratch.run(&["cache", "attach", "v", "size=1M"]));
+        wait_until("the cache is in the stack", || {
+            volume.status()["stack"].to_string().contains("cache(size=1M")
+        });
+        assert!(!attaching.is_finished(), "the write takes longer");
+        scratch.run(&["cache", "resize", "v", "2M"]).fails(3, &["another order", "next:"]);
+        writing.join().expect("a thread").expect("a write");
+        attaching.join().expect("a thread").ok();
+    });
+    scratch.run(&["cache", "resize", "v", "2M"]).ok();
+    volume.down();
+}
+
+#[test]
+fn draining_is_held_to_another_rate_while_it_is_up() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 32 * MIB);
+    let stack = "cache(size=16M, mode=write-back, volatile=yes, age=3600s, drain=4K/s, a.img)";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    let dirty = || volume.status()["caches"][0]["write_back"]["dirty_bytes"].as_u64();
+    let rate = || volume.status()["caches"][0]["write_back"]["drain_bytes_per_second"].as_u64();
+    let mut client = volume.client();
+    for place in 0..64 {
+        client.write(place * 128 * KIB, &pattern(1, 0, 64 * KIB), false).expect("a write");
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(dirty() >= Some(3 * MIB), "{:#}", volume.status());
+    assert_eq!(rate(), Some(4 * KIB));
+    let text = scratch.run(&["status", "v"]).ok();
+    assert!(text.out.contains("drained at up to 4 KiB/s"), "{text}");
+    scratch.run(&["cache", "drain", "v", "0/s"]).fails(2, &["no rate", "next:"]);
+    scratch.run(&["cache", "drain", "v", "4K"]).fails(2, &["/s"]);
+    scratch.run(&["cache", "drain", "v", "unlimited"]).ok();
+    assert_eq!(rate(), None);
+    wait_until("nothing is dirty", || dirty() == Some(0));
+    scratch.run(&["cache", "drain", "v", "1M/s"]).ok();
+    volume.down();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert!(volume.status()["stack"].to_string().contains("drain=1M/s"), "{:#}", volume.status());
+    scratch.run(&["cache", "mode", "v", "write-around"]).ok();
+    scratch.run(&["cache", "drain", "v", "1M/s"]).fails(3, &["not in write-back mode", "next:"]);
     volume.down();
 }
 
@@ -142,6 +207,54 @@ fn write_back_mode_ends_while_it_is_written() {
         assert!(volume.client().read(MIB, (64 * KIB) as u32).expect("a read") == again);
         volume.down();
     }
+}
+
+/// Reads of `span` bytes for so long; answers the status.
+fn read_at_random(volume: &common::UpVolume, span: u64, time: Duration) -> Value {
+    let (mut client, mut dice) = (volume.client(), common::Random::new(7));
+    let start = std::time::Instant::now();
+    while start.elapsed() < time {
+        for _ in 0..256 {
+            client.read(dice.below(span / (4 * KIB)) * 4 * KIB, 4 << 10).expect("a read");
+        }
+    }
+    volume.status()
+}
+
+/// In front of memory there is nothing to gain, and copies to lose by; in front of a disk there is.
+#[test]
+fn a_cache_steps_aside_where_it_loses_and_only_there() {
+    let scratch = Scratch::new();
+    let ram = scratch.up("cache(size=1M, ram(64M))", &["--name", "ram", "--attach", "none"]);
+    let disk = "cache(size=4M, model(usb-flash, size=64M, latency=0.2ms, read=1G/s))";
+    let disk = scratch.up(disk, &["--name", "disk", "--attach", "none"]);
+    let time = Duration::from_secs(12);
+    let (lost, won) = std::thread::scope(|scope| {
+        let lost = scope.spawn(|| read_at_random(&ram, 64 * MIB, time));
+        let won = scope.spawn(|| read_at_random(&disk, 6 * MIB, time));
+        (lost.join().expect("a thread"), won.join().expect("a thread"))
+    });
+    let aside = |status: &Value| status["caches"][0]["aside"].clone();
+    assert_eq!(aside(&lost)["standing"], "aside", "{:#}", aside(&lost));
+    assert!(aside(&lost)["judged_by"]["gain_ns"].as_i64() < Some(0), "{:#}", aside(&lost));
+    assert_eq!(aside(&won)["standing"], "serving", "{:#}", aside(&won));
+    assert!(aside(&won)["judged_by"]["gain_ns"].as_i64() > Some(0), "{:#}", aside(&won));
+    // What is read is the same, and what is written.
+    let mut client = ram.client();
+    client.write(MIB, &pattern(1, 0, 64 * KIB), false).expect("a write");
+    assert!(client.read(MIB, (64 * KIB) as u32).expect("a read") == pattern(1, 0, 64 * KIB));
+    let before = count(&ram.status(), "uncached_reads");
+    for place in 0..64 {
+        client.read(2 * MIB + place * 4 * KIB, 4 << 10).expect("a read");
+    }
+    assert!(count(&ram.status(), "uncached_reads") > before + 32, "they go past");
+    let text = scratch.run(&["status", "ram"]).ok();
+    assert!(text.out.contains("reads go past the cache: "), "{text}");
+    let text = scratch.run(&["cache", "advise", "ram"]).ok();
+    assert!(text.out.contains("It steps aside: "), "{text}");
+    assert!(!scratch.run(&["status", "disk"]).ok().out.contains("past the cache"));
+    ram.down();
+    disk.down();
 }
 
 /// What is held is there again; once somebody wrote the origin it is read anew.

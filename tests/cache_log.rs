@@ -4,7 +4,10 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{KIB, MIB, Output, Random, Scratch, Tool, pattern, skip_without, wait_until};
+use common::{
+    KIB, MIB, Mounted, Output, Random, Scratch, Tool, pattern, skip_unless_root, skip_without,
+    wait_until,
+};
 use serde_json::Value;
 
 const LOGGED: &str = "cache(size=8M, mode=write-back, log=log.img, a.img)";
@@ -145,6 +148,56 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     scratch.run(&["down", "w"]).ok();
 }
 
+/// A log that does not take even what closes it. When its device is well again it shows what it was, and
+/// that must not come over what was written since.
+#[test]
+fn a_log_that_cannot_be_closed_is_given_up() {
+    skip_unless_root!();
+    let scratch = scratch();
+    let Some(_disk) = Mounted::tmpfs(&scratch.join("disk"), 6 * MIB) else { return };
+    for (name, is_written) in [("written", true), ("idle", false)] {
+        scratch.sparse("disk/log.img", 4 * MIB);
+        let stack = "cache(size=8M, mode=write-back, log=disk/log.img, a.img)";
+        let volume = scratch.up(stack, &["--name", name, "--attach", "none"]);
+        let mut client = volume.client();
+        let (old, new) = (pattern(3, 0, 64 * KIB), pattern(4, 0, 64 * KIB));
+        client.write(MIB, &old, true).expect("a write");
+        let log = scratch.read("disk/log.img");
+        let is_there = |bytes: &[u8]| scratch.read("a.img")[MIB as usize..][..64 << 10] == *bytes;
+        assert!(!is_there(&old), "it is in the log alone");
+        // No room is left for anything: not for what is there already either.
+        scratch.resize("disk/log.img", 0);
+        let filled = std::fs::write(scratch.join("disk/full"), vec![1; 8 << 20]);
+        assert!(filled.is_err(), "the disk should be full");
+        scratch.resize("disk/log.img", 4 * MIB);
+        if is_written {
+            client.write(MIB, &new, false).expect("a write");
+        }
+        volume.down();
+        assert!(is_there(if is_written { &new } else { &old }), "{name}: it is drained");
+        std::fs::remove_file(scratch.join("disk/full")).expect("a file");
+        scratch.patch("disk/log.img", 0, &log);
+        // Whoever uses the origin by itself may do so.
+        let own = pattern(5, 0, 64 * KIB);
+        scratch.patch("a.img", MIB, &own);
+        let volume = scratch.up(name, &["--attach", "none"]);
+        let status = volume.status();
+        assert_eq!(write_back(&status)["replayed_bytes"], 0, "{status:#}");
+        assert_eq!(write_back(&status)["flushed_to"], "log", "{status:#}");
+        assert!(is_there(&own), "{name}: nothing is written over it");
+        let said = scratch.run_folder().join(format!("{name}.log"));
+        let said = std::fs::read_to_string(&said).expect("the volume's log");
+        assert!(said.contains("log.img: it was given up"), "{said}");
+        // The log counts again from then on.
+        volume.client().write(MIB, &new, true).expect("a write");
+        volume.kill();
+        let volume = scratch.up(name, &["--attach", "none"]);
+        assert_eq!(write_back(&volume.status())["replayed_bytes"], 64 * KIB);
+        volume.down();
+        std::fs::remove_file(scratch.join("disk/log.img")).expect("a file");
+    }
+}
+
 /// What was acknowledged as durable is there after each of several kills in the middle of writes.
 #[test]
 fn a_kill_loses_nothing_that_was_forced() {
@@ -219,9 +272,12 @@ fn fio_finds_what_it_wrote_also_after_a_kill() {
             .folder(scratch.path())
             .run()
     };
-    let stack = "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, a.img)";
+    let stack =
+        "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, cutoff=12K, a.img)";
     let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
     fio(&volume.uris[0], &["--do_verify=0", "--fsync=50"]).ok();
+    let past = volume.status()["caches"][0]["uncached_writes"].as_u64();
+    assert!(past > Some(0), "{past:?} writes went past");
     // fio sends its last write behind its last flush.
     volume.client().flush().expect("a flush");
     volume.kill();

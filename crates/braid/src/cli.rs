@@ -3,6 +3,7 @@
 mod cache;
 mod lab;
 mod metadata;
+mod model;
 mod trace;
 mod whole;
 
@@ -12,9 +13,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
-pub(crate) use cache::{Cache, CacheAdvise, CacheAttach, CacheMode, CacheResize, CacheShare};
+pub(crate) use cache::{
+    Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
+};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use model::{Advise, AdviseNeed, Model};
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
@@ -89,6 +93,11 @@ pub(crate) enum Command {
     /// Measure layouts against each other
     #[command(subcommand)]
     Lab(Lab),
+    /// Say which layout of given members suits a workload, by prediction
+    Advise(Advise),
+    /// List and show models of devices: what their predictions are made of
+    #[command(subcommand)]
+    Model(Model),
     /// Print what completes braid's command line in a shell
     Completions(Completions),
     /// Print the manual page braid(1), or write the pages of all commands

@@ -4,7 +4,7 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `braid undo` puts back  | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, logs of caches that were given up | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR` and `BRAID_STATE_DIR` replace them.
 
@@ -72,6 +72,11 @@ impl Places {
     /// The folder of what can be undone.
     pub(crate) fn undo(&self) -> PathBuf {
         self.state.join("undo")
+    }
+
+    /// The folder that says which logs of caches must not be replayed.
+    pub(crate) fn given_up(&self) -> PathBuf {
+        self.state.join("given-up")
     }
 
     pub(crate) fn control(&self, name: &str) -> PathBuf {

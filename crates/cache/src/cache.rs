@@ -18,6 +18,7 @@ use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_level::CacheMode;
 
+use crate::aside::{Aside, AsideStatus, Rules};
 use crate::config::{Config, slots_of};
 use crate::contents::Contents;
 use crate::counters::Counters;
@@ -109,6 +110,43 @@ impl Cache {
         Ok(())
     }
 
+    /// The same cache, to be offered in place of this one, which asks the origin until then: in write-back
+    /// mode from [`Cache::begin_write_back`] on, before which who changes something waits. [`Cache::restart`]
+    /// comes before it is offered, and its setup says that the origin is in use; [`Cache::run`] then.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is in write-back mode; no memory.
+    pub fn to_write_back(&self, more: WriteBackConfig) -> io::Result<Cache> {
+        if self.written_back().is_some() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (slots, block) = (self.used_blocks().1, self.config().block);
+        let write_back = WriteBack::new(Rc::clone(&self.held), more, slots, block)?;
+        write_back.have_changes_wait();
+        Ok(Cache { held: Rc::clone(&self.held), write_back: Some(Rc::new(write_back)) })
+    }
+
+    /// All that asked past write-back mode has been answered: it begins.
+    ///
+    /// # Errors
+    /// `EBUSY` if somebody went away in the middle of a change, and nobody knows when the origin does that:
+    /// then writes go through, and the log is closed.
+    ///
+    /// # Panics
+    /// If it was not made by [`Cache::to_write_back`].
+    pub async fn begin_write_back(&self) -> Result<(), Errno> {
+        let write_back = self.write_back.as_ref().expect("a cache that is to be write-back");
+        if self.held.ranges.has_given_up() {
+            write_back.end_waiting().await;
+            return Err(Errno::from_raw(16));
+        }
+        self.held.contents.borrow_mut().track_dirty();
+        self.held.config.set(Config { mode: CacheMode::WriteBack, ..self.config() });
+        self.held.is_holding.set(true);
+        write_back.begin();
+        Ok(())
+    }
+
     /// Has writes go through from now on, or around.
     ///
     /// # Panics
@@ -118,14 +156,32 @@ impl Cache {
         self.held.config.set(Config { mode, ..self.config() });
     }
 
+    /// Holds draining to so many bytes a second from now on, while nobody waits for it, or to nothing.
+    /// Answers whether the cache is in write-back mode.
+    pub fn set_drain(&self, rate: Option<u64>) -> bool {
+        let write_back = self.written_back();
+        write_back.inspect(|write_back| write_back.set_drain(rate)).is_some()
+    }
+
     /// In write-back mode, that.
     fn written_back(&self) -> Option<&Rc<WriteBack>> {
         self.write_back.as_ref().filter(|write_back| !write_back.is_closed())
     }
 
-    /// Counts from now on how long the origin takes to read, by `clock`; by the first that is given.
-    pub fn time_origin(&self, clock: Rc<dyn Clock>) {
-        self.held.clock.get_or_init(|| clock);
+    /// Counts from now on how long the origin takes to read, by `clock`, and steps aside by `rules` where it
+    /// is no slower than the cache.
+    ///
+    /// # Panics
+    /// If it was given a clock before.
+    pub fn time_origin(&self, clock: Rc<dyn Clock>, rules: Rules) {
+        self.held.aside.replace(Aside::new(rules, clock.now()));
+        assert!(self.held.clock.set(clock).is_ok(), "a clock was given before");
+    }
+
+    /// Whether it holds what is read, and by which figures.
+    pub fn aside(&self) -> AsideStatus {
+        let now = self.held.clock.get().map(|clock| clock.now());
+        self.held.aside.borrow().status(now.unwrap_or_default())
     }
 
     /// Has room for `size` bytes of data from now on, in whole blocks. `more` is what [`Memory::to_grow`]
@@ -149,6 +205,7 @@ impl Cache {
             return Some(more);
         }
         let moves = contents.resize(slots);
+        self.held.aside.borrow_mut().start_over();
         drop(contents);
         self.held.config.set(Config { size, ..self.config() });
         if let Some(write_back) = &self.write_back {
@@ -234,17 +291,20 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
         Some(memory) => memory,
         None => Memory::new(len)?,
     };
-    let contents = Contents::new(slots, block, policy, origin.limits().size);
-    let is_write_back = mode == CacheMode::WriteBack;
+    let mut contents = Contents::new(slots, block, policy, origin.limits().size);
+    if mode == CacheMode::WriteBack {
+        contents.track_dirty();
+    }
     Ok(Held {
         origin,
         config: Cell::new(config),
         memory: RefCell::new(memory),
-        contents: RefCell::new(if is_write_back { contents.with_dirty() } else { contents }),
+        contents: RefCell::new(contents),
         streams: RefCell::new(Streams::new(sequential_cutoff)),
         counters: RefCell::default(),
         ranges: Rc::default(),
         clock: OnceCell::new(),
+        aside: RefCell::default(),
         is_holding: Cell::new(true),
     })
 }

@@ -25,6 +25,12 @@ pub enum Canary {
     MissReplacesDirty,
     /// What was written while it was being drained counts as drained.
     RewriteCountsAsDrained,
+    /// A large write goes past although the log has something older of its place.
+    PastOlderRecords,
+    /// A flush is answered although the origin was not flushed, to which large writes went.
+    PastNotFlushed,
+    /// A flush is answered although the origin was not flushed, to which writes went until write-back mode began.
+    SwitchNotFlushed,
     /// A log that failed is given up although the origin does not have what it has.
     ForsakenBeforeDrain,
 }
@@ -42,6 +48,9 @@ impl Canary {
         Canary::ZeroesPastLog,
         Canary::MissReplacesDirty,
         Canary::RewriteCountsAsDrained,
+        Canary::PastOlderRecords,
+        Canary::PastNotFlushed,
+        Canary::SwitchNotFlushed,
         Canary::ForsakenBeforeDrain,
     ];
 }

@@ -101,13 +101,13 @@ impl Contents {
         &self.curve
     }
 
-    /// The same, where some of what is held may be dirty.
-    pub(crate) fn with_dirty(self) -> Contents {
-        let sectors = (self.block_bytes / SECTOR) as usize;
-        let dirty = Some(Dirty::new(self.directory.slots(), sectors));
-        let mut contents = Contents { dirty, ..self };
-        contents.start_curve();
-        contents
+    /// Some of what is held may be dirty from now on.
+    pub(crate) fn track_dirty(&mut self) {
+        if self.dirty.is_none() {
+            let sectors = (self.block_bytes / SECTOR) as usize;
+            self.dirty = Some(Dirty::new(self.directory.slots(), sectors));
+            self.start_curve();
+        }
     }
 
     /// What is dirty, of a cache where something may be.
@@ -198,16 +198,27 @@ impl Contents {
     /// whether another block left for it, too; none if nobody may leave. `is_written`: by a client, else
     /// it was read.
     pub(crate) fn put(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
-        match is_written {
-            true => self.curve.write(piece.block),
-            false => self.curve.read(piece.block),
-        }
+        self.count(piece.block, is_written);
         let (slot, replaced) = match self.directory.find(piece.block) {
             Some(slot) => (slot, false),
             None => self.admit(piece.block)?,
         };
         self.valid.set(slot, Self::sectors(piece));
         Some(Put { at: self.place(slot, piece), replaced })
+    }
+
+    /// For the curve: `block` was written, or read and was not held.
+    fn count(&mut self, block: u64, is_written: bool) {
+        match is_written {
+            true => self.curve.write(block),
+            false => self.curve.read(block),
+        }
+    }
+
+    /// As [`Contents::put`], if something of its block is held already; else it is not held.
+    pub(crate) fn pass(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
+        self.count(piece.block, is_written);
+        Some(Put { at: self.renew(piece)?, replaced: false })
     }
 
     /// As [`Contents::put`], if something of its block is held already.

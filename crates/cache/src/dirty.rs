@@ -77,6 +77,11 @@ impl Dirty {
         self.sectors * SECTOR
     }
 
+    /// Dirty bytes of `slot`.
+    pub(crate) fn bytes_of(&self, slot: Slot) -> u64 {
+        count(self.dirty.of(slot)) * SECTOR
+    }
+
     /// Blocks with something dirty.
     pub(crate) fn block_count(&self) -> u64 {
         self.blocks.len() as u64

@@ -13,6 +13,7 @@ use std::time::Duration;
 use braid_block::{Completion, Io, Payload, Span};
 use braid_engine::{Clock, Dev};
 
+use crate::aside::Aside;
 use crate::canary::Canary;
 use crate::config::Config;
 use crate::contents::{Contents, Piece};
@@ -21,6 +22,9 @@ use crate::cursor::Cursor;
 use crate::memory::Memory;
 use crate::ranges::Ranges;
 use crate::streams::Streams;
+
+/// Of hits, one in so many is timed.
+const TIMED: u64 = 64;
 
 /// What is held, and what is behind it.
 pub(crate) struct Held {
@@ -32,16 +36,27 @@ pub(crate) struct Held {
     pub(crate) counters: RefCell<Counters>,
     pub(crate) ranges: Rc<Ranges>,
     pub(crate) clock: OnceCell<Rc<dyn Clock>>,
+    /// Whether what is clean is held; without a clock it is.
+    pub(crate) aside: RefCell<Aside>,
     /// Whether anything more is held: not while others may ask the origin for the same.
     pub(crate) is_holding: Cell<bool>,
 }
 
 impl Held {
+    /// By the clock; nothing without one.
+    fn now(&self) -> Duration {
+        self.clock.get().map_or(Duration::ZERO, |clock| clock.now())
+    }
+
     /// Answers a read from memory, if every byte of it is there.
     #[inline]
     pub(crate) fn read_held(&self, io: &mut Io) -> bool {
+        let counters = &mut *self.counters.borrow_mut();
+        let is_timed = counters.cache_hits.is_multiple_of(TIMED);
+        let start = is_timed.then(|| self.now());
         let mut contents = self.contents.borrow_mut();
         let blocks = contents.blocks(io.span);
+        let first = blocks.start;
         let blocks = blocks.end - blocks.start;
         let memory = self.memory.borrow();
         match io.payload.bufs_mut() {
@@ -62,7 +77,7 @@ impl Held {
                 }
             }
         }
-        let counters = &mut *self.counters.borrow_mut();
+        self.aside.borrow_mut().hit(first, start.map(|start| self.now().saturating_sub(start)));
         counters.reads += 1;
         counters.cache_hits += 1;
         counters.cache_reads += blocks;
@@ -79,23 +94,31 @@ impl Held {
         if self.read_held(&mut io) {
             return io.complete(Ok(()));
         }
-        let now = || self.clock.get().map_or(Duration::ZERO, |clock| clock.now());
-        let (is_holding, start) = (self.is_holding.get(), now());
+        let (is_holding, start) = (self.is_holding.get(), self.now());
         let mut done = self.origin.start(io).await;
-        let took = now().saturating_sub(start);
+        let answered = self.now();
+        let took = answered.saturating_sub(start);
         let is_sound = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
+        let is_admitted = self.aside.borrow().admits(blocks.start);
+        let is_past = is_long || !is_admitted;
         let is_kept = !is_long && is_sound;
         if done.result.is_ok() && self.contents.borrow().dirty().is_some() {
             self.merge(span, &mut done.payload, is_kept);
         } else if is_kept {
             self.keep(span, &mut done.payload, false);
         }
+        if self.clock.get().is_some() && done.result.is_ok() && !is_long {
+            let now = self.now();
+            let insertion = (is_kept && is_admitted).then(|| now.saturating_sub(answered));
+            let slots = self.contents.borrow().used().1;
+            self.aside.borrow_mut().missed(blocks.start, took, insertion, slots, now);
+        }
         let counters = &mut *self.counters.borrow_mut();
         counters.disk_reads += 1;
         if done.result.is_ok() {
             counters.reads += 1;
-            counters.cache_misses += u64::from(!is_long);
-            counters.uncached_reads += u64::from(is_long);
+            counters.cache_misses += u64::from(!is_past);
+            counters.uncached_reads += u64::from(is_past);
             counters.origin_read_time += took;
             counters.bytes_read += span.len;
             counters.bytes_from_origin += span.len;
@@ -118,23 +141,34 @@ impl Held {
         if is_kept { span.len } else { 0 }
     }
 
-    /// Holds what `payload` has for `span`.
-    pub(crate) fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) {
+    /// Holds what `payload` has for `span`, unless the cache steps aside; answers whether it holds all of it.
+    pub(crate) fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) -> bool {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
+        let aside = self.aside.borrow();
         let mut cursor = Cursor::new(payload);
+        let mut is_all = true;
         for piece in contents.pieces(span) {
-            let Some(put) = contents.put(piece, is_written) else { continue };
-            cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
-            counters.cache_writes += 1;
-            let replaced = u64::from(put.replaced);
+            let put = match aside.admits(piece.block) {
+                true => contents.put(piece, is_written),
+                false => contents.pass(piece, is_written),
+            };
+            cursor.each(piece.len, |done, part| {
+                if let Some(put) = put {
+                    memory.write(put.at + done, part);
+                }
+            });
+            is_all &= put.is_some();
+            counters.cache_writes += u64::from(put.is_some());
+            let replaced = u64::from(put.is_some_and(|put| put.replaced));
             if is_written {
                 counters.write_replacement += replaced;
             } else {
                 counters.replacement += replaced;
             }
         }
+        is_all
     }
 
     /// What the origin has of `span` came into `payload`: what is held of it, and may be newer, goes over
@@ -143,8 +177,10 @@ impl Held {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
+        let aside = self.aside.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
+            let is_kept = is_kept && aside.admits(piece.block);
             for (part, is_held) in contents.cut(piece) {
                 let is_held = is_held && !Canary::MissReplacesDirty.is_planted();
                 if is_held && let Some(at) = contents.renew(part) {

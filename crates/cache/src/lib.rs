@@ -6,11 +6,12 @@
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Pure: `contents`, `dirty`, `directory`, `marks`, `policy`, `streams`, `log::format`, `log::ring`.
+//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `streams`, `log::format`, `log::ring`.
 //!
 //! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
 //! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
 
+mod aside;
 mod cache;
 pub mod canary;
 mod config;
@@ -27,6 +28,7 @@ pub mod log;
 mod marks;
 mod memory;
 mod mode;
+mod pace;
 pub mod policy;
 mod ranges;
 mod resize;
@@ -35,11 +37,12 @@ mod streams;
 pub mod warm;
 mod warming;
 
+pub use aside::{AsideStatus, Figures, Rules, Standing};
 pub use cache::Cache;
 pub use config::Config;
 pub use counters::Counters;
 pub use directory::Directory;
-pub use log::store::{LogError, LogSetup, Replayed, least_log};
+pub use log::store::{GivenUp, LogError, LogId, LogSetup, Replayed, least_log};
 pub use memory::Memory;
 pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
 pub use slot::Slot;

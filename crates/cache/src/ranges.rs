@@ -37,6 +37,11 @@ impl Ranges {
     /// Takes `blocks` once nobody has them.
     pub(crate) async fn take(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
         self.changed.until(|| self.is_free(&blocks)).await;
+        self.take_free(blocks)
+    }
+
+    /// Takes `blocks`, which nobody has.
+    pub(crate) fn take_free(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
         self.taken.borrow_mut().push(blocks.clone());
         Taken { ranges: Rc::clone(self), blocks, is_changing: false }
     }
@@ -46,6 +51,11 @@ impl Ranges {
         let mut taken = self.take(blocks).await;
         taken.is_changing = true;
         taken
+    }
+
+    /// Whether any block was given up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        !self.given_up.borrow().is_empty()
     }
 
     /// Whether some of `blocks` was given up.

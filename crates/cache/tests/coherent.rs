@@ -1,6 +1,9 @@
 //! A cache in front of a simulated disk: whatever is asked at once, however the disk answers, nobody
 //! reads what was not there, and the disk has everything that was answered.
 
+mod clocks;
+mod front;
+
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -10,11 +13,13 @@ use std::task::Poll;
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::warm::Head;
 use braid_cache::{Cache, Config, Memory};
-use braid_engine::{Dev, Device, Offered, Pending};
+use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::{Client, Fault, Load, Mismatch, Sim, SimDisk, Target, for_each_seed};
+use clocks::Whimsical;
+use front::Front;
 
 const SIZE: u64 = 256 << 10;
 
@@ -44,6 +49,9 @@ fn world(seed: u64) -> World {
     let limits = Limits { discard: true, ..Limits::new(SIZE, [512, 4096][dice.index(2)]) };
     let disk = SimDisk::new(&sim.handle(), "origin", limits);
     let cache = Cache::new(Dev::new(disk.clone()), config(&mut dice)).expect("memory");
+    if dice.percent(50) {
+        cache.time_origin(Rc::new(Whimsical::new(dice.fork())), Whimsical::rules());
+    }
     let pool = Pool::new(4 << 20).expect("memory");
     let client = Client::new(Dev::new(cache.clone()), pool, dice.fork());
     World { sim, disk, cache, client, dice }
@@ -241,25 +249,6 @@ fn what_was_held_is_held_again() {
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         check_counters(&again);
     });
-}
-
-/// What is offered, as an export asks it: each write with a permit until it is answered.
-struct Front(Offered);
-
-impl Device for Front {
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-
-    fn start(&self, io: Io) -> Pending {
-        let permit = io.op.is_modifying().then(|| self.0.permit());
-        let started = self.0.dev().start(io);
-        Pending::task(async move {
-            let done = started.await;
-            drop(permit);
-            done
-        })
-    }
 }
 
 /// Caches come and go in front of a disk that is asked all the while.

@@ -2,7 +2,13 @@
 
 mod worlds;
 
+use std::time::Duration;
+
+use braid_seed::Rng;
 use braid_sim::for_each_seed;
+use worlds::Shape;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
 
 #[test]
 fn what_was_flushed_survives_every_crash() {
@@ -18,6 +24,25 @@ fn requests_that_are_given_up_are_carried_out_or_not() {
     for_each_seed("write_back::requests_that_are_given_up_are_carried_out_or_not", 200, |seed| {
         if let Err(what) = worlds::given_up(seed) {
             panic!("{what}");
+        }
+    });
+}
+
+/// All modes, sizes, bursts and calms of up to ten minutes, errors, crashes: an hour of each seed, or as many
+/// as `BRAID_CACHE_HOURS` says.
+#[test]
+fn a_cache_lives_for_days() {
+    let hours = std::env::var("BRAID_CACHE_HOURS").map_or(1, |text| {
+        text.parse().unwrap_or_else(|error| panic!("BRAID_CACHE_HOURS={text}: {error}"))
+    });
+    for_each_seed("write_back::a_cache_lives_for_days", 12, |seed| {
+        braid_mem::keep_arenas();
+        let mut dice = Rng::new(!seed);
+        let (bursts, calm_ns) = (dice.within(1..=40), dice.within(1..=600) * 1_000_000_000);
+        let shape = Shape { bursts, calm_ns, tried: 100, ..Shape::of(&mut dice) };
+        let is_over = |_, lived| lived >= HOUR * hours;
+        if let Err(what) = worlds::lives_of(seed, &shape, &mut dice, is_over) {
+            panic!("{what}\n{shape:?}");
         }
     });
 }

@@ -34,12 +34,14 @@ pub struct BusProfile {
     /// What a command waits for the bus's protocol, beside its data, in nanoseconds: others may use
     /// the bus meanwhile.
     pub turn_ns: u64,
+    /// What a command takes of the bus beside its data, in nanoseconds.
+    pub wrapper_ns: u64,
 }
 
 impl BusProfile {
     /// A bus of one rate both ways.
     pub const fn of_rate(rate: u64) -> BusProfile {
-        BusProfile { rate_in: rate, rate_out: rate, turn_ns: 0 }
+        BusProfile { rate_in: rate, rate_out: rate, turn_ns: 0, wrapper_ns: 0 }
     }
 
     /// USB 2.0: packets in a microframe, and what the protocol adds.
@@ -73,6 +75,7 @@ impl BusProfile {
             rate_in: rate(microframe_us / packets_in),
             rate_out: rate(microframe_us / packets_out + ping_us),
             turn_ns: (interrupts * microframe_us * 1e3) as u64,
+            wrapper_ns: (constants.at_least_zero("wrapper_us")? * 1e3) as u64,
         })
     }
 
@@ -82,6 +85,7 @@ impl BusProfile {
             rate_in: constants.positive("rate_in")? as u64,
             rate_out: constants.positive("rate_out")? as u64,
             turn_ns: (constants.at_least_zero("turn_us")? * 1e3) as u64,
+            wrapper_ns: 0,
         })
     }
 }
@@ -105,7 +109,7 @@ impl Bus {
         self.profile.turn_ns
     }
 
-    /// Reserves the transfer of `bytes`, not before `from_ns`, and answers its end. What ended
+    /// Reserves the transfer of a command of `bytes`, not before `from_ns`, and answers its end. What ended
     /// before `now_ns` is forgotten: no later call may have an earlier `from_ns` than this `now_ns`.
     pub(crate) fn reserve(
         &mut self,
@@ -124,7 +128,7 @@ impl Bus {
         while self.reserved.front().is_some_and(|(_, end)| *end <= now_ns) {
             self.reserved.pop_front();
         }
-        let mut left = nanoseconds(bytes, rate);
+        let mut left = nanoseconds(bytes, rate) + self.profile.wrapper_ns;
         let mut at = from_ns;
         let mut index = self.reserved.partition_point(|(_, end)| *end <= from_ns);
         loop {

@@ -15,6 +15,8 @@ pub struct Host {
     pub call_ns: f64,
     /// Memory that the page cache may have, in bytes.
     pub cache_bytes: u64,
+    /// How much of it may wait to be written before writers wait, in bytes.
+    pub dirty_bytes: u64,
 }
 
 impl Host {
@@ -25,6 +27,7 @@ impl Host {
             copy_rate: constants.positive("copy_rate")?,
             call_ns: constants.at_least_zero("call_ns")?,
             cache_bytes: constants.positive("cache_bytes")? as u64,
+            dirty_bytes: constants.at_least_zero("dirty_bytes")? as u64,
         })
     }
 }

@@ -29,7 +29,7 @@ pub use flash::{Flash, Wear};
 pub use host::{Copies, Host};
 pub use profile::{Constant, Kind, Profile, ProfileError, device_names, profile, profile_names};
 pub use timetable::{Plain, Ram, Timetable, Work};
-pub use tools::Tools;
+pub use tools::{Times, Tools};
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.
 fn nanoseconds(bytes: u64, rate: u64) -> u64 {

@@ -5,46 +5,66 @@ use crate::profile::{Constants, ProfileError};
 /// Times of tools on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tools {
-    /// By the tool's name: seconds of each process, and of each process beyond the first in addition.
-    times: Vec<(String, f64, f64)>,
+    times: Vec<Times>,
+}
+
+/// Times of one tool, in seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    tool: String,
+    /// Measured: by the number of processes.
+    measured: Vec<(u32, f64)>,
+    /// What each process beyond the first costs in addition to its own time.
+    pub further: f64,
 }
 
 impl Tools {
     pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Tools, ProfileError> {
-        let mut times: Vec<(String, f64, f64)> = Vec::new();
-        let mut further = Vec::new();
+        let mut times: Vec<Times> = Vec::new();
         for (name, value) in constants.rest() {
-            if let Some(tool) = name.strip_suffix("_further_s") {
-                further.push((tool, value));
-            } else {
-                let tool =
-                    name.strip_suffix("_one_s").ok_or(ProfileError::Unknown(name.to_owned()))?;
-                if value <= 0.0 {
-                    let must = "above zero";
-                    return Err(ProfileError::Range {
-                        name: "one_s",
-                        value: value.to_string(),
-                        must,
-                    });
+            let unknown = || ProfileError::Unknown(name.to_owned());
+            let rest = name.strip_suffix("_s").ok_or_else(unknown)?;
+            let (tool, what) = rest.rsplit_once('_').ok_or_else(unknown)?;
+            let index = times.iter().position(|one| one.tool == tool).unwrap_or_else(|| {
+                times.push(Times { tool: tool.to_owned(), ..Times::default() });
+                times.len() - 1
+            });
+            let processes = what.strip_prefix('p').and_then(|count| count.parse().ok());
+            match (what, processes) {
+                ("further", _) => times[index].further = value,
+                (_, Some(processes)) if value > 0.0 => {
+                    times[index].measured.push((processes, value))
                 }
-                times.push((tool.to_owned(), value, 0.0));
+                _ => return Err(unknown()),
             }
         }
-        for (tool, value) in further {
-            let Some(time) = times.iter_mut().find(|time| time.0 == tool) else {
-                return Err(ProfileError::Unknown(format!(
-                    "{tool}_further_s without {tool}_one_s"
-                )));
-            };
-            time.2 = value;
+        match times.iter().find(|one| one.of(1).is_none()) {
+            Some(_) => Err(ProfileError::Missing("the time of one process (TOOL_p1_s)")),
+            None => Ok(Tools { times }),
         }
-        Ok(Tools { times })
     }
 
-    /// Seconds that one process takes with `tool`, and each process beyond the first in addition. The
-    /// names of tools are written with `_` or `-`.
-    pub fn times(&self, tool: &str) -> Option<(f64, f64)> {
+    /// The times of a tool, whose name may be written with `_` or `-`.
+    pub fn times(&self, tool: &str) -> Option<&Times> {
         let tool = tool.replace('-', "_");
-        self.times.iter().find(|time| time.0 == tool).map(|time| (time.1, time.2))
+        self.times.iter().find(|time| time.tool == tool)
+    }
+}
+
+impl Times {
+    fn of(&self, processes: u32) -> Option<f64> {
+        self.measured.iter().find(|one| one.0 == processes).map(|one| one.1)
+    }
+
+    /// What one process takes.
+    pub fn one(&self) -> f64 {
+        self.of(1).unwrap_or(0.0)
+    }
+
+    /// What so many at once take until the last has ended: as measured, or else as their own times and
+    /// what each further one costs.
+    pub fn seconds(&self, processes: u32) -> f64 {
+        let p = f64::from(processes);
+        self.of(processes).unwrap_or(p * self.one() + self.further * (p - 1.0))
     }
 }

@@ -8,11 +8,19 @@
 //! absent: contents, errors of devices, and the engine: what it does to arrays with redundancy is not
 //! known here.
 
+pub mod advise;
+mod layout;
 mod load;
 mod machine;
 mod queue;
 mod study;
+mod workload;
 
-pub use load::{Random, Reading, random_reads, random_writes, read_ahead, synced, write_back};
-pub use machine::{Layout, Machine, MemberModel, Next};
+pub use layout::Layout;
+pub use load::{
+    Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
+    replay, synced, write_back,
+};
+pub use machine::{Machine, MemberModel, Next};
 pub use study::Models;
+pub use workload::{NAMES, Named, Workload};

@@ -3,8 +3,10 @@
 //! A load runs a [`Machine`](crate::Machine) from rest and answers a rate. It knows the host's page
 //! cache in the form that these tools need, no more.
 
+mod closed;
 mod random;
 mod sequential;
 
+pub use closed::{Closed, Outcome, Places, closed, replay};
 pub use random::{Random, random_reads, random_writes};
 pub use sequential::{Reading, read_ahead, synced, write_back};

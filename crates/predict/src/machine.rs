@@ -13,9 +13,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use braid_array::{ArrayByte, Geometry};
 use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
 
+use crate::layout::{Busy, Layout, Op, Unit};
 use crate::queue::{Command, Part, Queue};
 
 /// A member: what it is, and which bus it hangs on.
@@ -33,20 +33,29 @@ pub struct MemberModel {
 pub struct Machine {
     layout: Layout,
     members: Vec<Member>,
-    buses: Vec<Bus>,
+    buses: Vec<Shared>,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     made: u64,
     /// Bytes that are left of each request.
     left: BTreeMap<u64, u64>,
+    /// Units under way, by number.
+    units: BTreeMap<u64, UnderWay>,
+    next_unit: u64,
 }
 
-/// Where bytes lie.
-pub enum Layout {
-    /// All on member 0.
-    Single,
-    /// Each byte on one member.
-    Of(Box<dyn Geometry>),
+struct UnderWay {
+    owner: u64,
+    /// Bytes of members that are to move before the next step.
+    waits: u64,
+    unit: Unit,
+}
+
+/// A bus, and the bytes that it moved from and to devices.
+struct Shared {
+    profile: BusProfile,
+    schedule: Bus,
+    moved: (u64, u64),
 }
 
 struct Member {
@@ -54,6 +63,10 @@ struct Member {
     device: Timetable,
     bus: usize,
     under_way: Option<Command>,
+    /// Where the last read that it was asked for ends, and how many bytes of reads wait.
+    head: u64,
+    reads: u64,
+    busy_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,17 +107,29 @@ impl Machine {
                 device: Timetable::new(&one.kind, one.size).expect("a member is a device"),
                 bus: one.bus,
                 under_way: None,
+                head: 0,
+                reads: 0,
+                busy_ns: 0,
             })
             .collect::<Vec<_>>();
         assert!(members.iter().all(|one| one.bus < buses.len()), "every member's bus is there");
         Machine {
             layout,
             members,
-            buses: buses.iter().copied().map(Bus::new).collect(),
+            buses: buses
+                .iter()
+                .map(|profile| Shared {
+                    profile: *profile,
+                    schedule: Bus::new(*profile),
+                    moved: (0, 0),
+                })
+                .collect(),
             now_ns: 0,
             events: BinaryHeap::new(),
             made: 0,
             left: BTreeMap::new(),
+            units: BTreeMap::new(),
+            next_unit: 0,
         }
     }
 
@@ -113,6 +138,11 @@ impl Machine {
     pub fn below_a_file_system(mut self) -> Machine {
         self.members.iter_mut().for_each(|member| member.queue.keep_whole());
         self
+    }
+
+    /// Bytes that keep all members busy, 0 if there is no such number.
+    pub fn stripe(&self) -> u64 {
+        self.layout.stripe()
     }
 
     /// The time, in nanoseconds since the beginning.
@@ -139,18 +169,42 @@ impl Machine {
     /// device that is at work takes them.
     pub fn submit(&mut self, owner: u64, write: bool, offset: u64, bytes: u64) {
         *self.left.entry(owner).or_default() += bytes;
-        let (mut at, end) = (offset, offset + bytes);
-        while at < end {
-            let (role, on_member, run) = match &self.layout {
-                Layout::Single => (0, at, end - at),
-                Layout::Of(geometry) => {
-                    let run = geometry.locate(ArrayByte::new(at));
-                    (run.role.index(), run.offset.get(), run.len.min(end - at))
-                }
-            };
-            self.members[role].queue.push(write, on_member, Part { owner, bytes: run });
-            at += run;
+        let members = &self.members;
+        let busy =
+            |member: usize| Busy { head: members[member].head, reads: members[member].reads };
+        for mut unit in self.layout.units(write, offset, bytes, &busy) {
+            let ops = std::mem::take(&mut unit.first);
+            self.next_unit += 1;
+            let waits = ops.iter().map(|op| op.bytes).sum();
+            self.units.insert(self.next_unit, UnderWay { owner, waits, unit });
+            self.queue(self.next_unit, &ops);
         }
+    }
+
+    fn queue(&mut self, unit: u64, ops: &[Op]) {
+        for op in ops {
+            let member = &mut self.members[op.member];
+            if !op.write {
+                member.head = op.offset + op.bytes;
+                member.reads += op.bytes;
+            }
+            member.queue.push(op.write, op.offset, Part { owner: unit, bytes: op.bytes });
+        }
+    }
+
+    /// How much of the time so far each bus moved bytes, from 0 to 1; 0 for one that is never the limit.
+    pub fn bus_shares(&self) -> impl Iterator<Item = f64> + '_ {
+        let of = |bytes: u64, rate: u64| if rate == 0 { 0.0 } else { bytes as f64 / rate as f64 };
+        self.buses.iter().map(move |bus| {
+            let seconds =
+                of(bus.moved.0, bus.profile.rate_in) + of(bus.moved.1, bus.profile.rate_out);
+            seconds / (self.now_ns.max(1) as f64 / 1e9)
+        })
+    }
+
+    /// How much of the time so far each member was at work, from 0 to 1.
+    pub fn member_shares(&self) -> impl Iterator<Item = f64> + '_ {
+        self.members.iter().map(|member| member.busy_ns as f64 / self.now_ns.max(1) as f64)
     }
 
     /// Gives every device that is idle its next command.
@@ -172,7 +226,10 @@ impl Machine {
         } else {
             Work::Read { offset, bytes }
         };
-        let done = member.device.serve(&mut self.buses[member.bus], self.now_ns, work);
+        let bus = &mut self.buses[member.bus];
+        *(if command.write { &mut bus.moved.1 } else { &mut bus.moved.0 }) += bytes;
+        let done = member.device.serve(&mut bus.schedule, self.now_ns, work);
+        member.busy_ns += done - self.now_ns;
         member.under_way = Some(command);
         self.at(done, Event::Done(index));
     }
@@ -187,18 +244,40 @@ impl Machine {
             Event::Wake(owner) => happened.push(Next::Woke(owner)),
             Event::Done(index) => {
                 let command = self.members[index].under_way.take();
-                for Part { owner, bytes } in command.expect("a command was under way").parts {
-                    let left = self.left.get_mut(&owner).expect("a request has bytes left");
-                    *left -= bytes;
-                    let left = *left;
-                    if left == 0 {
-                        self.left.remove(&owner);
-                    }
-                    happened.push(Next::Moved { owner, left });
+                let command = command.expect("a command was under way");
+                if !command.write {
+                    self.members[index].reads -= command.bytes;
+                }
+                for part in command.parts {
+                    happened.extend(self.moved(part));
                 }
                 self.start(index);
             }
         }
         true
+    }
+
+    /// Bytes of a unit have moved: its next step, or its end, is what happens then.
+    fn moved(&mut self, part: Part) -> Option<Next> {
+        let under_way = self.units.get_mut(&part.owner).expect("a part is of a unit under way");
+        under_way.waits -= part.bytes;
+        if under_way.waits > 0 {
+            return None;
+        }
+        let ops = std::mem::take(&mut under_way.unit.then);
+        if !ops.is_empty() {
+            under_way.waits = ops.iter().map(|op| op.bytes).sum();
+            self.queue(part.owner, &ops);
+            self.unplug();
+            return None;
+        }
+        let done = self.units.remove(&part.owner).expect("it is under way");
+        let left = self.left.get_mut(&done.owner).expect("a request has bytes left");
+        *left -= done.unit.bytes;
+        let left = *left;
+        if left == 0 {
+            self.left.remove(&done.owner);
+        }
+        Some(Next::Moved { owner: done.owner, left })
     }
 }

@@ -26,7 +26,7 @@ impl Predictor for Models {
             members.iter().filter_map(|name| study.device(name)).map(|one| one.kind.as_str());
         let kinds: Vec<_> = kinds.collect();
         let all = |kind: &str| kinds.iter().all(|one| *one == kind);
-        if level == "cache" {
+        let value = if level == "cache" {
             memory::cache(study, condition, &members)
         } else if all("usb-flash") {
             sticks::predict(study, condition, &members, level)
@@ -36,8 +36,15 @@ impl Predictor for Models {
             memory::ram(condition, &members[0])
         } else {
             Err(no(format!("{level} of {}", kinds.join(" and "))))
-        }
+        };
+        value.map(to_three_digits)
     }
+}
+
+/// Where a run of a load begins and ends makes the fourth digit: it means nothing.
+fn to_three_digits(value: f64) -> f64 {
+    let unit = 10_f64.powf(value.abs().max(f64::MIN_POSITIVE).log10().floor() - 2.0);
+    (value / unit).round() * unit
 }
 
 fn no(why: String) -> NotModelled {

@@ -18,6 +18,7 @@ const HOST: Host = Host {
     copy_rate: 2e9,
     call_ns: 300.0,
     cache_bytes: 1 << 30,
+    dirty_bytes: 0,
 };
 
 fn stick() -> Flash {

@@ -78,8 +78,6 @@ pub enum Decision {
 pub struct Summary {
     /// Rows with a score.
     pub scored: usize,
-    /// Rows that the model has no value for.
-    pub missing: usize,
     /// The mean of the scores.
     pub mean: f64,
     /// The median of the scores.
@@ -241,19 +239,25 @@ impl JudgedClaim {
 impl Judgement {
     /// How far off the rows of a kind are.
     pub fn summary(&self, of: impl Fn(Role) -> bool) -> Option<Summary> {
-        let rows: Vec<&JudgedRow> = self.rows.iter().filter(|row| of(row.role)).collect();
-        let mut scores: Vec<f64> = rows.iter().filter_map(|row| row.score).collect();
+        let rows = self.rows.iter().filter(|row| of(row.role));
+        let mut scores: Vec<f64> = rows.filter_map(|row| row.score).collect();
         scores.sort_by(f64::total_cmp);
         let scored = scores.len();
         let median =
             f64::midpoint(*scores.get(scored.wrapping_sub(1) / 2)?, *scores.get(scored / 2)?);
         let mean = scores.iter().sum::<f64>() / scored as f64;
-        Some(Summary { scored, missing: rows.len() - scored, mean, median })
+        Some(Summary { scored, mean, median })
     }
 
     /// Of the rows that a model is judged on.
     pub fn predictions(&self) -> Option<Summary> {
         self.summary(|role| role == Role::Prediction)
+    }
+
+    /// How many of these have no value.
+    pub fn missing(&self) -> usize {
+        let judged = self.rows.iter().filter(|row| row.role == Role::Prediction);
+        judged.filter(|row| row.score.is_none()).count()
     }
 
     /// The row that is furthest off, of those that a model is judged on.

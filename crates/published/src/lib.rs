@@ -14,6 +14,7 @@
 //! Deliberately absent: any model but the null models; I/O; anything that draws.
 
 mod built_in;
+pub mod fuzz;
 mod judge;
 mod null;
 mod params;

@@ -50,12 +50,17 @@ pub fn parse(file: &str, text: &str) -> Result<Study, ReadError> {
             .map(|(at, value)| Entry::new(file, section, key, at, value))
             .collect()
     };
-    let devices = entries("device", "name")?.iter().map(device).collect::<Result<Vec<_>, _>>()?;
+    let (devices, arrays) = (entries("device", "name")?, entries("array", "name")?);
+    let (rows, probes) = (entries("measurement", "id")?, entries("probe", "id")?);
+    let claims = entries("claim", "id")?;
+    once(devices.iter().chain(&arrays))?;
+    once(rows.iter().chain(&probes))?;
+    once(claims.iter())?;
     let mut study = Study {
         name: stem(file).to_owned(),
         title: String::new(),
         facts: Params::default(),
-        devices,
+        devices: devices.iter().map(device).collect::<Result<_, _>>()?,
         arrays: Vec::new(),
         rows: Vec::new(),
         probes: Vec::new(),
@@ -65,17 +70,10 @@ pub fn parse(file: &str, text: &str) -> Result<Study, ReadError> {
         study.facts = facts(source, &[]);
         study.title = study.facts.text("title").unwrap_or_default().to_owned();
     }
-    let arrays = entries("array", "name")?;
     study.arrays = arrays.iter().map(|entry| array(entry, &study)).collect::<Result<_, _>>()?;
-    let rows = entries("measurement", "id")?;
     study.rows = rows.iter().map(|entry| row(entry, &study)).collect::<Result<_, _>>()?;
-    let probes = entries("probe", "id")?;
     study.probes = probes.iter().map(|entry| probe(entry, &study)).collect::<Result<_, _>>()?;
-    let claims = entries("claim", "id")?;
     study.claims = claims.iter().map(claim).collect::<Result<_, _>>()?;
-    once(entries("device", "name")?.iter().chain(&arrays))?;
-    once(rows.iter().chain(&probes))?;
-    once(claims.iter())?;
     if study.rows.is_empty() && study.probes.is_empty() {
         return Err(whole(
             "",

@@ -199,11 +199,11 @@ help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, ra
     "column 1: `cache` needs the memory that it may take: size=SIZE
   cache(a.img)
   ^^^^^^^^^^^^
-help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s",
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s, drain=RATE",
     "column 23: `cache` does not take this argument
   cache(size=1G, a.img, b.img)
                         ^^^^^
-help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s",
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s, drain=RATE",
     "column 1: `size` 16K is outside 64K to 8T
   cache(size=16K, block=64K, a.img)
   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",

@@ -60,8 +60,8 @@ const GOOD: &[(&str, &str)] = &[
     ),
     ("cache(size=1G, mode=write-through, warm=/srv/c, a.img)", ""),
     (
-        "cache(a.img, log=/dev/nvme0n1p4, size=1G, age=5s, mode=write-back, dirty=256M, volatile=no)",
-        "cache(size=1G, mode=write-back, log=/dev/nvme0n1p4, dirty=256M, age=5s, a.img)",
+        "cache(a.img, log=/dev/nvme0n1p4, drain=20MB/s, size=1G, age=5s, mode=write-back, dirty=256M, volatile=no)",
+        "cache(size=1G, mode=write-back, log=/dev/nvme0n1p4, dirty=256M, age=5s, drain=20MB/s, a.img)",
     ),
     ("cache(size=8M, mode=write-back, log=raid1(l.img, m.img), raid1(a.img, b.img))", ""),
     ("raid1(a.img)", ""),

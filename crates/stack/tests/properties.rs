@@ -119,7 +119,8 @@ fn stack() -> impl Strategy<Value = Stack> {
                     devices.truncate(if is_write_back { 2 } else { 1 });
                     let dirty = Some(ByteSize(1 << (shift + 2))).filter(|_| shift % 3 == 0);
                     let age = Some(Latency(5_000_000)).filter(|_| shift % 2 == 0);
-                    let write_back = is_write_back.then_some(WriteBack { dirty, age });
+                    let drain = Some(Rate(3_000_000)).filter(|_| shift % 3 == 1);
+                    let write_back = is_write_back.then_some(WriteBack { dirty, age, drain });
                     Node::Cache(Cache {
                         size,
                         block,

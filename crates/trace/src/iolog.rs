@@ -5,7 +5,7 @@
 //!   0 NAME add
 //!   0 NAME open
 //!   1503 NAME write 1011712 4096 fua
-//!   1731 NAME datasync 0 0
+//!   1731 NAME sync 0 0
 //!   2210 NAME close
 //! ```
 //!
@@ -47,6 +47,7 @@ fn action(kind: Kind) -> &'static str {
         Kind::Read => "read",
         Kind::Write => "write",
         Kind::Discard => "trim",
-        Kind::Flush => "datasync",
+        // Which fio's nbd engine knows, too; it refuses `datasync`.
+        Kind::Flush => "sync",
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Cache {
     Resize(CacheResize),
     /// Have a volume's cache treat writes otherwise
     Mode(CacheMode),
+    /// Hold what a write-back cache drains to a rate
+    Drain(CacheDrain),
     /// Divide one budget of memory among the caches of several volumes
     Share(CacheShare),
     /// Say what another size or another policy would hit, by what was read so far
@@ -72,6 +74,18 @@ pub(crate) struct CacheMode {
     pub(crate) volume: OneVolume,
     /// write-through or write-around
     pub(crate) mode: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Where somebody waits for room or for a flush, and where something has been dirty for longer \
+                  than age=, it is drained as fast as the origin takes it, all the same."
+)]
+pub(crate) struct CacheDrain {
+    #[command(flatten)]
+    pub(crate) volume: OneVolume,
+    /// Bytes a second, such as 20M/s; or unlimited
+    pub(crate) rate: String,
 }
 
 #[derive(Debug, Args)]

@@ -304,7 +304,7 @@ fn preset_names() -> String {
 }
 
 /// Colour for people, unless they said no (<https://no-color.org>).
-fn colour() -> bool {
+pub(super) fn colour() -> bool {
     let no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stdout().is_terminal() && !no
 }

@@ -283,6 +283,7 @@ pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<Str
     let OrderAnswer { text, outcome, .. } = answer;
     match outcome {
         Outcome::Done => Ok(text),
+        Outcome::Usage => Err(Failure::usage(text)),
         Outcome::Refused => Err(Failure::refused(text)),
         Outcome::Failed => Err(Failure::failed(text)),
     }

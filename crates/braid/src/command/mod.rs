@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod advise;
 mod assemble;
 mod cache;
 mod cat;
@@ -13,6 +14,7 @@ mod lab;
 mod man;
 mod mdstat;
 mod member;
+mod model;
 mod page;
 mod scrubbed;
 mod serve;
@@ -74,6 +76,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Trace(trace) => trace::trace(&trace),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
+        Command::Advise(options) => advise::advise(&options, lab::colour()),
+        Command::Model(model) => model::model(&model),
         Command::Completions(options) => completions::completions(&options),
         Command::Man(options) => man::man(&options),
     }

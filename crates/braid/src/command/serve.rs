@@ -30,6 +30,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         control: None,
         mount: std::path::PathBuf::new(),
         trace: None,
+        given_up: Places::from_environment().given_up(),
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

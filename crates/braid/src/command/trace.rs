@@ -108,7 +108,7 @@ fn render(path: &Path, trace: &Trace, summary: &Summary) -> String {
     lines.push((
         "duration",
         match trace.has_times {
-            true => format!("{:.3} s", totals.duration_ns as f64 / 1e9),
+            true => format!("{:.6} s", totals.duration_ns as f64 / 1e9),
             false => "not told: it has no times".to_owned(),
         },
     ));

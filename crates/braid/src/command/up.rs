@@ -236,6 +236,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         control: Some(places.control(name)),
         mount: places.mount(name),
         trace: None,
+        given_up: places.given_up(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What an operator asks of a volume's caches while it is up, and what becomes of its stack by that. Pure.
 
 use braid_level::CacheMode;
-use braid_stack::{ByteSize, Cache, Node, Stack};
+use braid_stack::{ByteSize, Cache, Node, Rate, Stack};
 
-use super::order::CacheOrder;
+use super::order::{CacheOrder, OrderAnswer};
 
 /// Why a stack cannot become what an order makes of it, with the next command for the volume `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,29 @@ pub(crate) enum Unsuited {
     Memory,
     Mode(String),
     ToWriteBack,
+    NothingDirty,
     Size {
         least: ByteSize,
     },
 }
 
 impl Unsuited {
+    /// What becomes of the order, for the volume `name`.
+    pub(crate) fn answer(&self, name: &str) -> OrderAnswer {
+        match self {
+            Unsuited::Parameters(_) | Unsuited::Mode(_) | Unsuited::Size { .. } => {
+                OrderAnswer::usage(self.text(name))
+            }
+            Unsuited::HasCache
+            | Unsuited::NoCache
+            | Unsuited::Several
+            | Unsuited::NotInFront
+            | Unsuited::Memory
+            | Unsuited::ToWriteBack
+            | Unsuited::NothingDirty => OrderAnswer::refused(self.text(name)),
+        }
+    }
+
     /// For people.
     pub(crate) fn text(&self, name: &str) -> String {
         match self {
@@ -54,6 +71,10 @@ impl Unsuited {
                 "write-back mode begins when a volume comes up, because its log has to be looked at \
                  first\n  next: `braid down {name}`, and `braid up 'cache(mode=write-back, log=PATH, …)'`"
             ),
+            Unsuited::NothingDirty => format!(
+                "the cache of {name} is not in write-back mode: there is nothing to drain\n  next: `braid \
+                 status {name}`"
+            ),
             Unsuited::Size { least } => {
                 format!("a cache of {name} has at least a block, {least:#}\n  next: a larger size")
             }
@@ -79,6 +100,11 @@ impl CacheOrder {
                 cache.size = size;
                 if size < least { Err(Unsuited::Size { least }) } else { Ok(()) }
             }),
+            CacheOrder::Drain { bytes_per_second } => changed(stack, |cache| {
+                let write_back = cache.write_back.as_mut().ok_or(Unsuited::NothingDirty)?;
+                write_back.drain = bytes_per_second.map(Rate);
+                Ok(())
+            }),
             CacheOrder::Mode { mode } => {
                 let named = CacheMode::ALL.into_iter().find(|one| one.name() == mode);
                 let mode = named.ok_or_else(|| Unsuited::Mode(mode.clone()))?;
@@ -99,13 +125,14 @@ impl CacheOrder {
 }
 
 fn attached(stack: &Stack, parameters: &str) -> Result<Stack, Unsuited> {
+    let text = format!("cache({parameters}, {stack})");
+    let attached =
+        Stack::parse(&text).map_err(|error| Unsuited::Parameters(error.render(&text)))?;
     match &stack.node {
         Node::Cache(_) => return Err(Unsuited::HasCache),
         Node::Ram(_) => return Err(Unsuited::Memory),
         _ => {}
     }
-    let parsed = Stack::parse(&format!("cache({parameters}, {stack})"));
-    let attached = parsed.map_err(|error| Unsuited::Parameters(error.to_string()))?;
     match &attached.node {
         Node::Cache(cache) if cache.mode == CacheMode::WriteBack => Err(Unsuited::ToWriteBack),
         _ => Ok(attached),
@@ -202,6 +229,11 @@ mod tests {
         let back = "cache(size=1M, mode=write-back, log=l.img, age=5s, a.img)";
         let through = "cache(size=1M, mode=write-through, a.img)";
         assert_eq!(applied(&mode("write-through"), back), Ok(through.to_owned()));
+        let drain = |bytes_per_second| CacheOrder::Drain { bytes_per_second };
+        let held = "cache(size=1M, mode=write-back, log=l.img, age=5s, drain=1M/s, a.img)";
+        assert_eq!(applied(&drain(Some(1 << 20)), back), Ok(held.to_owned()));
+        assert_eq!(applied(&drain(None), held), Ok(back.to_owned()));
+        assert_eq!(applied(&drain(None), below), Err(Unsuited::NothingDirty));
         let two = "raid1(cache(size=1M, a.img), cache(size=1M, b.img))";
         assert_eq!(applied(&resize(2 << 20), two), Err(Unsuited::Several));
         assert_eq!(applied(&resize(2 << 20), "a.img"), Err(Unsuited::NoCache));

@@ -14,6 +14,7 @@
 //! The socket is its owner's (0600) and there is nothing else to reach it by.
 
 mod cache_order;
+mod cache_status;
 mod client;
 #[cfg(test)]
 mod fuzz;
@@ -23,6 +24,9 @@ mod server;
 mod status;
 
 pub(crate) use cache_order::one_cache;
+pub(crate) use cache_status::{
+    AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
+};
 pub(crate) use client::{
     ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
 };
@@ -30,7 +34,7 @@ pub(crate) use giver::Giver;
 pub(crate) use order::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
-    ArrayMember, ArrayStatus, AttachedStatus, CacheCurve, CacheStatus, CurvePoint, DeviceStatus,
-    ExportStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus,
-    ScrubStatus, Status, SuspectStatus, TraceStatus, WriteBackStatus,
+    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, LeftOutStatus,
+    LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus, ScrubStatus, Status, SuspectStatus,
+    TraceStatus,
 };

@@ -87,6 +87,8 @@ pub(crate) enum CacheOrder {
     Resize { bytes: u64, promised: u64 },
     /// Have it treat writes otherwise.
     Mode { mode: String },
+    /// Hold its draining to so many bytes a second, or to nothing.
+    Drain { bytes_per_second: Option<u64> },
 }
 
 /// What became of it.
@@ -102,6 +104,8 @@ pub(crate) struct OrderAnswer {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     Done,
+    /// What was asked for makes no sense.
+    Usage,
     /// A safety rule said no.
     Refused,
     Failed,
@@ -110,6 +114,10 @@ pub(crate) enum Outcome {
 impl OrderAnswer {
     pub(crate) fn done(text: impl Into<String>) -> OrderAnswer {
         OrderAnswer { text: text.into(), outcome: Outcome::Done }
+    }
+
+    pub(crate) fn usage(text: impl Into<String>) -> OrderAnswer {
+        OrderAnswer { text: text.into(), outcome: Outcome::Usage }
     }
 
     pub(crate) fn refused(text: impl Into<String>) -> OrderAnswer {

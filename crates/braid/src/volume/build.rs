@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use braid_array::Role;
-use braid_cache::{Cache, Config};
+use braid_cache::{Cache, Config, Rules};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
@@ -115,7 +115,7 @@ impl Builder<'_> {
                 Cache::write_back(origin, config, more)?
             }
         };
-        cache.time_origin(Rc::new(ExecutorClock::new(self.handle)));
+        cache.time_origin(Rc::new(ExecutorClock::new(self.handle)), Rules::default());
         let log = write_back.map(|write_back| write_back.log_text.clone()).unwrap_or_default();
         self.caches.push(AtCache { text: text.to_owned(), log, cache: cache.clone(), warm: None });
         Ok(Dev::new(cache))

@@ -14,8 +14,9 @@ use braid_cache::log::format::OriginId;
 use braid_cache::{LogSetup, WriteBackConfig, least_log};
 use braid_engine::{Clock, Dev};
 use braid_md::Uuid;
-use braid_stack::{Cache, Node, Stack};
+use braid_stack::{Cache, Node, Rate, Stack};
 
+use super::given_up::GivenUpLogs;
 use super::options::OpenOptions;
 use crate::metadata::Metadata;
 use crate::record::Seen;
@@ -24,12 +25,14 @@ use crate::record::Seen;
 pub(super) struct WriteBack {
     dirty: u64,
     age: Duration,
+    drain: Option<u64>,
     /// What proves the origin.
     digest: [u8; 16],
     /// The origin as it is written.
     text: String,
     /// The log as it is written.
     pub(super) log_text: String,
+    given_up: GivenUpLogs,
     /// Somebody named the log again: what it holds of another cache is given up.
     is_forced: bool,
 }
@@ -43,9 +46,11 @@ impl WriteBack {
         Some(WriteBack {
             dirty,
             age: Duration::from_nanos(bounds.age.unwrap_or(Cache::DEFAULT_AGE).0),
+            drain: bounds.drain.map(Rate::bytes_per_second),
             digest: digest(identity.as_bytes()),
             text: cache.origin().to_string(),
             log_text: cache.log().map(ToString::to_string).unwrap_or_default(),
+            given_up: GivenUpLogs::in_folder(&options.given_up, of_log.first().copied()),
             is_forced: of_log.iter().any(|path| options.forced.iter().any(|one| one == path)),
         })
     }
@@ -65,10 +70,11 @@ impl WriteBack {
             text: self.text.clone(),
             uuid,
             is_forced: self.is_forced,
-            is_forsaken: false,
-            forsake: None,
+            is_live: false,
+            given_up: Some(Rc::new(self.given_up.clone())),
         });
-        Ok(WriteBackConfig { dirty: self.dirty, age: self.age, clock, log })
+        let WriteBack { dirty, age, drain, .. } = *self;
+        Ok(WriteBackConfig { dirty, age, drain, clock, log })
     }
 }
 

@@ -1,12 +1,16 @@
 //! What a volume says of its caches: how they are, and what they would be if they were others.
 
-use braid_cache::Phase;
+use std::time::Duration;
+
 use braid_cache::curve::Estimate;
+use braid_cache::{Phase, Standing};
 use braid_uring::Remote;
 
 use super::build::AtCache;
 use super::shard;
-use crate::control::{CacheCurve, CacheStatus, CurvePoint, WriteBackStatus};
+use crate::control::{
+    AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
+};
 
 /// The caches of the shard of `remote`, if it answers: counted at one moment, so that they add up.
 pub(super) fn all(remote: &Remote) -> Vec<CacheStatus> {
@@ -38,6 +42,27 @@ fn ppm(share: f64) -> u64 {
     (share * 1e6).round() as u64
 }
 
+fn aside_of(status: &braid_cache::AsideStatus) -> AsideStatus {
+    let standing = match status.standing {
+        Standing::Serving => "serving",
+        Standing::Aside => "aside",
+        Standing::Trying => "trying",
+    };
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let figures = |figures: braid_cache::Figures| AsideFigures {
+        hits_ppm: ppm(figures.hits),
+        hit_ns: nanos(figures.hit),
+        origin_ns: nanos(figures.origin),
+        insertion_ns: nanos(figures.insertion),
+        gain_ns: (figures.gain() * 1e9).round() as i64,
+    };
+    AsideStatus {
+        standing: standing.to_owned(),
+        for_ms: nanos(status.since) / 1_000_000,
+        judged_by: status.figures.map(figures),
+    }
+}
+
 fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
     let status = one.cache.write_back_status()?;
     let flushed_to = match status.phase {
@@ -52,6 +77,7 @@ fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
         dirty_limit_bytes: status.dirty_limit,
         oldest_dirty_ms: oldest,
         drained_bytes: status.drained,
+        drain_bytes_per_second: status.drain_rate,
         log: status.log.map(|_| one.log.clone()),
         log_size_bytes: status.log.map(|log| log.size),
         log_used_bytes: status.log.map(|log| log.used),
@@ -97,6 +123,7 @@ fn status_of(one: &AtCache) -> CacheStatus {
         bytes_written: counters.bytes_written,
         origin_read_us: mean.map(|mean| micros(mean.as_secs_f64())),
         saved_us: mean.map_or(0, |mean| micros(mean.as_secs_f64() * counters.cache_hits as f64)),
+        aside: aside_of(&cache.aside()),
         write_back: write_back_of(one),
     }
 }

@@ -6,18 +6,22 @@
 //!   detach   write-back mode is closed ──▶ the origin is offered again ──▶ the memory goes
 //! ```
 //!
-//! Invariant: nobody waits for it, but for those who write while write-back mode is closed.
+//! Invariants
+//! * Nobody waits for it, but for those who write while write-back mode is closed.
+//! * The stack says what is offered, from the moment on that it is, whoever still waits for the answer; and
+//!   no other order begins before the one that was begun is through.
 
 use std::io;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braid_cache::{Cache, Memory};
+use braid_cache::{Cache, Memory, Rules};
 use braid_engine::{Dev, Earlier};
 use braid_level::CacheMode;
-use braid_stack::{ByteSize, Node, Stack};
+use braid_stack::{ByteSize, Node, Rate, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
 use super::build::AtCache;
@@ -26,7 +30,7 @@ use super::media::config_of;
 use super::promises;
 use super::shard::Orders;
 use super::warm::Warm;
-use crate::control::{CacheOrder, OrderAnswer, Outcome, one_cache};
+use crate::control::{CacheOrder, OrderAnswer, one_cache};
 
 /// How long an order may take: what is dirty may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -36,14 +40,36 @@ const RETRY: Duration = Duration::from_millis(1);
 /// The stack as it is by now.
 pub(super) struct Caching {
     name: String,
-    stack: Mutex<Stack>,
+    stack: Arc<Mutex<Stack>>,
+    is_changing: Arc<AtomicBool>,
     shards: usize,
+}
+
+/// What an order makes of the stack, while it is being carried out.
+struct Change {
+    stack: Arc<Mutex<Stack>>,
+    after: Stack,
+    is_changing: Arc<AtomicBool>,
+}
+
+impl Change {
+    /// It is offered now.
+    fn is_there(&self) {
+        *self.stack.lock().unwrap_or_else(PoisonError::into_inner) = self.after.clone();
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        self.is_changing.store(false, Ordering::Release);
+    }
 }
 
 impl Caching {
     /// For a volume that came up as `stack`, on so many shards.
     pub(super) fn new(name: &str, stack: &Stack, shards: usize) -> Caching {
-        Caching { name: name.to_owned(), stack: Mutex::new(stack.clone()), shards }
+        let stack = Arc::new(Mutex::new(stack.clone()));
+        Caching { name: name.to_owned(), stack, is_changing: Arc::default(), shards }
     }
 
     /// The stack, with the caches that it has now.
@@ -65,23 +91,38 @@ impl Caching {
         let before = self.stack();
         let after = match order.applied_to(&before) {
             Ok(after) => after,
-            Err(unsuited) => return OrderAnswer::refused(unsuited.text(&self.name)),
+            Err(unsuited) => return unsuited.answer(&self.name),
         };
-        let answer = match order {
-            CacheOrder::Attach { promised, .. } => self.attach(orders, &before, &after, *promised),
-            CacheOrder::Detach => self.detach(orders),
-            CacheOrder::Resize { bytes, promised } => {
-                self.resize(orders, &before, &after, *bytes, *promised)
-            }
-            CacheOrder::Mode { .. } => self.set_mode(orders, &after),
-        };
-        if answer.outcome == Outcome::Done {
-            *self.stack.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        // One that nobody waits for any more may still be under way.
+        if self.is_changing.swap(true, Ordering::AcqRel) {
+            let name = &self.name;
+            return OrderAnswer::refused(format!(
+                "an earlier order about the cache of {name} is still being carried out\n  next: `braid \
+                 status {name}`, and again when it is through"
+            ));
         }
-        answer
+        let (stack, is_changing) = (Arc::clone(&self.stack), Arc::clone(&self.is_changing));
+        let change = Change { stack, after, is_changing };
+        match order {
+            CacheOrder::Attach { promised, .. } => self.attach(orders, &before, change, *promised),
+            CacheOrder::Detach => self.detach(orders, change),
+            CacheOrder::Resize { bytes, promised } => {
+                self.resize(orders, &before, change, *bytes, *promised)
+            }
+            CacheOrder::Mode { .. } => self.set_mode(orders, change),
+            CacheOrder::Drain { bytes_per_second } => {
+                self.set_drain(orders, change, *bytes_per_second)
+            }
+        }
     }
 
-    fn attach(&self, orders: &Orders, before: &Stack, after: &Stack, promised: u64) -> OrderAnswer {
+    fn attach(
+        &self,
+        orders: &Orders,
+        before: &Stack,
+        change: Change,
+        promised: u64,
+    ) -> OrderAnswer {
         let name = self.name.clone();
         if self.shards > 1 {
             return OrderAnswer::refused(format!(
@@ -90,8 +131,8 @@ impl Caching {
                 self.shards
             ));
         }
-        let Node::Cache(cache) = &after.node else { return no_cache(&name) };
-        let (config, text) = (config_of(cache), after.to_string());
+        let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
+        let (config, text) = (config_of(cache), change.after.to_string());
         let others = promised.saturating_add(promises::promised_by(before));
         if let Err(error) = promises::check(cache.size, &text, others) {
             return OrderAnswer::refused(error.to_string());
@@ -111,21 +152,23 @@ impl Caching {
                 Ok(cache) => cache,
                 Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
             };
-            cache.time_origin(Rc::new(ExecutorClock::new(handle)));
+            cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
             let earlier = local.front.exchange(Dev::new(cache.clone()));
             let at = AtCache { text, log: String::new(), cache: cache.clone(), warm };
             local.caches.borrow_mut().push(at);
+            change.is_there();
             let waiting = handle.clone();
             handle.spawn(async move {
                 answered(&waiting, &earlier).await;
                 cache.begin();
+                drop(change);
                 let text = format!("{name} has a cache of {:#} now", ByteSize(config.size));
                 send(&answer, OrderAnswer::done(text));
             });
         })
     }
 
-    fn detach(&self, orders: &Orders) -> OrderAnswer {
+    fn detach(&self, orders: &Orders, change: Change) -> OrderAnswer {
         let name = self.name.clone();
         let (drop_later, dropped) = channel();
         let answer = orders.carry_out(PATIENCE, move |handle, local, answer| {
@@ -140,9 +183,11 @@ impl Caching {
                 }
                 let earlier = front.exchange(at.cache.origin());
                 caches.borrow_mut().pop();
+                change.is_there();
                 answered(&waiting, &earlier).await;
                 // Whoever gave the order may have lost patience: then it is dropped here.
                 let _ = drop_later.send(at.cache.end());
+                drop(change);
                 let text = format!("{name} has no cache in front of it any more");
                 send(&answer, OrderAnswer::done(text));
             });
@@ -155,12 +200,12 @@ impl Caching {
         &self,
         orders: &Orders,
         before: &Stack,
-        after: &Stack,
+        change: Change,
         bytes: u64,
         promised: u64,
     ) -> OrderAnswer {
         let name = self.name.clone();
-        let Some((old, new)) = one_cache(before).zip(one_cache(after)) else {
+        let Some((old, new)) = one_cache(before).zip(one_cache(&change.after)) else {
             return no_cache(&name);
         };
         let (block, is_larger, text) = (new.block.bytes(), bytes > old.size.bytes(), text_of(new));
@@ -193,8 +238,10 @@ impl Caching {
                 );
             };
             at.text = text;
+            change.is_there();
             // As above.
             let _ = drop_later.send(rest);
+            drop(change);
             let text = format!("the cache of {name} has {:#} now", ByteSize(bytes));
             send(&answer, OrderAnswer::done(text));
         });
@@ -202,9 +249,33 @@ impl Caching {
         answer
     }
 
-    fn set_mode(&self, orders: &Orders, after: &Stack) -> OrderAnswer {
+    fn set_drain(&self, orders: &Orders, change: Change, rate: Option<u64>) -> OrderAnswer {
         let name = self.name.clone();
-        let Some(new) = one_cache(after) else { return no_cache(&name) };
+        let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
+        let text = text_of(new);
+        orders.carry_out(PATIENCE, move |_, local, answer| {
+            let mut caches = local.caches.borrow_mut();
+            let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
+            if !at.cache.set_drain(rate) {
+                return send(&answer, no_cache(&name));
+            }
+            at.text = text;
+            change.is_there();
+            drop(change);
+            let held = match rate {
+                Some(rate) => format!("is drained at up to {:#} while there is time", Rate(rate)),
+                None => "is drained as fast as it goes".to_owned(),
+            };
+            send(
+                &answer,
+                OrderAnswer::done(format!("what is dirty in the cache of {name} {held}")),
+            );
+        })
+    }
+
+    fn set_mode(&self, orders: &Orders, change: Change) -> OrderAnswer {
+        let name = self.name.clone();
+        let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
         orders.carry_out(PATIENCE, move |handle, local, answer| {
             let caches = Rc::clone(&local.caches);
@@ -221,6 +292,8 @@ impl Caching {
                     at.text = text;
                     at.log.clear();
                 }
+                change.is_there();
+                drop(change);
                 send(&answer, OrderAnswer::done(format!("the cache of {name} is {mode} now")));
             });
         })

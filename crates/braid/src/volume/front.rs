@@ -112,3 +112,72 @@ impl Device for Tapped {
         self.dev.extents(span)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::volume::trace::{Recording, TraceTo};
+
+    struct Ready;
+
+    impl Device for Ready {
+        fn limits(&self) -> Limits {
+            Limits::new(1 << 20, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    /// Ten microseconds later each time.
+    #[derive(Default)]
+    struct Steps(std::cell::Cell<u64>);
+
+    impl Clock for Steps {
+        fn now(&self) -> Duration {
+            self.0.set(self.0.get() + 10);
+            Duration::from_micros(self.0.get())
+        }
+
+        fn unix_time(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    #[test]
+    fn a_request_takes_no_memory_and_waits_for_nobody() {
+        let to = TraceTo { path: "none".into(), most: 0 };
+        let recording = Arc::new(Recording::new(to, 1));
+        let (mut lanes, queues) = recording.lanes(100);
+        let front = Front::new(Dev::new(Ready), lanes.pop(), Steps::default());
+        let dev = front.offered().dev();
+        let span = Span::new(4096, 512);
+        let memory = allocation_counter::measure(|| {
+            for _ in 0..150 {
+                drop(dev.start(Io::discard(span, Flags::FUA)));
+            }
+        });
+        assert_eq!(memory.count_total, 0);
+        let put: Vec<Request> = queues[0].try_iter().collect();
+        assert_eq!((put.len(), recording.status().dropped), (100, 50));
+        let expected =
+            |at_ns| Request { at_ns, offset: 4096, length: 512, kind: Kind::Discard, fua: false };
+        assert!(put.is_sorted_by(|one, next| next.at_ns == one.at_ns + 10_000));
+        assert!(put.iter().all(|one| *one == expected(one.at_ns)));
+        // What is asked of the device itself is not recorded.
+        drop(front.dev().start(Io::flush()));
+        assert_eq!(queues[0].try_iter().count(), 0);
+        recording.stop("a test".to_owned());
+        drop(dev.start(Io::flush()));
+        assert_eq!((queues[0].try_iter().count(), recording.status().dropped), (0, 51));
+    }
+}

@@ -23,6 +23,7 @@ mod caches;
 mod caching;
 mod error;
 mod front;
+mod given_up;
 mod image;
 mod leaf;
 mod level;

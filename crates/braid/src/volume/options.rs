@@ -27,6 +27,8 @@ pub(crate) struct OpenOptions {
     pub(crate) promised: u64,
     /// What a RAM disk that is all of a stack can be resized to, in bytes.
     pub(crate) most_ram: u64,
+    /// The folder that says which logs of caches must not be replayed.
+    pub(crate) given_up: PathBuf,
     /// The command that brings this stack up, if there is one: `braid up NAME`.
     pub(crate) command: Option<String>,
 }

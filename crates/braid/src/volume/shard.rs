@@ -81,6 +81,7 @@ fn next_of_log(error: &LogError, log: &str) -> String {
         LogError::NotReplayed(_) => {
             "without --read-only, which writes it to the origin first".to_owned()
         }
+        LogError::Unknown(_) => "again, when it can be".to_owned(),
         LogError::Device(_) | LogError::Origin(_) => {
             "look at the device: `dmesg` says what failed; what the log holds is still there"
                 .to_owned()
@@ -421,6 +422,12 @@ fn replay(executor: &Executor, one: &AtCache) -> Result<(), ShardError> {
         let (log, cache) = (one.log.clone(), one.text.clone());
         ShardError::Log { log, cache, source }
     })?;
+    if replayed.is_some_and(|replayed| replayed.was_given_up) {
+        eprintln!(
+            "{}: it was given up when the origin had all of it: nothing was replayed, and it is made anew",
+            one.log
+        );
+    }
     if let Some(replayed) = replayed.filter(|replayed| replayed.records > 0 || replayed.is_torn) {
         let torn =
             if replayed.is_torn { "; the last one was cut off, and does not count" } else { "" };

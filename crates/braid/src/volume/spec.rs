@@ -102,6 +102,9 @@ pub(crate) struct Spec {
     /// Where clients' requests are recorded, if they are.
     #[serde(default)]
     pub(crate) trace: Option<TraceTo>,
+    /// The folder that says which logs of caches must not be replayed.
+    #[serde(default)]
+    pub(crate) given_up: PathBuf,
 }
 
 impl Spec {
@@ -115,6 +118,7 @@ impl Spec {
             arrays: self.arrays.clone(),
             promised: self.promised,
             most_ram: 0,
+            given_up: self.given_up.clone(),
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }

@@ -7,6 +7,7 @@
 //! * Places are given out again when a superblock that does not count on them is durable.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use braid_block::{Completion, Errno, Flags, Io};
 use braid_engine::{Dev, Pending, join_all};
@@ -46,9 +47,15 @@ pub enum LogError {
     /// It holds what has to be written to the origin, which may not be written.
     #[error("it holds {0} bytes that the origin does not have, and nothing may be written")]
     NotReplayed(u64),
+    /// It holds what has to be written to the origin, which is in use.
+    #[error("it holds {0} bytes that the origin does not have, and the origin is in use")]
+    InUse(u64),
     /// Its device failed.
     #[error("it cannot be read or written: {0}")]
     Device(Errno),
+    /// Whether it was given up is not known.
+    #[error("whether it was given up cannot be looked up: {0}")]
+    Unknown(Errno),
     /// The origin failed while the log was replayed: nothing of the log is lost.
     #[error("what it holds cannot be written to the origin: {0}")]
     Origin(Errno),
@@ -66,6 +73,8 @@ fn not_drained(bytes: u64) -> String {
 pub struct Replayed {
     /// It was made anew.
     pub is_new: bool,
+    /// What it held was given up before, when the origin had all of it.
+    pub was_given_up: bool,
     /// Records that were written to the origin.
     pub records: u64,
     /// Their data in bytes.
@@ -73,6 +82,31 @@ pub struct Replayed {
     /// Whether something follows the last one that started as a record and is not whole: what a crash
     /// cut off.
     pub is_torn: bool,
+}
+
+/// One time that a log was open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogId {
+    /// Of the log.
+    pub uuid: [u8; 16],
+    /// How many times it was opened.
+    pub generation: u64,
+}
+
+/// What knows, durably and elsewhere than on their devices, which logs must never be replayed: for those whose
+/// device does not take a superblock any more that says so.
+pub trait GivenUp {
+    /// Nothing counts any more of what `log` holds.
+    ///
+    /// # Errors
+    /// It is not durable: it may be replayed.
+    fn remember(&self, log: LogId) -> std::io::Result<()>;
+
+    /// Whether that was said of `log`.
+    ///
+    /// # Errors
+    /// That is not known.
+    fn has(&self, log: LogId) -> std::io::Result<bool>;
 }
 
 /// What a log is opened with.
@@ -87,11 +121,10 @@ pub struct LogSetup {
     pub uuid: [u8; 16],
     /// What it holds of another cache, or damaged, is given up.
     pub is_forced: bool,
-    /// It was given up before: nothing in it counts.
-    pub is_forsaken: bool,
-    /// Remembers, durably and elsewhere, that the log must never be replayed: for a log whose device
-    /// does not even take a superblock.
-    pub forsake: Option<Box<dyn Fn() -> std::io::Result<()>>>,
+    /// The origin is in use already: nothing of what the log holds may be written to it.
+    pub is_live: bool,
+    /// Which logs were given up, if anybody remembers.
+    pub given_up: Option<Rc<dyn GivenUp>>,
 }
 
 /// A log that is open.
@@ -118,6 +151,10 @@ pub fn least_log(block: u64) -> u64 {
 
 fn errno(done: &Completion) -> Result<(), LogError> {
     done.result.map_err(LogError::Device)
+}
+
+fn id_of(life: &Life) -> LogId {
+    LogId { uuid: life.uuid, generation: life.generation }
 }
 
 async fn read(dev: &Dev, pool: &Pool, offset: u64, len: u64) -> Result<Buf, LogError> {
@@ -236,17 +273,24 @@ impl Log {
         }
         let read_only = origin.limits().read_only || dev.limits().read_only;
         let found = match newest(dev, pool).await {
-            Err(LogError::Damaged(_)) if setup.is_forced || setup.is_forsaken => None,
+            Err(LogError::Damaged(_)) if setup.is_forced => None,
             found => found?,
         };
+        let mut was_given_up = false;
+        if let (Some(given_up), Some((found, _))) = (&setup.given_up, &found) {
+            was_given_up = given_up
+                .has(id_of(&found.life))
+                .map_err(|error| LogError::Unknown(error.into()))?;
+        }
         let is_others = |found: &Superblock| found.life.origin != setup.origin;
-        let counts = |(found, _): &(Superblock, u64)| {
-            !(setup.is_forsaken || setup.is_forced && is_others(found))
-        };
-        let mut replayed = Replayed { is_new: true, ..Replayed::default() };
+        let counts =
+            |(found, _): &(Superblock, u64)| !(was_given_up || setup.is_forced && is_others(found));
+        let mut replayed = Replayed { is_new: true, was_given_up, ..Replayed::default() };
         let mut life = Life { uuid: setup.uuid, generation: 0, origin: setup.origin };
-        let (mut written, mut place) = (0, 0);
-        if let Some((found, at)) = found.filter(counts) {
+        // What is there is overwritten last: a crash before that leaves what says that it does not count.
+        let (written, place) =
+            found.as_ref().map_or((0, 0), |(found, at)| (found.written + 1, BLOCK - at));
+        if let Some((found, _)) = found.filter(counts) {
             replayed = Replayed::default();
             if is_others(&found) {
                 let mut bytes = 0;
@@ -256,10 +300,11 @@ impl Log {
                 let (text, size) = (found.text, found.life.origin.size);
                 return Err(LogError::OtherOrigin { text, size, bytes });
             }
-            if found.is_open && read_only {
+            if found.is_open && (read_only || setup.is_live) {
                 replayed = scan(dev, pool, &found, async |_, _| Ok(())).await?;
                 if replayed.records > 0 {
-                    return Err(LogError::NotReplayed(replayed.bytes));
+                    let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
+                    return Err(why(replayed.bytes));
                 }
             } else if found.is_open {
                 replayed = scan(dev, pool, &found, async |header, data| {
@@ -268,8 +313,7 @@ impl Log {
                 .await?;
                 origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
             }
-            (life, written) = (found.life, found.written + 1);
-            place = BLOCK - at;
+            life = found.life;
         }
         if read_only {
             return Ok((None, replayed));
@@ -294,6 +338,11 @@ impl Log {
             log.write_superblock(0, true).await.map_err(LogError::Device)?;
         }
         Ok((Some(log), replayed))
+    }
+
+    /// Which it is.
+    pub(crate) fn id(&self) -> LogId {
+        id_of(&self.life)
     }
 
     /// Says, durably, where the first record that counts lies, or that there is none.

@@ -16,8 +16,7 @@ fn hold(held: &Held, span: Span, payload: &mut Payload, is_long: bool) -> bool {
     if is_long {
         // What is held of a long run stays right; nothing else is held for it.
         held.renew(span, payload);
-    } else {
-        held.keep(span, payload, true);
+        return false;
     }
-    !is_long
+    held.keep(span, payload, true)
 }

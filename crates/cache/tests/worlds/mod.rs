@@ -3,6 +3,11 @@
 //! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
 //! the oracle. The power goes in the replay, too.
 
+#[path = "../clocks/mod.rs"]
+mod clocks;
+#[path = "../front/mod.rs"]
+mod front;
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -12,14 +17,18 @@ use std::time::Duration;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
-use braid_cache::{Cache, Config, LogSetup, Memory, WriteBackConfig, WriteBackStatus, least_log};
-use braid_engine::Dev;
+use braid_cache::{
+    Cache, Config, GivenUp, LogId, LogSetup, Memory, WriteBackConfig, WriteBackStatus, least_log,
+};
+use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::Handle;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
+use clocks::Whimsical;
+use front::Front;
 
 pub(crate) const SIZE: u64 = 128 << 10;
 
@@ -29,6 +38,7 @@ pub(crate) struct Shape {
     pub(crate) config: Config,
     pub(crate) dirty: u64,
     pub(crate) age_us: u64,
+    pub(crate) drain: Option<u64>,
     /// Bytes of the log; none for a cache without.
     pub(crate) log: Option<u64>,
     pub(crate) origin_block: u32,
@@ -40,6 +50,11 @@ pub(crate) struct Shape {
     /// One in so many events is a crash that is tried.
     pub(crate) tried: u64,
     pub(crate) requests: usize,
+    /// It may step aside.
+    pub(crate) is_timed: bool,
+    /// How often there are requests, and how long there are none in between, in nanoseconds.
+    pub(crate) bursts: u64,
+    pub(crate) calm_ns: u64,
 }
 
 impl Shape {
@@ -54,10 +69,11 @@ impl Shape {
                 block,
                 mode: CacheMode::WriteBack,
                 policy: CachePolicy::ALL[dice.index(4)],
-                sequential_cutoff: dice.percent(50).then_some(16 << 10),
+                sequential_cutoff: dice.percent(50).then(|| [2, 8, 16][dice.index(3)] << 10),
             },
             dirty: dice.within(1..=size),
             age_us: dice.within(100..=20_000),
+            drain: dice.percent(30).then(|| dice.within(1_000..=50_000_000)),
             log: is_logged.then(|| least_log(block) + 4096 * dice.below(30)),
             origin_block: [512, 4096][dice.index(2)],
             log_block: [512, 4096][dice.index(2)],
@@ -65,6 +81,9 @@ impl Shape {
             remembers: dice.percent(70),
             tried,
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
+            is_timed: dice.percent(50),
+            bursts: 1,
+            calm_ns: 3_000_000,
         }
     }
 }
@@ -74,8 +93,22 @@ impl Shape {
 struct Left {
     origin: Image,
     log: Option<Image>,
-    /// The log was given up.
-    is_forsaken: bool,
+    /// The log that was given up last.
+    given_up: Option<LogId>,
+}
+
+/// Who remembers.
+struct Memento(Rc<Cell<Option<LogId>>>);
+
+impl GivenUp for Memento {
+    fn remember(&self, log: LogId) -> std::io::Result<()> {
+        self.0.set(Some(log));
+        Ok(())
+    }
+
+    fn has(&self, log: LogId) -> std::io::Result<bool> {
+        Ok(self.0.get() == Some(log))
+    }
 }
 
 /// A simulation with both disks and a cache.
@@ -84,7 +117,42 @@ struct World {
     origin: SimDisk,
     log: Option<SimDisk>,
     cache: Cache,
-    is_forsaken: Rc<Cell<bool>>,
+    bed: Bed,
+}
+
+/// What write-back mode is begun with.
+#[derive(Clone)]
+struct Bed {
+    handle: Handle,
+    log: Option<SimDisk>,
+    shape: Shape,
+    given_up: Rc<Cell<Option<LogId>>>,
+    seed: u64,
+}
+
+impl Bed {
+    fn more(&self, is_live: bool) -> WriteBackConfig {
+        let Bed { handle, log, shape, given_up, seed } = self;
+        let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
+        let memento = || Rc::new(Memento(Rc::clone(given_up))) as Rc<dyn GivenUp>;
+        let setup = log.as_ref().map(|log| LogSetup {
+            dev: Dev::new(log.clone()),
+            origin: OriginId { size: SIZE, digest: [7; 16] },
+            text: "origin".to_owned(),
+            // Another one each time: records of a log that was given up are there still.
+            uuid: (u128::from(*seed) << 64 | u128::from(handle.now())).to_le_bytes(),
+            is_forced: false,
+            is_live,
+            given_up: shape.remembers.then(memento),
+        });
+        WriteBackConfig {
+            dirty: shape.dirty,
+            age: Duration::from_micros(shape.age_us),
+            drain: shape.drain,
+            clock,
+            log: setup,
+        }
+    }
 }
 
 impl World {
@@ -99,48 +167,30 @@ impl World {
         };
         let origin = of("origin", &left.origin, shape.origin_block);
         let log = left.log.as_ref().map(|image| of("log", image, shape.log_block));
-        let is_forsaken = Rc::new(Cell::new(left.is_forsaken));
-        let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
-        let setup = log.as_ref().map(|log| {
-            let flag = Rc::clone(&is_forsaken);
-            let forsake = move || {
-                flag.set(true);
-                Ok(())
-            };
-            LogSetup {
-                dev: Dev::new(log.clone()),
-                origin: OriginId { size: SIZE, digest: [7; 16] },
-                text: "origin".to_owned(),
-                // Another one each time: records of a log that was given up are there still.
-                uuid: u128::from(seed).to_le_bytes(),
-                is_forced: false,
-                is_forsaken: left.is_forsaken,
-                forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),
-            }
-        });
-        let more = WriteBackConfig {
-            dirty: shape.dirty,
-            age: Duration::from_micros(shape.age_us),
-            clock,
-            log: setup,
-        };
+        let given_up = Rc::new(Cell::new(left.given_up));
+        let bed = Bed { handle, log: log.clone(), shape: *shape, given_up, seed };
+        let more = bed.more(false);
         let cache = Cache::write_back(Dev::new(origin.clone()), shape.config, more);
-        World { sim, origin, log, cache: cache.expect("memory"), is_forsaken }
+        let cache = cache.expect("memory");
+        if shape.is_timed {
+            cache.time_origin(Rc::new(Whimsical::new(Rng::new(seed))), Whimsical::rules());
+        }
+        World { sim, origin, log, cache, bed }
     }
 
     fn crash(&self, rng: &mut Rng) -> Left {
-        crash(&self.origin, self.log.as_ref(), self.is_forsaken.get(), rng)
+        crash(&self.origin, self.log.as_ref(), self.bed.given_up.get(), rng)
     }
 }
 
-fn crash(origin: &SimDisk, log: Option<&SimDisk>, is_forsaken: bool, rng: &mut Rng) -> Left {
+fn crash(origin: &SimDisk, log: Option<&SimDisk>, given_up: Option<LogId>, rng: &mut Rng) -> Left {
     let image = |disk: &SimDisk, rng: &mut Rng| match rng.below(4) {
         0 => disk.durable(),
         1 => disk.contents(),
         _ => disk.crash_image(rng),
     };
     let origin = image(origin, rng);
-    Left { origin, log: log.map(|log| image(log, rng)), is_forsaken }
+    Left { origin, log: log.map(|log| image(log, rng)), given_up }
 }
 
 /// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
@@ -151,17 +201,16 @@ fn try_restart(
     oracle: &Oracle,
     again: u32,
 ) -> Result<(), String> {
-    let World { sim, origin, log, cache, is_forsaken } = World::new(seed, shape, left);
+    let World { sim, origin, log, cache, bed } = World::new(seed, shape, left);
     let mut dice = Rng::new(!seed);
     let found = Rc::new(RefCell::new(Ok(())));
     if again > 0 {
         let (seen, oracle, shape) = (Rc::clone(&found), oracle.clone(), *shape);
-        let (origin, log, was_forsaken) = (origin.clone(), log, is_forsaken.get());
+        let (origin, given_up) = (origin.clone(), bed.given_up.get());
         let mut dice = dice.fork();
         sim.observe(move || {
-            // What was forsaken is overwritten: nothing in it counts.
             if dice.percent(10) && seen.borrow().is_ok() {
-                let left = crash(&origin, log.as_ref(), was_forsaken, &mut dice);
+                let left = crash(&origin, log.as_ref(), given_up, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
             }
@@ -185,7 +234,7 @@ pub(crate) fn given_up(seed: u64) -> Result<(), String> {
     let mut dice = Rng::new(!seed);
     let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
     let image = |size: u64| Image::zeroes(size as usize);
-    let left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
     let World { sim, origin, cache, .. } = World::new(seed, &shape, &left);
     let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
     let pool = Pool::new(4 << 20).expect("memory");
@@ -240,25 +289,37 @@ pub(crate) fn lives(seed: u64) -> Result<(), String> {
     braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
     let shape = Shape::of(&mut dice);
-    lives_of(seed, &shape, &mut dice).map_err(|what| format!("{what}\n{shape:?}"))
+    let many = dice.within(1..=3);
+    let is_over = |lives, _| lives == many;
+    lives_of(seed, &shape, &mut dice, is_over).map_err(|what| format!("{what}\n{shape:?}"))
 }
 
-fn lives_of(seed: u64, shape: &Shape, dice: &mut Rng) -> Result<(), String> {
+/// Lives, each with what the one before it left, until `is_over` says so of how many they were and how long
+/// all of them were.
+pub(crate) fn lives_of(
+    seed: u64,
+    shape: &Shape,
+    dice: &mut Rng,
+    is_over: impl Fn(u64, Duration) -> bool,
+) -> Result<(), String> {
     let image = |size: u64| Image::zeroes(size as usize);
-    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
     let zeroes = vec![0; SIZE as usize];
     let oracle = Rc::new(RefCell::new(Oracle::new(&zeroes, shape.origin_block)));
-    for life in 0..dice.within(1..=3) {
+    let (mut life, mut lived) = (0, Duration::ZERO);
+    while !is_over(life, lived) {
         let world = World::new(seed.wrapping_mul(8).wrapping_add(life), shape, &left);
-        let lived = catch_unwind(AssertUnwindSafe(|| one_life(&world, shape, &oracle, dice)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| one_life(&world, shape, &oracle, dice)));
         let text = |panic: Box<dyn std::any::Any + Send>| {
             let text = panic.downcast_ref::<String>().cloned();
             text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
                 .unwrap_or_default()
         };
-        let is_at_rest = lived
+        let is_at_rest = outcome
             .unwrap_or_else(|panic| Err(text(panic)))
             .map_err(|what| format!("life {life}: {what}"))?;
+        lived += Duration::from_nanos(world.sim.handle().now());
+        life += 1;
         left = world.crash(dice);
         if !is_at_rest {
             oracle.borrow_mut().crash(|_| false);
@@ -274,18 +335,15 @@ fn one_life(
     oracle: &Rc<RefCell<Oracle>>,
     dice: &mut Rng,
 ) -> Result<bool, String> {
-    let World { sim, origin, log, cache, is_forsaken } = world;
-    let was_forsaken = is_forsaken.get();
+    let World { sim, origin, log, cache, bed } = world;
     let found = Rc::new(RefCell::new(Ok(())));
     let (seen, beside, handle) = (Rc::clone(&found), Rc::clone(oracle), sim.handle());
-    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(is_forsaken));
-    let mut events = if dice.percent(50) { dice.within(1..=3000) } else { u64::MAX };
+    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(&bed.given_up));
+    let mut events = if dice.percent(50) { dice.within(1..=3000 * shape.bursts) } else { u64::MAX };
     let (mut die, shape_then) = (dice.fork(), *shape);
-    let is_up = Rc::new(Cell::new(!was_forsaken));
-    let came_up = Rc::clone(&is_up);
     sim.observe(move || {
         events -= 1;
-        if die.below(shape_then.tried) == 0 && is_up.get() {
+        if die.below(shape_then.tried) == 0 {
             let left = crash(&disks.0, disks.1.as_ref(), flag.get(), &mut die);
             let tried = try_restart(die.next_u64(), &shape_then, &left, &beside.borrow(), 1);
             if tried.is_err() {
@@ -298,7 +356,9 @@ fn one_life(
         }
     });
     let pool = Pool::new(4 << 20).expect("memory");
-    let dev = Dev::new(cache.clone());
+    let offered = Offered::from(Dev::new(cache.clone()));
+    let dev = Dev::new(Front(offered.clone()));
+    let current = Rc::new(RefCell::new(cache.clone()));
     let mut client = Client { dev, pool, rng: dice.fork(), oracle: Rc::clone(oracle) };
     let load = Load {
         requests: shape.requests,
@@ -307,14 +367,10 @@ fn one_life(
         overlapping: dice.percent(70),
     };
     let (log, origin, cache, handle) = (log.clone(), origin.clone(), cache.clone(), sim.handle());
-    let (errors, mut dice) = (shape.errors, dice.fork());
+    let (errors, bed, mut dice) = (shape.errors, bed.clone(), dice.fork());
     let pause_ns = dice.below(3) * 300_000_000;
-    let flag = Rc::clone(is_forsaken);
     let outcome = sim.run_until(async move {
         cache.restart().await.map_err(|why| format!("it does not come up: {why}"))?;
-        // A log that was given up is a new one now.
-        flag.set(false);
-        came_up.set(true);
         handle.spawn("cache", cache.run().expect("write-back"));
         if errors.0
             && let Some(log) = log.clone()
@@ -334,13 +390,17 @@ fn one_life(
                 origin.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
             }
         }
-        handle.spawn("whims", whims(handle.clone(), cache.clone(), dice.fork()));
-        let report = client.run(load).await;
+        handle.spawn("whims", whims(bed, offered, Rc::clone(&current), dice.fork()));
+        let mut report = client.run(load).await;
+        for _ in 1..shape_then.bursts {
+            handle.sleep(dice.below(shape_then.calm_ns)).await;
+            report.errors.extend(client.run(load).await.errors);
+        }
         let is_hurt = errors.0 || errors.1;
         if !is_hurt && !report.errors.is_empty() {
             return Err(format!("{:?}", report.errors));
         }
-        let (status, counters) = (cache.write_back_status(), cache.counters());
+        let (status, counters) = (current.borrow().write_back_status(), cache.counters());
         if counters.bytes_read != counters.bytes_from_ram + counters.bytes_from_origin
             || counters.reads > counters.cache_hits + counters.disk_reads
         {
@@ -355,12 +415,18 @@ fn one_life(
         if dice.percent(50) {
             return Ok(false);
         }
+        let cache = current.borrow().clone();
         if let Err(errno) = cache.shut_down().await {
             return if is_hurt { Ok(false) } else { Err(format!("its end: {errno}")) };
         }
         let status = cache.write_back_status();
         if status.as_ref().is_some_and(|status| status.dirty != 0) {
             return Err(format!("{status:?} after its end"));
+        }
+        // Written through, a flush that fails takes from the origin what it had answered, as without a cache.
+        let has_lost = report.errors.iter().any(|(op, ..)| *op == Op::Flush);
+        if status.is_none() && has_lost {
+            return Ok(false);
         }
         // The origin alone has what is read.
         has_what_is_read(&client.dev, &client.pool, &origin).await?;
@@ -375,15 +441,33 @@ fn one_life(
     }
 }
 
-/// Now and then the cache grows, shrinks, or is write-back no more.
-async fn whims(handle: Handle, cache: Cache, mut dice: Rng) {
-    let times = if dice.percent(50) { dice.within(1..=12) } else { 0 };
+/// Now and then the cache grows, shrinks, is write-back no more, or again.
+async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice: Rng) {
+    let times = if dice.percent(50) { dice.within(1..=12) * bed.shape.bursts } else { 0 };
     for _ in 0..times {
-        handle.sleep(dice.below(3_000_000)).await;
+        bed.handle.sleep(dice.below(bed.shape.calm_ns)).await;
+        let cache = current.borrow().clone();
         let block = cache.config().block;
+        if dice.percent(20) {
+            cache.set_drain(dice.percent(70).then(|| dice.within(1_000..=50_000_000)));
+        }
         if dice.percent(15) && cache.close().await.is_ok() && dice.percent(50) {
             cache.set_mode(CacheMode::WriteAround);
         }
+        if dice.percent(50) && cache.write_back_status().is_none() {
+            let next = cache.to_write_back(bed.more(true)).expect("memory");
+            // A log that fails leaves all as it is.
+            if next.restart().await.is_ok() {
+                let earlier = offered.exchange(Dev::new(next.clone()));
+                bed.handle.spawn("cache", next.run().expect("write-back"));
+                while !earlier.are_answered() {
+                    bed.handle.sleep(10_000).await;
+                }
+                next.begin_write_back().await.expect("nobody gave up anything");
+                current.replace(next);
+            }
+        }
+        let cache = current.borrow().clone();
         let (is, size) = (u64::from(cache.used_blocks().1) * block, block * dice.within(1..=12));
         let more = match size > is {
             true => Memory::to_grow(is as usize, size as usize).expect("memory"),

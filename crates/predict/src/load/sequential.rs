@@ -91,14 +91,15 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
 /// `under_way` is what the queues hold at most, in bytes (Linux: `nr_requests` of 128 for each
 /// device).
 pub fn write_back(machine: &mut Machine, host: &Host, bytes: u64, under_way: u64) -> f64 {
-    let page = host.page_bytes;
+    // Written back in runs, as a flusher does, so that neighbours meet in the queue; whole stripes, as
+    // a cache of stripes gathers them.
+    let run_bytes = (256 * host.page_bytes).next_multiple_of(machine.stripe().max(1));
     let (mut submitted, mut done) = (0, 0);
     let mut happened = Vec::new();
     loop {
-        // Written back in runs, as a flusher does, so that neighbours meet in the queue.
         if submitted < bytes && submitted - done <= under_way / 2 {
             while submitted < bytes && submitted - done < under_way {
-                let run = (256 * page).min(bytes - submitted);
+                let run = run_bytes.min(bytes - submitted);
                 machine.submit(submitted, true, submitted, run);
                 submitted += run;
             }
@@ -109,7 +110,7 @@ pub fn write_back(machine: &mut Machine, host: &Host, bytes: u64, under_way: u64
         }
         for next in &happened {
             if let Next::Moved { owner, left: 0 } = *next {
-                done += (256 * page).min(bytes - owner);
+                done += run_bytes.min(bytes - owner);
             }
         }
     }

@@ -13,20 +13,18 @@
 //!   time for half as long, and half of it is hidden by the other disk's transfer.
 //! * *mirrored*: all that is written goes through the host twice; readers are spread over both.
 
-use braid_model::{Host, Kind, Tools};
+use braid_model::{Host, Kind, Times, Tools};
 use braid_published::{Condition, NotModelled};
 
 use super::{bus, host, memory, no, of_requests, profile_of};
-use crate::load::{Random, random_reads, random_writes};
-use crate::machine::{Layout, Machine, MemberModel};
+use crate::layout::Layout;
+use crate::load::{Closed, Places, Random, closed, random_reads, random_writes};
+use crate::machine::{Machine, MemberModel};
 
-/// What a process of a tool moves, in bytes.
-#[derive(Clone, Copy)]
+/// What a process of a tool moves.
 struct Traffic {
-    /// From disks, as long runs.
-    read: f64,
-    /// To disks, as long runs.
-    written: f64,
+    /// Bytes from and to disks, as long runs: of one phase after the other; within one they alternate.
+    phases: Vec<(f64, f64)>,
     /// Whether the page cache takes what is written, up to its dirty limit.
     cached: bool,
     /// Whether it works on many files in many directories.
@@ -37,23 +35,28 @@ struct Traffic {
 const ARCHIVE: f64 = 218e6;
 /// Its files, unpacked: published.
 const TREE: f64 = 300e6;
+/// The file of bonnie++: twice the memory, which is 756 MB.
+const BONNIE: f64 = 1512e6;
 
 impl Traffic {
     fn of(condition: &Condition<'_>) -> Option<Traffic> {
         let size = condition.params.number("size");
         let tree = condition.params.number("tree_bytes_about").unwrap_or(TREE);
-        let (read, written, cached, spread) = match condition.tool {
-            // bonnie++ works on twice the memory of 756 MB; block write and block read once, rewrite both.
-            // What it does byte by byte is the processor's.
-            "bonnie-total" => (2.0 * 1512e6, 2.0 * 1512e6, false, true),
-            "dd-write" => (0.0, size?, false, false),
-            "cp-read" => (size?, 0.0, false, false),
-            "cp-small" => (0.0, ARCHIVE, true, false),
-            "untar" => (0.0, tree, false, true),
-            "cp-tree" => (tree, tree, false, true),
+        let (phases, cached, spread) = match condition.tool {
+            // Write, rewrite, read, by blocks. What it does byte by byte is the processor's.
+            "bonnie-total" => (vec![(0.0, BONNIE), (BONNIE, BONNIE), (BONNIE, 0.0)], false, true),
+            "dd-write" => (vec![(0.0, size?)], false, false),
+            "cp-read" => (vec![(size?, 0.0)], false, false),
+            "cp-small" => (vec![(0.0, ARCHIVE)], true, false),
+            "untar" => (vec![(0.0, tree)], false, true),
+            "cp-tree" => (vec![(tree, tree)], false, true),
             _ => return None,
         };
-        Some(Traffic { read, written, cached, spread })
+        Some(Traffic { phases, cached, spread })
+    }
+
+    fn writes(&self) -> bool {
+        self.phases.iter().any(|(_, written)| *written > 0.0)
     }
 }
 
@@ -65,7 +68,9 @@ pub(super) fn predict(
     let profiles = members.iter().map(|name| profile_of(name)).collect::<Result<Vec<_>, _>>()?;
     if let ([profile], "single") = (profiles.as_slice(), level) {
         if let Kind::Disk(_) = profile.kind {
-            if condition.tool == "fio" {
+            if condition.tool == "fio"
+                && condition.params.number("size").is_none_or(|size| size <= NEAR)
+            {
                 return memory::disk(condition);
             }
             let size = profile.capacity.unwrap_or(500_000_000_000);
@@ -79,11 +84,21 @@ pub(super) fn predict(
     let disks = disks.collect::<Result<Vec<_>, _>>()?;
     let traffic =
         Traffic::of(condition).ok_or_else(|| no(format!("{} on disks", condition.tool)))?;
-    let processes = condition.params.number("processes").unwrap_or(1.0);
-    Pair::of(&disks, condition.tool)?.seconds(level, traffic, processes)
+    let processes = condition.params.count("processes").unwrap_or(1);
+    let processes =
+        u32::try_from(processes).map_err(|_| no("more processes than there are".to_owned()))?;
+    let pair = Pair::of(&disks, condition.tool)?;
+    match level {
+        "single" => Ok(disks
+            .iter()
+            .filter_map(|disk| disk.times(condition.tool))
+            .map(|one| one.seconds(processes))
+            .sum()),
+        level => pair.seconds(level, &traffic, f64::from(processes)),
+    }
 }
 
-/// Disks of one kind of tool, and what they share.
+/// Disks, and what they share.
 struct Pair {
     /// Seconds of one process, and of each further one: means of the disks.
     one: f64,
@@ -107,8 +122,8 @@ impl Pair {
             let times = disks.iter().map(|disk| disk.times(tool)).collect::<Option<Vec<_>>>();
             let times = times.ok_or_else(|| no(format!("no row of a single disk has {tool}")))?;
             let count = times.len() as f64;
-            let sum = times.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            Ok((sum.0 / count, sum.1 / count))
+            let mean = |of: fn(&Times) -> f64| times.iter().map(|one| of(one)).sum::<f64>() / count;
+            Ok::<_, NotModelled>((mean(Times::one), mean(|one| one.further)))
         };
         let (one, further) = mean(tool)?;
         let shared = bus("pci-p3");
@@ -124,43 +139,46 @@ impl Pair {
         })
     }
 
-    fn seconds(&self, level: &str, traffic: Traffic, processes: f64) -> Result<f64, NotModelled> {
-        let (p, n) = (processes, self.disks);
+    fn seconds(&self, level: &str, traffic: &Traffic, p: f64) -> Result<f64, NotModelled> {
+        let n = self.disks;
         let all = p * self.one;
         let contended = self.further * (p - 1.0);
-        let shared = self.further * (p / n - 1.0).max(0.0);
-        // What goes past the page cache, in bytes of all processes.
-        let room = if traffic.cached { self.host.cache_bytes as f64 } else { 0.0 };
-        let written = (p * traffic.written - room).max(0.0);
-        let read = p * traffic.read;
-        // A long run, on one disk and on all of them through what they share.
-        let (in_s, out_s) = (read / self.disk_in, written / self.disk_out);
-        let striped_in = read / self.host_in.min(n * self.disk_in);
-        let striped_out = written / self.host_out.min(n * self.disk_out);
-        let mirrored_out = out_s.max(n * written / self.host_out);
-        let seconds = match level {
-            "single" => all + contended,
-            "linear" if traffic.spread => all + shared,
-            "linear" => all + contended,
+        let parted = self.further * (p / n - 1.0).max(0.0);
+        // What long runs take in addition to their time on one disk, where `share` of it is left for each
+        // disk, and `copies` of what is written go through the host.
+        let longer = |readers: f64, writers: f64, copies: f64| {
+            let phase = |(read, written): &(f64, f64)| {
+                let room = if traffic.cached { self.host.dirty_bytes as f64 } else { 0.0 };
+                let (read, written) = (p * read, (p * written - room).max(0.0));
+                let (in_s, out_s) = (read / self.disk_in, written / self.disk_out);
+                let host = read / self.host_in + copies * written / self.host_out;
+                (in_s / readers + out_s / writers).max(host) - in_s - out_s
+            };
+            traffic.phases.iter().map(phase).sum::<f64>()
+        };
+        match level {
+            "linear" if traffic.spread => Ok(all + parted),
+            "linear" => Ok(all + contended),
             // The page cache is written back a file after the other, whoever wrote it: a stripe does not
             // part them.
-            "raid0" if traffic.cached => all + contended,
-            "raid0" => all + (striped_in - in_s) + (striped_out - out_s) + contended / n,
+            "raid0" if traffic.cached => Ok(all + contended),
+            "raid0" => Ok(all + longer(n, n, 1.0) + contended / n),
             "raid1" => {
-                let readers = p.min(n);
-                let mirrored_in = read / self.host_in.min(readers * self.disk_in);
-                let reads = if traffic.spread { 0.0 } else { mirrored_in - in_s };
-                let heads =
-                    if traffic.spread || traffic.written == 0.0 { shared } else { contended };
-                all + reads + (mirrored_out - out_s) + heads
+                // Readers of large files keep to a disk each; what reads trees reads little at a time.
+                let readers = if traffic.spread { 1.0 } else { p.min(n) };
+                let heads = if traffic.spread || !traffic.writes() { parted } else { contended };
+                Ok(all + longer(readers, 1.0, n) + heads)
             }
-            other => return Err(no(format!("{other} of disks"))),
-        };
-        Ok(seconds)
+            other => Err(no(format!("{other} of disks"))),
+        }
     }
 }
 
-/// sysbench on one disk whose inside is modelled. Where its files lie is not stated: all over the disk.
+/// A file of at most so many bytes is one place for a disk, much of it in its cache: what was measured
+/// there is taken as it is.
+const NEAR: f64 = 64e6;
+
+/// sysbench and fio on one disk whose inside is modelled. Where its files lie is not stated: all over the disk.
 fn alone(condition: &Condition<'_>, disk: MemberModel) -> Result<f64, NotModelled> {
     let (params, host) = (condition.params, host("host-2007"));
     let request = params.count("bs").ok_or_else(|| no("bs is not stated".to_owned()))?;
@@ -175,6 +193,20 @@ fn alone(condition: &Condition<'_>, disk: MemberModel) -> Result<f64, NotModelle
     };
     let mut machine = Machine::new(Layout::Single, &[disk], &[Default::default()], 512 << 10);
     let per_second = match condition.tool {
+        "fio" => {
+            let range = set.min(range);
+            let (write, random) = memory::pattern(condition)?;
+            let count = (512 << 20) / request;
+            let places = if random { Places::Uniform } else { Places::Sequential };
+            let depth = params.count("iodepth").unwrap_or(1);
+            let reads = if write { 0 } else { 100 };
+            let count = count.clamp(256, 4000);
+            closed(
+                &mut machine,
+                &[Closed { count, request, reads, places, range, processes: 1, depth }],
+            )
+            .per_second()
+        }
         "sysbench-rndrd" => {
             let hits = (host.cache_bytes as f64 / set as f64).min(1.0);
             random_reads(&mut machine, &host, load, hits)

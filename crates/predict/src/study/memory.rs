@@ -6,7 +6,7 @@ use braid_published::{Condition, NotModelled, Study};
 use super::{no, of_rate, profile_of};
 
 /// Whether fio writes, and whether it does so at random places.
-fn pattern(condition: &Condition<'_>) -> Result<(bool, bool), NotModelled> {
+pub(super) fn pattern(condition: &Condition<'_>) -> Result<(bool, bool), NotModelled> {
     match condition.params.text("rw") {
         Some("read") => Ok((false, false)),
         Some("randread") => Ok((false, true)),
@@ -61,7 +61,7 @@ fn disk_seconds(bytes: u64, write: bool, random: bool) -> Result<f64, NotModelle
         (true, false) => "seq-write",
         (true, true) => "rand-write",
     };
-    let (of_a_page, _) = times.times(name).ok_or_else(|| no(format!("no row has {name}")))?;
+    let of_a_page = times.times(name).ok_or_else(|| no(format!("no row has {name}")))?.one();
     let Some(Kind::Disk(disk)) = profile("sata-7200").map(|profile| profile.kind) else {
         return Err(no("there is no profile of the disk".to_owned()));
     };

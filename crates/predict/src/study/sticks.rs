@@ -5,8 +5,9 @@ use braid_level::Raid0Layout;
 use braid_published::{Array, Condition, NotModelled, Study};
 
 use super::{bus, host, no, of_rate, of_requests, profile_of};
+use crate::layout::Layout;
 use crate::load::{Random, Reading, random_reads, random_writes, read_ahead, synced, write_back};
-use crate::machine::{Layout, Machine, MemberModel};
+use crate::machine::{Machine, MemberModel};
 
 /// The chunk of mdadm before version 3.1, in bytes.
 const CHUNK: u64 = 64 << 10;
@@ -15,6 +16,8 @@ const REQUESTS: u64 = 128;
 /// What a long run is cut to, in bytes, and in stripes at least: rates do not change any more.
 const ENOUGH: u64 = 96 << 20;
 const STRIPES: u64 = 24;
+/// A run that fits into the page cache tells nothing of sticks: this share of it is left there at most.
+const MOST_LEFT: f64 = 0.9;
 
 /// Sticks as a condition has them.
 struct Sticks {
@@ -48,10 +51,16 @@ pub(super) fn predict(
         }
         None => vec![CHUNK],
     };
+    // Files are given in whole requests, a block device's own pages are not.
+    let system = array.and_then(|array| array.facts.text("filesystem"));
+    let has_files =
+        system.is_some_and(|text| !text.starts_with("none") && !text.starts_with("not"));
+    let is_raw = matches!(condition.tool, "hdparm-t" | "hdparm-T" | "seeker");
+    let on_files = !is_raw && (has_files || condition.params.get("fs").is_some());
     let window = fact("readahead_sectors").map(|sectors| sectors * 512);
     let values = chunks.iter().map(|chunk| {
         let sticks = Sticks::of(condition, members, *chunk)?;
-        sticks.run(condition, window)
+        sticks.run(condition, window, on_files)
     });
     let values = values.collect::<Result<Vec<_>, _>>()?;
     Ok(values.into_iter().fold(0.0, f64::max))
@@ -98,14 +107,19 @@ impl Sticks {
         Ok(Machine::new(layout, &self.members, &buses, self.transfer_max))
     }
 
-    fn run(&self, condition: &Condition<'_>, window: Option<u64>) -> Result<f64, NotModelled> {
+    fn run(
+        &self,
+        condition: &Condition<'_>,
+        window: Option<u64>,
+        on_files: bool,
+    ) -> Result<f64, NotModelled> {
         let (params, host) = (condition.params, host("host-2007"));
         let count = self.members.len() as u64;
         let stripe = self.chunk * count;
         let bytes = ENOUGH.max(STRIPES * stripe);
         let request = params.count("bs").unwrap_or(1 << 20).max(1);
         let mut machine = self.machine()?;
-        if params.get("fs").is_some() {
+        if on_files {
             machine = machine.below_a_file_system();
         }
         match condition.tool {
@@ -123,7 +137,11 @@ impl Sticks {
             }
             "dd-write" => {
                 let under_way = REQUESTS * self.transfer_max * count;
-                of_rate(condition, write_back(&mut machine, &host, bytes, under_way))
+                let rate = write_back(&mut machine, &host, bytes, under_way);
+                // Without a sync the last of it is not waited for.
+                let all = params.bytes().unwrap_or(f64::INFINITY);
+                let left = (host.dirty_bytes as f64 / all).min(MOST_LEFT);
+                of_rate(condition, rate / (1.0 - left))
             }
             "seeker" => {
                 // It reads 512 bytes of a block device, whose page cache reads a page.

@@ -88,6 +88,7 @@ impl Field {
                 let digits = self.digits.unwrap_or(6);
                 self.signed(number.is_sign_negative(), &format!("{:.digits$}", number.abs()))
             }
+            's' | 'r' if !value.has_text() => return Err(format!("{} has no text", value.kind())),
             's' | 'r' => {
                 let text = match value {
                     Value::Text(text) if kind == 's' => text.to_string(),

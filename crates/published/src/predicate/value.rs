@@ -100,6 +100,15 @@ impl Value {
         }
     }
 
+    /// Whether it has a text that says what it is: what is gone through has none, nor has a range.
+    pub(super) fn has_text(&self) -> bool {
+        match self {
+            Self::Items(Items::Stream | Items::Range, _) => false,
+            Self::Items(_, items) => items.iter().all(Self::has_text),
+            _ => true,
+        }
+    }
+
     /// Whether two values are equal; those of different kinds are not.
     pub(super) fn equals(&self, other: &Self) -> bool {
         if let (Some(left), Some(right)) = (self.number(), other.number()) {

@@ -9,7 +9,7 @@ use super::{Level, Stack};
 use crate::error::Fault;
 use crate::expr::fmt_word;
 use crate::problem::Problem;
-use crate::size::{ByteSize, Latency};
+use crate::size::{ByteSize, Latency, Rate};
 
 /// A RAM cache in front of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct WriteBack {
     pub dirty: Option<ByteSize>,
     /// How long something may be dirty before it is drained.
     pub age: Option<Latency>,
+    /// What draining is held to while there is time; to nothing if none is given.
+    pub drain: Option<Rate>,
 }
 
 /// What of a cache is kept between two lives.
@@ -94,10 +96,10 @@ const MAX_SIZE: ByteSize = ByteSize(1 << 43);
 impl Level for Cache {
     const NAME: &'static str = "cache";
     const USAGE: &'static str = "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); \
-         with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s";
+         with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s, drain=RATE";
     const PARAMETERS: &'static [&'static str] = &[
-        "size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age", "warm",
-        "saved",
+        "size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age", "drain",
+        "warm", "saved",
     ];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
@@ -169,7 +171,7 @@ fn check_write_back(
     block: ByteSize,
 ) -> Result<Option<WriteBack>, Fault> {
     if mode != CacheMode::WriteBack {
-        for parameter in ["log", "volatile", "dirty", "age"] {
+        for parameter in ["log", "volatile", "dirty", "age", "drain"] {
             if let Some(span) = args.place(parameter) {
                 return Err(Fault::new(Problem::OnlyWriteBack { parameter }, span));
             }
@@ -183,7 +185,8 @@ fn check_write_back(
         (Some(_), false) | (None, true) => {}
     }
     let dirty = args.word("dirty")?.map(|word| size_between("dirty", word, block, size, block));
-    Ok(Some(WriteBack { dirty: dirty.transpose()?, age: args.quantity("age")? }))
+    let (age, drain) = (args.quantity("age")?, args.rate("drain")?);
+    Ok(Some(WriteBack { dirty: dirty.transpose()?, age, drain }))
 }
 
 impl fmt::Display for Cache {
@@ -199,7 +202,7 @@ impl fmt::Display for Cache {
         if let Some(cutoff) = self.cutoff {
             write!(f, ", cutoff={cutoff}")?;
         }
-        if let Some(WriteBack { dirty, age }) = self.write_back {
+        if let Some(WriteBack { dirty, age, drain }) = self.write_back {
             match self.log() {
                 Some(log) => write!(f, ", log={log}")?,
                 None => f.write_str(", volatile=yes")?,
@@ -209,6 +212,9 @@ impl fmt::Display for Cache {
             }
             if let Some(age) = age {
                 write!(f, ", age={age}")?;
+            }
+            if let Some(drain) = drain {
+                write!(f, ", drain={drain}")?;
             }
         }
         if let Some(Warm { path, has_data }) = &self.warm {

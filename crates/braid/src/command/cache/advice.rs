@@ -61,6 +61,9 @@ impl<'a> Advice<'a> {
             )],
             Some(now) => [advice.of_more(now), advice.of_policies(now), advice.of_less(now)].into(),
         };
+        if let Some(why) = curve.cache.aside.why() {
+            advice.answer.insert(0, format!("It steps aside: {why}."));
+        }
         advice
     }
 

@@ -1,6 +1,6 @@
-//! `braid cache attach`, `detach`, `resize`, `mode`: done to a volume that is up, and remembered.
+//! `braid cache attach`, `detach`, `resize`, `mode`, `drain`: done to a volume that is up, and remembered.
 
-use braid_stack::ByteSize;
+use braid_stack::{ByteSize, Rate};
 
 use super::super::member::{carried_out, give_long};
 use super::super::stacks::promised_but;
@@ -39,6 +39,18 @@ fn resize_order(name: &str, size: ByteSize) -> CacheOrder {
 
 pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
     give(&mode.volume, CacheOrder::Mode { mode: mode.mode.clone() })
+}
+
+pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
+    let bytes_per_second = match drain.rate.as_str() {
+        "unlimited" => None,
+        text => match text.parse::<Rate>() {
+            Ok(rate) if rate.bytes_per_second() > 0 => Some(rate.bytes_per_second()),
+            Ok(_) => return Err(Failure::usage("0 is no rate to drain at").next("`unlimited`")),
+            Err(error) => return Err(Failure::usage(format!("{text:?} is no rate: {error}"))),
+        },
+    };
+    give(&drain.volume, CacheOrder::Drain { bytes_per_second })
 }
 
 /// Has it carried out, and notes it, so that the volume is brought up as it is now.

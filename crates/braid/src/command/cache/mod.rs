@@ -16,6 +16,7 @@ pub(super) fn cache(cache: &cli::Cache) -> Result<(), Failure> {
         cli::Cache::Detach(volume) => change::detach(volume),
         cli::Cache::Resize(options) => change::resize(options),
         cli::Cache::Mode(options) => change::mode(options),
+        cli::Cache::Drain(options) => change::drain(options),
         cli::Cache::Share(options) => share::share(options),
         cli::Cache::Advise(options) => advise::advise(options),
     }

@@ -6,6 +6,7 @@ mod show;
 use std::path::Path;
 
 use braid_lab_report::report::render::{render_html, render_sections, render_terminal};
+use braid_predict::Models;
 use braid_published::{
     FILES, Judgement, NullModel, Predictor, Study, Summary, built_in, judge, parse,
 };
@@ -16,7 +17,7 @@ use crate::failure::{Context, Failure};
 
 /// What is judged.
 fn predictor() -> Box<dyn Predictor> {
-    Box::new(NullModel::Average)
+    Box::new(Models)
 }
 
 /// What became of a study, beside models without a mechanism.

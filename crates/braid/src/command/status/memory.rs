@@ -55,7 +55,15 @@ pub(super) fn cache(cache: &CacheStatus) -> String {
         ByteSize(cache.block_bytes),
         ByteSize(cache.bytes_from_ram),
         ByteSize(cache.bytes_from_origin),
-    ) + &cache.write_back.as_ref().map(write_back).unwrap_or_default()
+    ) + &aside(cache)
+        + &cache.write_back.as_ref().map(write_back).unwrap_or_default()
+}
+
+/// Why it steps aside, if it does.
+fn aside(cache: &CacheStatus) -> String {
+    let since = duration(cache.aside.for_ms / 1000);
+    let line = |why| format!("{:>8}: for {since}, {why}\n", "aside");
+    cache.aside.why().map(line).unwrap_or_default()
 }
 
 /// What the origin does not have, and what a power cut would take of it.
@@ -78,5 +86,9 @@ fn write_back(status: &WriteBackStatus) -> String {
         (_, "origin") => "a power cut loses all of it, and nothing that was flushed".to_owned(),
         _ => "the log fails, and FLUSH waits for the origin".to_owned(),
     };
-    format!("{:>8}: {dirty}; {lost}\n", "dirty")
+    let rate = match status.drain_bytes_per_second {
+        Some(rate) => format!(", drained at up to {:#}/s while there is time", ByteSize(rate)),
+        None => String::new(),
+    };
+    format!("{:>8}: {dirty}{rate}; {lost}\n", "dirty")
 }

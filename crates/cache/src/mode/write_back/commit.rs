@@ -79,7 +79,9 @@ impl WriteBack {
             if collected.extents.is_empty() {
                 continue;
             }
+            let spans: Vec<Span> = collected.extents.iter().map(|extent| extent.span).collect();
             let (position, write) = log.append(buf, collected.extents)?;
+            spans.into_iter().for_each(|span| self.note_recorded(span, position));
             self.note_logged(&collected.blocks, position);
             written.extend(collected.blocks.into_iter().map(|block| (block, position)));
             here.iter().for_each(|operation| operation.position.set(Some(position)));

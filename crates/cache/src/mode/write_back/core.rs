@@ -10,11 +10,13 @@ use braid_block::{Errno, Flags, Op, Span};
 use braid_engine::{Clock, Signal};
 use braid_mem::Pool;
 
+use super::past::Large;
 use super::turns::Turns;
 use crate::held::Held;
 use crate::log::format::BLOCK;
 use crate::log::store::{Log, LogSetup, Replayed};
-use crate::ranges::Ranges;
+use crate::pace::Pace;
+use crate::ranges::{Ranges, Taken};
 
 /// Memory for what is on its way to the log and to the origin.
 const POOL: usize = 8 << 20;
@@ -25,6 +27,9 @@ pub struct WriteBackConfig {
     pub dirty: u64,
     /// How long something may be dirty before it is drained.
     pub age: Duration,
+    /// Bytes a second that are drained while nobody waits for it, and nothing is that old; as fast as it
+    /// goes for none.
+    pub drain: Option<u64>,
     /// Time.
     pub clock: Rc<dyn Clock>,
     /// The log; none for a cache that keeps what is dirty in memory alone.
@@ -82,6 +87,8 @@ pub struct WriteBackStatus {
     pub oldest: Option<Duration>,
     /// Bytes that were drained.
     pub drained: u64,
+    /// Bytes a second that draining is held to, while there is time.
+    pub drain_rate: Option<u64>,
     /// The log, while it is open.
     pub log: Option<LogStatus>,
     /// What the log held when the cache came up.
@@ -112,13 +119,34 @@ pub(crate) struct WriteBack {
     /// In blocks, of those that there are.
     pub(super) dirty_blocks: Cell<u64>,
     age: Duration,
+    /// What draining is held to.
+    pub(super) pace: Cell<Pace>,
+    /// The round under way was asked for: somebody waits for it.
+    pub(super) is_awaited: Cell<bool>,
     /// Blocks that are not to be written in memory now: they wait, or are being made zeroes.
     pub(super) changes: Rc<Ranges>,
+    /// All of these, until write-back mode begins.
+    pub(super) waiting: RefCell<Option<Taken>>,
     pub(super) asked: RefCell<VecDeque<Rc<Operation>>>,
     /// Those whose records are to be written.
     pub(super) unlogged: RefCell<Vec<Rc<Operation>>>,
     /// Those that the origin may not have durably.
     pub(super) unflushed: RefCell<Vec<Rc<Operation>>>,
+    /// Large writes, as they come.
+    pub(super) large: RefCell<VecDeque<Rc<Large>>>,
+    /// What records have something of, and where these lie, in their order: those that may count.
+    pub(super) recorded: RefCell<VecDeque<(Span, u64)>>,
+    /// Writes that went past, and how many of them the origin has durably.
+    pub(super) passed: Cell<u64>,
+    pub(super) passed_durable: Cell<u64>,
+    /// Large writes that are not done, also those whose clients have gone.
+    pub(super) undone: Cell<u64>,
+    /// Of writes that go past, those that the origin has been asked for.
+    pub(super) passing: Cell<u64>,
+    /// The origin may have lost some that it had answered.
+    pub(super) is_past_lost: Cell<bool>,
+    /// Flushes of the origin that failed.
+    pub(super) failed_flushes: Cell<u64>,
     pub(super) commits: Turns,
     pub(super) rounds: Turns,
     /// Anything.
@@ -159,10 +187,21 @@ impl WriteBack {
             dirty: config.dirty,
             dirty_blocks: Cell::new(dirty_blocks(config.dirty, block, slots)),
             age: config.age,
+            pace: Cell::new(Pace::new(config.drain)),
+            is_awaited: Cell::default(),
             changes: Rc::default(),
+            waiting: RefCell::default(),
             asked: RefCell::default(),
             unlogged: RefCell::default(),
             unflushed: RefCell::default(),
+            large: RefCell::default(),
+            recorded: RefCell::default(),
+            passed: Cell::default(),
+            passed_durable: Cell::default(),
+            undone: Cell::default(),
+            passing: Cell::default(),
+            is_past_lost: Cell::default(),
+            failed_flushes: Cell::default(),
             commits: Turns::default(),
             rounds: Turns::default(),
             changed: Signal::default(),
@@ -180,6 +219,12 @@ impl WriteBack {
     /// Whether write-back mode has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
+    }
+
+    /// Draining is held to so many bytes a second from now on, or to nothing.
+    pub(crate) fn set_drain(&self, rate: Option<u64>) {
+        self.pace.set(Pace::new(rate));
+        self.changed.notify();
     }
 
     /// There are `slots` blocks from now on.
@@ -259,6 +304,7 @@ impl WriteBack {
             dirty_limit: self.dirty_blocks.get() * self.block,
             oldest: since.map(|since| self.clock.now().saturating_sub(since)),
             drained: self.drained.get(),
+            drain_rate: self.pace.get().rate(),
             log,
             replayed: self.replayed.get(),
             drain_error: self.drain_error.get(),

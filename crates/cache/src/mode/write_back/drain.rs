@@ -32,6 +32,7 @@ impl WriteBack {
     pub(super) async fn drain_in_time(&self) {
         loop {
             self.wait_for_work().await;
+            self.is_awaited.set(self.rounds.is_wanted());
             self.rounds.begin();
             self.since_next.set(None);
             let result = self.round().await;
@@ -101,19 +102,30 @@ impl WriteBack {
     /// costs little, and so little that nobody waits long for it.
     async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
         let (mut blocks, mut result) = (Vec::new(), Ok(()));
+        let failed_before = self.failed_flushes.get();
         let mut left = (self.dirty_blocks.get() / PARTS).max(DEPTH as u64 / 2);
         let mut under_way = Crowd::new();
         loop {
             while under_way.len() < DEPTH
                 && left > 0
+                && self.held_back().is_zero()
                 && let Some(run) = self.run_from(*next)
             {
                 *next = run.end;
                 left = left.saturating_sub(run.end - run.start);
+                self.pay(&run);
                 under_way.push(self.drain_run(run, durable));
             }
             if under_way.len() == 0 {
-                break;
+                let pause = self.held_back();
+                if pause.is_zero() || left == 0 || self.run_from(*next).is_none() {
+                    break;
+                }
+                // A while, so that what comes to an end meanwhile is seen.
+                let pause = pause.min(self.until_old());
+                let hurried = self.changed.until(|| self.held_back().is_zero());
+                either(self.clock.sleep(pause), hurried).await;
+                continue;
             }
             let (run, outcome) = under_way.next().await;
             match outcome {
@@ -121,8 +133,30 @@ impl WriteBack {
                 Err(errno) => result = Err(errno),
             }
         }
-        self.make_durable(&blocks).await?;
+        self.make_durable(&blocks, failed_before).await?;
         result
+    }
+
+    /// How long draining waits for its rate: not where somebody waits for the round or the next one, nor
+    /// where something is too old.
+    fn held_back(&self) -> Duration {
+        let is_hurried = self.is_awaited.get() || self.rounds.is_wanted();
+        if is_hurried || self.until_old().is_zero() {
+            return Duration::ZERO;
+        }
+        self.pace.get().wait(self.clock.now())
+    }
+
+    /// Counts what of `run` is dirty towards the rate.
+    fn pay(&self, run: &Range<u64>) {
+        let mut pace = self.pace.get();
+        if pace.rate().is_some() {
+            let mut contents = self.held.contents.borrow_mut();
+            let of =
+                |block| contents.dirty_of(block).map_or(0, |(dirty, slot)| dirty.bytes_of(slot));
+            pace.take(run.clone().map(of).sum(), self.clock.now());
+            self.pace.set(pace);
+        }
     }
 
     /// Blocks beside each other with something dirty: the first from `block` on.
@@ -195,16 +229,19 @@ impl WriteBack {
         }
     }
 
-    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean.
-    async fn make_durable(&self, blocks: &[u64]) -> Result<(), Errno> {
+    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean. Before any of it was
+    /// drained so many flushes had failed.
+    async fn make_durable(&self, blocks: &[u64], failed_before: u64) -> Result<(), Errno> {
         let mut operations = self.unflushed.borrow().clone();
         operations.retain(|one| one.is_done.get());
         let is_late = Canary::TailBeforeOriginFlush.is_planted();
-        if !is_late && let Err(errno) = self.held.origin.start(Io::flush()).await.result {
+        let mut flushed = if is_late { Ok(()) } else { self.flush_origin().await };
+        // One that failed beside it may have taken with it what was written for this one.
+        if self.failed_flushes.get() != failed_before {
+            flushed = flushed.and(Err(Errno::IO));
+        }
+        if let Err(errno) = flushed {
             self.give_back(blocks.iter().copied());
-            // What is dirty is written once more. Zeroes are not: they would fall on what came later. The
-            // origin may have done some of which nobody here knows yet.
-            self.is_lost.set(self.is_lost.get() || !self.unflushed.borrow().is_empty());
             return Err(errno);
         }
         let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
@@ -228,21 +265,25 @@ impl WriteBack {
             self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
         // What is being written counts as soon as it is durable, and instead of nothing before.
         let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable.get()]).min();
-        if let Err(errno) = log.retire(oldest.unwrap_or_default()).await {
+        let tail = oldest.unwrap_or_default();
+        if let Err(errno) = log.retire(tail).await {
             self.log_failed(errno);
             return Err(errno);
         }
+        self.note_retired(tail);
         Ok(())
     }
 
-    /// Gives up a log that failed: nobody may replay it, because the origin has, or will have, what is newer.
+    /// Has nothing in the log count any more, because the origin has, or will have, what is newer: its
+    /// superblock says so, or, if its device does not take that, who remembers it elsewhere.
     async fn forsake(&self) -> Result<(), Errno> {
         let log = self.log.borrow().clone();
         let Some(log) = log else { return Ok(()) };
         let head = log.ring.borrow().head();
-        if log.write_superblock(head, false).await.is_err() {
-            let elsewhere = self.setup.as_ref().and_then(|setup| setup.forsake.as_ref());
-            elsewhere.ok_or(Errno::IO)?()?;
+        if let Err(errno) = log.write_superblock(head, false).await {
+            self.log_error.set(self.log_error.get().or(Some(errno)));
+            let given_up = self.setup.as_ref().and_then(|setup| setup.given_up.as_ref());
+            given_up.ok_or(errno)?.remember(log.id())?;
         }
         self.phase.set(Phase::LogGivenUp);
         Ok(())
@@ -259,7 +300,7 @@ impl WriteBack {
         self.changed.notify();
         self.changed.until(|| self.rounds.outcome(round).is_some()).await;
         let all = self.changes.take(0..u64::MAX).await;
-        self.shut_down().await?;
+        self.settle().await?;
         self.phase.set(Phase::Volatile);
         self.is_closed.set(true);
         drop(all);
@@ -271,6 +312,12 @@ impl WriteBack {
     /// # Errors
     /// The origin does not have everything. What was flushed is in the log, if there is one.
     pub(crate) async fn shut_down(&self) -> Result<(), Errno> {
+        self.changed.until(|| self.undone.get() == 0).await;
+        self.settle().await
+    }
+
+    /// The same, where those that change something wait.
+    pub(super) async fn settle(&self) -> Result<(), Errno> {
         // What the log has stays there if the origin fails.
         self.flush().await?;
         loop {
@@ -278,19 +325,20 @@ impl WriteBack {
             if dirty == 0 && self.unflushed.borrow().is_empty() {
                 break;
             }
+            let phase = self.phase.get();
             let round = self.rounds.ask();
             self.changed.notify();
             self.changed.until(|| self.rounds.outcome(round).is_some()).await;
-            if self.rounds.outcome(round) != Some(true) {
+            // If the log failed in this one, the next one gives it up.
+            let is_over = self.phase.get() == phase;
+            if self.rounds.outcome(round) != Some(true) && is_over {
                 return Err(self.drain_error.get().unwrap_or(Errno::IO));
             }
         }
-        match self.logged() {
-            Some(log) => {
-                let head = log.ring.borrow().head();
-                log.write_superblock(head, false).await
-            }
-            None => Ok(()),
+        // The origin has all of it: what the log's device fails at is only to say so.
+        match self.phase.get() {
+            Phase::Logged | Phase::LogFailing => self.forsake().await,
+            Phase::LogGivenUp | Phase::Volatile => Ok(()),
         }
     }
 }

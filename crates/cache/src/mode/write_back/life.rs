@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::core::{Phase, WriteBack};
 use super::together::either;
+use crate::canary::Canary;
 use crate::log::store::{Log, LogError, Replayed};
 
 impl WriteBack {
@@ -21,6 +22,28 @@ impl WriteBack {
         self.log.replace(log.map(Rc::new));
         self.replayed.set(Some(replayed));
         Ok(Some(replayed))
+    }
+
+    /// Who changes something waits, until [`WriteBack::begin`].
+    pub(crate) fn have_changes_wait(&self) {
+        self.waiting.replace(Some(self.changes.take_free(0..u64::MAX)));
+    }
+
+    /// The origin has answered whatever was asked past it: what is changed from now on is held.
+    pub(crate) fn begin(&self) {
+        // A flush has to cover that, too.
+        if !Canary::SwitchNotFlushed.is_planted() {
+            self.passed.set(self.passed.get() + 1);
+        }
+        self.waiting.take();
+    }
+
+    /// It does not begin: writes go through.
+    pub(crate) async fn end_waiting(&self) {
+        // Nothing is in the log: one that cannot be closed has nothing to replay either.
+        let _ = self.settle().await;
+        self.is_closed.set(true);
+        self.waiting.take();
     }
 
     /// Writes the log, drains, carries out what changes the origin: without end.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   write ──▶ memory: dirty ──▶ answered
+//!   large write, of whose place nothing is dirty or logged ──▶ origin ──▶ answered
 //!   FLUSH, FUA ──▶ commit: all that is unlogged ──▶ records, flush of the log ──▶ answered
 //!
 //!   round, now and then:  commit ─▶ drain: runs in order of their place ─▶ flush of the origin ─▶ the log's tail
@@ -22,6 +23,7 @@ mod core;
 mod drain;
 mod life;
 mod operations;
+mod past;
 mod requests;
 mod together;
 mod turns;

@@ -3,6 +3,7 @@
 //! They are carried out by a task of the cache's own, so that nothing is drained to their place while the
 //! origin is at it, also when their clients have gone.
 
+use std::pin::Pin;
 use std::rc::Rc;
 
 use braid_block::{Flags, Io, Payload};
@@ -18,10 +19,14 @@ impl WriteBack {
     pub(super) async fn operate_as_asked(&self) {
         let mut under_way = Crowd::new();
         loop {
-            let comes = self.changed.until(|| !self.asked.borrow().is_empty());
-            either(under_way.next(), comes).await;
+            let has_come = || !(self.asked.borrow().is_empty() && self.large.borrow().is_empty());
+            either(under_way.next(), self.changed.until(has_come)).await;
             while let Some(operation) = self.asked.borrow_mut().pop_front() {
-                under_way.push(self.carry_out(operation));
+                under_way
+                    .push(Box::pin(self.carry_out(operation)) as Pin<Box<dyn Future<Output = ()>>>);
+            }
+            while let Some(large) = self.large.borrow_mut().pop_front() {
+                under_way.push(Box::pin(self.carry_out_large(large)));
             }
         }
     }

@@ -17,17 +17,21 @@ impl WriteBack {
     /// Holds a write, at once if there is room.
     pub(crate) fn write(self: &Rc<Self>, mut io: Io) -> Pending {
         self.is_busy.set(true);
+        if self.is_large(&io) {
+            return self.write_large(io);
+        }
         let blocks = self.held.contents.borrow().blocks(io.span);
         let is_free = self.changes.is_free(&blocks) && self.has_room(blocks);
         if is_free && !io.flags.contains(Flags::FUA) && self.hold_all(&mut io) {
             self.count(&io);
             return Pending::ready(io.complete(Ok(())));
         }
-        Pending::task(Rc::clone(self).write_in_time(io))
+        let this = Rc::clone(self);
+        Pending::task(async move { this.write_in_time(io).await })
     }
 
     /// Holds a write block by block, each when there is room; one that is to be durable is flushed.
-    async fn write_in_time(self: Rc<Self>, mut io: Io) -> Completion {
+    pub(super) async fn write_in_time(&self, mut io: Io) -> Completion {
         let (pieces, blocks) = {
             let contents = self.held.contents.borrow();
             (contents.pieces(io.span), contents.blocks(io.span))
@@ -148,7 +152,7 @@ impl WriteBack {
                 return Ok(());
             }
             if self.commit_once().await {
-                return Ok(());
+                return self.flush_passed().await;
             }
         }
         if self.is_closed.get() {
@@ -158,7 +162,7 @@ impl WriteBack {
         self.changed.notify();
         self.changed.until(|| self.rounds.outcome(round).is_some()).await;
         match self.rounds.outcome(round) {
-            Some(true) => Ok(()),
+            Some(true) => self.flush_passed().await,
             _ => Err(self.drain_error.get().unwrap_or(Errno::IO)),
         }
     }

@@ -154,7 +154,7 @@ impl<'e> Evaluation<'e, '_> {
             }
             ("bool", value) => Ok(Value::Flag(value.is_true())),
             ("str", Value::Text(text)) => Ok(Value::Text(text.clone())),
-            ("str", value) => {
+            ("str", value) if value.has_text() => {
                 self.spend(call.expr, value.size(MOST_STEPS))?;
                 Ok(Value::text(value.to_string()))
             }
@@ -176,6 +176,7 @@ impl<'e> Evaluation<'e, '_> {
                     .map(Value::Integer)
                     .ok_or_else(|| call.failed(format!("{} has no length", value.kind())))
             }
+            ("str", value) => Err(call.failed(format!("{} has no text", value.kind()))),
             (name, _) if exists(name) => Err(call.failed("cannot be a key")),
             (name, _) => {
                 let known = format!("{}, {ZIP}", NAMES.join(", "));

@@ -37,7 +37,7 @@ fn file(judged: &Judged) -> Value {
         "mean": predicted.map(|summary| summary.mean),
         "median": predicted.map(|summary| summary.median),
         "rows_scored": predicted.map_or(0, |summary| summary.scored),
-        "rows_missing": model.rows.iter().filter(|row| row.role == Role::Prediction && row.score.is_none()).count(),
+        "rows_missing": model.missing(),
         "calibration_mean": calibration.map(|summary| summary.mean),
         "calibration_median": calibration.map(|summary| summary.median),
         "null_means": null_means,

@@ -32,15 +32,8 @@ pub(super) fn report(judged: &[Judged], claims: Claims) -> Report {
 
 fn answer(judged: &[Judged]) -> Vec<String> {
     let summaries = judged.iter().filter_map(|one| one.model.predictions());
-    let (rows, missing) = summaries
-        .clone()
-        .fold((0, 0), |(rows, missing), one| (rows + one.scored, missing + one.missing));
-    let missing = missing
-        + judged
-            .iter()
-            .filter(|one| one.model.predictions().is_none())
-            .map(unscored)
-            .sum::<usize>();
+    let rows: usize = summaries.clone().map(|one| one.scored).sum();
+    let missing: usize = judged.iter().map(|one| one.model.missing()).sum();
     let mean = summaries.map(|one| one.mean * one.scored as f64).sum::<f64>() / rows as f64;
     let (held, published) = judged
         .iter()
@@ -59,10 +52,6 @@ fn answer(judged: &[Judged]) -> Vec<String> {
         missing => format!("; for {missing} more the model has no value"),
     };
     vec![format!("{off}{missing}; {held} of {published} published claims hold.")]
-}
-
-fn unscored(one: &Judged) -> usize {
-    one.model.rows.iter().filter(|row| row.role == Role::Prediction && row.score.is_none()).count()
 }
 
 fn text(text: impl Into<String>) -> Cell {
@@ -92,25 +81,22 @@ fn summary(judged: &[Judged]) -> Table {
         let score = |value: Option<f64>| {
             value.map_or_else(missing, |value| number(format!("{value:.3}"), value))
         };
-        let (predicted, worst) = (one.model.predictions(), one.model.worst());
-        let rows = one.model.rows.iter().filter(|row| row.role == Role::Prediction).count();
+        let predicted = one.model.predictions();
+        let scored = predicted.map_or(0, |summary| summary.scored);
         let (held, published) = one.model.held();
         let mut cells = vec![
             text(&*one.model.study),
-            text(match predicted.map_or(0, |summary| summary.scored) {
-                scored if scored == rows => format!("{rows}"),
-                scored => format!("{scored} of {rows}"),
+            text(match one.model.missing() {
+                0 => scored.to_string(),
+                missing => format!("{scored} of {}", scored + missing),
             }),
             score(predicted.map(|summary| summary.mean)),
             score(predicted.map(|summary| summary.median)),
+            score(one.model.worst().map(|(_, score)| score)),
         ];
         cells
             .extend(one.null.iter().map(|(_, summary)| score(summary.map(|summary| summary.mean))));
         cells.push(text(format!("{held} of {published}")));
-        cells.push(worst.map_or_else(missing, |(row, score)| Cell {
-            detail: format!("{score:.2}"),
-            ..text(&*row.id)
-        }));
         Row { cells, total: false }
     };
     let null = NullModel::ALL.map(|null| format!("{}: {}", null.name(), null.says()));
@@ -118,8 +104,8 @@ fn summary(judged: &[Judged]) -> Table {
         id: "files".to_owned(),
         title: String::new(),
         note: format!(
-            "mean, median: of |ln(model / published)| over the rows to be predicted, 0 inside of what the print \
-             may mean. Means of models without a mechanism: {}.",
+            "mean, median, worst: of |ln(model / published)| over the rows to be predicted, 0 inside of what the \
+             print may mean. The same mean of models without a mechanism: {}.",
             null.join("; ")
         ),
         columns: columns(&[
@@ -127,10 +113,10 @@ fn summary(judged: &[Judged]) -> Table {
             "#rows",
             "#mean",
             "#median",
+            "#worst",
             "#average",
             "#striping",
             "#claims",
-            "furthest off",
         ]),
         rows: judged.iter().map(row).collect(),
     }
@@ -138,6 +124,7 @@ fn summary(judged: &[Judged]) -> Table {
 
 fn section(at: usize, one: &Judged, claims: Claims) -> Section {
     let mut blocks: Vec<Block> = charts(at, one).into_iter().map(Block::Chart).collect();
+    blocks.extend(claims_table(at, one, claims).map(Block::Table));
     let tables = [
         ("predicted", "Rows to be predicted", Role::Prediction),
         ("calibration", "Rows of calibration", Role::Calibration(braid_published::CalibUse::Input)),
@@ -161,11 +148,12 @@ fn section(at: usize, one: &Judged, claims: Claims) -> Section {
             )));
         }
     }
-    blocks.extend(claims_table(at, one, claims).map(Block::Table));
+    let worst = one.model.worst().filter(|(_, score)| *score > 0.0);
+    let worst = worst.map(|(row, score)| format!(". Furthest off is {}, by {score:.3}", row.id));
     Section {
         id: format!("file-{at}"),
         title: one.model.study.clone(),
-        lead: one.model.title.clone(),
+        lead: format!("{}{}", one.model.title, worst.unwrap_or_default()),
         is_detail: false,
         blocks,
     }
@@ -276,17 +264,19 @@ fn chart(at: usize, one: &Judged, unit: Unit) -> Option<Chart> {
     }
     let points = || series.iter().flat_map(|one| &one.points);
     let furthest = points().map(|point| point.y.max(1.0 / point.y)).fold(1.0, f64::max);
-    if points().next().is_none() || series.len() > MOST_SERIES {
+    // One row alone is read in its table.
+    if points().count() < 2 || series.len() > MOST_SERIES {
         return None;
     }
     let ticks: &[f64] = match furthest {
         far if far <= 1.5 => &[0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5],
+        far if far <= 2.0 => &[0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0],
         far if far <= 4.0 => &[0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0],
         _ => &[],
     };
     Some(Chart {
         id: format!("{id}-{at}"),
-        title: "Model as a multiple of what was published".to_owned(),
+        title: format!("Model as a multiple of what was published: {id}"),
         note: "A mark is a row to be predicted; on the dashed line the model is right.".to_owned(),
         shape: Shape::Marks,
         x: Axis {

@@ -1,0 +1,92 @@
+//! `braid model list` and `show`: profiles and their constants.
+
+use std::io::Write;
+
+use braid_model::{Profile, profile, profile_names};
+use serde_json::json;
+
+use crate::cli;
+use crate::control::OUTPUT_VERSION;
+use crate::failure::{Context, Failure};
+
+pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
+    let text = match command {
+        cli::Model::List(options) => list(options.json),
+        cli::Model::Show(options) => show(&options.profile, options.json)?,
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+/// The profile of a name, or of a file.
+pub(super) fn read(name: &str) -> Result<Profile, Failure> {
+    if let Some(profile) = profile(name) {
+        return Ok(profile);
+    }
+    match std::fs::read_to_string(name) {
+        Ok(text) => {
+            Profile::parse(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let known = profile_names().collect::<Vec<_>>().join(", ");
+            let text = format!("{name:?} is neither a profile nor a file that is there");
+            Err(Failure::usage(text).note(format!("profiles: {known}")))
+        }
+        Err(error) => Err(Failure::usage(format!("cannot read {name}: {error}"))),
+    }
+}
+
+fn list(as_json: bool) -> String {
+    let all = profile_names().filter_map(|name| Some((name, profile(name)?)));
+    if as_json {
+        let one = |(name, profile): (&str, Profile)| {
+            json!({
+                "name": name,
+                "kind": profile.kind.name(),
+                "label": profile.label,
+                "capacity": profile.capacity,
+                "read_bytes_per_s": profile.long_rates().map(|rates| rates.0),
+                "write_bytes_per_s": profile.long_rates().map(|rates| rates.1),
+            })
+        };
+        let profiles: Vec<_> = all.map(one).collect();
+        return format!("{}\n", json!({ "output_version": OUTPUT_VERSION, "profiles": profiles }));
+    }
+    let mut text = format!("{:16} {:10} {:>7} {:>7}  WHAT\n", "NAME", "KIND", "READ", "WRITE");
+    for (name, profile) in all {
+        let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), megabytes);
+        let rates = profile.long_rates();
+        let (read, write) = (rate(rates.map(|rates| rates.0)), rate(rates.map(|rates| rates.1)));
+        let (kind, label) = (profile.kind.name(), &profile.label);
+        text += &format!("{name:16} {kind:10} {read:>7} {write:>7}  {label}\n");
+    }
+    text + "\nREAD, WRITE: MB/s of long runs, before a bus. `braid model show NAME` has the constants.\n"
+}
+
+fn megabytes(rate: f64) -> String {
+    format!("{:.1}", rate / 1e6)
+}
+
+fn show(name: &str, as_json: bool) -> Result<String, Failure> {
+    let profile = read(name)?;
+    if as_json {
+        let constant = |one: &braid_model::Constant| json!({ "name": one.name, "value": one.value, "source": one.source });
+        let value = json!({
+            "output_version": OUTPUT_VERSION,
+            "kind": profile.kind.name(),
+            "label": profile.label,
+            "capacity": profile.capacity,
+            "constants": profile.constants.iter().map(constant).collect::<Vec<_>>(),
+        });
+        return Ok(format!("{value}\n"));
+    }
+    let mut text = format!("{}: {} ({})\n\n", name, profile.label, profile.kind.name());
+    let width = profile.constants.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    for one in &profile.constants {
+        let value = match one.value {
+            value if value.fract() == 0.0 => format!("{value:.0}"),
+            value => format!("{value}"),
+        };
+        text += &format!("{:width$}  {value:>13}  {}\n", one.name, one.source);
+    }
+    Ok(text)
+}

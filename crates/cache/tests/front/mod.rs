@@ -1,0 +1,23 @@
+//! What stands between clients and a cache that is exchanged.
+
+use braid_block::{Io, Limits};
+use braid_engine::{Device, Offered, Pending};
+
+/// What is offered, as an export asks it: each write with a permit until it is answered.
+pub(crate) struct Front(pub(crate) Offered);
+
+impl Device for Front {
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let permit = io.op.is_modifying().then(|| self.0.permit());
+        let started = self.0.dev().start(io);
+        Pending::task(async move {
+            let done = started.await;
+            drop(permit);
+            done
+        })
+    }
+}

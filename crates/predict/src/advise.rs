@@ -1,0 +1,320 @@
+//! Which layout of given members suits a workload.
+//!
+//! ```text
+//!  members ──candidates──▶ level × chunk × count × order ──predict──▶ ranked by what is needed
+//! ```
+//!
+//! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
+//! Deliberately absent: measuring, and devices: a member here is a profile.
+
+use braid_array::Geometry as _;
+use braid_array::GeometryError;
+use braid_array::Mirrored as _;
+use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
+use braid_level::{Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
+use braid_model::{BusProfile, Host, Kind, Profile};
+
+use crate::layout::Layout;
+use crate::load::Outcome;
+use crate::machine::{Machine, MemberModel};
+use crate::workload::Workload;
+
+/// A member that somebody has, or would buy.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What the user calls it: a profile's name, a path.
+    pub name: String,
+    /// What it is.
+    pub profile: Profile,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Which bus it hangs on; members of one name share it.
+    pub bus: Option<String>,
+}
+
+/// What matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Room for data.
+    Capacity,
+    /// One member at least may be lost.
+    Redundancy,
+    /// Bytes per second.
+    Throughput,
+    /// What a request takes.
+    Latency,
+    /// As few members as give nine tenths of the best throughput.
+    Price,
+}
+
+/// A layout and what is predicted of it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The level; `None` for one member alone.
+    pub level: Option<Level>,
+    /// Bytes of a chunk, for levels that have one.
+    pub chunk: Option<u64>,
+    /// Indices of the offers, in order.
+    pub members: Vec<usize>,
+    /// Bytes of data.
+    pub capacity: u64,
+    /// Members that may be lost, whichever they are.
+    pub losses: usize,
+    /// What became of the workload.
+    pub outcome: Outcome,
+    /// Bytes programmed for each byte that was written, where members wear.
+    pub amplification: Option<f64>,
+    /// Bytes that can be written until the first member is worn, where they wear.
+    pub life: Option<f64>,
+    /// What holds it back.
+    pub limit: Limit,
+}
+
+/// What holds a layout back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Limit {
+    /// A bus moves bytes nearly all the time.
+    Bus(String),
+    /// Writes below the allocation unit, which the members rewrite as a whole.
+    Rewrites {
+        /// The allocation unit, in bytes.
+        unit: u64,
+        /// Bytes programmed for each byte written.
+        amplification: f64,
+    },
+    /// Members are at work nearly all the time.
+    Members,
+    /// Members wait: for each other's bytes, or because too little is asked at once.
+    Waiting(f64),
+}
+
+/// |ln(model / published)| that nine of ten rows of the published measurements stay below, as a test holds.
+pub const ERROR_90: f64 = 0.17;
+
+/// A share of the time from which on something is the limit.
+const NEARLY: f64 = 0.9;
+
+/// Chunks that are tried, in bytes.
+pub const CHUNKS: &[u64] =
+    &[16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+
+/// All sensible layouts of the members.
+pub fn candidates(
+    offers: &[Offer],
+    chunks: &[u64],
+) -> Vec<(Option<Level>, Option<u64>, Vec<usize>)> {
+    let mut all = vec![(None, None, vec![0])];
+    // Members alone, one of each kind.
+    for (index, offer) in offers.iter().enumerate().skip(1) {
+        if !offers[..index].iter().any(|earlier| earlier.name == offer.name) {
+            all.push((None, None, vec![index]));
+        }
+    }
+    for count in 2..=offers.len() {
+        let mut orders = vec![(0..count).collect::<Vec<_>>()];
+        let interleaved = interleaved(offers, count);
+        if !orders.contains(&interleaved) {
+            orders.push(interleaved);
+        }
+        for order in orders {
+            for level in [Level::Linear, Level::Raid1] {
+                all.push((Some(level), None, order.clone()));
+            }
+            for level in [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6] {
+                if count < level.least_members() || (level == Level::Raid5 && count < 3) {
+                    continue;
+                }
+                for chunk in chunks {
+                    all.push((Some(level), Some(*chunk), order.clone()));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// So many of the offers that buses take turns.
+fn interleaved(offers: &[Offer], count: usize) -> Vec<usize> {
+    let mut buses: Vec<Option<&str>> = Vec::new();
+    let mut queues: Vec<Vec<usize>> = Vec::new();
+    for (index, offer) in offers.iter().enumerate() {
+        let bus = offer.bus.as_deref();
+        match buses.iter().position(|known| *known == bus) {
+            Some(place) => queues[place].push(index),
+            None => {
+                buses.push(bus);
+                queues.push(vec![index]);
+            }
+        }
+    }
+    let longest = queues.iter().map(Vec::len).max().unwrap_or(0);
+    let turns =
+        (0..longest).flat_map(|turn| queues.iter().filter_map(move |queue| queue.get(turn)));
+    turns.copied().take(count).collect()
+}
+
+/// What becomes of a workload on a layout.
+///
+/// # Errors
+/// The members cannot be joined so.
+pub fn predict(
+    offers: &[Offer],
+    layout: &(Option<Level>, Option<u64>, Vec<usize>),
+    workload: &Workload,
+    host: &Host,
+) -> Result<Candidate, GeometryError> {
+    let (level, chunk, members) = layout;
+    let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
+    let sizes: Vec<u64> = chosen.iter().map(|offer| offer.size / ROUND * ROUND).collect();
+    let (layout, capacity, losses) = join(*level, chunk.unwrap_or(0), &sizes)?;
+    let mut names: Vec<Option<&str>> = Vec::new();
+    let mut buses: Vec<BusProfile> = Vec::new();
+    let mut most = u64::MAX;
+    let models: Vec<_> = chosen
+        .iter()
+        .map(|offer| {
+            let known = offer
+                .bus
+                .as_deref()
+                .and_then(|bus| names.iter().position(|name| *name == Some(bus)));
+            let bus = known.unwrap_or_else(|| {
+                names.push(offer.bus.as_deref());
+                buses.push(offer.profile.usual_bus());
+                names.len() - 1
+            });
+            most = most.min(largest(&offer.profile.kind));
+            MemberModel { kind: offer.profile.kind.clone(), size: offer.size, bus }
+        })
+        .collect();
+    let mut machine = Machine::new(layout, &models, &buses, most);
+    let under_way = QUEUED * most * models.len() as u64;
+    let outcome = workload.run(&mut machine, host, capacity, under_way);
+    let wear: Vec<_> = machine.wear().collect();
+    let written: u64 = wear.iter().flatten().map(|wear| wear.written).sum();
+    let programmed: u64 = wear.iter().flatten().map(|wear| wear.programmed).sum();
+    let amplification = (written > 0).then(|| programmed as f64 / written as f64);
+    let life = models
+        .iter()
+        .zip(&wear)
+        .filter_map(|(member, wear)| life(member, (*wear)?, outcome.written));
+    let life = life.reduce(f64::min);
+    let busiest = machine.bus_shares().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
+    let at_work = machine.member_shares().sum::<f64>() / models.len() as f64;
+    let unit = models.iter().find_map(|member| match &member.kind {
+        Kind::Flash(flash) => Some(flash.unit_bytes),
+        _ => None,
+    });
+    let limit = match (busiest, amplification, unit) {
+        (Some((bus, share)), _, _) if share > NEARLY => {
+            Limit::Bus(names[bus].unwrap_or("its own bus").to_owned())
+        }
+        (_, Some(amplification), Some(unit)) if amplification > 1.5 => {
+            Limit::Rewrites { unit, amplification }
+        }
+        _ if at_work > NEARLY => Limit::Members,
+        _ => Limit::Waiting(at_work),
+    };
+    let members = members.clone();
+    Ok(Candidate {
+        level: *level,
+        chunk: *chunk,
+        members,
+        capacity,
+        losses,
+        outcome,
+        amplification,
+        life,
+        limit,
+    })
+}
+
+/// Sizes are rounded to this, so that sticks of almost one size are of one size.
+const ROUND: u64 = 1 << 20;
+/// `nr_requests` of Linux.
+const QUEUED: u64 = 128;
+
+/// The largest command, in bytes.
+fn largest(kind: &Kind) -> u64 {
+    match kind {
+        Kind::Flash(flash) => flash.transfer_max,
+        // Linux: max_sectors_kb of 1280 since 5.0, 512 before.
+        _ => 512 << 10,
+    }
+}
+
+/// The layout, the bytes of data, and how many members may be lost.
+fn join(
+    level: Option<Level>,
+    chunk: u64,
+    sizes: &[u64],
+) -> Result<(Layout, u64, usize), GeometryError> {
+    let (least, count) = (sizes.iter().copied().min().unwrap_or(0), sizes.len());
+    let parity = |raid456: Raid456| {
+        let (size, parities) = (raid456.size(), raid456.parities());
+        (Layout::Parity(raid456), size, parities)
+    };
+    Ok(match level {
+        None => (Layout::Single, least, 0),
+        Some(Level::Linear) => {
+            let linear = Linear::new(sizes, 512)?;
+            let size = linear.size();
+            (Layout::Of(Box::new(linear)), size, 0)
+        }
+        Some(Level::Raid1) => {
+            let raid1 = Raid1::new(least, count)?;
+            let size = raid1.size();
+            (Layout::Mirrored(Box::new(raid1)), size, count - 1)
+        }
+        Some(Level::Raid10) => {
+            let raid10 = Raid10::new(least, count, chunk, Raid10Layout::default())?;
+            let size = raid10.size();
+            (Layout::Mirrored(Box::new(raid10)), size, 1)
+        }
+        Some(Level::Raid5) => {
+            parity(Raid456::new(least, count, chunk, ParityLevel::Raid5, ParityLayout::default())?)
+        }
+        Some(Level::Raid6) => {
+            parity(Raid456::new(least, count, chunk, ParityLevel::Raid6, ParityLayout::default())?)
+        }
+        _ => {
+            let raid0 = Raid0::new(sizes, chunk, Raid0Layout::default(), 512)?;
+            let size = raid0.size();
+            (Layout::Of(Box::new(raid0)), size, 0)
+        }
+    })
+}
+
+/// Bytes of data that can be written until a member is worn: it erases units as long as each block of it may
+/// be erased.
+fn life(member: &MemberModel, wear: braid_model::Wear, written: u64) -> Option<f64> {
+    let Kind::Flash(flash) = &member.kind else { return None };
+    let erasable = flash.endurance_cycles * member.size as f64;
+    (wear.erased > 0 && written > 0).then(|| erasable / wear.erased as f64 * written as f64)
+}
+
+/// The best first. Of equals, within one in a hundred, that with fewer members, then more capacity.
+pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
+    let rate = |one: &Candidate| one.outcome.rate();
+    if need == Need::Redundancy {
+        candidates.retain(|one| one.losses > 0);
+    }
+    let best = candidates.iter().map(rate).fold(0.0, f64::max);
+    let key = |one: &Candidate| -> (f64, f64, usize) {
+        let speed = -(rate(one) / best.max(1.0) * 100.0).round();
+        let count = one.members.len();
+        match need {
+            Need::Throughput | Need::Redundancy => (speed, count as f64, usize::MAX - one.losses),
+            Need::Latency if !one.outcome.latencies_ns.is_empty() => {
+                (one.outcome.percentile_ns(99.0) as f64, speed, count)
+            }
+            Need::Latency => (speed, count as f64, count),
+            Need::Capacity => (-(one.capacity as f64), speed, count),
+            Need::Price if rate(one) >= 0.9 * best => (count as f64, speed, count),
+            Need::Price => (f64::MAX, speed, count),
+        }
+    };
+    candidates.sort_by(|one, other| {
+        let (one, other) = (key(one), key(other));
+        one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
+    });
+}

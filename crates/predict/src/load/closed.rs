@@ -1,0 +1,221 @@
+//! Requests past the page cache: so many at once, or at the times of a trace.
+
+use std::collections::BTreeMap;
+
+use braid_seed::{Rng, Zipf};
+use braid_trace::{Kind, Request};
+
+use crate::machine::{Machine, Next};
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// One behind the other, each process in a part of its own.
+    Sequential,
+    /// Anywhere, all places alike.
+    Uniform,
+    /// By Zipf's law: few places often.
+    Zipf(Zipf),
+}
+
+/// Requests of `depth` at once.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// How many in all.
+    pub count: u64,
+    /// Bytes of each, at a multiple of it.
+    pub request: u64,
+    /// Reads in a hundred.
+    pub reads: u64,
+    /// Where they go.
+    pub places: Places,
+    /// Within so many bytes from the beginning.
+    pub range: u64,
+    /// Processes, each with `depth` requests at once.
+    pub processes: u64,
+    /// Requests at once of each process.
+    pub depth: u64,
+}
+
+/// What became of a load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Requests that were carried out.
+    pub requests: u64,
+    /// Bytes read and written.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// What each request took, in nanoseconds, ascending.
+    pub latencies_ns: Vec<u64>,
+}
+
+impl Outcome {
+    /// Bytes per second, both ways.
+    pub fn rate(&self) -> f64 {
+        (self.read + self.written) as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Requests per second.
+    pub fn per_second(&self) -> f64 {
+        self.requests as f64 / self.seconds.max(1e-9)
+    }
+
+    /// What so many of a hundred requests took at most, in nanoseconds.
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        let last = self.latencies_ns.len().saturating_sub(1);
+        let index = (last as f64 * percent / 100.0).ceil() as usize;
+        self.latencies_ns.get(index.min(last)).copied().unwrap_or(0)
+    }
+
+    /// The mean, in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        let sum: f64 = self.latencies_ns.iter().map(|ns| *ns as f64).sum();
+        sum / self.latencies_ns.len().max(1) as f64
+    }
+
+    fn ended(mut self, now_ns: u64) -> Outcome {
+        self.seconds = now_ns as f64 / 1e9;
+        self.latencies_ns.sort_unstable();
+        self
+    }
+}
+
+/// A process of a load, with one request of its `depth`.
+#[derive(Clone, Copy)]
+struct Process {
+    load: usize,
+    /// Its first slot, how many it has, and how many it has been through in sequence.
+    part: (u64, u64),
+    through: u64,
+}
+
+/// Carries out several loads at once: each keeps `depth` requests of each of its processes under way.
+pub fn closed(machine: &mut Machine, loads: &[Closed]) -> Outcome {
+    let mut clients = Clients {
+        rng: Rng::new(0x0c10_5ed0),
+        loads,
+        processes: Vec::new(),
+        left: loads.iter().map(|load| load.count).collect(),
+        begun: BTreeMap::new(),
+        owner: 0,
+        outcome: Outcome::default(),
+    };
+    for (index, load) in loads.iter().enumerate() {
+        let slots = (load.range / load.request).max(1);
+        let part = slots / load.processes.clamp(1, slots);
+        for process in 0..load.processes.clamp(1, slots) {
+            let part = match load.places {
+                Places::Sequential => (process * part, part),
+                Places::Uniform | Places::Zipf(_) => (0, slots),
+            };
+            clients.processes.push(Process { load: index, part, through: 0 });
+        }
+    }
+    for process in 0..clients.processes.len() {
+        let depth = loads[clients.processes[process].load].depth.max(1);
+        (0..depth).for_each(|_| clients.ask(machine, process));
+    }
+    let mut happened = Vec::new();
+    while !clients.begun.is_empty() && machine.next(&mut happened) {
+        for next in &happened {
+            if let Next::Moved { owner, left: 0 } = *next {
+                clients.answered(machine, owner);
+            }
+        }
+    }
+    clients.outcome.ended(machine.now_ns())
+}
+
+struct Clients<'a> {
+    rng: Rng,
+    loads: &'a [Closed],
+    processes: Vec<Process>,
+    /// Requests that each load has left to ask for.
+    left: Vec<u64>,
+    /// Whose a request under way is, and since when it is.
+    begun: BTreeMap<u64, (usize, u64)>,
+    owner: u64,
+    outcome: Outcome,
+}
+
+impl Clients<'_> {
+    fn ask(&mut self, machine: &mut Machine, index: usize) {
+        let process = &mut self.processes[index];
+        let load = &self.loads[process.load];
+        if self.left[process.load] == 0 {
+            return;
+        }
+        self.left[process.load] -= 1;
+        let (first, slots) = process.part;
+        let slot = first
+            + match &load.places {
+                Places::Sequential => {
+                    process.through += 1;
+                    (process.through - 1) % slots.max(1)
+                }
+                Places::Uniform => self.rng.below(slots),
+                Places::Zipf(zipf) => zipf.draw(&mut self.rng) % slots,
+            };
+        let write = !self.rng.percent(load.reads);
+        let moved = if write { &mut self.outcome.written } else { &mut self.outcome.read };
+        *moved += load.request;
+        self.owner += 1;
+        self.begun.insert(self.owner, (index, machine.now_ns()));
+        machine.submit(self.owner, write, slot * load.request, load.request);
+        machine.unplug();
+    }
+
+    fn answered(&mut self, machine: &mut Machine, owner: u64) {
+        let (process, since) = self.begun.remove(&owner).expect("a request under way");
+        self.outcome.requests += 1;
+        self.outcome.latencies_ns.push(machine.now_ns() - since);
+        self.ask(machine, process);
+    }
+}
+
+/// Carries out a trace, each request at its time, within `size` bytes: what lies behind is taken from
+/// the beginning. Discards and flushes take no part.
+pub fn replay(machine: &mut Machine, trace: &[Request], size: u64) -> Outcome {
+    let mut begun: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut outcome = Outcome::default();
+    let mut happened = Vec::new();
+    let mut requests = trace.iter().filter(|one| one.has_data() && one.length <= size);
+    let mut next = requests.next();
+    let mut owner = 0;
+    if let Some(first) = next {
+        machine.wake_at(first.at_ns, CLOCK);
+    }
+    while machine.next(&mut happened) {
+        for what in &happened {
+            if let Next::Moved { owner, left: 0 } = *what {
+                let since = begun.remove(&owner).expect("a request of the trace");
+                outcome.requests += 1;
+                outcome.latencies_ns.push(machine.now_ns() - since);
+            }
+        }
+        let mut asked = false;
+        while let Some(one) = next.filter(|one| one.at_ns <= machine.now_ns()) {
+            owner += 1;
+            begun.insert(owner, machine.now_ns());
+            let write = one.kind == Kind::Write;
+            *(if write { &mut outcome.written } else { &mut outcome.read }) += one.length;
+            let offset = one.offset % (size - one.length + 1) / 512 * 512;
+            machine.submit(owner, write, offset, one.length);
+            asked = true;
+            next = requests.next();
+        }
+        if asked {
+            machine.unplug();
+            if let Some(later) = next {
+                machine.wake_at(later.at_ns, CLOCK);
+            }
+        }
+    }
+    outcome.ended(machine.now_ns())
+}
+
+/// Who asks to be woken for the next request of a trace.
+const CLOCK: u64 = u64::MAX;

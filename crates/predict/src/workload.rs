@@ -1,0 +1,169 @@
+//! What somebody wants to do with an array: by name, as fio's jobs, or as a trace.
+
+use braid_model::Host;
+use braid_seed::Zipf;
+use braid_trace::{Distribution, Extent, Job, Pattern, Request};
+
+use crate::load::{Closed, Outcome, Places, Reading, closed, read_ahead, replay, write_back};
+use crate::machine::Machine;
+
+/// A workload.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// One of [`NAMES`].
+    Named(Named),
+    /// Sections of a job file of fio, all at once.
+    Jobs(Vec<Job>),
+    /// What was recorded.
+    Trace(Vec<Request>),
+}
+
+/// A workload that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// As it is typed.
+    pub name: &'static str,
+    /// In a sentence's part.
+    pub about: &'static str,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    ReadAhead,
+    WriteBack,
+    /// Bytes of a request, reads in a hundred, requests at once, processes; in sequence or anywhere.
+    Direct(u64, u64, u64, u64, bool),
+}
+
+/// All that have a name.
+pub const NAMES: &[Named] = &[
+    Named {
+        name: "seq-read",
+        about: "one long read through the page cache",
+        what: What::ReadAhead,
+    },
+    Named {
+        name: "seq-write",
+        about: "one long write through the page cache",
+        what: What::WriteBack,
+    },
+    Named {
+        name: "streams",
+        about: "four readers of 1 MiB, each of a file of its own",
+        what: What::Direct(1 << 20, 100, 1, 4, true),
+    },
+    Named {
+        name: "random-read",
+        about: "reads of 4 KiB anywhere, 32 at once",
+        what: What::Direct(4096, 100, 32, 1, false),
+    },
+    Named {
+        name: "random-write",
+        about: "writes of 4 KiB anywhere, 32 at once",
+        what: What::Direct(4096, 0, 32, 1, false),
+    },
+    Named {
+        name: "database",
+        about: "8 KiB anywhere, 70 % reads, 8 at once",
+        what: What::Direct(8192, 70, 8, 1, false),
+    },
+    Named {
+        name: "files",
+        about: "64 KiB anywhere, 80 % reads, 4 at once",
+        what: What::Direct(65536, 80, 4, 1, false),
+    },
+];
+
+/// What a run is cut to: requests, bytes, and stripes at least.
+const REQUESTS: u64 = 1500;
+const BYTES: u64 = 48 << 20;
+const STRIPES: u64 = 16;
+/// Places of which Zipf's law draws.
+const POPULAR: u64 = 1 << 16;
+
+impl Workload {
+    /// The workload of this name.
+    pub fn named(name: &str) -> Option<Workload> {
+        NAMES.iter().find(|one| one.name == name).map(|one| Workload::Named(*one))
+    }
+
+    /// Carries it out on a machine at rest whose array has `size` bytes; `under_way` is what its
+    /// queues hold, in bytes.
+    pub fn run(&self, machine: &mut Machine, host: &Host, size: u64, under_way: u64) -> Outcome {
+        match self {
+            Workload::Named(named) => match named.what {
+                What::ReadAhead => long_read(machine, host, size),
+                What::WriteBack => long_write(machine, host, size, under_way),
+                What::Direct(request, reads, depth, processes, sequential) => {
+                    let places = if sequential { Places::Sequential } else { Places::Uniform };
+                    let count = REQUESTS.min(BYTES / request * 4);
+                    closed(
+                        machine,
+                        &[Closed { count, request, reads, places, range: size, processes, depth }],
+                    )
+                }
+            },
+            Workload::Jobs(jobs) => match jobs.as_slice() {
+                // Through the page cache in sequence: what a single long run is.
+                [job] if !job.direct && job.jobs == 1 && job.pattern == Pattern::Sequential => {
+                    match job.read_percent {
+                        100 => long_read(machine, host, size),
+                        0 => long_write(machine, host, size, under_way),
+                        _ => closed(machine, &[of_job(job, size)]),
+                    }
+                }
+                jobs => {
+                    closed(machine, &jobs.iter().map(|job| of_job(job, size)).collect::<Vec<_>>())
+                }
+            },
+            Workload::Trace(requests) => replay(machine, requests, size),
+        }
+    }
+}
+
+fn long(machine: &Machine, size: u64) -> u64 {
+    BYTES.max(STRIPES * machine.stripe()).min(size)
+}
+
+fn moved(read: u64, written: u64, rate: f64) -> Outcome {
+    let seconds = (read + written) as f64 / rate.max(1.0);
+    Outcome { seconds, read, written, ..Outcome::default() }
+}
+
+fn long_read(machine: &mut Machine, host: &Host, size: u64) -> Outcome {
+    let bytes = long(machine, size);
+    let window = host.readahead_bytes.max(2 * machine.stripe());
+    moved(bytes, 0, read_ahead(machine, host, Reading { bytes, window, request: 1 << 20 }))
+}
+
+fn long_write(machine: &mut Machine, host: &Host, size: u64, under_way: u64) -> Outcome {
+    let bytes = long(machine, size);
+    moved(0, bytes, write_back(machine, host, bytes, under_way))
+}
+
+fn of_job(job: &Job, size: u64) -> Closed {
+    let all = match job.size {
+        Extent::Whole => size.saturating_sub(job.offset),
+        Extent::Bytes(bytes) => bytes,
+        Extent::Percent(percent) => size / 100 * u64::from(percent),
+    };
+    let range = all.clamp(job.block, size.max(job.block));
+    let places = match job.pattern {
+        Pattern::Sequential => Places::Sequential,
+        Pattern::Random { distribution: Distribution::Uniform, .. } => Places::Uniform,
+        Pattern::Random { distribution: Distribution::Zipf { theta }, .. } => {
+            Places::Zipf(Zipf::new((range / job.block).clamp(1, POPULAR), theta))
+        }
+    };
+    let whole = job.io_size.unwrap_or(range) / job.block * u64::from(job.jobs);
+    Closed {
+        count: whole.clamp(1, REQUESTS.max(u64::from(job.jobs * job.depth) * 8)),
+        request: job.block,
+        reads: u64::from(job.read_percent),
+        places,
+        range,
+        processes: u64::from(job.jobs),
+        depth: u64::from(job.depth),
+    }
+}
