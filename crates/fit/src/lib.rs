@@ -38,7 +38,7 @@ mod writing;
 pub use choose::fit;
 pub use fitted::{Errors, Fit, Fitted};
 pub use glance::Glance;
-pub use measured::{Batch, Measured, Modelled, Request, Timing};
+pub use measured::{Batch, Measured, Modelled, Request, Timing, fill};
 pub use plan::{Permission, Plan};
 pub use robust::Estimate;
 pub use session::Fault;

@@ -1,6 +1,7 @@
 //! The seam to a device: batches of requests in, times out.
 
 use braid_model::{Bus, BusProfile, Profile, Timetable, Work};
+use braid_seed::Rng;
 
 /// A read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,14 @@ pub trait Measured {
     fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String>;
 }
 
+/// Fills what is to be written with bytes that no device can shorten.
+pub fn fill(bytes: &mut [u8]) {
+    let mut rng = Rng::new(0);
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&rng.next_u64().to_le_bytes()[..chunk.len()]);
+    }
+}
+
 /// A modelled device on a clock of its own.
 #[derive(Debug)]
 pub struct Modelled {
@@ -91,6 +100,9 @@ impl Measured for Modelled {
             }
             self.now_ns += batch.pause_ns;
             let Request { write, offset, bytes } = *request;
+            if offset + bytes > self.size {
+                return Err(format!("{bytes} bytes at {offset} are beyond the end"));
+            }
             let work =
                 if write { Work::Write { offset, bytes } } else { Work::Read { offset, bytes } };
             let end_ns = self.timetable.serve(&mut self.bus, self.now_ns, work);

@@ -57,9 +57,10 @@ impl Plan {
             let what = "experiments that write";
             return Err(Fault::TooSmall { size: session.size, least: writing::LEAST, what });
         }
-        let fits = |plan: &Plan| plan.expected <= limit;
+        // First answers are not all: half as much again has to fit as well.
+        let fits = |plan: &Plan| plan.expected * 3 / 2 <= limit;
         (FEWEST..=USUAL).rev().map(with).find(fits).ok_or_else(|| {
-            let needs = Some(with(FEWEST).expected);
+            let needs = Some(with(FEWEST).expected * 3 / 2);
             Fault::Late { limit, needs, during: "the experiments" }
         })
     }

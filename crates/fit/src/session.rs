@@ -144,11 +144,11 @@ impl Session<'_> {
         // Disks are slower towards their end, so what is compared stays together.
         let part = (self.size / 20).max(1 << 30).min(self.size);
         let length = bytes * (count + LEAD);
-        if self.cursor + length > part {
-            self.cursor = 0;
-        }
         // A gap, so that the first does not continue the run before.
-        let from = self.cursor + SMALL;
+        let mut from = self.cursor + SMALL;
+        if from + length > part {
+            from = 0;
+        }
         self.cursor = from + length;
         let requests = run_of(false, from, bytes, count + LEAD);
         Ok(self.run(during, requests, 0)?.split_off(LEAD as usize))

@@ -43,6 +43,30 @@ pub(crate) fn comments(fit: &Fit) -> Vec<String> {
     lines
 }
 
+impl Fit {
+    /// What a person calls a device of its kind.
+    pub fn called(&self) -> &'static str {
+        match self.kind {
+            "disk" => "a disk that turns",
+            "usb-flash" => "flash, or like it",
+            _ => "like a rate and a latency",
+        }
+    }
+
+    /// Constants and intervals, a line each; what no experiment saw says so.
+    pub fn table(&self) -> String {
+        let mut text = format!("{:18} {:>12}  {:27} FROM\n", "CONSTANT", "VALUE", "INTERVAL");
+        for Fitted { name, estimate, measured, source } in &self.constants {
+            let interval = match measured {
+                true => format!("[{}, {}]", number(estimate.low), number(estimate.high)),
+                false => "-".to_owned(),
+            };
+            text += &format!("{name:18} {:>12}  {interval:27} {source}\n", number(estimate.value));
+        }
+        text
+    }
+}
+
 /// The text of a profile.
 pub(crate) fn profile(
     kind: &str,

@@ -300,3 +300,17 @@ fn a_busy_device_is_warned_of() {
     let fit = fitted(&mut Noisy::new(&drawn, 4 << 30, 0.4, 7));
     assert!(fit.warnings.iter().any(|warning| warning.contains("busy")), "{:?}", fit.warnings);
 }
+
+/// The least devices are read and written within their bounds.
+#[test]
+fn small_devices_have_an_end() {
+    for (size, destroy) in [(16 << 20, false), ((20 << 20) + 4096, false), (576 << 20, true)] {
+        for (kind, _, draw) in DRAWS {
+            let mut device = Noisy::new(&profile(kind, &draw(&mut Rng::new(11))), size, 0.0, 11);
+            let permission = Permission { destroy, limit: HOURS };
+            let fit = fit(&mut device, "drawn", permission, &mut |_| ());
+            let fit = fit.unwrap_or_else(|error| panic!("{kind} of {size}: {error}"));
+            assert_eq!(fit.size, size);
+        }
+    }
+}

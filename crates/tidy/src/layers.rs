@@ -51,6 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-fuse",
             "export-nbd",
+            "fit",
             "lab",
             "lab-report",
             "level",
