@@ -3,7 +3,7 @@
 use braid_model::Profile;
 
 use crate::fitted::{Errors, Fit};
-use crate::glance::glance;
+use crate::glance::{Glance, glance};
 use crate::held_out::{self, Differences, replay};
 use crate::kinds::{Candidate, disk, flash, plain};
 use crate::measured::Measured;
@@ -13,6 +13,10 @@ use crate::session::{Fault, Session};
 use crate::text;
 use crate::turning;
 use crate::writing::{self, Writing};
+
+/// No device answers a read of 4 KiB so quickly; a file system answers one so of a block that was reserved and
+/// never written.
+const FROM_MEMORY_NS: f64 = 4000.0;
 
 /// Measures a device and finds its profile, which is called `label`. `announce` gets the plan after a few reads
 /// and before anything else.
@@ -71,15 +75,16 @@ pub fn fit(
     let Some((Candidate { kind, constants }, differences, _)) = better else {
         return Err(Fault::Nonsense("no kind was tried".to_owned()));
     };
+    let held_out = Errors::of(&differences.held_out);
     let mut fit = Fit {
         kind,
         size,
         constants,
-        held_out: Errors::of(&differences.held_out),
+        held_out,
         used: Errors::of(&differences.used),
         tried,
         facts: facts(&reading, writing.as_ref()),
-        warnings: warnings(&reading),
+        warnings: warnings(&glance, &reading, held_out),
         text: String::new(),
     };
     fit.text = text::profile(kind, label, size, &fit.constants, &text::comments(&fit));
@@ -109,12 +114,24 @@ fn facts(reading: &Reading, writing: Option<&Writing>) -> Vec<String> {
     facts
 }
 
-fn warnings(reading: &Reading) -> Vec<String> {
+fn warnings(glance: &Glance, reading: &Reading, held_out: Errors) -> Vec<String> {
     let mut warnings = Vec::new();
+    if glance.request_ns < FROM_MEMORY_NS {
+        warnings.push(format!(
+            "a random read takes {:.1} us: that comes from memory, or from what was never written",
+            glance.request_ns / 1e3
+        ));
+    }
     if reading.spread > 0.25 {
         warnings.push(format!(
             "equal reads differ by {:.0} %: the device or the machine was busy, so measure again when it is not",
             100.0 * reading.spread
+        ));
+    }
+    if held_out.median > 0.25 {
+        warnings.push(format!(
+            "the model errs by {:.0} % where nothing was fitted: the device is of none of these kinds, or was busy",
+            100.0 * held_out.median
         ));
     }
     warnings
