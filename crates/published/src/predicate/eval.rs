@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::expr::{Binary, Bracket, Clause, Compare, Comprehension, Expr, Kind};
-use super::value::{Items, Value};
+use super::value::{Items, Number, Value};
 use super::{arithmetic, format};
 
 /// Nodes that are evaluated, and values that are handled, of one predicate.
@@ -107,6 +107,7 @@ impl<'e, 's> Evaluation<'e, 's> {
             }
             Kind::Lambda { .. } => Err(expr.failed("a lambda stands only after key=".to_owned())),
             Kind::Index(of, index) => self.index(expr, of, index),
+            Kind::Slice { of, from, to } => self.slice(expr, of, from.as_deref(), to.as_deref()),
         }
     }
 
@@ -119,7 +120,7 @@ impl<'e, 's> Evaluation<'e, 's> {
         let value = self.value(one)?;
         let number = value.number();
         let number = number.ok_or_else(|| expr.failed(format!("{} has no sign", value.kind())))?;
-        let sign = super::value::Number::Integer(sign);
+        let sign = Number::Integer(sign);
         arithmetic::arithmetic(Binary::Multiply, number, sign).map_err(|why| expr.failed(why))
     }
 
@@ -227,7 +228,7 @@ impl<'e, 's> Evaluation<'e, 's> {
 
     fn index(&mut self, expr: &Expr, of: &'e Expr, index: &'e Expr) -> Outcome {
         let (of, index) = (self.value(of)?, self.value(index)?);
-        let Some(super::value::Number::Integer(index)) = index.number() else {
+        let Some(Number::Integer(index)) = index.number() else {
             return Err(expr.failed(format!("an index is a whole number, not {}", index.kind())));
         };
         let place = |length: usize| {
@@ -247,6 +248,48 @@ impl<'e, 's> Evaluation<'e, 's> {
             other => return Err(expr.failed(format!("{} has no index", other.kind()))),
         };
         found.ok_or_else(|| expr.failed(format!("there is no item {index}")))
+    }
+
+    /// From one index to before another; both end with what there is.
+    fn slice(
+        &mut self,
+        expr: &Expr,
+        of: &'e Expr,
+        from: Option<&'e Expr>,
+        to: Option<&'e Expr>,
+    ) -> Outcome {
+        let of = self.value(of)?;
+        let mut ends = [from, to].into_iter().map(|end| match end.map(|end| self.value(end)) {
+            None => Ok(None),
+            Some(value) => match value?.number() {
+                Some(Number::Integer(index)) => Ok(Some(index)),
+                _ => Err(expr.failed("an index is a whole number")),
+            },
+        });
+        let (from, to) = (ends.next().transpose()?.flatten(), ends.next().transpose()?.flatten());
+        let items = match &of {
+            Value::Items(Items::Tuple | Items::List | Items::Range, _) | Value::Text(_) => {
+                self.items(expr, &of)?
+            }
+            other => return Err(expr.failed(format!("{} has no index", other.kind()))),
+        };
+        let length = items.len();
+        let place = |index: i64| {
+            let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+            if index < 0 { length.saturating_sub(distance) } else { distance.min(length) }
+        };
+        let (from, to) = (from.map_or(0, place), to.map_or(length, place));
+        let kept = &items[from.min(to)..to];
+        Ok(match of {
+            Value::Items(kind, _) => Value::Items(kind, kept.into()),
+            _ => {
+                let chars = kept.iter().filter_map(|item| match item {
+                    Value::Text(c) => Some(&**c),
+                    _ => None,
+                });
+                Value::text(chars.collect::<String>())
+            }
+        })
     }
 
     /// Everything that an expression goes through.

@@ -46,6 +46,12 @@ pub(super) enum Kind {
         body: Box<Expr>,
     },
     Index(Box<Expr>, Box<Expr>),
+    /// `of[from:to]`
+    Slice {
+        of: Box<Expr>,
+        from: Option<Box<Expr>>,
+        to: Option<Box<Expr>>,
+    },
 }
 
 /// `element for target in source if condition …`
@@ -128,6 +134,12 @@ impl Kind {
             Self::Binary(_, left, right) | Self::Index(left, right) => {
                 visit(left);
                 visit(right);
+            }
+            Self::Slice { of, from, to } => {
+                [Some(of), from.as_ref(), to.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|one| visit(one));
             }
             Self::Compare(first, rest) => {
                 visit(first);

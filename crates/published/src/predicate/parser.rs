@@ -8,7 +8,7 @@
 //! product     factor {("*" | "/" | "//" | "%") factor}
 //! factor      ("-" | "+") factor | power
 //! power       postfix ["**" factor]
-//! postfix     atom {"[" expression "]"}
+//! postfix     atom {"[" expression "]" | "[" [expression] ":" [expression] "]"}
 //! atom        number | text {text} | name | name "(" arguments ")" | brackets
 //! ```
 
@@ -240,9 +240,22 @@ impl Parser<'_> {
             if !self.take("[") {
                 return Ok(expr);
             }
-            let index = Box::new(self.expression()?);
+            let (of, from) = (Box::new(expr), self.bound(":")?);
+            let kind = match from {
+                from if self.take(":") => Kind::Slice { of, from, to: self.bound("]")? },
+                Some(index) => Kind::Index(of, index),
+                None => return Err(self.expected("an index")),
+            };
             self.want("]")?;
-            expr = self.node(at, Kind::Index(Box::new(expr), index))?;
+            expr = self.node(at, kind)?;
+        }
+    }
+
+    /// An end of a slice, which may be left out before this sign.
+    fn bound(&mut self, sign: &str) -> Result<Option<Box<Expr>>, SyntaxError> {
+        match self.peek() {
+            Token::Sign(next) if *next == sign => Ok(None),
+            _ => Ok(Some(Box::new(self.expression()?))),
         }
     }
 
