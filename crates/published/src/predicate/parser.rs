@@ -374,15 +374,11 @@ impl Parser<'_> {
                 if self.is_word("for") {
                     let inner = Box::new(self.comprehension(argument)?);
                     arguments.push(self.node(start, Kind::Comprehension(Bracket::Round, inner))?);
-                    if arguments.len() > 1 || !matches!(self.peek(), Token::Sign(")" | ",")) {
-                        return Err(error_at(
-                            self.text,
-                            start,
-                            "a generator among arguments has parentheses",
-                        ));
+                    // Python wants parentheses around it wherever there is anything else.
+                    if arguments.len() > 1 || !self.take(")") {
+                        let why = "a generator among other values has parentheses of its own";
+                        return Err(error_at(self.text, start, why));
                     }
-                    // `max(x for x in y, key=…)` is refused by Python, too.
-                    self.want(")")?;
                     break;
                 }
                 arguments.push(argument);
