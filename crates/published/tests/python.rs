@@ -355,8 +355,11 @@ fn generated_expressions_are_as_in_python() {
 #[test]
 fn what_takes_too_long_ends() {
     let doubling =
-        (0..60).map(|at| format!("for x{} in (x{at} + x{at},)", at + 1)).collect::<Vec<_>>();
+        (0..40).map(|at| format!("for x{} in (x{at} + x{at},)", at + 1)).collect::<Vec<_>>();
     let doubling = format!("[1 for x0 in ((1,2,3),) {}]", doubling.join(" "));
+    let pairs =
+        (0..40).map(|at| format!("for x{} in ((x{at}, x{at}),)", at + 1)).collect::<Vec<_>>();
+    let pairs = |last: &str| format!("[{last} for x0 in (1,) {}]", pairs.join(" "));
     for text in [
         "sum(1 for a in range(10000) for b in range(10000))",
         "len(range(1000000000))",
@@ -364,6 +367,10 @@ fn what_takes_too_long_ends() {
         "sorted([n for n in range(100000)])[0] + sum(n for n in range(1000000))",
         "[set(range(n)) for n in range(3000)]",
         &doubling,
+        &pairs("str(x40)"),
+        &pairs("'%s' % x40"),
+        &pairs("x40 < x39"),
+        &pairs("len({x40})"),
     ] {
         let predicate = Predicate::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
         let answer = predicate.evaluate(&|_| Err(String::new()));
@@ -382,6 +389,7 @@ fn what_takes_too_long_ends() {
         format!("1{}", "[0]".repeat(10_000)),
         format!("{}1{}", "f(".repeat(1000), ")".repeat(1000)),
         format!("1{}", " if 1 else 1".repeat(2000)),
+        format!("[1 {}]", "for x in (1,) ".repeat(2000)),
     ] {
         let why = Predicate::parse(&text).expect_err("too deep or too long").reason;
         assert!(why.contains("lie in each other") || why.contains("longer"), "{why}");
