@@ -39,6 +39,7 @@ mod run;
 mod shard;
 mod shared;
 mod spec;
+mod to_write_back;
 mod verdict;
 mod warm;
 
