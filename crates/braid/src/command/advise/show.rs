@@ -87,7 +87,10 @@ fn reason(one: &Candidate) -> String {
     match &one.limit {
         Limit::Bus(bus) => format!("the bus {bus} is at its limit"),
         Limit::Rewrites { unit, amplification } => {
-            format!("each write rewrites a unit of {}: {amplification:.0} times the bytes", ByteSize(*unit))
+            format!(
+                "each write rewrites a unit of {}: {amplification:.0} times the bytes",
+                ByteSize(*unit)
+            )
         }
         Limit::Members => "all members are at work all the time".to_owned(),
         Limit::Waiting(share) => format!("members are at work {:.0} % of the time", share * 100.0),
