@@ -86,10 +86,12 @@ fn name(advice: &Advice, one: &Candidate) -> String {
 fn reason(one: &Candidate) -> String {
     match &one.limit {
         Limit::Bus(bus) => format!("the bus {bus} is at its limit"),
-        Limit::Rewrites { unit, amplification } => format!(
-            "writes make members rewrite units of {}, {amplification:.0} bytes for each that is written",
-            ByteSize(*unit)
-        ),
+        Limit::Rewrites { unit, amplification } => {
+            format!(
+                "each write rewrites a unit of {}: {amplification:.0} times the bytes",
+                ByteSize(*unit)
+            )
+        }
         Limit::Members => "all members are at work all the time".to_owned(),
         Limit::Waiting(share) => format!("members are at work {:.0} % of the time", share * 100.0),
     }
@@ -118,6 +120,7 @@ fn interval(rate: f64) -> (f64, f64) {
 
 fn rate(rate: f64) -> String {
     match rate {
+        rate if rate < 0.995e6 => format!("{:.0} kB/s", rate / 1e3),
         rate if rate < 9.95e6 => format!("{:.2} MB/s", rate / 1e6),
         rate => format!("{:.0} MB/s", rate / 1e6),
     }
@@ -142,7 +145,10 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let text = |text: String| Cell { text, ..Cell::default() };
     let row = |one: &&Candidate| {
         let (low, high) = interval(one.outcome.rate());
-        let mb = |rate: f64| format!("{:.1}", rate / 1e6);
+        let mb = |rate: f64| match rate / 1e6 {
+            mb if mb < 1.0 => format!("{mb:.3}"),
+            mb => format!("{mb:.1}"),
+        };
         let speed = Cell {
             detail: format!("{} to {}", mb(low), mb(high)),
             number: Some(one.outcome.rate() / 1e6),
