@@ -26,12 +26,12 @@ fn profile(path: &Path) -> Profile {
     Profile::parse(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
-/// 2 ms a jump and 20 MB/s are far from what this machine adds, unless it is very busy: then it is doubted.
+/// 10 ms a jump and 20 MB/s are far from what a machine adds to them; unless it is very busy, which is said.
 #[test]
 fn a_served_model_comes_back_and_is_only_read() {
     skip_unless_root!();
     let scratch = Scratch::new();
-    let stack = "model(usb-flash, size=64M, read=20MB/s, latency=2ms)";
+    let stack = "model(usb-flash, size=64M, read=20MB/s, latency=10ms)";
     let volume = scratch.up(stack, &["--name", "v", "--trace", "t.log"]);
     let output = scratch.join("v.toml");
     let options = ["--output", "v.toml", "--time", "200s", "--json"];
@@ -42,7 +42,8 @@ fn a_served_model_comes_back_and_is_only_read() {
     let text = std::fs::read(scratch.join("t.log")).expect("a trace");
     let trace = parse(&text, None).expect("a trace");
     assert!(trace.requests.len() > 500, "{}", trace.requests.len());
-    assert!(trace.requests.iter().all(|one| one.kind == Kind::Read));
+    let changes = |kind| !matches!(kind, Kind::Read | Kind::Flush);
+    assert!(!trace.requests.iter().any(|one| changes(one.kind)));
 
     let answer = answer.json();
     let kind = answer["kind"].as_str().expect("a kind");
@@ -52,11 +53,13 @@ fn a_served_model_comes_back_and_is_only_read() {
         let one = constants.iter().find(|one| one["name"] == name);
         one.unwrap_or_else(|| panic!("{name}: {answer}")).clone()
     };
-    let read = of("read_rate")["value"].as_f64().expect("a number");
-    assert!((16e6..=22e6).contains(&read), "{answer}");
     let jump = if kind == "plain" { "latency_us" } else { "random_us" };
-    let jump = of(jump)["value"].as_f64().expect("a number");
-    assert!((1600.0..=3000.0).contains(&jump), "{answer}");
+    let value = |name: &str| of(name)["value"].as_f64().expect("a number");
+    let (read, jump) = (value("read_rate"), value(jump));
+    let near = (17e6..=21e6).contains(&read) && (9500.0..=12_000.0).contains(&jump);
+    let doubted = answer["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
+    assert!(near || doubted, "{answer}");
+    assert!((5e6..=30e6).contains(&read) && (5000.0..=40_000.0).contains(&jump), "{answer}");
     assert_eq!(of("write_rate")["measured"], false);
     // What is written is what is used.
     let shown = scratch.run(&["model", "show", "v.toml", "--json"]).ok().json();
@@ -79,8 +82,9 @@ fn a_device_that_is_named_again_is_written() {
     let found = profile(&scratch.join("v.toml"));
     let write = found.constants.iter().find(|one| one.name == "write_rate");
     assert!(write.is_some_and(|one| one.source.starts_with("fitted, ")), "{write:?}");
-    let written = volume.client().read(0, 4096).expect("a read");
-    assert!(written.iter().any(|byte| *byte != 0));
+    let status = volume.status();
+    let written = status["attached"]["written_bytes"].as_u64().expect("a number");
+    assert!(written > 32 * MIB, "{status}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ pub(crate) fn write(
         commands * command.value + pages * byte.value
     };
     let units = match open {
-        Some(open) => Some(units(session, &mut slots, open, page, known)?),
+        Some(open) => units(session, &mut slots, open, page, known)?,
         None => None,
     };
     let read_after = read_after(session, &mut slots)?;
@@ -213,14 +213,14 @@ fn open_units(session: &mut Session<'_>, slots: &mut Slots) -> Result<Option<usi
     Ok(None)
 }
 
-/// The sweep: writes of growing length, each into a slot that is not open.
+/// The sweep: writes of growing length, each into a slot that is not open; `None` if that is no unit's cost.
 fn units(
     session: &mut Session<'_>,
     slots: &mut Slots,
     open: usize,
     page: u64,
     known: impl Fn(u64) -> f64,
-) -> Result<Units, Fault> {
+) -> Result<Option<Units>, Fault> {
     let mut seen: Vec<(u64, Vec<f64>)> = Vec::new();
     let longest = slots.stride / 3;
     for bytes in SWEEP.map(|kib| kib << 10).into_iter().filter(|bytes| *bytes <= longest) {
@@ -247,9 +247,9 @@ fn units(
     candidates.sort_unstable();
     let best =
         (0..candidates.len()).min_by(|a, b| off(candidates[*a]).total_cmp(&off(candidates[*b])));
-    let none = || Fault::Nonsense("no unit explains what writes cost".to_owned());
-    let at = best.ok_or_else(none)?;
+    let Some(at) = best else { return Ok(None) };
     let bytes = candidates[at];
+    // Places in turn may have been slow by accident: the shortest unit leaves nothing to copy, and is none.
     let around = |at: usize| candidates.get(at).copied().unwrap_or(bytes);
     // Of short writes nearly all is copying.
     let copies =
@@ -258,12 +258,8 @@ fn units(
             times.iter().map(move |took| (took - known) / left)
         });
     let copy = Estimate::of(&copies.collect::<Vec<_>>()).filter(|copy| copy.value > 0.0);
-    Ok(Units {
-        bytes,
-        between: (around(at.saturating_sub(1)), around(at + 1)),
-        open,
-        copy: copy.ok_or_else(none)?,
-    })
+    let between = (around(at.saturating_sub(1)), around(at + 1));
+    Ok(copy.map(|copy| Units { bytes, between, open, copy }))
 }
 
 fn read_after(session: &mut Session<'_>, slots: &mut Slots) -> Result<Estimate, Fault> {
