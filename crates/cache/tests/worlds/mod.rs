@@ -462,7 +462,7 @@ async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice
                 let earlier = offered.exchange(Dev::new(next.clone()));
                 bed.handle.spawn("cache", next.run().expect("write-back"));
                 while !earlier.are_answered() {
-                    bed.handle.sleep(10_000).await;
+                    bed.handle.sleep(200_000).await;
                 }
                 next.begin_write_back().await.expect("nobody gave up anything");
                 current.replace(next);
