@@ -1,4 +1,6 @@
-//! `braid model list` and `show`: profiles and their constants.
+//! `braid model list`, `show` and `fit`: profiles and their constants.
+
+mod fit;
 
 use std::io::Write;
 
@@ -13,6 +15,7 @@ pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {
         cli::Model::List(options) => list(options.json),
         cli::Model::Show(options) => show(&options.profile, options.json)?,
+        cli::Model::Fit(options) => return fit::model_fit(options),
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
