@@ -43,7 +43,7 @@ fn drawn(rng: &mut Rng) -> Vec<Offer> {
     }
     let buses = rng.within(1..=2);
     let count = rng.within(2..=4);
-    let bus = |index: u64| if index % buses == 0 { "a" } else { "b" };
+    let bus = |index: u64| if index.is_multiple_of(buses) { "a" } else { "b" };
     (0..count).map(|index| offer("drawn", one.clone(), Some(bus(index)))).collect()
 }
 
