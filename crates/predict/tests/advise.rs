@@ -12,7 +12,14 @@ fn host() -> braid_model::Host {
 }
 
 fn offer(name: &str, profile: Profile, bus: Option<&str>) -> Offer {
-    Offer { name: name.to_owned(), size: 2_000_000_000, profile, bus: bus.map(str::to_owned) }
+    let of_bus = profile.usual_bus();
+    Offer {
+        name: name.to_owned(),
+        size: 2_000_000_000,
+        profile,
+        bus: bus.map(str::to_owned),
+        of_bus,
+    }
 }
 
 fn best(offers: &[Offer], chunks: &[u64], workload: &Workload, need: Need) -> Candidate {

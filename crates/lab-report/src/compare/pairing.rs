@@ -51,6 +51,7 @@ impl<'a> Pairing<'a> {
             }
         }
         let mut pairing = Self::default();
+        let second_is_predicted = runs[1].1.log_error.is_some();
         for ((subject, workload), [a, b]) in cells {
             let name = format!("{subject}: {workload}");
             let is_measured = |cell: &Cell| cell.state == State::Measured;
@@ -70,6 +71,10 @@ impl<'a> Pairing<'a> {
                 }
                 (Some(_), None, None, _) => pairing.not_compared.push(only("first")),
                 (None, _, Some(_), None) => pairing.not_compared.push(only("second")),
+                // What a prediction does not have nobody has lost.
+                (Some(_), None, _, Some(why)) if second_is_predicted => {
+                    pairing.not_compared.push(why);
+                }
                 (Some(_), None, _, Some(lost)) => pairing.lost.push(lost),
                 (_, Some(why), ..) | (.., Some(why)) if was_measured => {
                     pairing.not_compared.push(why);

@@ -43,7 +43,7 @@ impl Comparison {
             cells: Vec::new(),
         });
         Report {
-            title: format!("{} against {}", self.second, self.first),
+            title: format!("{} against {}", self.name(1), self.name(0)),
             subtitle: format!("{} numbers compared", self.cells.len()),
             answer: self.answer(),
             table: self.table(),
@@ -53,9 +53,23 @@ impl Comparison {
         }
     }
 
+    /// What a side is called, with where its numbers come from if that is no measurement.
+    fn name(&self, side: usize) -> String {
+        let name = [&self.first, &self.second][side];
+        if self.predicted[side] { format!("{name} (predicted)") } else { name.clone() }
+    }
+
     fn answer(&self) -> Vec<String> {
         let mut said = Vec::new();
-        if !self.environment.is_empty() {
+        if self.predicted[0] != self.predicted[1] {
+            let [first, second] = self.predicted.map(word);
+            said.push(format!(
+                "The first was {first} and the second {second} ({}): what differs by up to {} % is within \
+                 what models are off by in nine of ten published measurements.",
+                self.environment.join("; "),
+                digits(self.model_error_percent.unwrap_or_default())
+            ));
+        } else if !self.environment.is_empty() {
             said.push(format!(
                 "The two runs were made on differing systems ({}): a change may come from that \
                  alone.",
@@ -105,15 +119,20 @@ impl Comparison {
     fn table(&self) -> Table {
         let column = |heading: &str, numeric| Column { heading: heading.to_owned(), numeric };
         let words = ["subject", "workload", "number"].map(|heading| column(heading, false));
-        let numbers = ["first", "second", "change [%]"].map(|heading| column(heading, true));
+        let heading = |side: usize| match (["first", "second"][side], self.predicted) {
+            (name, [false, false]) => name.to_owned(),
+            (name, predicted) => format!("{name}, {}", word(predicted[side])),
+        };
+        let numbers = [heading(0), heading(1), "change [%]".to_owned()];
+        let numbers = numbers.map(|heading| Column { heading, numeric: true });
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
             note: "The worst first. A change is the second in percent of the first, both in percent of \
                    the baseline of their own run where there is one, with the 95 % interval."
-                .to_owned(),
+                .replace("95 % interval", self.interval()),
             columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
-            rows: self.cells.iter().map(row).collect(),
+            rows: self.cells.iter().map(|cell| row(cell, self.predicted)).collect(),
         }
     }
 
@@ -137,6 +156,10 @@ impl Comparison {
                 digits(moved)
             ));
         }
+        if self.model_error_percent.is_some() {
+            doubts.extend(self.settings_in_words());
+            return doubts;
+        }
         doubts.push(format!(
             "a change is named that is beyond {} % with all {} numbers counted, and a drift of {} % \
              from run to run reckoned in",
@@ -144,11 +167,27 @@ impl Comparison {
             self.cells.len(),
             digits(self.drift_percent)
         ));
-        if !self.settings.is_empty() {
-            doubts.push(format!("the campaigns differ in: {}", self.settings.join("; ")));
-        }
+        doubts.extend(self.settings_in_words());
         doubts
     }
+
+    fn settings_in_words(&self) -> Option<String> {
+        let differ = || format!("the campaigns differ in: {}", self.settings.join("; "));
+        (!self.settings.is_empty()).then(differ)
+    }
+
+    /// What an interval is made of.
+    fn interval(&self) -> &'static str {
+        match self.model_error_percent {
+            Some(_) => "range of what models are off by",
+            None => "95 % interval",
+        }
+    }
+}
+
+/// How numbers came about.
+fn word(is_predicted: bool) -> &'static str {
+    if is_predicted { "predicted" } else { "measured" }
 }
 
 fn words(text: impl Into<String>) -> Cell {
@@ -159,11 +198,12 @@ fn line(cells: Vec<Cell>) -> Row {
     Row { cells, total: false }
 }
 
-fn row(cell: &CellChange) -> Row {
+fn row(cell: &CellChange, predicted: [bool; 2]) -> Row {
     let scale = Scale::of(cell.which, cell.first.max(cell.second));
-    let number = |value: f64, repetitions: usize| Cell {
+    let number = |value: f64, repetitions: usize, is_predicted: bool| Cell {
         text: scale.with_unit(value),
         detail: match repetitions {
+            _ if is_predicted => "predicted".to_owned(),
             1 => "1 repetition".to_owned(),
             many => format!("{many} repetitions"),
         },
@@ -196,8 +236,8 @@ fn row(cell: &CellChange) -> Row {
         words(cell.subject.clone()),
         words(cell.workload.clone()),
         words(crate::report::units::title(cell.which)),
-        number(cell.first, cell.repetitions.0),
-        number(cell.second, cell.repetitions.1),
+        number(cell.first, cell.repetitions.0, predicted[0]),
+        number(cell.second, cell.repetitions.1, predicted[1]),
         percent,
         verdict,
     ])
