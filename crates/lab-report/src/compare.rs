@@ -140,6 +140,7 @@ impl Comparison {
 pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Comparison {
     let analyses = [analyse(first), analyse(second)];
     let pairing = Pairing::of([(first, &analyses[0]), (second, &analyses[1])]);
+    let is_mixed = first.prediction().is_some() != second.prediction().is_some();
     let log_error = [&analyses[0], &analyses[1]].into_iter().filter_map(|one| one.log_error);
     let log_error = log_error.reduce(f64::max);
     let drift = drift_of(&pairing.pairs);
@@ -157,11 +158,12 @@ pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Compar
         second: second.campaign.name.clone(),
         predicted: [first, second].map(|run| run.prediction().is_some()),
         model_error_percent: log_error.map(|log_error| (log_error * 100.0).round()),
+        // What a prediction and a measurement differ by is no change of anything.
         regression: !pairing.lost.is_empty()
-            || cells.iter().any(|cell| cell.change == Change::Regression),
+            || !is_mixed && cells.iter().any(|cell| cell.change == Change::Regression),
         threshold_percent: threshold * 100.0,
         drift_percent: drift.deviation * 100.0,
-        baseline_percent: median(&moved),
+        baseline_percent: median(&moved).filter(|_| !is_mixed),
         cells,
         lost: pairing.lost,
         not_compared: pairing.not_compared,

@@ -59,17 +59,44 @@ impl Comparison {
         if self.predicted[side] { format!("{name} (predicted)") } else { name.clone() }
     }
 
+    /// Whether one side was predicted and the other measured: nothing changed between them then.
+    fn is_mixed(&self) -> bool {
+        self.predicted[0] != self.predicted[1]
+    }
+
+    /// How far a prediction and a measurement are apart.
+    fn answer_of_a_prediction(&self) -> Vec<String> {
+        let [first, second] = self.predicted.map(word);
+        let percent = digits(self.model_error_percent.unwrap_or_default());
+        let mut said = vec![format!(
+            "The first was {first} and the second {second} ({}): up to {percent} % apart is what models are \
+             off by in nine of ten published measurements.",
+            self.environment.join("; "),
+        )];
+        let is_beyond =
+            |cell: &&CellChange| matches!(cell.change, Change::Regression | Change::Improvement);
+        let beyond: Vec<&CellChange> = self.cells.iter().filter(is_beyond).collect();
+        let apart = |cell: &CellChange| (cell.percent / 100.0).ln().abs();
+        let furthest = beyond.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)));
+        let all = self.cells.len();
+        said.push(match furthest {
+            None if all == 0 => "They have no number in common that may be compared.".to_owned(),
+            None => format!("All {all} numbers are within that."),
+            Some(cell) => format!(
+                "Further apart: {} of {all} numbers, most of all {}.",
+                beyond.len(),
+                in_words(cell)
+            ),
+        });
+        said
+    }
+
     fn answer(&self) -> Vec<String> {
         let mut said = Vec::new();
-        if self.predicted[0] != self.predicted[1] {
-            let [first, second] = self.predicted.map(word);
-            said.push(format!(
-                "The first was {first} and the second {second} ({}): what differs by up to {} % is within \
-                 what models are off by in nine of ten published measurements.",
-                self.environment.join("; "),
-                digits(self.model_error_percent.unwrap_or_default())
-            ));
-        } else if !self.environment.is_empty() {
+        if self.is_mixed() {
+            return self.answer_of_a_prediction();
+        }
+        if !self.environment.is_empty() {
             said.push(format!(
                 "The two runs were made on differing systems ({}): a change may come from that \
                  alone.",
@@ -81,17 +108,7 @@ impl Comparison {
             many => format!("No longer there: {many} numbers, such as {cell}, {why}."),
         }));
         let threshold = digits(self.threshold_percent);
-        let worst = || {
-            self.cells.first().map_or_else(String::new, |cell| {
-                format!(
-                    "{}, {}, from {} to {}",
-                    cell.subject,
-                    cell.workload,
-                    quantity(cell.which, cell.first),
-                    quantity(cell.which, cell.second)
-                )
-            })
-        };
+        let worst = || self.cells.first().map_or_else(String::new, in_words);
         said.push(match (self.cells.len(), self.count(Change::Regression)) {
             (0, _) => "The two runs have no number in common that may be compared.".to_owned(),
             (_, 0) if self.lost.is_empty() => format!(
@@ -128,9 +145,13 @@ impl Comparison {
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
-            note: "The worst first. A change is the second in percent of the first, both in percent of \
-                   the baseline of their own run where there is one, with the 95 % interval."
-                .replace("95 % interval", self.interval()),
+            note: match self.is_mixed() {
+                true => "The worst first. A change is the second in percent of the first, with the 95 % \
+                         interval.",
+                false => "The worst first. A change is the second in percent of the first, both in percent of \
+                   the baseline of their own run where there is one, with the 95 % interval.",
+            }
+            .replace("95 % interval", self.interval()),
             columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
             rows: self.cells.iter().map(|cell| row(cell, self.predicted)).collect(),
         }
@@ -190,6 +211,12 @@ fn word(is_predicted: bool) -> &'static str {
     if is_predicted { "predicted" } else { "measured" }
 }
 
+/// A number that changed.
+fn in_words(cell: &CellChange) -> String {
+    let [first, second] = [cell.first, cell.second].map(|value| quantity(cell.which, value));
+    format!("{}, {}, from {first} to {second}", cell.subject, cell.workload)
+}
+
 fn words(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), ..Cell::default() }
 }
@@ -211,6 +238,13 @@ fn row(cell: &CellChange, predicted: [bool; 2]) -> Row {
         ..Cell::default()
     };
     let (said, tone) = match cell.change {
+        Change::Regression if predicted[0] != predicted[1] => {
+            ("beyond the models' error", Tone::Worse)
+        }
+        Change::Improvement if predicted[0] != predicted[1] => {
+            ("beyond the models' error", Tone::Better)
+        }
+        Change::Same if predicted[0] != predicted[1] => ("within the models' error", Tone::Same),
         Change::Regression => ("worse", Tone::Worse),
         Change::Improvement => ("better", Tone::Better),
         Change::Same => ("no difference shown", Tone::Same),
