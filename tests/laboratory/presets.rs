@@ -196,10 +196,9 @@ fn adata_4x() {
 fn cruzer_6x() {
     skip_unless_root!();
     skip_without!("bonnie++", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs");
-    let names = ["stick1", "stick2", "stick3", "stick4", "stick5", "stick6"];
-    let buses = ["a", "a", "a", "b", "b", "b"];
-    let pairs: Vec<(&str, &str)> = names.into_iter().zip(buses).collect();
-    let members = members(&pairs);
+    let at_one = ["stick1", "stick2", "stick3", "stick4", "stick5", "stick6"].map(|one| (one, "a"));
+    let at_two = ["moved4", "moved5", "moved6"].map(|one| (one, "b"));
+    let members = members(&[&at_one[..], &at_two].concat());
     let more = [&words(&members)[..], &["--scale", "0.4", "--repetitions", "1"]].concat();
     let cut = Cut::Jobs(&["one bus 64K*", "two buses 64K × 6, alternate"]);
     try_preset("cruzer-6x", 8, &more, &cut);

@@ -19,7 +19,7 @@ pub(crate) use cache::{
 };
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
-pub(crate) use model::{Advise, AdviseNeed, Model};
+pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};

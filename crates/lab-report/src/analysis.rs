@@ -65,6 +65,8 @@ pub struct Analysis {
     pub baselines: Vec<usize>,
     /// Every workload on every subject; [`Analysis::cell`] finds one.
     pub cells: Vec<Cell>,
+    /// How far the numbers may be off, as a logarithm, if they were predicted; `None` of measurements.
+    pub log_error: Option<f64>,
     /// Trials that went well.
     pub done: usize,
     /// Trials that were planned and can be done.
@@ -230,7 +232,13 @@ impl Analysis {
     pub fn compare(&self, cell: &Cell, metric: Metric) -> Option<Effect> {
         let own = cell.values.get(&metric).filter(|_| cell.is_usable())?;
         let baseline = self.baseline(cell.workload, metric);
-        Effect::of(own, &baseline.filter(|_| self.baselines != [cell.subject])?)
+        let effect = Effect::of(own, &baseline.filter(|_| self.baselines != [cell.subject])?);
+        effect.map(|effect| self.weighed(effect))
+    }
+
+    /// An effect with what says how sure it is: its repetitions, or how far off predictions are.
+    fn weighed(&self, effect: Effect) -> Effect {
+        self.log_error.map_or(effect, |log_error| effect.of_models(log_error))
     }
 
     /// How far a comparison with the baseline can be believed: as far as its worst side.
@@ -296,7 +304,7 @@ fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -
     let effect_of = |cell: &Cell| {
         let baseline = kinds::baseline_speeds(&analysis, cell.workload);
         let baseline = baseline.filter(|_| analysis.baselines != [cell.subject])?;
-        Effect::of(&speeds(cell)?, &baseline)
+        Effect::of(&speeds(cell)?, &baseline).map(|effect| analysis.weighed(effect))
     };
     let effects: Vec<Option<Effect>> = analysis.cells.iter().map(effect_of).collect();
     let mut outlooks = outlooks(effects.iter().copied().flatten()).into_iter();

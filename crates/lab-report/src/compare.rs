@@ -103,6 +103,10 @@ pub struct Comparison {
     pub first: String,
     /// Name of the second.
     pub second: String,
+    /// Whether the first and the second were predicted, and not measured.
+    pub predicted: [bool; 2],
+    /// How far predictions are off in nine of ten cases, in percent, if one of the two was predicted.
+    pub model_error_percent: Option<f64>,
     /// Whether a number became worse, beyond the threshold and beyond chance, or is there no more.
     pub regression: bool,
     /// Percent up to which a change is none.
@@ -136,10 +140,13 @@ impl Comparison {
 pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Comparison {
     let analyses = [analyse(first), analyse(second)];
     let pairing = Pairing::of([(first, &analyses[0]), (second, &analyses[1])]);
+    let is_mixed = first.prediction().is_some() != second.prediction().is_some();
+    let log_error = [&analyses[0], &analyses[1]].into_iter().filter_map(|one| one.log_error);
+    let log_error = log_error.reduce(f64::max);
     let drift = drift_of(&pairing.pairs);
     let baselines = pairing.pairs.iter().filter(|pair| pair.is_baseline);
     let moved: Vec<f64> = baselines.map(|pair| pair.change().exp() * 100.0).collect();
-    let mut cells = judge(&pairing.pairs, drift, threshold);
+    let mut cells = judge(&pairing.pairs, drift, threshold, log_error);
     let harm = |cell: &CellChange| match cell.which.better() {
         Better::Lower => cell.percent.ln(),
         _ => -cell.percent.ln(),
@@ -149,11 +156,14 @@ pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Compar
         output_version: OUTPUT_VERSION,
         first: first.campaign.name.clone(),
         second: second.campaign.name.clone(),
+        predicted: [first, second].map(|run| run.prediction().is_some()),
+        model_error_percent: log_error.map(|log_error| (log_error * 100.0).round()),
+        // What a prediction and a measurement differ by is no change of anything.
         regression: !pairing.lost.is_empty()
-            || cells.iter().any(|cell| cell.change == Change::Regression),
+            || !is_mixed && cells.iter().any(|cell| cell.change == Change::Regression),
         threshold_percent: threshold * 100.0,
         drift_percent: drift.deviation * 100.0,
-        baseline_percent: median(&moved),
+        baseline_percent: median(&moved).filter(|_| !is_mixed),
         cells,
         lost: pairing.lost,
         not_compared: pairing.not_compared,
@@ -170,9 +180,19 @@ fn drift_of(pairs: &[Pair<'_>]) -> Drift {
     drift.filter(|drift| drift.deviation > LEAST_DRIFT.deviation).unwrap_or(LEAST_DRIFT)
 }
 
-fn judge(pairs: &[Pair<'_>], drift: Drift, threshold: f64) -> Vec<CellChange> {
+fn judge(
+    pairs: &[Pair<'_>],
+    drift: Drift,
+    threshold: f64,
+    log_error: Option<f64>,
+) -> Vec<CellChange> {
     let of_machine = if drift.deviation > MACHINE_DRIFT.deviation { drift } else { MACHINE_DRIFT };
     let weigh = |pair: &Pair<'_>| {
+        // A prediction has no repetitions: what counts is how far off it may be.
+        if let Some(log_error) = log_error {
+            let effect = Effect::of_logarithms(&[pair.change()])?;
+            return Some(effect.of_models(log_error.max((1.0 + threshold).ln())));
+        }
         let drift = if pair.against_baseline { drift } else { of_machine };
         Effect::between_runs(&pair.logarithms, drift, threshold)
     };

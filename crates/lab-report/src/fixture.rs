@@ -217,6 +217,7 @@ pub(crate) fn environment() -> Environment {
         virtualised: false,
         tools: vec![("meter".to_owned(), "meter-1".to_owned())],
         laboratory: "0.1.0".to_owned(),
+        prediction: None,
     }
 }
 

@@ -33,8 +33,10 @@ pub type Listed = (PathBuf, Result<Found, String>);
 pub struct Found {
     /// The campaign's name.
     pub name: String,
-    /// When measuring began, seconds since 1970.
+    /// When measuring began, seconds since 1970; `None` of predictions.
     pub started_unix_s: Option<u64>,
+    /// Whether the numbers were predicted, and none measured.
+    pub predicted: bool,
     /// Trials that went well.
     pub done: usize,
     /// Trials that were planned and can be done.
@@ -102,7 +104,11 @@ fn look(dir: &Path) -> Result<Found, LabError> {
     let count = |standing| measured().filter(|cell| cell.standing == standing).count();
     Ok(Found {
         name: results.campaign.name.clone(),
-        started_unix_s: results.sessions.first().map(|session| session.started_unix_s),
+        started_unix_s: match results.prediction() {
+            Some(_) => None,
+            None => results.sessions.first().map(|session| session.started_unix_s),
+        },
+        predicted: results.prediction().is_some(),
         done: analysis.done,
         planned: analysis.planned,
         ok: count(Standing::Ok),
@@ -119,6 +125,14 @@ fn render((dir, found): &Listed) -> String {
     match found {
         Err(reason) => format!("{dir}\n  {}\n", printable(reason)),
         Ok(found) => {
+            if found.predicted {
+                return format!(
+                    "{dir}  {}  PREDICTED, nothing measured  {} cells\n  {}\n",
+                    printable(&found.name),
+                    found.done,
+                    printable(&found.answer)
+                );
+            }
             let Found { name, done, planned, ok, suspect, invalid, .. } = found;
             let begun = found.started_unix_s.map_or("not begun".to_owned(), units::date);
             format!(

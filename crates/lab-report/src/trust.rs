@@ -240,6 +240,11 @@ pub const RULES: &[Rule] = &[
         check: Check::Campaign(campaign::check_regions),
     },
     Rule {
+        name: "predicted",
+        action: "measure what matters: `braid lab run`, and `braid lab compare` with this folder",
+        check: Check::Campaign(campaign::check_predicted),
+    },
+    Rule {
         name: "modelled",
         action: "measure the devices before you rely on them",
         check: Check::Campaign(campaign::check_models),
@@ -255,6 +260,9 @@ pub const RULES: &[Rule] = &[
         check: Check::Campaign(campaign::check_paths),
     },
 ];
+
+/// Rules that have something to say of numbers that were predicted.
+const OF_PREDICTIONS: [&str; 2] = ["predicted", "shared-device"];
 
 /// Repetitions free of a disturbance from which on they count alone, if they are half of all.
 const ENOUGH_FREE: usize = 3;
@@ -304,7 +312,12 @@ pub(crate) fn judge_counted(
     workloads: &[Workload],
     counts: impl Fn(&StoredTrial) -> bool,
 ) -> Judgement {
-    let mut cells = case::gather(results, workloads, counts);
+    let is_predicted = results.prediction().is_some();
+    let mut cells = match is_predicted {
+        // Nothing happened that could speak against a number.
+        true => Vec::new(),
+        false => case::gather(results, workloads, counts),
+    };
     let mut judgement = Judgement::default();
     // What was disturbed is no repetition for the rules of cells.
     let verdicts: Vec<Verdict> =
@@ -322,7 +335,7 @@ pub(crate) fn judge_counted(
         verdict.standing = worst(&verdict.findings);
         judgement.cells.insert((cell.key.0.to_owned(), cell.key.1.to_owned()), verdict);
     }
-    for rule in RULES {
+    for rule in RULES.iter().filter(|rule| !is_predicted || OF_PREDICTIONS.contains(&rule.name)) {
         if let Check::Campaign(check) = rule.check {
             let finding = judgement.weigh(rule, check(results, workloads));
             judgement.campaign.extend(finding);

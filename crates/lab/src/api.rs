@@ -7,6 +7,7 @@ use crate::campaign::Campaign;
 use crate::error::LabError;
 use crate::matrix::Planned;
 use crate::plan::{Budget, Fitted, Plan, plan_campaign};
+use crate::prediction::{Oracle, predict_campaign};
 use crate::preset::{PRESETS, Preset};
 use crate::runner::{Tally, check_there, run_campaign};
 use crate::store::Store;
@@ -63,6 +64,19 @@ pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Tally, LabError>
     run_campaign(campaign, options, &mut SystemWorld::new())
 }
 
+/// Predicts a campaign into a results directory, on no machine and in no time.
+///
+/// # Errors
+///
+/// As [`crate::prediction::predict_campaign`].
+pub fn predict(
+    campaign: &Campaign,
+    results_dir: &Path,
+    oracle: &dyn Oracle,
+) -> Result<Tally, LabError> {
+    predict_campaign(campaign, results_dir, oracle)
+}
+
 /// The campaign that a results directory holds, to go on with it.
 ///
 /// # Errors
@@ -75,4 +89,10 @@ pub fn held_campaign(results_dir: &Path) -> Result<Campaign, LabError> {
 /// The default place for the results of a campaign.
 pub fn default_folder(campaign: &Campaign) -> PathBuf {
     PathBuf::from(format!("{}-results", campaign.name))
+}
+
+/// The default place for predictions of a campaign: not that of its results, so that the two can be
+/// compared.
+pub fn predicted_folder(campaign: &Campaign) -> PathBuf {
+    PathBuf::from(format!("{}-predicted", campaign.name))
 }

@@ -31,6 +31,25 @@ pub struct Environment {
     pub tools: Vec<(String, String)>,
     /// Version of the laboratory, which is that of braid.
     pub laboratory: String,
+    /// What the numbers were predicted by; `None`: they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
+}
+
+/// What numbers were predicted by, that nobody measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The profiles of its devices, by name.
+    pub profiles: Vec<String>,
+    /// Percent by which models are off at most in nine of ten published measurements.
+    pub error_percent: u32,
+}
+
+impl Prediction {
+    /// How far off a logarithm may be.
+    pub fn log_error(&self) -> f64 {
+        f64::from(self.error_percent) / 100.0
+    }
 }
 
 /// Looks at this machine. What cannot be read is "unknown": a missing name must not stop a
@@ -59,6 +78,24 @@ pub fn read_environment_under(roots: &Roots, tools: Vec<(String, String)>) -> En
         virtualised: cpuinfo.lines().any(|l| l.starts_with("flags") && l.contains(" hypervisor")),
         tools,
         laboratory: env!("CARGO_PKG_VERSION").to_owned(),
+        prediction: None,
+    }
+}
+
+/// No machine at all: numbers that were predicted are the same on every one.
+pub(crate) fn no_environment(prediction: Prediction) -> Environment {
+    let none = || "none".to_owned();
+    Environment {
+        host: none(),
+        kernel: none(),
+        cpu: none(),
+        cores: 0,
+        memory_bytes: 0,
+        governor: None,
+        virtualised: false,
+        tools: Vec::new(),
+        laboratory: env!("CARGO_PKG_VERSION").to_owned(),
+        prediction: Some(prediction),
     }
 }
 
@@ -68,9 +105,22 @@ fn find_cpu_model(cpuinfo: &str) -> Option<&str> {
 }
 
 impl Environment {
+    /// Where numbers come from, in words: a machine, or models.
+    pub fn origin(&self) -> String {
+        match &self.prediction {
+            Some(by) => {
+                format!("predicted by braid {} from {}", self.laboratory, by.profiles.join(", "))
+            }
+            None => format!("measured on {}", self.host),
+        }
+    }
+
     /// Differences to another environment that make numbers incomparable, in words: each with both
     /// values, this one's first. Tools that only one of them has measured nothing in the other.
     pub fn differences(&self, other: &Self) -> Vec<String> {
+        if self.prediction.is_some() != other.prediction.is_some() {
+            return vec![format!("{} and {}", self.origin(), other.origin())];
+        }
         let governor = |of: &Self| of.governor.clone().unwrap_or_else(|| "none".to_owned());
         let pairs = [
             ("host", self.host.clone(), other.host.clone()),

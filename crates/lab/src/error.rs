@@ -1,5 +1,6 @@
 //! What can go wrong in the laboratory. Each message says what, why, and what to do next.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -148,6 +149,26 @@ pub enum LabError {
         dir: PathBuf,
         /// The name of the campaign in it.
         held: String,
+    },
+    /// The results directory holds measurements and is to get predictions, or the other way round.
+    #[error(
+        "{} holds numbers that were {held}, and these would be {wanted}: nothing in it was touched; \
+         choose another folder, and `braid lab compare` sets the two side by side",
+        dir.display()
+    )]
+    OtherOrigin {
+        /// The results directory.
+        dir: PathBuf,
+        /// Where its numbers come from.
+        held: &'static str,
+        /// Where those that are to go there come from.
+        wanted: &'static str,
+    },
+    /// No cell of a campaign can be predicted.
+    #[error("nothing was written: {}", said(reasons))]
+    NothingPredicted {
+        /// Why not, each reason once, with how often.
+        reasons: BTreeMap<String, u32>,
     },
     /// Going on would measure other files than those that the results are of.
     #[error(
@@ -306,6 +327,12 @@ fn package_of(program: &str) -> Option<&'static str> {
         "blockdev" | "zramctl" | "fallocate" => "util-linux",
         _ => return None,
     })
+}
+
+/// Each reason on a line of its own.
+fn said(reasons: &BTreeMap<String, u32>) -> String {
+    let lines = reasons.iter().map(|(reason, count)| format!("\n  {count} × {reason}"));
+    format!("no number of this campaign can be predicted:{}", lines.collect::<String>())
 }
 
 fn list(paths: &[String]) -> String {

@@ -58,6 +58,7 @@ pub mod matrix;
 pub mod metric;
 pub mod nbd;
 pub mod plan;
+pub mod prediction;
 pub mod preset;
 mod progress;
 pub mod runner;
@@ -72,11 +73,14 @@ pub mod world;
 
 mod api;
 
-pub use api::{default_folder, fit_budget, held_campaign, plan, presets, run};
+pub use api::{
+    default_folder, fit_budget, held_campaign, plan, predict, predicted_folder, presets, run,
+};
 pub use braid_stack::ByteSize;
 pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
 pub use plan::{Budget, Fitted, Plan};
+pub use prediction::{Asked, Oracle, Predicted};
 pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};
 

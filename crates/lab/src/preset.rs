@@ -32,13 +32,13 @@ pub struct Preset {
 /// Two IDE disks of 2002: rates of the published single-disk times of dd and cp (46.2 MB/s
 /// written, 37.3 MB/s read), latency of a 7200 rpm disk.
 const IDE_DISK: &str = "model(usb-flash, size=8G, read=37300KB/s, write=46200KB/s, latency=13ms)";
-/// An OCZ Rally2 alone: 23.38 MB/s read, 14 MB/s written, 3.79 ms a seek.
-const RALLY2: &str = "model(usb-flash, size=2G, bus=usb2, bus_rate=40MB/s)";
-/// An A-DATA stick alone: 15.8 MB/s read.
-const ADATA: &str = "model(usb-flash, size=2G, read=15800KB/s, write=9MB/s, latency=1500us)";
-/// A SanDisk Cruzer Titanium: 20 MB/s read and 9 MB/s written, as advertised.
-const CRUZER_1: &str = "model(usb-flash, size=2G, bus=ehci1, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
-const CRUZER_2: &str = "model(usb-flash, size=2G, bus=ehci2, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
+/// An OCZ Rally2, as it was measured alone.
+const RALLY2: &str = "model(rally2, size=2G, bus=usb2)";
+/// An A-DATA stick, as it was measured alone; all of them at one controller.
+const ADATA: &str = "model(adata, size=2G, bus=usb2)";
+/// A SanDisk Cruzer Titanium, as it was measured alone, at each of two controllers.
+const CRUZER_1: &str = "model(cruzer-titanium, size=2G, bus=usb2:0)";
+const CRUZER_2: &str = "model(cruzer-titanium, size=2G, bus=usb2:1)";
 
 /// Each preset's name, which is its file's, what it is, and its members with their models.
 macro_rules! presets {
@@ -78,7 +78,8 @@ pub const PRESETS: &[Preset] = presets! {
     "cruzer-6x": "one to six USB sticks on one and two buses: dd over a sweep of chunk sizes and orders, \
                   then bonnie++ on six file systems",
         ["stick1" = CRUZER_1, "stick2" = CRUZER_1, "stick3" = CRUZER_1,
-         "stick4" = CRUZER_2, "stick5" = CRUZER_2, "stick6" = CRUZER_2];
+         "stick4" = CRUZER_1, "stick5" = CRUZER_1, "stick6" = CRUZER_1,
+         "moved4" = CRUZER_2, "moved5" = CRUZER_2, "moved6" = CRUZER_2];
 };
 
 /// What a preset is applied to, and what is changed about it. `None` and empty keep the preset's.

@@ -25,8 +25,7 @@ use crate::facts::{Member, members_of, place_members};
 use crate::matrix::{Planned, Trial};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
-use crate::settings::Value;
-use crate::store::{Outcome, Store, StoredTrial, SubjectFacts, Times};
+use crate::store::{Origin, Outcome, Store, StoredTrial, SubjectFacts, Times};
 use crate::subjects::{Ready, Subjects};
 use crate::tool::RunOutput;
 use crate::world::World;
@@ -92,6 +91,7 @@ pub fn run_campaign(
     let planned = &Planned::checked(&campaign.rooted()?)?;
     check_there(planned, world)?;
     check_overwrites(planned, &options.destroy)?;
+    Store::check_origin(&options.results_dir, Origin::Measured)?;
     // Before the folder is made: a run that is refused leaves none.
     let _devices = lock_devices(planned)?;
     let mut store = Store::create(&options.results_dir, &planned.campaign)?;
@@ -264,7 +264,8 @@ impl Run<'_, '_> {
         trial: &Trial,
         world: &mut dyn World,
     ) -> Result<Option<Outcome>, LabError> {
-        let mut kept = self.blank(trial, world);
+        let subject = &self.planned.subjects[trial.cell.subject];
+        let mut kept = StoredTrial::begun(trial, subject, world.unix_time_s());
         if let Some(reason) = &trial.cell.impossible {
             kept.outcome = Outcome::Impossible(reason.clone());
             return self.keep(kept, None).map(Some);
@@ -316,32 +317,6 @@ impl Run<'_, '_> {
             Err(error) => {
                 outcome.map(|_| Some(Outcome::Failed(format!("after the trial: {error}"))))
             }
-        }
-    }
-
-    fn blank(&self, trial: &Trial, world: &dyn World) -> StoredTrial {
-        let workload = &trial.cell.workload;
-        let subject = &self.planned.subjects[trial.cell.subject];
-        let mut dimensions = workload.dimensions();
-        let own = subject.dimensions.iter().map(|(name, v)| ((*name).to_owned(), v.clone()));
-        dimensions.extend(own);
-        dimensions.insert("family".to_owned(), Value::Word(subject.family.clone()));
-        StoredTrial {
-            number: trial.number,
-            repetition: trial.repetition,
-            subject: subject.name.clone(),
-            workload: workload.label(),
-            dimensions,
-            seed: trial.seed,
-            region_bytes: 0,
-            commands: Vec::new(),
-            started_unix_s: world.unix_time_s(),
-            duration_s: 0.0,
-            outcome: Outcome::Ok,
-            measured: Default::default(),
-            evidence: Default::default(),
-            events: Vec::new(),
-            raw: Store::raw_folder(trial.number),
         }
     }
 

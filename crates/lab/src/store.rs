@@ -31,6 +31,7 @@ use crate::environment::Environment;
 use crate::error::LabError;
 use crate::matrix::parse_campaign;
 
+mod begun;
 mod column;
 mod database;
 mod files;
@@ -40,7 +41,7 @@ mod write;
 
 use column::Json;
 pub(crate) use files::{patiently, take_lock, write_whole};
-pub use record::{Earlier, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
+pub use record::{Earlier, Origin, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// A results directory that is open.
 #[derive(Debug)]
@@ -98,9 +99,48 @@ impl Store {
         if !database::path_in(dir).exists() {
             return Ok(Earlier::default());
         }
+        Self::check_origin(dir, Origin::Measured)?;
         let store = Self::open(dir)?;
         store.check_is_same(campaign)?;
         store.times_of_trials()
+    }
+
+    /// Refuses a directory whose numbers are of the other origin than those that are to go there: what
+    /// was predicted and what was measured never lie in one. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`], and when its numbers are of the other origin.
+    pub(crate) fn check_origin(dir: &Path, wanted: Origin) -> Result<(), LabError> {
+        if !database::path_in(dir).exists() {
+            return Ok(());
+        }
+        let found = match Self::open(dir) {
+            Ok(store) => store.origin()?,
+            // Whoever creates results there says what is wrong with it.
+            Err(_) => None,
+        };
+        match found {
+            Some(held) if held != wanted => {
+                let (held, wanted) = (held.word(), wanted.word());
+                Err(LabError::OtherOrigin { dir: dir.to_path_buf(), held, wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the numbers come from; `None` of a directory in which nothing has begun.
+    fn origin(&self) -> Result<Option<Origin>, LabError> {
+        let query = "SELECT environment FROM session ORDER BY id DESC LIMIT 1";
+        let last: Option<Json<Environment>> = self
+            .db
+            .query_row(query, [], |row| row.get(0))
+            .optional()
+            .map_err(LabError::store("read the last session"))?;
+        Ok(last.map(|Json(environment)| match environment.prediction {
+            Some(_) => Origin::Predicted,
+            None => Origin::Measured,
+        }))
     }
 
     /// Keeps other runs out of the directory for as long as it is open.

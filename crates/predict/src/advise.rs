@@ -7,30 +7,14 @@
 //! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
 //! Deliberately absent: measuring, and devices: a member here is a profile.
 
-use braid_array::Geometry as _;
 use braid_array::GeometryError;
-use braid_array::Mirrored as _;
-use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
-use braid_level::{Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
-use braid_model::{BusProfile, Host, Kind, Profile};
+use braid_level::Level;
+use braid_model::{Host, Kind};
 
-use crate::layout::Layout;
+pub use crate::array::Offer;
+use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
-use crate::machine::{Machine, MemberModel};
 use crate::workload::Workload;
-
-/// A member that somebody has, or would buy.
-#[derive(Clone, Debug)]
-pub struct Offer {
-    /// What the user calls it: a profile's name, a path.
-    pub name: String,
-    /// What it is.
-    pub profile: Profile,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Which bus it hangs on; members of one name share it.
-    pub bus: Option<String>,
-}
 
 /// What matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,48 +149,28 @@ pub fn predict(
 ) -> Result<Candidate, GeometryError> {
     let (level, chunk, members) = layout;
     let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
-    let sizes: Vec<u64> = chosen.iter().map(|offer| offer.size / ROUND * ROUND).collect();
-    let (layout, capacity, losses) = join(*level, chunk.unwrap_or(0), &sizes)?;
-    let mut names: Vec<Option<&str>> = Vec::new();
-    let mut buses: Vec<BusProfile> = Vec::new();
-    let mut most = u64::MAX;
-    let models: Vec<_> = chosen
-        .iter()
-        .map(|offer| {
-            let known = offer
-                .bus
-                .as_deref()
-                .and_then(|bus| names.iter().position(|name| *name == Some(bus)));
-            let bus = known.unwrap_or_else(|| {
-                names.push(offer.bus.as_deref());
-                buses.push(offer.profile.usual_bus());
-                names.len() - 1
-            });
-            most = most.min(largest(&offer.profile.kind));
-            MemberModel { kind: offer.profile.kind.clone(), size: offer.size, bus }
-        })
-        .collect();
-    let mut machine = Machine::new(layout, &models, &buses, most);
-    let under_way = QUEUED * most * models.len() as u64;
+    let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
+    let Array { mut machine, size: capacity, losses, under_way, buses } =
+        Array::of(&chosen, shape, GRID)?;
     let outcome = workload.run(&mut machine, host, capacity, under_way);
     let wear: Vec<_> = machine.wear().collect();
     let written: u64 = wear.iter().flatten().map(|wear| wear.written).sum();
     let programmed: u64 = wear.iter().flatten().map(|wear| wear.programmed).sum();
     let amplification = (written > 0).then(|| programmed as f64 / written as f64);
-    let life = models
+    let life = chosen
         .iter()
         .zip(&wear)
         .filter_map(|(member, wear)| life(member, (*wear)?, outcome.written));
     let life = life.reduce(f64::min);
     let busiest = machine.bus_shares().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
-    let at_work = machine.member_shares().sum::<f64>() / models.len() as f64;
-    let unit = models.iter().find_map(|member| match &member.kind {
+    let at_work = machine.member_shares().sum::<f64>() / chosen.len() as f64;
+    let unit = chosen.iter().find_map(|member| match &member.profile.kind {
         Kind::Flash(flash) => Some(flash.unit_bytes),
         _ => None,
     });
     let limit = match (busiest, amplification, unit) {
         (Some((bus, share)), _, _) if share > NEARLY => {
-            Limit::Bus(names[bus].unwrap_or("its own bus").to_owned())
+            Limit::Bus(buses[bus].clone().unwrap_or_else(|| "its own bus".to_owned()))
         }
         (_, Some(amplification), Some(unit)) if amplification > 1.5 => {
             Limit::Rewrites { unit, amplification }
@@ -229,65 +193,12 @@ pub fn predict(
 }
 
 /// Sizes are rounded to this, so that sticks of almost one size are of one size.
-const ROUND: u64 = 1 << 20;
-/// `nr_requests` of Linux.
-const QUEUED: u64 = 128;
-
-/// The largest command, in bytes.
-fn largest(kind: &Kind) -> u64 {
-    match kind {
-        Kind::Flash(flash) => flash.transfer_max,
-        // Linux: max_sectors_kb of 1280 since 5.0, 512 before.
-        _ => 512 << 10,
-    }
-}
-
-/// The layout, the bytes of data, and how many members may be lost.
-fn join(
-    level: Option<Level>,
-    chunk: u64,
-    sizes: &[u64],
-) -> Result<(Layout, u64, usize), GeometryError> {
-    let (least, count) = (sizes.iter().copied().min().unwrap_or(0), sizes.len());
-    let parity = |raid456: Raid456| {
-        let (size, parities) = (raid456.size(), raid456.parities());
-        (Layout::Parity(raid456), size, parities)
-    };
-    Ok(match level {
-        None => (Layout::Single, least, 0),
-        Some(Level::Linear) => {
-            let linear = Linear::new(sizes, 512)?;
-            let size = linear.size();
-            (Layout::Of(Box::new(linear)), size, 0)
-        }
-        Some(Level::Raid1) => {
-            let raid1 = Raid1::new(least, count)?;
-            let size = raid1.size();
-            (Layout::Mirrored(Box::new(raid1)), size, count - 1)
-        }
-        Some(Level::Raid10) => {
-            let raid10 = Raid10::new(least, count, chunk, Raid10Layout::default())?;
-            let size = raid10.size();
-            (Layout::Mirrored(Box::new(raid10)), size, 1)
-        }
-        Some(Level::Raid5) => {
-            parity(Raid456::new(least, count, chunk, ParityLevel::Raid5, ParityLayout::default())?)
-        }
-        Some(Level::Raid6) => {
-            parity(Raid456::new(least, count, chunk, ParityLevel::Raid6, ParityLayout::default())?)
-        }
-        _ => {
-            let raid0 = Raid0::new(sizes, chunk, Raid0Layout::default(), 512)?;
-            let size = raid0.size();
-            (Layout::Of(Box::new(raid0)), size, 0)
-        }
-    })
-}
+const GRID: u64 = 1 << 20;
 
 /// Bytes of data that can be written until a member is worn: it erases units as long as each block of it may
 /// be erased.
-fn life(member: &MemberModel, wear: braid_model::Wear, written: u64) -> Option<f64> {
-    let Kind::Flash(flash) = &member.kind else { return None };
+fn life(member: &Offer, wear: braid_model::Wear, written: u64) -> Option<f64> {
+    let Kind::Flash(flash) = &member.profile.kind else { return None };
     let erasable = flash.endurance_cycles * member.size as f64;
     (wear.erased > 0 && written > 0).then(|| erasable / wear.erased as f64 * written as f64)
 }

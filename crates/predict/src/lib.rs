@@ -9,13 +9,16 @@
 //! known here.
 
 pub mod advise;
+mod array;
 mod layout;
 mod load;
 mod machine;
 mod queue;
 mod study;
+mod tool;
 mod workload;
 
+pub use array::{Array, Offer};
 pub use layout::Layout;
 pub use load::{
     Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
@@ -24,4 +27,5 @@ pub use load::{
 pub use machine::{Machine, MemberModel, Next};
 pub use queue::Merge;
 pub use study::Models;
+pub use tool::Run;
 pub use workload::{NAMES, Named, Workload};

@@ -12,7 +12,14 @@ fn host() -> braid_model::Host {
 }
 
 fn offer(name: &str, profile: Profile, bus: Option<&str>) -> Offer {
-    Offer { name: name.to_owned(), size: 2_000_000_000, profile, bus: bus.map(str::to_owned) }
+    let of_bus = profile.usual_bus();
+    Offer {
+        name: name.to_owned(),
+        size: 2_000_000_000,
+        profile,
+        bus: bus.map(str::to_owned),
+        of_bus,
+    }
 }
 
 fn best(offers: &[Offer], chunks: &[u64], workload: &Workload, need: Need) -> Candidate {
@@ -43,7 +50,7 @@ fn drawn(rng: &mut Rng) -> Vec<Offer> {
     }
     let buses = rng.within(1..=2);
     let count = rng.within(2..=4);
-    let bus = |index: u64| if index % buses == 0 { "a" } else { "b" };
+    let bus = |index: u64| if index.is_multiple_of(buses) { "a" } else { "b" };
     (0..count).map(|index| offer("drawn", one.clone(), Some(bus(index)))).collect()
 }
 

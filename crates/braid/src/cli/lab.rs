@@ -60,7 +60,7 @@ pub(crate) enum Lab {
     Reproduce(LabReproduce),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct LabTarget {
     /// A campaign file, or the name of a preset
     #[arg(value_name = "FILE.toml|PRESET")]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::lab::{LabFormat, LabTarget};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Model {
     /// List the profiles of devices, buses and hosts that come with braid
@@ -12,6 +14,8 @@ pub(crate) enum Model {
     Show(ModelShow),
     /// Measure a device and write its profile; reads only, unless it is to be destroyed
     Fit(super::model_fit::ModelFit),
+    /// Predict a campaign of the laboratory: what its tools would say of the modelled devices
+    Predict(ModelPredict),
 }
 
 #[derive(Debug, Args)]
@@ -29,6 +33,25 @@ pub(crate) struct ModelShow {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  braid model predict cruzer-6x\n  \
+                  braid model predict quick --baseline 'model(rally2, size=2G)' \\\n    \
+                  --subject 'stripe=raid0(chunk=64K, model(rally2, size=2G, bus=a), model(rally2, size=2G, bus=a))'\n  \
+                  braid lab compare cruzer-6x-predicted cruzer-6x-results\n\n\
+                  Nothing is measured, and no device is looked at. Members of a preset are models unless \
+                  --member names others. What can be predicted: docs/laboratory.md.")]
+pub(crate) struct ModelPredict {
+    #[command(flatten)]
+    pub(crate) target: LabTarget,
+    /// The folder for the predictions, which is no folder of measurements [default: NAME-predicted]
+    #[arg(long, visible_alias = "out", value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The reports to write [default: all]
+    #[arg(long, value_name = "FORMAT", value_enum, value_delimiter = ',')]
+    pub(crate) format: Vec<LabFormat>,
 }
 
 #[derive(Debug, Args)]

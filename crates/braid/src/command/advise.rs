@@ -112,7 +112,8 @@ fn offered(text: &str, size: Option<u64>) -> Result<Vec<Offer>, Failure> {
         Failure::usage(format!("{name} has no capacity")).next("give --size, such as --size 500G")
     };
     let size = size.ok_or_else(missing)?;
-    Ok(vec![Offer { name: name.to_owned(), profile, size, bus }; count])
+    let of_bus = profile.usual_bus();
+    Ok(vec![Offer { name: name.to_owned(), profile, size, bus, of_bus }; count])
 }
 
 fn is_device(path: &Path) -> bool {

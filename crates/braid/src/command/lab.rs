@@ -127,7 +127,7 @@ fn options(folder: PathBuf, how: &LabHow) -> Result<LabOptions, Failure> {
 }
 
 /// An error of the laboratory with its exit status, the same for `plan` and `run`.
-fn refusal(error: LabError) -> Failure {
+pub(super) fn refusal(error: LabError) -> Failure {
     match error {
         LabError::WouldDestroy { .. }
         | LabError::Busy { .. }
@@ -205,7 +205,7 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
 }
 
 /// Writes the files that are wanted, and prints the report.
-fn report(folder: &Path, wanted: &[LabFormat]) -> Result<(), Failure> {
+pub(super) fn report(folder: &Path, wanted: &[LabFormat]) -> Result<(), Failure> {
     let summary =
         braid_lab_report::report(folder, &formats(wanted), colour()).map_err(Failure::failed)?;
     print_summary(&summary);
@@ -244,7 +244,7 @@ fn formats(given: &[LabFormat]) -> Formats {
 }
 
 /// What is to be measured: a file, or a preset over the devices given.
-fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
+pub(super) fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
     let choices = choices(target)?;
     if let Some(preset) = Preset::find(&target.campaign) {
         return preset.campaign(&choices).map_err(|error| match choices.baseline {

@@ -1,6 +1,7 @@
-//! `braid model list`, `show` and `fit`: profiles and their constants.
+//! `braid model list`, `show`, `fit` and `predict`: profiles and their constants.
 
 mod fit;
+mod predict;
 
 use std::io::Write;
 
@@ -16,6 +17,7 @@ pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
         cli::Model::List(options) => list(options.json),
         cli::Model::Show(options) => show(&options.profile, options.json)?,
         cli::Model::Fit(options) => return fit::model_fit(options),
+        cli::Model::Predict(options) => return predict::predict(options),
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }

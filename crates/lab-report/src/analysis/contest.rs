@@ -96,8 +96,10 @@ fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, Vec<Effect>)
         |speeds: &ByRepetition| geometric_mean(&speeds.values().copied().collect::<Vec<f64>>());
     speeds_of.sort_by(|(_, a), (_, b)| overall(b).total_cmp(&overall(a)));
     let ((_, leader), others) = speeds_of.split_first()?;
-    let effects: Vec<Effect> =
-        others.iter().map(|(_, other)| Effect::of(leader, other)).collect::<Option<_>>()?;
+    let effects: Vec<Effect> = others
+        .iter()
+        .map(|(_, other)| Some(analysis.weighed(Effect::of(leader, other)?)))
+        .collect::<Option<_>>()?;
     let ranking: Vec<usize> = speeds_of.iter().map(|(subject, _)| *subject).collect();
     let standing = |subject: &usize| {
         workloads.iter().map(|work| analysis.cell(*work, *subject).standing).max()

@@ -91,11 +91,11 @@ pub fn find_factors(analysis: &Analysis, results: &Results) -> Vec<Factor> {
     let of_works = of_works.filter(|name| !NO_FACTORS.contains(&name.as_str()));
     let subjects = distinct(of_subjects.map(|name| (*name).to_owned())).into_iter().map(|name| {
         let groups = groups_of_subjects(analysis, results, &name);
-        factor(name, groups)
+        factor(analysis, name, groups)
     });
     let workloads = distinct(of_works.cloned()).into_iter().map(|name| {
         let groups = groups_of_workloads(analysis, &name);
-        factor(name, groups)
+        factor(analysis, name, groups)
     });
     subjects.chain(workloads).flatten().collect()
 }
@@ -188,7 +188,7 @@ fn single_member(analysis: &Analysis, results: &Results, work: usize) -> Option<
 }
 
 /// `None` where nothing varies.
-fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
+fn factor(analysis: &Analysis, dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
     groups.retain(|group| group.levels.len() > 1);
     let mut values = distinct(groups.iter().flat_map(|group| group.levels.keys().cloned()));
     if values.len() < 2 {
@@ -205,7 +205,7 @@ fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
     let level = |value: &Value| {
         let effect = |direction: &String| {
             let of = groups.iter().filter(|group| group.direction == *direction);
-            level_effect(of, value, &values[reference])
+            level_effect(analysis, of, value, &values[reference])
         };
         Level { value: value.clone(), effects: directions.iter().map(effect).collect() }
     };
@@ -220,6 +220,7 @@ fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
 }
 
 fn level_effect<'g>(
+    analysis: &Analysis,
     groups: impl Iterator<Item = &'g Group>,
     level: &Value,
     reference: &Value,
@@ -237,7 +238,7 @@ fn level_effect<'g>(
         sides.add(one.speed.clone(), other.speed.clone(), one.standing.max(other.standing));
     }
     Some(LevelEffect {
-        effect: sides.effect()?,
+        effect: analysis.weighed(sides.effect()?),
         outlook: Outlook::Same,
         lowest: ratios.iter().copied().fold(f64::MAX, f64::min),
         highest: ratios.iter().copied().fold(0.0, f64::max),

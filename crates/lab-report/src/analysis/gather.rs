@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Analysis, Cell, Standing, State, Work, rounds, tails};
+use braid_lab::environment::Prediction;
 use braid_lab::matrix::Workload;
 use braid_lab::store::{Outcome, Results};
 
@@ -29,6 +30,7 @@ pub(super) fn gather(results: &Results, workloads: &[Workload]) -> Analysis {
         subjects,
         baselines: (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect(),
         cells,
+        log_error: results.prediction().map(Prediction::log_error),
         done,
         planned: possible * results.campaign.repetitions as usize,
         trials: BTreeMap::new(),

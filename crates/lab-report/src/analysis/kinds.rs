@@ -115,7 +115,7 @@ fn effect_of(analysis: &Analysis, subject: usize, kind: &Kind) -> Option<KindEff
             sides.add(own, baseline, analysis.standing_against_baseline(cell));
         }
     }
-    let (effect, shared) = (sides.effect()?, sides.own.len());
+    let (effect, shared) = (analysis.weighed(sides.effect()?), sides.own.len());
     Some(KindEffect { subject, effect, outlook: Outlook::Same, standing: sides.standing, shared })
 }
 

@@ -51,6 +51,7 @@ impl<'a> Pairing<'a> {
             }
         }
         let mut pairing = Self::default();
+        let second_is_predicted = runs[1].1.log_error.is_some();
         for ((subject, workload), [a, b]) in cells {
             let name = format!("{subject}: {workload}");
             let is_measured = |cell: &Cell| cell.state == State::Measured;
@@ -70,6 +71,10 @@ impl<'a> Pairing<'a> {
                 }
                 (Some(_), None, None, _) => pairing.not_compared.push(only("first")),
                 (None, _, Some(_), None) => pairing.not_compared.push(only("second")),
+                // What a prediction does not have nobody has lost.
+                (Some(_), None, _, Some(why)) if second_is_predicted => {
+                    pairing.not_compared.push(why);
+                }
                 (Some(_), None, _, Some(lost)) => pairing.lost.push(lost),
                 (_, Some(why), ..) | (.., Some(why)) if was_measured => {
                     pairing.not_compared.push(why);
@@ -99,8 +104,11 @@ fn without_number(cell: &Cell) -> Option<(&'static str, Option<&String>)> {
 
 fn pair<'a>(subject: &'a str, workload: &'a str, sides: [(&Analysis, &'a Cell); 2]) -> Pair<'a> {
     let [of_first, of_second] = sides.map(|(analysis, cell)| against_baseline(analysis, cell));
-    // In percent of the baseline only where both runs can be.
-    let relative = of_first.zip(of_second).map(|(first, second)| [first, second]);
+    // In percent of the baseline only where both runs can be, and are of one kind: a prediction has no
+    // machine and no hour that its baseline would share.
+    let [first, second] = sides.map(|(analysis, _)| analysis.log_error.is_some());
+    let relative =
+        of_first.zip(of_second).filter(|_| first == second).map(|(first, second)| [first, second]);
     let own = |(_, cell): (&Analysis, &Cell)| -> Vec<f64> {
         let values = cell.values.get(&cell.headline).into_iter().flat_map(ByRepetition::values);
         values.map(|value| value.ln()).collect()

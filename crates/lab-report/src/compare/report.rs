@@ -43,7 +43,7 @@ impl Comparison {
             cells: Vec::new(),
         });
         Report {
-            title: format!("{} against {}", self.second, self.first),
+            title: format!("{} against {}", self.name(1), self.name(0)),
             subtitle: format!("{} numbers compared", self.cells.len()),
             answer: self.answer(),
             table: self.table(),
@@ -53,8 +53,49 @@ impl Comparison {
         }
     }
 
+    /// What a side is called, with where its numbers come from if that is no measurement.
+    fn name(&self, side: usize) -> String {
+        let name = [&self.first, &self.second][side];
+        if self.predicted[side] { format!("{name} (predicted)") } else { name.clone() }
+    }
+
+    /// Whether one side was predicted and the other measured: nothing changed between them then.
+    fn is_mixed(&self) -> bool {
+        self.predicted[0] != self.predicted[1]
+    }
+
+    /// How far a prediction and a measurement are apart.
+    fn answer_of_a_prediction(&self) -> Vec<String> {
+        let [first, second] = self.predicted.map(word);
+        let percent = digits(self.model_error_percent.unwrap_or_default());
+        let mut said = vec![format!(
+            "The first was {first} and the second {second} ({}): up to {percent} % apart is what models are \
+             off by in nine of ten published measurements.",
+            self.environment.join("; "),
+        )];
+        let is_beyond =
+            |cell: &&CellChange| matches!(cell.change, Change::Regression | Change::Improvement);
+        let beyond: Vec<&CellChange> = self.cells.iter().filter(is_beyond).collect();
+        let apart = |cell: &CellChange| (cell.percent / 100.0).ln().abs();
+        let furthest = beyond.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)));
+        let all = self.cells.len();
+        said.push(match furthest {
+            None if all == 0 => "They have no number in common that may be compared.".to_owned(),
+            None => format!("All {all} numbers are within that."),
+            Some(cell) => format!(
+                "Further apart: {} of {all} numbers, most of all {}.",
+                beyond.len(),
+                in_words(cell)
+            ),
+        });
+        said
+    }
+
     fn answer(&self) -> Vec<String> {
         let mut said = Vec::new();
+        if self.is_mixed() {
+            return self.answer_of_a_prediction();
+        }
         if !self.environment.is_empty() {
             said.push(format!(
                 "The two runs were made on differing systems ({}): a change may come from that \
@@ -67,17 +108,7 @@ impl Comparison {
             many => format!("No longer there: {many} numbers, such as {cell}, {why}."),
         }));
         let threshold = digits(self.threshold_percent);
-        let worst = || {
-            self.cells.first().map_or_else(String::new, |cell| {
-                format!(
-                    "{}, {}, from {} to {}",
-                    cell.subject,
-                    cell.workload,
-                    quantity(cell.which, cell.first),
-                    quantity(cell.which, cell.second)
-                )
-            })
-        };
+        let worst = || self.cells.first().map_or_else(String::new, in_words);
         said.push(match (self.cells.len(), self.count(Change::Regression)) {
             (0, _) => "The two runs have no number in common that may be compared.".to_owned(),
             (_, 0) if self.lost.is_empty() => format!(
@@ -105,15 +136,24 @@ impl Comparison {
     fn table(&self) -> Table {
         let column = |heading: &str, numeric| Column { heading: heading.to_owned(), numeric };
         let words = ["subject", "workload", "number"].map(|heading| column(heading, false));
-        let numbers = ["first", "second", "change [%]"].map(|heading| column(heading, true));
+        let heading = |side: usize| match (["first", "second"][side], self.predicted) {
+            (name, [false, false]) => name.to_owned(),
+            (name, predicted) => format!("{name}, {}", word(predicted[side])),
+        };
+        let numbers = [heading(0), heading(1), "change [%]".to_owned()];
+        let numbers = numbers.map(|heading| Column { heading, numeric: true });
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
-            note: "The worst first. A change is the second in percent of the first, both in percent of \
-                   the baseline of their own run where there is one, with the 95 % interval."
-                .to_owned(),
+            note: match self.is_mixed() {
+                true => "The worst first. A change is the second in percent of the first, with the 95 % \
+                         interval.",
+                false => "The worst first. A change is the second in percent of the first, both in percent of \
+                   the baseline of their own run where there is one, with the 95 % interval.",
+            }
+            .replace("95 % interval", self.interval()),
             columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
-            rows: self.cells.iter().map(row).collect(),
+            rows: self.cells.iter().map(|cell| row(cell, self.predicted)).collect(),
         }
     }
 
@@ -137,6 +177,10 @@ impl Comparison {
                 digits(moved)
             ));
         }
+        if self.model_error_percent.is_some() {
+            doubts.extend(self.settings_in_words());
+            return doubts;
+        }
         doubts.push(format!(
             "a change is named that is beyond {} % with all {} numbers counted, and a drift of {} % \
              from run to run reckoned in",
@@ -144,11 +188,33 @@ impl Comparison {
             self.cells.len(),
             digits(self.drift_percent)
         ));
-        if !self.settings.is_empty() {
-            doubts.push(format!("the campaigns differ in: {}", self.settings.join("; ")));
-        }
+        doubts.extend(self.settings_in_words());
         doubts
     }
+
+    fn settings_in_words(&self) -> Option<String> {
+        let differ = || format!("the campaigns differ in: {}", self.settings.join("; "));
+        (!self.settings.is_empty()).then(differ)
+    }
+
+    /// What an interval is made of.
+    fn interval(&self) -> &'static str {
+        match self.model_error_percent {
+            Some(_) => "range of what models are off by",
+            None => "95 % interval",
+        }
+    }
+}
+
+/// How numbers came about.
+fn word(is_predicted: bool) -> &'static str {
+    if is_predicted { "predicted" } else { "measured" }
+}
+
+/// A number that changed.
+fn in_words(cell: &CellChange) -> String {
+    let [first, second] = [cell.first, cell.second].map(|value| quantity(cell.which, value));
+    format!("{}, {}, from {first} to {second}", cell.subject, cell.workload)
 }
 
 fn words(text: impl Into<String>) -> Cell {
@@ -159,11 +225,12 @@ fn line(cells: Vec<Cell>) -> Row {
     Row { cells, total: false }
 }
 
-fn row(cell: &CellChange) -> Row {
+fn row(cell: &CellChange, predicted: [bool; 2]) -> Row {
     let scale = Scale::of(cell.which, cell.first.max(cell.second));
-    let number = |value: f64, repetitions: usize| Cell {
+    let number = |value: f64, repetitions: usize, is_predicted: bool| Cell {
         text: scale.with_unit(value),
         detail: match repetitions {
+            _ if is_predicted => "predicted".to_owned(),
             1 => "1 repetition".to_owned(),
             many => format!("{many} repetitions"),
         },
@@ -171,6 +238,13 @@ fn row(cell: &CellChange) -> Row {
         ..Cell::default()
     };
     let (said, tone) = match cell.change {
+        Change::Regression if predicted[0] != predicted[1] => {
+            ("beyond the models' error", Tone::Worse)
+        }
+        Change::Improvement if predicted[0] != predicted[1] => {
+            ("beyond the models' error", Tone::Better)
+        }
+        Change::Same if predicted[0] != predicted[1] => ("within the models' error", Tone::Same),
         Change::Regression => ("worse", Tone::Worse),
         Change::Improvement => ("better", Tone::Better),
         Change::Same => ("no difference shown", Tone::Same),
@@ -196,8 +270,8 @@ fn row(cell: &CellChange) -> Row {
         words(cell.subject.clone()),
         words(cell.workload.clone()),
         words(crate::report::units::title(cell.which)),
-        number(cell.first, cell.repetitions.0),
-        number(cell.second, cell.repetitions.1),
+        number(cell.first, cell.repetitions.0, predicted[0]),
+        number(cell.second, cell.repetitions.1, predicted[1]),
         percent,
         verdict,
     ])

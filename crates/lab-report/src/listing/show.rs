@@ -80,6 +80,9 @@ fn line(text: &mut String, content: &str) {
 
 fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &Cell, name: &str) {
     line(text, name);
+    if let Some(session) = results.sessions.last().filter(|_| results.prediction().is_some()) {
+        line(text, &format!("  PREDICTED, not measured: {}", session.environment.origin()));
+    }
     let why = crate::report::why_missing(cell);
     if !why.is_empty() {
         line(text, &format!("  {why}"));
@@ -114,7 +117,9 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
             ),
         );
     }
-    for index in &cell.trials {
+    // Of a prediction there is nothing to see but its number.
+    let happened = cell.trials.iter().filter(|_| results.prediction().is_none());
+    for index in happened {
         show_trial(text, &results.trials[*index], analysis);
     }
     text.push('\n');

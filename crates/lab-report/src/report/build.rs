@@ -37,6 +37,7 @@ mod health;
 mod latency;
 mod numbers;
 mod picture;
+mod predicted;
 mod samples;
 mod steady;
 mod summary;
@@ -143,6 +144,7 @@ pub fn build_report(analysis: &Analysis, results: &Results, dir: &Path) -> Repor
         trust: trust::trust_box(&context),
         sections: SECTIONS.iter().flat_map(|sections| sections(&context)).collect(),
     };
+    predicted::mark(&mut report, &context);
     make_ids_unique(&mut report);
     report
 }

@@ -31,6 +31,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
         "campaign": results.campaign.name,
         "question": results.campaign.description,
         "results": dir,
+        "prediction": results.prediction(),
         "answer": report.answer,
         "trials": { "done": analysis.done, "planned": analysis.planned },
         "sessions": results.sessions.iter().map(|session| json!({
@@ -117,6 +118,7 @@ fn words<'a>(pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
 fn cell_data(analysis: &Analysis, results: &Results, cell: &Cell) -> Value {
     let work = &analysis.workloads[cell.workload];
     let (state, why) = match &cell.state {
+        State::Measured if results.prediction().is_some() => ("predicted", None),
         State::Measured => ("measured", None),
         State::Unsettled(why) => ("unsettled", Some(why)),
         State::Failed(why) => ("failed", Some(why)),
@@ -140,7 +142,10 @@ fn cell_data(analysis: &Analysis, results: &Results, cell: &Cell) -> Value {
         "dimensions": words(work.dimensions.iter().map(|(k, v)| (k.as_str(), v.to_string()))),
         "state": state,
         "why": why,
-        "standing": cell.standing.to_string().to_lowercase(),
+        "standing": match results.prediction() {
+            Some(_) => "predicted".to_owned(),
+            None => cell.standing.to_string().to_lowercase(),
+        },
         "findings": cell.findings.iter().map(finding_data).collect::<Vec<_>>(),
         "headline": cell.headline.name(),
         "metrics": Value::Object(metrics.collect()),
@@ -158,7 +163,8 @@ fn effect_data(effect: &Effect) -> Value {
         "high": effect.high,
         "pairs": effect.pairs,
         "log_sd": effect.log_sd,
-        "p_value": effect.p_value,
+        // What a model says has no chance in it.
+        "p_value": (effect.pairs > 1 || !effect.has_interval()).then_some(effect.p_value),
     })
 }
 

@@ -51,6 +51,8 @@ pub struct TrustBox {
     pub invalid: usize,
     /// Cells that could not be measured at all.
     pub missing: usize,
+    /// Whether the numbers were predicted, and none was measured.
+    pub is_predicted: bool,
     /// One for each reason, the gravest first.
     pub reasons: Vec<TrustReason>,
 }
@@ -264,6 +266,9 @@ impl TrustBox {
     /// How many numbers are of which kind.
     pub fn sentence(&self) -> String {
         let Self { ok, suspect, invalid, missing, .. } = self;
+        if self.is_predicted {
+            return format!("{ok} numbers predicted and none measured, {missing} not predicted.");
+        }
         format!(
             "{ok} numbers nothing speaks against, {suspect} suspect, {invalid} invalid, {missing} not \
              measured."

@@ -83,7 +83,18 @@ impl Effect {
 
     /// Whether there is an interval.
     pub fn has_interval(&self) -> bool {
-        self.pairs > 1
+        self.low < self.high
+    }
+
+    /// The same of two numbers that models predicted and that may be off by so much, as a logarithm: the
+    /// interval is that, and the two are told apart (with a p-value of next to 0) where it does not hold
+    /// 1. How many such pairs are compared does not matter: a model's error is no chance.
+    #[must_use]
+    pub(crate) fn of_models(self, log_error: f64) -> Self {
+        let reach = log_error.exp();
+        let is_told = self.ratio.ln().abs() > log_error;
+        let p_value = if is_told { f64::MIN_POSITIVE } else { 1.0 };
+        Self { low: self.ratio / reach, high: self.ratio * reach, p_value, ..self }
     }
 
     /// How far from equal the two may be at most, by the interval: 0.03 for "within 3 %". `None` of
@@ -97,7 +108,7 @@ impl Effect {
     /// and when it takes more than 200.
     pub fn pairs_to_tell(&self, factor: f64, level: f64) -> Option<usize> {
         let distance = factor.ln().abs() / self.log_sd.max(LEAST_NOISE);
-        (2..=MOST_PAIRS).filter(|_| self.has_interval()).find(|pairs| {
+        (2..=MOST_PAIRS).filter(|_| self.pairs > 1).find(|pairs| {
             student((pairs - 1) as f64).is_some_and(|t| {
                 let needed = t.inverse_cdf(1.0 - level / 2.0) + t.inverse_cdf(POWER);
                 distance * (*pairs as f64).sqrt() >= needed

@@ -79,6 +79,18 @@ pub(super) fn check_progress(results: &Results, _: &[Workload]) -> Checked {
     Checked::suspect(format!("{why}, and the answer may change with them"))
 }
 
+/// Rule `predicted`.
+pub(super) fn check_predicted(results: &Results, _: &[Workload]) -> Checked {
+    let Some(session) = results.sessions.last() else { return Checked::Fine };
+    let Some(prediction) = &session.environment.prediction else { return Checked::Fine };
+    Checked::remark(format!(
+        "nothing was measured: all numbers were {}; nine of ten published measurements lie within {} % \
+         of what these models say",
+        session.environment.origin(),
+        prediction.error_percent
+    ))
+}
+
 /// Rule `modelled`. What the models lack is in ARCHITECTURE and in the README.
 pub(super) fn check_models(results: &Results, _: &[Workload]) -> Checked {
     let modelled: Vec<&str> = results

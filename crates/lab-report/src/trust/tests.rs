@@ -54,6 +54,7 @@ fn session(started_unix_s: u64, kernel: &str) -> Session {
         virtualised: false,
         tools: Vec::new(),
         laboratory: "0".into(),
+        prediction: None,
     };
     Session { started_unix_s, ended_unix_s: None, environment, times: Times::default() }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Prediction};
 use crate::evidence::Evidence;
 use crate::facts::Placed;
 use crate::matrix::Planned;
@@ -19,6 +19,25 @@ pub enum Outcome {
     Failed(String),
     /// It cannot be done, and why. It is not tried again.
     Impossible(String),
+}
+
+/// Where the numbers of a directory come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Tools on a machine.
+    Measured,
+    /// Models, in virtual time.
+    Predicted,
+}
+
+impl Origin {
+    /// Fit for "numbers that were ...".
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Predicted => "predicted",
+        }
+    }
 }
 
 /// A trial as it is kept.
@@ -106,6 +125,13 @@ pub struct Results {
     pub sessions: Vec<Session>,
     /// Every trial that was begun, by number.
     pub trials: Vec<StoredTrial>,
+}
+
+impl Results {
+    /// What the numbers were predicted by; `None` of a folder of measurements.
+    pub fn prediction(&self) -> Option<&Prediction> {
+        self.sessions.last()?.environment.prediction.as_ref()
+    }
 }
 
 impl Deref for Results {

@@ -31,6 +31,23 @@ impl Store {
         transaction.commit().map_err(LabError::store("commit a trial"))
     }
 
+    /// Keeps trials that have no raw output, all or none of them.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be written.
+    pub(crate) fn save_trials(
+        &mut self,
+        session: i64,
+        trials: &[StoredTrial],
+    ) -> Result<(), LabError> {
+        let transaction = self.db.transaction().map_err(LabError::store("begin the trials"))?;
+        let mut all = trials.iter();
+        all.try_for_each(|trial| insert_trial(&transaction, session, trial))
+            .map_err(LabError::store("record the trials"))?;
+        transaction.commit().map_err(LabError::store("commit the trials"))
+    }
+
     /// The folder for a trial's raw output, relative to the directory.
     pub fn raw_folder(number: u32) -> String {
         Path::new("raw").join(format!("{number:05}")).display().to_string()

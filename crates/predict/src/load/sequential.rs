@@ -73,12 +73,11 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
             break;
         }
         for next in &happened {
-            if let Next::Moved { owner, left: 0 } = *next {
-                if let Some(place) =
+            if let Next::Moved { owner, left: 0 } = *next
+                && let Some(place) =
                     usize::try_from(owner - first / page).ok().and_then(|at| there.get_mut(at))
-                {
-                    *place = true;
-                }
+            {
+                *place = true;
             }
         }
     }

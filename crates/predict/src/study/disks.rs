@@ -66,16 +66,16 @@ pub(super) fn predict(
     level: &str,
 ) -> Result<f64, NotModelled> {
     let profiles = members.iter().map(|name| profile_of(name)).collect::<Result<Vec<_>, _>>()?;
-    if let ([profile], "single") = (profiles.as_slice(), level) {
-        if let Kind::Disk(_) = profile.kind {
-            if condition.tool == "fio"
-                && condition.params.number("size").is_none_or(|size| size <= NEAR)
-            {
-                return memory::disk(condition);
-            }
-            let size = profile.capacity.unwrap_or(500_000_000_000);
-            return alone(condition, MemberModel { kind: profile.kind.clone(), size, bus: 0 });
+    if let ([profile], "single") = (profiles.as_slice(), level)
+        && let Kind::Disk(_) = profile.kind
+    {
+        if condition.tool == "fio"
+            && condition.params.number("size").is_none_or(|size| size <= NEAR)
+        {
+            return memory::disk(condition);
         }
+        let size = profile.capacity.unwrap_or(500_000_000_000);
+        return alone(condition, MemberModel { kind: profile.kind.clone(), size, bus: 0 });
     }
     let disks = profiles.iter().map(|profile| match &profile.kind {
         Kind::Tools(tools) => Ok(tools),

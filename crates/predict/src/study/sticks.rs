@@ -133,8 +133,12 @@ impl Sticks {
                 of_rate(condition, read_ahead(&mut machine, &host, reading))
             }
             "dd-write" if params.flag("sync") == Some(true) => {
-                let writes = (bytes / request).clamp(64, 512);
-                of_rate(condition, synced(&mut machine, &host, request, writes))
+                // Did each call of 1 KiB wait, a stick would rewrite a page four times, and an allocation
+                // unit each time: what was published is far above that. What fills a chunk is assumed to
+                // be written at once.
+                let together = request.max(self.chunk);
+                let writes = (bytes / together).clamp(64, 512);
+                of_rate(condition, synced(&mut machine, &host, together, writes))
             }
             "dd-write" => {
                 let under_way = REQUESTS * self.transfer_max * count;

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Context, cells, section};
+use crate::analysis::State;
 use crate::report::model::{Block, Row, Section, Table};
 use crate::report::units::{date, digits};
+use braid_lab::environment::Prediction;
 use braid_lab::facts::note_on_sharing;
 use braid_lab::safety::plan_overwrites;
 use braid_lab::store::{Outcome, Results, Times};
@@ -31,6 +33,18 @@ pub(super) fn subtitle(context: &Context<'_>) -> String {
     parts.join(" · ")
 }
 
+/// The same of predictions, which have no time and no system.
+pub(super) fn subtitle_of_predictions(context: &Context<'_>) -> String {
+    let analysis = context.analysis;
+    let origin = context.results.sessions.last().map(|session| session.environment.origin());
+    let cells = analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned).count();
+    format!(
+        "{} · nothing measured · {} of {cells} cells",
+        origin.unwrap_or_default(),
+        analysis.done
+    )
+}
+
 /// What was measured, which says what the names mean.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let blocks = vec![Block::Table(subjects(context))];
@@ -39,7 +53,10 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
 
 /// Where it was measured, with which commands, and how to do it again.
 pub(super) fn setting(context: &Context<'_>) -> Vec<Section> {
-    let tables = [environment(context), again(context), commands(context)];
+    let tables = match context.results.prediction() {
+        Some(prediction) => vec![models(context, prediction), measured_then(context)],
+        None => vec![environment(context), again(context), commands(context)],
+    };
     let blocks = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Block::Table);
     section("how", "How it was measured", String::new(), true, blocks.collect())
 }
@@ -159,6 +176,38 @@ fn commands(context: &Context<'_>) -> Table {
         columns: ["subject", "workload", "commands"].map(cells::column).to_vec(),
         rows: rows.collect(),
     }
+}
+
+/// What stands in for the machine in predictions.
+fn models(context: &Context<'_>, prediction: &Prediction) -> Table {
+    let last = context.results.sessions.last();
+    let version = last.map_or_else(String::new, |one| one.environment.laboratory.clone());
+    let rows = vec![
+        (
+            "predicted by",
+            format!("braid {version}; each cell once, for a prediction does not scatter"),
+        ),
+        ("profiles of devices", prediction.profiles.join(", ")),
+        (
+            "off by",
+            format!("at most {} % in nine of ten published measurements", prediction.error_percent),
+        ),
+        ("of a raw subject", format!("the first {:#} at most", context.results.campaign.region)),
+    ];
+    list("environment", "Where", ["what", "which"], rows)
+}
+
+/// The command lines that predict the campaign anew and write the report again.
+fn measured_then(context: &Context<'_>) -> Table {
+    let campaign = shell_path(context.dir.join("campaign.toml"));
+    let results = shell_path(context.dir);
+    let rows = vec![
+        ("predicted anew", format!("braid model predict {campaign} --output NEW-FOLDER")),
+        ("measured", format!("braid lab run {campaign} --repetitions 5 --out NEW-FOLDER")),
+        ("set side by side", format!("braid lab compare {results} MEASURED-FOLDER")),
+        ("the report", format!("braid lab report {results}")),
+    ];
+    list("again", "Again", ["what", "command"], rows)
 }
 
 /// The command lines that go on with the campaign, run it anew, and write the report again, with a flag

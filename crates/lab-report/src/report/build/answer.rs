@@ -194,9 +194,12 @@ fn undecided(context: &Context<'_>, contests: &[&Contest]) -> Vec<String> {
         // A contest is of two subjects at least.
         let [leader, next] = [0, 1].map(|place| context.subject(first.ranking[place]));
         let ahead = digits(100.0 * (first.margin.ratio - 1.0));
-        let but = match first.margin.has_interval() {
-            true => format!("repetitions scatter by {} %", digits(100.0 * first.margin.log_sd)),
-            false => "there is one repetition".to_owned(),
+        let but = match (context.results.prediction(), first.margin.has_interval()) {
+            (Some(by), _) => format!("models are off by up to {} %", by.error_percent),
+            (None, true) => {
+                format!("repetitions scatter by {} %", digits(100.0 * first.margin.log_sd))
+            }
+            (None, false) => "there is one repetition".to_owned(),
         };
         let kind = &first.kind.name;
         let why = format!("{leader} was {ahead} % ahead of {next} in {kind}, and {but}");
@@ -215,6 +218,9 @@ fn undecided(context: &Context<'_>, contests: &[&Contest]) -> Vec<String> {
 
 /// "About 7 more repetitions would tell, 9 minutes: `braid lab resume ...`."
 fn what_it_takes(context: &Context<'_>, needed: Option<usize>) -> String {
+    if context.results.prediction().is_some() {
+        return "Measuring the two would tell: `braid lab run`.".to_owned();
+    }
     let Some(needed) = needed else {
         return "It would take very many more repetitions, or a quieter machine.".to_owned();
     };

@@ -5,6 +5,7 @@ use crate::report::model::{Cell, Column, Row, Tone};
 use crate::report::units::{Scale, digits, ends, span};
 use crate::stats::Effect;
 use braid_lab::metric::{Better, Metric};
+use braid_lab::prediction::NOT_PREDICTED;
 
 /// A cell of words.
 pub(super) fn words(text: impl Into<String>) -> Cell {
@@ -52,6 +53,7 @@ pub(crate) fn why_missing(cell: &Measured) -> String {
         State::Measured => String::new(),
         State::Unsettled(reason) => format!("not settled: {reason}"),
         State::Failed(reason) => format!("failed: {reason}"),
+        State::Impossible(reason) if reason.starts_with(NOT_PREDICTED) => reason.clone(),
         State::Impossible(reason) => format!("impossible: {reason}"),
         State::NotYet => "not measured yet".to_owned(),
         State::NotPlanned => "not planned".to_owned(),

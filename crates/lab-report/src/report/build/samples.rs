@@ -8,11 +8,14 @@ use braid_lab::store::Results;
 
 /// One row for each number of each trial that went well, in the order of the schedule. The verdict
 /// is that of the sample's cell: "ok", "suspect" or "invalid", as the report has it; "unsettled" of
-/// a round that does not count.
+/// a round that does not count, and "predicted" of what nobody measured.
 pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
     let mut verdicts: HashMap<usize, String> = HashMap::new();
     for cell in &analysis.cells {
-        let word = cell.standing.to_string().to_lowercase();
+        let word = match results.prediction() {
+            Some(_) => "predicted".to_owned(),
+            None => cell.standing.to_string().to_lowercase(),
+        };
         verdicts.extend(cell.trials.iter().map(|trial| {
             let counts = cell.counts(results.trials[*trial].repetition);
             (*trial, if counts { word.clone() } else { "unsettled".to_owned() })

@@ -3,6 +3,7 @@
 use super::{Context, cells};
 use crate::analysis::{Cell, Finding, Standing, State};
 use crate::report::model::{Tone, TrustBox, TrustReason};
+use braid_lab::prediction::NOT_PREDICTED;
 
 /// The box.
 pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
@@ -60,6 +61,9 @@ fn of_state(cell: &Cell) -> Option<TrustReason> {
             "not-settled",
             "measure more rounds, into a new directory; until then nothing says what it keeps up",
         ),
+        State::Impossible(why) if why.starts_with(NOT_PREDICTED) => {
+            (why, "not-predicted", "measure it: `braid lab run`")
+        }
         State::Impossible(why) => {
             (why, "impossible", "change the campaign, or leave this combination out")
         }

@@ -1,0 +1,326 @@
+//! What the models say of a cell of a campaign: its stack joined, its tool's settings as a load.
+//!
+//! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
+
+use std::collections::BTreeMap;
+
+use braid_lab::campaign::{FileSystem, Setup};
+use braid_lab::matrix::Workload;
+use braid_lab::metric::{Measured, Metric};
+use braid_lab::settings::Settings;
+use braid_lab::{Asked, Oracle, Predicted};
+use braid_model::{BusProfile, Host, Kind};
+use braid_predict::advise::ERROR_90;
+use braid_predict::{Array, Closed, Offer, Outcome, Places, Random, Run};
+use braid_stack::{Model, Node, Stack};
+
+/// The models of devices, behind a host's page cache.
+pub(super) struct Models {
+    host: Host,
+}
+
+/// A load, and whether it is on files.
+struct Load {
+    run: Run,
+    on_files: bool,
+    amount: Amount,
+}
+
+/// What the tool's numbers are of.
+#[derive(Clone, Copy)]
+enum Amount {
+    /// It goes on for so many seconds.
+    Seconds(f64),
+    /// It moves so many bytes.
+    Bytes(u64),
+}
+
+impl Models {
+    pub(super) fn new() -> Models {
+        match braid_model::profile("host-2007").map(|profile| profile.kind) {
+            Some(Kind::Host(host)) => Models { host },
+            other => panic!("host-2007 is a host among the profiles of braid, not {other:?}"),
+        }
+    }
+}
+
+impl Oracle for Models {
+    fn error_percent(&self) -> u32 {
+        // A share below 1.
+        (ERROR_90 * 100.0).round() as u32
+    }
+
+    fn check(&self, stack: &Stack) -> Result<(), String> {
+        let mut buses: BTreeMap<&str, (BusProfile, String)> = BTreeMap::new();
+        for leaf in stack.leaves() {
+            let Node::Model(model) = &leaf.node else { continue };
+            let offer = offer(model)?;
+            let Some(name) = &model.bus else { continue };
+            let here = (offer.of_bus, leaf.to_string());
+            let first = buses.entry(name).or_insert_with(|| here.clone());
+            if first.0 != here.0 {
+                return Err(format!(
+                    "the bus {name} cannot be two buses at once: {} and {} make it of different rates",
+                    first.1, here.1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String> {
+        let offers = offers(asked.stack)?;
+        let joined: Vec<&Offer> = offers.iter().collect();
+        let array = Array::of(&joined, asked.stack.shape(), 1).map_err(|why| why.to_string())?;
+        let (size_bytes, workload) = (array.size, asked.workload);
+        let region_bytes = asked.region_bytes.min(size_bytes);
+        let load = load(asked, region_bytes)?;
+        if let Amount::Bytes(bytes) = load.amount
+            && bytes > size_bytes
+        {
+            return Err(format!("{bytes} bytes on a subject of {size_bytes}"));
+        }
+        let outcome = load.run.on(array, &self.host, load.on_files);
+        let (measured, seconds) = numbers(workload, &outcome, load.amount);
+        Ok(Predicted { size_bytes, region_bytes, measured, seconds })
+    }
+}
+
+/// The members of a stack of one level, or the one that there is.
+fn offers(stack: &Stack) -> Result<Vec<Offer>, String> {
+    let members = match stack.shape() {
+        Some(_) => stack.members(),
+        None => std::slice::from_ref(stack),
+    };
+    let of = |member: &Stack| match &member.node {
+        Node::Model(model) => offer(model),
+        Node::File(file) => Err(format!("{} is no model: model(PROFILE, size=...) is", file.path)),
+        Node::Missing(_) => Err("an array without one of its members".to_owned()),
+        _ if !member.members().is_empty() => Err(format!("{member} within another level")),
+        _ => Err(format!("{member} is no model")),
+    };
+    members.iter().map(of).collect()
+}
+
+fn offer(model: &Model) -> Result<Offer, String> {
+    let name = &model.profile;
+    let mut profile = braid_model::profile(name).ok_or_else(|| {
+        let known = braid_model::device_names().collect::<Vec<_>>().join(", ");
+        format!("{name} is no profile; devices are {known}")
+    })?;
+    if profile.long_rates().is_none() {
+        return Err(format!("{name} is of kind {}, no device", profile.kind.name()));
+    }
+    let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
+    let given = &model.overrides;
+    let latency = given.latency.map(|latency| latency.nanoseconds());
+    let replaced = profile.replace(rate(given.read), rate(given.write), latency);
+    replaced.map_err(|why| format!("{name}: {why}"))?;
+    let of_bus = rate(given.bus_rate).map_or_else(|| profile.usual_bus(), BusProfile::of_rate);
+    let (size, bus) = (model.size.bytes(), model.bus.clone());
+    Ok(Offer { name: name.clone(), profile, size, bus, of_bus })
+}
+
+fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
+    let Workload { tool, settings, setup } = asked.workload;
+    match tool.as_str() {
+        "fio" => fio(settings, setup, region, asked.runtime_s),
+        "dd" => dd(settings, setup),
+        "hdparm" => hdparm(settings, setup, region),
+        "sysbench" => sysbench(settings, setup, asked.runtime_s),
+        other => Err(format!("{other}: what it does to a file system has no model")),
+    }
+}
+
+/// The read-ahead window that was set.
+fn window(setup: &Setup) -> Option<u64> {
+    setup.readahead.map(|size| size.bytes())
+}
+
+fn raw(setup: &Setup, tool: &str) -> Result<(), String> {
+    match setup.filesystem {
+        FileSystem::None => Ok(()),
+        other => Err(format!("{tool} on {}", other.name())),
+    }
+}
+
+/// One stream through the page cache is what is modelled of it.
+fn one_process(setup: &Setup, tool: &str) -> Result<(), String> {
+    match setup.processes {
+        1 => Ok(()),
+        many => Err(format!("{many} {tool} at once through the page cache")),
+    }
+}
+
+fn fio(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Result<Load, String> {
+    raw(setup, "fio")?;
+    let request = settings.size("block_size").unwrap_or(4096);
+    let (random, op) = (settings.word("pattern") == "rand", settings.word("op"));
+    let processes = u64::from(setup.processes);
+    // As fio's own adapter in the laboratory.
+    let usual = if request >= 256 << 10 { 8 } else { 32 };
+    let depth = settings.count("iodepth").unwrap_or(usual);
+    if settings.count("flush_every").is_some_and(|every| every > 0) {
+        return Err("fio with flush_every: what a flush takes has no model".to_owned());
+    }
+    if region / request / if random { 1 } else { processes } == 0 {
+        return Err(format!("{region} bytes do not hold {processes} blocks of {request} bytes"));
+    }
+    let reads = match op {
+        "write" => 0,
+        "mixed" => settings.count("read_percent").unwrap_or(70),
+        _ => 100,
+    };
+    let run = if settings.flag("direct") {
+        let places = if random { Places::Uniform } else { Places::Sequential };
+        let count = u64::MAX;
+        Run::Direct(Closed { count, request, reads, places, range: region, processes, depth })
+    } else if random || op == "mixed" {
+        return Err(format!("fio, {op} at random or mixed, through the page cache"));
+    } else {
+        one_process(setup, "fio")?;
+        match reads {
+            0 => Run::Write { bytes: u64::MAX },
+            _ => Run::Read { bytes: u64::MAX, request, window: window(setup) },
+        }
+    };
+    Ok(Load { run, on_files: false, amount: Amount::Seconds(seconds) })
+}
+
+fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
+    if setup.filesystem == FileSystem::Own {
+        return Err("dd in a folder".to_owned());
+    }
+    let on_files = setup.filesystem.is_made();
+    if setup.processes > 1 {
+        return Err(format!("{} dd at once", setup.processes));
+    }
+    let is_synced = match setup.mount.as_str() {
+        "" => settings.word("sync") == "each",
+        "sync" => true,
+        other => return Err(format!("dd with mount = {other:?}")),
+    };
+    let request = settings.size("bs").unwrap_or(1 << 20);
+    let bytes = settings.size("size").unwrap_or(0) / request * request;
+    let (reads, direct) = (settings.word("op") == "read", settings.flag("direct"));
+    let run = if direct {
+        if !reads && is_synced {
+            return Err("dd, direct and synced: what a flush takes has no model".to_owned());
+        }
+        let (count, reads) = (bytes / request, if reads { 100 } else { 0 });
+        let (places, range) = (Places::Sequential, bytes);
+        Run::Direct(Closed { count, request, reads, places, range, processes: 1, depth: 1 })
+    } else if reads {
+        Run::Read { bytes, request, window: window(setup) }
+    } else if is_synced {
+        Run::Synced { request }
+    } else if on_files && settings.word("sync") == "none" {
+        return Err("dd without a sync leaves in the memory what fits there".to_owned());
+    } else {
+        Run::Write { bytes }
+    };
+    Ok(Load { run, on_files, amount: Amount::Bytes(bytes) })
+}
+
+fn hdparm(settings: &Settings, setup: &Setup, region: u64) -> Result<Load, String> {
+    raw(setup, "hdparm")?;
+    /// What hdparm reads at once, and for how long.
+    const PIECE: u64 = 2 << 20;
+    const SECONDS: f64 = 3.0;
+    let run = match settings.flag("direct") {
+        true => Run::Direct(Closed {
+            count: u64::MAX,
+            request: PIECE,
+            reads: 100,
+            places: Places::Sequential,
+            range: region.max(PIECE),
+            processes: 1,
+            depth: 1,
+        }),
+        false => Run::Read { bytes: u64::MAX, request: PIECE, window: window(setup) },
+    };
+    Ok(Load { run, on_files: false, amount: Amount::Seconds(SECONDS) })
+}
+
+fn sysbench(settings: &Settings, setup: &Setup, seconds: f64) -> Result<Load, String> {
+    if !setup.filesystem.is_made() || !setup.mount.is_empty() {
+        return Err("sysbench in a folder, or on a file system with mount options".to_owned());
+    }
+    let mode = settings.word("mode");
+    let reads = match mode {
+        "rndrd" => true,
+        "rndwr" => false,
+        other => return Err(format!("sysbench {other}")),
+    };
+    let request = settings.size("block_size").unwrap_or(16 << 10);
+    let every = settings.count("fsync_every").unwrap_or(100);
+    let range = settings.size("total_size").unwrap_or(1 << 30);
+    let (count, processes) =
+        (settings.count("events").unwrap_or(u64::MAX), u64::from(setup.processes));
+    let direct = settings.flag("direct");
+    let run = if direct {
+        let reads = if reads { 100 } else { 0 };
+        let places = Places::Uniform;
+        Run::Direct(Closed { count, request, reads, places, range, processes, depth: 1 })
+    } else if reads && !setup.drop_caches {
+        return Err("sysbench reading what the page cache has of its files".to_owned());
+    } else {
+        let load = Random { count, request, range, processes };
+        match reads {
+            true => Run::RandomReads(load),
+            false => Run::RandomWrites(load, every),
+        }
+    };
+    let amount = match settings.count("events") {
+        Some(events) => Amount::Bytes(events.saturating_mul(request).min(range)),
+        None => Amount::Seconds(seconds.ceil().max(1.0)),
+    };
+    Ok(Load { run, on_files: true, amount })
+}
+
+/// The tool's numbers, and the seconds that it takes.
+fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured, f64) {
+    let rate = outcome.rate();
+    let seconds = match amount {
+        Amount::Seconds(seconds) => seconds,
+        Amount::Bytes(bytes) => bytes as f64 / rate,
+    };
+    let moved = (outcome.read + outcome.written) as f64;
+    let share = |bytes: u64| bytes as f64 / moved * rate * seconds;
+    let mut all = vec![(Metric::Throughput, rate)];
+    if matches!(amount, Amount::Bytes(_)) && workload.tool == "dd" {
+        all.push((Metric::Seconds, seconds));
+    }
+    for (metric, bytes) in
+        [(Metric::BytesRead, outcome.read), (Metric::BytesWritten, outcome.written)]
+    {
+        if bytes > 0 {
+            all.push((metric, share(bytes)));
+        }
+    }
+    let counts = matches!(workload.tool.as_str(), "fio" | "sysbench");
+    if outcome.requests > 0 && counts {
+        let per_second = outcome.per_second();
+        all.extend([(Metric::Iops, per_second), (Metric::Requests, per_second * seconds)]);
+    }
+    if workload.tool == "fio" && !outcome.latencies_ns.is_empty() {
+        all.push((Metric::LatencyMean, outcome.mean_ns()));
+        // Ten requests beyond a percentile, or there is none.
+        let percentiles = [
+            (Metric::LatencyP50, 50.0, 20),
+            (Metric::LatencyP95, 95.0, 200),
+            (Metric::LatencyP99, 99.0, 1000),
+            (Metric::LatencyP999, 99.9, 10_000),
+        ];
+        let there = outcome.latencies_ns.len();
+        for (metric, percent, _) in percentiles.into_iter().filter(|one| one.2 <= there) {
+            all.push((metric, outcome.percentile_ns(percent) as f64));
+        }
+    }
+    let mut measured = Measured::default();
+    for (metric, value) in all {
+        // What is not finite is no number, and is not there.
+        let _ = measured.push(metric, value);
+    }
+    (measured, seconds)
+}

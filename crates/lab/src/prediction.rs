@@ -1,0 +1,223 @@
+//! A campaign that is predicted: the same cells, the same results folder, no machine.
+//!
+//! ```text
+//! Planned: cells ──Asked──▶ Oracle ──Predicted, or why not──▶ StoredTrial ──▶ Store
+//! ```
+//!
+//! Invariants:
+//!
+//! * no process is started and no device, file or folder of a subject is looked at;
+//! * the campaign, the oracle and braid's version make the numbers, and nothing else: there is no time of
+//!   day in the folder;
+//! * a prediction has no scatter, so there is one repetition, whatever the campaign wants: copies of a
+//!   number would pass for a measurement that repeats well;
+//! * everything is worked out before anything is written.
+//!
+//! Deliberately absent: models, and what a tool does to a device. The laboratory knows no engine.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use braid_stack::{Node, Stack};
+
+use crate::campaign::{Campaign, Health, Source};
+use crate::environment::{Prediction, no_environment};
+use crate::error::LabError;
+use crate::facts::place_members;
+use crate::matrix::{Planned, Trial, Workload};
+use crate::metric::Measured;
+use crate::runner::Tally;
+use crate::store::{Origin, Outcome, Store, StoredTrial, SubjectFacts, Times};
+
+/// What a reason begins with that is no impossibility: the cell can be measured.
+pub const NOT_PREDICTED: &str = "not predicted: ";
+
+/// Who knows what devices that are described would do.
+pub trait Oracle: Sync {
+    /// Percent by which its numbers are off at most in nine of ten cases that are known.
+    fn error_percent(&self) -> u32;
+
+    /// Looks for what makes no sense in a stack, whatever is asked of it.
+    ///
+    /// # Errors
+    ///
+    /// What it is, as a part of a sentence.
+    fn check(&self, stack: &Stack) -> Result<(), String>;
+
+    /// What a tool would say.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be predicted, as a part of a sentence.
+    fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String>;
+}
+
+/// A cell of a campaign whose subject is a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What is measured.
+    pub stack: &'a Stack,
+    /// By what.
+    pub workload: &'a Workload,
+    /// Of a raw subject so many bytes are used at most.
+    pub region_bytes: u64,
+    /// Measured seconds, for tools that run for a time.
+    pub runtime_s: f64,
+}
+
+/// What is predicted of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicted {
+    /// Bytes of the subject.
+    pub size_bytes: u64,
+    /// Bytes of it that are used.
+    pub region_bytes: u64,
+    /// The tool's numbers.
+    pub measured: Measured,
+    /// Seconds that it would take.
+    pub seconds: f64,
+}
+
+/// Predicts every cell of a campaign into a results directory, over what was predicted of it before.
+///
+/// # Errors
+///
+/// When the campaign or one of its stacks does not make sense, nothing of it can be predicted, or the
+/// directory holds anything else than predictions of it. Nothing is written then.
+pub fn predict_campaign(
+    campaign: &Campaign,
+    results_dir: &Path,
+    oracle: &dyn Oracle,
+) -> Result<Tally, LabError> {
+    let once = Campaign { repetitions: 1, rounds: false, ..campaign.rooted()? };
+    let planned = Planned::checked(&once)?;
+    check_stacks(&planned, oracle)?;
+    Store::check_origin(results_dir, Origin::Predicted)?;
+    let answers = each(&planned.trials, |trial| answer(&planned, trial, oracle));
+    let mut tally = Tally { planned: planned.trials.len() as u32, ..Tally::default() };
+    for reason in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+        tally.impossible += 1;
+        *tally.obstacles.entry(reason.clone()).or_default() += 1;
+    }
+    tally.measured = tally.planned - tally.impossible;
+    if tally.measured == 0 {
+        return Err(LabError::NothingPredicted { reasons: tally.obstacles });
+    }
+    let mut store = Store::create(results_dir, &planned.campaign)?;
+    store.lock()?;
+    let prediction =
+        Prediction { profiles: profiles(&planned), error_percent: oracle.error_percent() };
+    let session = store.begin_session(0, &no_environment(prediction))?;
+    for (index, subject) in planned.subjects.iter().enumerate() {
+        let mine = planned.trials.iter().zip(&answers).filter(|one| one.0.cell.subject == index);
+        let size_bytes = mine.filter_map(|(_, answer)| answer.as_ref().ok()).next();
+        let size_bytes = size_bytes.map(|predicted| predicted.size_bytes);
+        let is_known = size_bytes.is_some();
+        // Where real devices lie is not asked.
+        let members = if is_known { place_members(&subject.source) } else { Vec::new() };
+        let name = subject.name.clone();
+        store.save_subject(
+            index,
+            &SubjectFacts { name, size_bytes, members, commands: Vec::new() },
+        )?;
+    }
+    let kept = planned.trials.iter().zip(answers).map(|(trial, answer)| {
+        let subject = &planned.subjects[trial.cell.subject];
+        let begun = StoredTrial::begun(trial, subject, 0);
+        match answer {
+            Ok(Predicted { region_bytes, measured, seconds, .. }) => {
+                StoredTrial { region_bytes, measured, duration_s: seconds, ..begun }
+            }
+            Err(reason) => StoredTrial { outcome: Outcome::Impossible(reason), ..begun },
+        }
+    });
+    store.save_trials(session, &kept.collect::<Vec<_>>())?;
+    store.save_times(session, &Times::default(), Some(0))?;
+    Ok(tally)
+}
+
+/// Refuses stacks that describe nothing, before anything is predicted.
+fn check_stacks(planned: &Planned, oracle: &dyn Oracle) -> Result<(), LabError> {
+    for subject in &planned.subjects {
+        if let Source::Stack(expression) = &subject.source
+            && let Ok(stack) = expression.stack()
+        {
+            oracle.check(stack).map_err(|why| {
+                let reason = format!("{}: {why}", subject.name);
+                planned.campaign.refused(reason, "`braid model list` has what there is")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// What is predicted of a trial, or why nothing is.
+fn answer(planned: &Planned, trial: &Trial, oracle: &dyn Oracle) -> Result<Predicted, String> {
+    let cell = &trial.cell;
+    if let Some(reason) = &cell.impossible {
+        return Err(reason.clone());
+    }
+    let source = &planned.subjects[cell.subject].source;
+    let asked = |stack| Asked {
+        stack,
+        workload: &cell.workload,
+        region_bytes: planned.campaign.region.0,
+        runtime_s: planned.campaign.runtime_s,
+    };
+    let no_model = |what: &str| {
+        Err(format!("{} is {what}: a prediction is of model(PROFILE, size=...)", source.text()))
+    };
+    let answer = match source {
+        _ if cell.workload.setup.health != Health::Healthy => {
+            Err(format!("an array that is {}", cell.workload.setup.health.name()))
+        }
+        Source::Stack(_) => match source.stack() {
+            Some(stack) => oracle.predict(&asked(stack)),
+            None => no_model("no stack"),
+        },
+        Source::Kernel(_) => Err("the kernel's md is no model: write stack = in its place".into()),
+        Source::Path(_) => no_model("a device or a file"),
+        Source::Directory(_) => no_model("a folder"),
+        Source::Nbd(_) => no_model("somebody's server"),
+        Source::Zram(_) | Source::Tmpfs(_) => no_model("memory of this machine"),
+    };
+    answer.map_err(|why| format!("{NOT_PREDICTED}{why}"))
+}
+
+/// The profiles of the campaign's models, each once.
+fn profiles(planned: &Planned) -> Vec<String> {
+    let stacks = planned.subjects.iter().filter_map(|subject| subject.source.stack());
+    let leaves = stacks.flat_map(Stack::leaves).filter_map(|leaf| match &leaf.node {
+        Node::Model(model) => Some(model.profile.clone()),
+        _ => None,
+    });
+    leaves.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// An answer for each, by as many threads as there are processors, in the order of the questions.
+fn each<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = all.get(index) else { return found };
+            found.push((index, of(one)));
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let mut found: Vec<(usize, R)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.flatten().collect()
+    });
+    found.sort_by_key(|(index, _)| *index);
+    found.into_iter().map(|(_, answer)| answer).collect()
+}
+
+#[cfg(test)]
+mod tests;

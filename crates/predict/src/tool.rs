@@ -1,0 +1,111 @@
+//! What tools do to an array, cut to as much as is needed to know their rates.
+//!
+//! Deliberately absent: what a file system writes besides.
+
+use braid_model::Host;
+
+use crate::array::Array;
+use crate::load::{
+    Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
+    synced, write_back,
+};
+use crate::queue::Merge;
+
+/// A run of a tool on a whole array.
+#[derive(Clone, Debug)]
+pub enum Run {
+    /// Requests past the page cache: fio, `dd` with `direct`.
+    Direct(Closed),
+    /// One long read through the page cache: `dd`, `hdparm -t`.
+    Read {
+        /// How much, in bytes.
+        bytes: u64,
+        /// What a call reads, in bytes.
+        request: u64,
+        /// The read-ahead window, in bytes; none: what Linux gives such an array.
+        window: Option<u64>,
+    },
+    /// One long write through the page cache, until it is on the devices: `dd`.
+    Write {
+        /// How much, in bytes.
+        bytes: u64,
+    },
+    /// Writes one behind the other, each of which waits until it is on the devices.
+    Synced {
+        /// What a call writes, in bytes.
+        request: u64,
+    },
+    /// Random reads of files through a page cache that has none of them.
+    RandomReads(Random),
+    /// Random writes to files through the page cache, with an fsync after so many.
+    RandomWrites(Random, u64),
+}
+
+/// A long run is cut to so many bytes, and stripes at least: rates do not change any more.
+const ENOUGH: u64 = 96 << 20;
+const STRIPES: u64 = 24;
+/// Requests at random places that are enough, and of those at once so many rounds at least.
+const REQUESTS: u64 = 4000;
+const ROUNDS: u64 = 16;
+
+impl Run {
+    /// Carries it out; `on_files`: below a file system. Times of requests are there of direct runs only.
+    pub fn on(&self, array: Array, host: &Host, on_files: bool) -> Outcome {
+        let Array { mut machine, under_way, .. } = array;
+        if on_files {
+            machine = machine.merging(Merge::Whole);
+        }
+        let stripe = machine.stripe();
+        let enough = |bytes: u64| bytes.min(ENOUGH.max(STRIPES * stripe));
+        match self {
+            Run::Direct(load) => {
+                let at_once = load.processes.max(1) * load.depth.max(1);
+                let most = match load.places {
+                    Places::Sequential => enough(u64::MAX) / load.request.max(1),
+                    Places::Uniform | Places::Zipf(_) => REQUESTS,
+                };
+                let count = load.count.min(most.max(ROUNDS * at_once));
+                closed(&mut machine, &[Closed { count, ..load.clone() }])
+            }
+            Run::Read { bytes, request, window } => {
+                let bytes = enough(*bytes);
+                // Linux drivers/md/raid0.c, raid0_run: two stripes, if that is more.
+                let window = window.unwrap_or(host.readahead_bytes.max(2 * stripe));
+                let reading = Reading { bytes, window, request: *request };
+                moved(bytes, 0, read_ahead(&mut machine, host, reading))
+            }
+            Run::Write { bytes } => {
+                let bytes = enough(*bytes);
+                moved(0, bytes, write_back(&mut machine, host, bytes, under_way))
+            }
+            Run::Synced { request } => {
+                let count = (enough(u64::MAX) / request.max(&1)).clamp(64, 512);
+                moved(0, count * request, synced(&mut machine, host, *request, count))
+            }
+            Run::RandomReads(load) => {
+                let per_second = random_reads(&mut machine, host, few(*load), 0.0);
+                asked(few(*load), per_second, false)
+            }
+            Run::RandomWrites(load, every) => {
+                let per_second = random_writes(&mut machine, few(*load), *every);
+                asked(few(*load), per_second, true)
+            }
+        }
+    }
+}
+
+fn few(load: Random) -> Random {
+    Random { count: load.count.min(REQUESTS.max(ROUNDS * load.processes)), ..load }
+}
+
+fn moved(read: u64, written: u64, rate: f64) -> Outcome {
+    let seconds = (read + written) as f64 / rate.max(1.0);
+    Outcome { seconds, read, written, ..Outcome::default() }
+}
+
+fn asked(load: Random, per_second: f64, write: bool) -> Outcome {
+    let bytes = load.count * load.request;
+    let (read, written) = if write { (0, bytes) } else { (bytes, 0) };
+    let seconds = load.count as f64 / per_second.max(1e-9);
+    Outcome { seconds, requests: load.count, read, written, ..Outcome::default() }
+}
