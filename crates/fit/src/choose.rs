@@ -58,10 +58,17 @@ pub fn fit(
         candidates.push(disk(&reading, turning, cache, permission.destroy));
     }
     let size = session.size;
+    let mut facts = facts(&reading, writing.as_ref());
     let mut judged: Vec<(Candidate, Differences, f64)> = Vec::new();
     for candidate in candidates {
         let text = text::profile(candidate.kind, label, size, &candidate.constants, &[]);
-        let profile = Profile::parse(&text).map_err(|error| Fault::Nonsense(error.to_string()))?;
+        let profile = match Profile::parse(&text) {
+            Ok(profile) => profile,
+            Err(error) => {
+                facts.push(format!("what was measured is no {}: {error}", candidate.kind));
+                continue;
+            }
+        };
         let differences = replay(&profile, size, &session.record)?;
         let count = differences.held_out.len().max(1) as f64;
         let mean = differences.held_out.iter().sum::<f64>() / count;
@@ -73,7 +80,7 @@ pub fn fit(
         .into_iter()
         .reduce(|best, next| if next.2 < 0.8 * best.2 && best.2 > 0.005 { next } else { best });
     let Some((Candidate { kind, constants }, differences, _)) = better else {
-        return Err(Fault::Nonsense("no kind was tried".to_owned()));
+        return Err(Fault::Nonsense(facts.join("; ")));
     };
     let held_out = Errors::of(&differences.held_out);
     let mut fit = Fit {
@@ -83,7 +90,7 @@ pub fn fit(
         held_out,
         used: Errors::of(&differences.used),
         tried,
-        facts: facts(&reading, writing.as_ref()),
+        facts,
         warnings: warnings(&glance, &reading, held_out),
         text: String::new(),
     };
