@@ -6,6 +6,7 @@
 //!   endings   interrupted, killed, tools that are missing, crash, hang, print garbage;
 //!             a device that goes, a full disk, two runs at once
 //!   reports   list, show, compare
+//!   predictions   the same campaigns in virtual time
 //!   safety    what is not named, and what is in use, keeps its bytes
 //! ```
 //!
@@ -17,6 +18,7 @@
 mod common;
 mod endings;
 mod plans;
+mod predictions;
 mod presets;
 mod reports;
 mod safety;

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     Lab(Lab),
     /// Say which layout of given members suits a workload, by prediction
     Advise(Advise),
-    /// List and show models of devices, and fit one to a real device
+    /// Models of devices: list and show them, fit one to a device, predict a campaign
     #[command(subcommand)]
     Model(Model),
     /// Print what completes braid's command line in a shell

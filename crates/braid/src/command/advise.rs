@@ -7,7 +7,7 @@ use std::path::Path;
 
 use braid_lab_report::report::render::{render_html, render_sections, render_terminal};
 use braid_model::Kind;
-use braid_predict::advise::{CHUNKS, Candidate, Need, Offer, candidates, predict, rank};
+use braid_predict::advise::{CHUNKS, Candidate, Need, Offer, arrangements, predict, rank};
 use braid_predict::{NAMES, Workload};
 use braid_trace::{parse, parse_jobs};
 
@@ -64,10 +64,9 @@ impl Advice {
         let Some(Kind::Host(host)) = braid_model::profile("host-2007").map(|one| one.kind) else {
             return Err(Failure::failed("the profile host-2007 is no host"));
         };
-        let all = candidates(&offers, CHUNKS);
+        let all = arrangements(&offers, CHUNKS);
         // A layout that these members cannot have is none to choose.
-        let predicted =
-            all.iter().filter_map(|layout| predict(&offers, layout, &workload, &host).ok());
+        let predicted = all.iter().filter_map(|one| predict(&offers, one, &workload, &host).ok());
         let mut ranked: Vec<_> = predicted.collect();
         rank(&mut ranked, need);
         if ranked.is_empty() {

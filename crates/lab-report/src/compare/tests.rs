@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::{Given, campaign, headline, noise, results};
+use crate::fixture::{Given, campaign, headline, noise, predicted, results};
 use braid_lab::campaign::Campaign;
 use braid_lab::evidence::Moved;
 use braid_lab::matrix::Workload;
@@ -283,4 +283,36 @@ fn nothing_in_common_is_said() {
     assert!(found.cells.is_empty() && !found.regression);
     assert_eq!(found.not_compared.len(), 16);
     assert!(found.to_report().answer[0].contains("no number in common"));
+}
+
+/// A prediction beside a measurement: which is which is said, and nothing has become worse.
+#[test]
+fn a_prediction_is_no_earlier_run() {
+    let once = predicted(run(&plan(1), 1, 0.001, 1.0));
+    let found = compare(&once, &run(&plan(5), 2, 0.001, 0.7));
+    assert_eq!(found.predicted, [true, false]);
+    assert!(!found.regression && found.cells.iter().all(|cell| !cell.against_baseline));
+    let beyond: Vec<&CellChange> =
+        found.cells.iter().filter(|cell| cell.change == Change::Regression).collect();
+    assert_eq!(beyond.len(), 4, "{beyond:?}");
+    assert!(beyond.iter().all(|cell| cell.subject == "stripe"));
+    let text = found.render_text(false);
+    for part in ["plan against plan (predicted)", "first, predicted", "second, measured"] {
+        assert!(text.contains(part), "{part:?} is missing in {text}");
+    }
+    assert!(text.contains("Further apart: 4 of 8 numbers") && !text.contains("95 %"), "{text}");
+    let near = compare(&once, &run(&plan(5), 2, 0.001, 0.9));
+    assert!(near.render_text(false).contains("All 8 numbers are within that."));
+}
+
+/// What only was measured is not lost where it could not be predicted.
+#[test]
+fn a_prediction_loses_nothing() {
+    let less = predicted(results(&plan(1), |subject, workload, _| match subject.name.as_str() {
+        "single" => headline(workload, 1e6),
+        _ => Given::Impossible("not predicted: too hard"),
+    }));
+    let found = compare(&run(&plan(5), 2, 0.001, 1.0), &less);
+    assert!(found.lost.is_empty() && !found.regression);
+    assert!(found.not_compared.iter().all(|(_, why)| why.contains("too hard")));
 }

@@ -18,6 +18,7 @@ mod any;
 mod doubts;
 mod health;
 mod numbers;
+mod predicted;
 mod rounds;
 mod studies;
 

@@ -1,0 +1,114 @@
+//! `braid model predict`: campaigns without a machine, and beside measurements of the same models.
+
+use std::collections::BTreeMap;
+
+use braid_lab::metric::Metric;
+use braid_lab::store::Store;
+
+use super::{Lab, read};
+use crate::common::{Output, skip_without};
+
+/// One stick, and a stripe of two at one bus.
+fn campaign(jobs: &str) -> String {
+    let stick = "model(cruzer-titanium, size=256M, bus=usb2:0)";
+    format!(
+        "name = \"sticks\"\nrepetitions = 3\nruntime_s = 4\nramp_s = 1\nregion = \"64M\"\nfill = false\n\
+         [[subject]]\nname = \"one\"\nstack = \"{stick}\"\nbaseline = true\n\
+         [[subject]]\nname = \"two\"\nstack = \"raid0(chunk=480K, {stick}, {stick})\"\n{jobs}"
+    )
+}
+
+const READS: &str =
+    "[[job]]\npattern = [\"seq\", \"rand\"]\nop = \"read\"\nblock_size = \"480K\"\niodepth = 2\n";
+const COPIES: &str = "[[job]]\ntool = \"cp-read\"\nsize = \"16M\"\n";
+
+fn predict(lab: &Lab, words: &[&str]) -> Output {
+    let tool = lab.scratch.braid().args(["model", "predict"]).args(words);
+    tool.folder(lab.scratch.path()).run()
+}
+
+/// Numbers of the cells of a folder, the mean of their repetitions.
+fn numbers(lab: &Lab, folder: &str) -> BTreeMap<(String, String), f64> {
+    let store =
+        crate::common::with_files_open(|| Store::open(&lab.scratch.join(folder))?.results());
+    let mut all: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for trial in store.expect("results").trials {
+        if let Some(rate) = trial.measured.get(Metric::Throughput) {
+            all.entry((trial.subject, trial.workload)).or_default().push(rate);
+        }
+    }
+    all.into_iter().map(|(key, of)| (key, of.iter().sum::<f64>() / of.len() as f64)).collect()
+}
+
+#[test]
+fn a_prediction_is_a_function_of_its_campaign() {
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(&format!("{READS}{COPIES}")));
+    let said = predict(&lab, &[&file, "--output", "a"]).ok();
+    assert!(said.out.contains("Predicted, not measured: "), "{said}");
+    predict(&lab, &[&file, "--output", "b"]).ok();
+    for name in ["campaign.toml", "samples.csv", "report.html", "report.json"] {
+        let [a, b] = ["a", "b"].map(|folder| {
+            read(&lab.scratch.join(folder).join(name)).replace(&format!("{folder}/"), "")
+        });
+        let of = |text: String, folder: &str| text.replace(&format!("\"{folder}\""), "");
+        assert!(of(a, "a") == of(b, "b"), "{name} differs");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&read(&lab.scratch.join("a/report.json"))).expect("JSON");
+    assert_eq!(json["prediction"]["profiles"], serde_json::json!(["cruzer-titanium"]));
+    let cells = json["cells"].as_array().expect("cells");
+    let is = |state: &str| cells.iter().filter(|cell| cell["state"] == state).count();
+    assert_eq!((is("predicted"), is("impossible")), (4, 2));
+    let copied = cells.iter().find(|cell| cell["state"] == "impossible").expect("a copy");
+    assert!(copied["why"].as_str().expect("a reason").starts_with("not predicted: cp-read"));
+    assert!(read(&lab.scratch.join("a/report.html")).contains("Predicted, not measured: "));
+    assert!(lab.run(&["list"]).ok().out.contains("PREDICTED"));
+    assert!(lab.run(&["show", "a", "one*"]).ok().out.contains("PREDICTED, not measured"));
+}
+
+/// Nothing is written, and no folder is made.
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let lab = Lab::new();
+    let refused = |text: &str, words: &[&str]| {
+        let file = lab.campaign(text);
+        predict(&lab, &[&file, "--output", "none"]).fails(2, words);
+        assert!(!lab.scratch.join("none").exists());
+    };
+    let good = campaign(READS);
+    let two_rates = good.replacen("bus=usb2:0)", "bus=usb2:0, bus_rate=1MB/s)", 2);
+    refused(&two_rates, &["the bus usb2:0 cannot be two buses at once"]);
+    refused(&good.replace("cruzer-titanium", "usb2-ich9"), &["of kind bus, no device"]);
+    refused(&good.replace("cruzer-titanium", "cruiser"), &["cruiser is no profile"]);
+    refused(&campaign(COPIES), &["nothing was written", "2 × not predicted"]);
+    let file = lab.campaign(&good);
+    predict(&lab, &[&file, "--budget", "5m"]).fails(2, &["--budget"]);
+    predict(&lab, &["nowhere"]).fails(2, &["neither a file nor a preset"]);
+    // Neither goes on with the other.
+    predict(&lab, &[&file]).ok();
+    let folder = "sticks-predicted";
+    lab.run(&["run", &file, "--out", folder]).fails(3, &["predicted, and these would be measured"]);
+    lab.run(&["resume", folder]).fails(3, &["predicted, and these would be measured"]);
+}
+
+/// The same models, in wall time through the volume and its export: what the schedule of the model says
+/// comes out on a busy machine as well, for nothing here waits for a processor.
+#[test]
+fn what_is_predicted_is_what_a_run_measures() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(READS).replace("repetitions = 3", "repetitions = 1"));
+    predict(&lab, &[&file, "--output", "said"]).ok();
+    lab.run(&["run", &file, "--out", "seen", "--quiet", "--format", "json"]).ok();
+    let (said, seen) = (numbers(&lab, "said"), numbers(&lab, "seen"));
+    assert_eq!(said.len(), 4);
+    for (cell, rate) in said {
+        let apart = (seen[&cell] / rate).ln().abs();
+        println!("{cell:?}: {rate:.0} predicted, {:.0} measured", seen[&cell]);
+        assert!(apart < 0.1, "{cell:?}: {rate:.0} predicted, {:.0} measured", seen[&cell]);
+    }
+    let compared = lab.run(&["compare", "said", "seen"]).ok();
+    assert!(compared.out.contains("first, predicted"), "{compared}");
+    assert!(compared.out.contains("All 4 numbers are within that."), "{compared}");
+}
