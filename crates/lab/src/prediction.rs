@@ -96,7 +96,8 @@ pub fn predict_campaign(
     check_stacks(&planned, oracle)?;
     Store::check_origin(results_dir, Origin::Predicted)?;
     let answers = each(&planned.trials, |trial| answer(&planned, trial, oracle));
-    let mut tally = Tally { planned: planned.trials.len() as u32, ..Tally::default() };
+    let count = u32::try_from(planned.trials.len()).unwrap_or(u32::MAX);
+    let mut tally = Tally { planned: count, ..Tally::default() };
     for reason in answers.iter().filter_map(|answer| answer.as_ref().err()) {
         tally.impossible += 1;
         *tally.obstacles.entry(reason.clone()).or_default() += 1;

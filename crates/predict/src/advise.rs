@@ -74,7 +74,9 @@ pub enum Limit {
 }
 
 /// |ln(model / published)| that nine of ten rows of the published measurements stay below, as a test holds.
-pub const ERROR_90: f64 = 0.17;
+pub const ERROR_90: f64 = ERROR_90_PERCENT as f64 / 100.0;
+/// The same in percent.
+pub const ERROR_90_PERCENT: u32 = 17;
 
 /// A share of the time from which on something is the limit.
 const NEARLY: f64 = 0.9;

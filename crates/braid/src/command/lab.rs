@@ -135,6 +135,7 @@ pub(super) fn refusal(error: LabError) -> Failure {
         | LabError::Occupied { .. }
         | LabError::ForeignDatabase { .. }
         | LabError::OtherCampaign { .. }
+        | LabError::OtherOrigin { .. }
         | LabError::OtherWorkingDir { .. }
         | LabError::NoWorkingDir { .. } => Failure::refused(error),
         LabError::CampaignRefused { .. } | LabError::Budget { .. } => Failure::usage(error),

@@ -10,7 +10,7 @@ use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
-use braid_predict::advise::ERROR_90;
+use braid_predict::advise::ERROR_90_PERCENT;
 use braid_predict::{Array, Closed, Offer, Outcome, Places, Random, Run};
 use braid_stack::{Model, Node, Stack};
 
@@ -46,8 +46,7 @@ impl Models {
 
 impl Oracle for Models {
     fn error_percent(&self) -> u32 {
-        // A share below 1.
-        (ERROR_90 * 100.0).round() as u32
+        ERROR_90_PERCENT
     }
 
     fn check(&self, stack: &Stack) -> Result<(), String> {
