@@ -96,13 +96,17 @@ pub fn predict_campaign(
     check_stacks(&planned, oracle)?;
     Store::check_origin(results_dir, Origin::Predicted)?;
     let answers = each(&planned.trials, |trial| answer(&planned, trial, oracle));
-    let count = u32::try_from(planned.trials.len()).unwrap_or(u32::MAX);
-    let mut tally = Tally { planned: count, ..Tally::default() };
-    for reason in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-        tally.impossible += 1;
-        *tally.obstacles.entry(reason.clone()).or_default() += 1;
+    let mut tally = Tally::default();
+    for answer in &answers {
+        tally.planned += 1;
+        match answer {
+            Ok(_) => tally.measured += 1,
+            Err(reason) => {
+                tally.impossible += 1;
+                *tally.obstacles.entry(reason.clone()).or_default() += 1;
+            }
+        }
     }
-    tally.measured = tally.planned - tally.impossible;
     if tally.measured == 0 {
         return Err(LabError::NothingPredicted { reasons: tally.obstacles });
     }

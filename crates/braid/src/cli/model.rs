@@ -15,7 +15,7 @@ pub(crate) enum Model {
     /// Measure a device and write its profile; reads only, unless it is to be destroyed
     Fit(super::model_fit::ModelFit),
     /// Predict a campaign of the laboratory: what its tools would say of the modelled devices
-    Predict(ModelPredict),
+    Predict(Box<ModelPredict>),
 }
 
 #[derive(Debug, Args)]
