@@ -153,9 +153,14 @@ run "$braid" lab run files.toml --out "$keep/files" \
 say "5. The same over four modelled USB sticks, each on a bus of its own"
 stick() { echo "model(usb-flash, size=64M, bus=usb2:$1)"; }
 campaign models "$(stick 0)" "raid0(chunk=64K, $(stick 0), $(stick 1), $(stick 2), $(stick 3))"
-rm -rf "$keep/models"
+rm -rf "$keep/models" "$keep/predicted"
+run "$braid" model predict models.toml --output "$keep/predicted"
 run "$braid" lab run models.toml --out "$keep/models"
+say "6. What was predicted beside what was measured, and which layout six such sticks should have"
+run "$braid" lab compare "$keep/predicted" "$keep/models"
+run "$braid" advise 'cruzer-titanium*3@usb2:0' 'cruzer-titanium*3@usb2:1' --workload seq-read
 
 say "Done in $(($(date +%s) - started)) s. The pages:"
 echo "   $keep/files/report.html"
+echo "   $keep/predicted/report.html"
 echo "   $keep/models/report.html"

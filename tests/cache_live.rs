@@ -19,10 +19,11 @@ fn a_cache_comes_changes_and_goes_under_load() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", 64 * MIB);
     scratch.sparse("b.img", 64 * MIB);
+    scratch.sparse("log.img", 4 * MIB);
     let volume = scratch.up("raid1(a.img, b.img)", &["--name", "v", "--attach", "none"]);
     let fio = Tool::new("fio")
         .args(["--name=v", "--ioengine=nbd", "--rw=randrw", "--bsrange=4k-16k", "--size=32M"])
-        .args(["--time_based", "--runtime=6", "--iodepth=16", "--numjobs=2", "--thread"])
+        .args(["--time_based", "--runtime=12", "--iodepth=16", "--numjobs=2", "--thread"])
         .args(["--offset_increment=32M", "--verify=crc32c", "--verify_backlog=64"])
         .args(["--verify_state_save=0", "--random_distribution=zipf:1.1"])
         .arg(format!("--uri={}", volume.uris[0]))
@@ -39,6 +40,11 @@ fn a_cache_comes_changes_and_goes_under_load() {
         order(&["mode", "v", "write-around"]);
         order(&["resize", "v", "1M"]);
         order(&["mode", "v", "write-through"]);
+        order(&["mode", "v", "write-back", "log=log.img"]);
+        order(&["mode", "v", "write-through"]);
+        order(&["mode", "v", "write-back", "volatile=yes", "drain=8M/s"]);
+        order(&["detach", "v"]);
+        order(&["attach", "v", "size=4M", "mode=write-back", "log=log.img", "cutoff=12K"]);
         order(&["detach", "v"]);
         rounds += 1;
     }
@@ -100,8 +106,8 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     refused(&["detach", "v"], &["v has no cache"]);
     refused(&["resize", "v", "1M"], &["v has no cache"]);
     refused(&["attach", "v", "size=7T"], &["is more than the", "of memory"]);
-    let back = ["attach", "v", "size=1M", "mode=write-back", "volatile=yes"];
-    refused(&back, &["write-back mode begins when a volume comes up"]);
+    let log = ["attach", "v", "size=1M", "mode=write-back", "log=else.txt"];
+    refused(&log, &["else.txt"]);
     let else_txt = format!("warm={}", scratch.join("else.txt").display());
     refused(&["attach", "v", "size=1M", &else_txt], &["is something else"]);
     wrong(&["attach", "v", "sise=1M"], &["no parameter `sise`"]);
@@ -116,7 +122,10 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     wrong(&["attach", "v", "size=1M", "policy=mru"], &["mru"]);
     wrong(&["resize", "v", "4095"], &["at least a block", "next:"]);
     refused(&["resize", "v", "7T"], &["is more than the", "of memory"]);
-    refused(&["mode", "v", "write-back"], &["write-back mode begins"]);
+    wrong(&["mode", "v", "write-back"], &["log"]);
+    wrong(&["mode", "v", "write-around", "volatile=yes"], &["volatile=yes", "no parameters"]);
+    refused(&["mode", "v", "write-back", "log=else.txt"], &["else.txt"]);
+    wrong(&["mode", "v", "write-back", "log=a.img"], &["a.img", "twice"]);
     wrong(&["mode", "v", "fast"], &["\"fast\" is no mode", "next:"]);
     assert_eq!(count(&volume.status(), "size_bytes"), MIB);
     volume.down();
@@ -126,6 +135,59 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     let volume = scratch.up("./a.img", &["--name", "w", "--attach", "none", "--shards", "2"]);
     refused(&["attach", "w", "size=1M"], &["2 shards serve w", "--shards 1"]);
     volume.down();
+}
+
+/// What is flushed from then on is in the log, also over a kill; what another log still has is not written to
+/// an origin that is in use.
+#[test]
+fn write_back_mode_begins_while_it_is_up() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 8 * MIB);
+    let written = |seed| pattern(seed, 0, 64 * KIB);
+    for (name, is_attached) in [("m", false), ("t", true)] {
+        scratch.sparse("log.img", 4 * MIB);
+        let volume = scratch.up("./a.img", &["--name", name, "--attach", "none", "--shards", "1"]);
+        let mut client = volume.client();
+        client.write(2 * MIB, &written(1), false).expect("a write");
+        let back = ["mode=write-back", "log=log.img", "age=60s", "drain=4K/s"];
+        if is_attached {
+            scratch.run(&[&["cache", "attach", name, "size=2M"][..], &back].concat()).ok();
+        } else {
+            scratch.run(&["cache", "attach", name, "size=2M", "mode=write-around"]).ok();
+            let mode = ["cache", "mode", name, "write-back"];
+            scratch.run(&[&mode[..], &back[1..]].concat()).ok();
+            scratch.run(&[&mode[..], &back[1..]].concat()).fails(3, &["already", "next:"]);
+        }
+        let status = volume.status();
+        assert_eq!(status["caches"][0]["write_back"]["flushed_to"], "log", "{status:#}");
+        assert!(status["stack"].to_string().contains("mode=write-back, log="), "{status:#}");
+        client.write(MIB, &written(2), false).expect("a write");
+        client.flush().expect("a flush");
+        assert!(scratch.read("a.img")[MIB as usize..][..64 << 10] != written(2)[..], "in the log");
+        assert!(client.read(2 * MIB, (64 * KIB) as u32).expect("a read") == written(1));
+        volume.kill();
+        let volume = scratch.up(name, &["--attach", "none"]);
+        assert_eq!(volume.status()["caches"][0]["write_back"]["replayed_bytes"], 64 * KIB);
+        assert!(volume.client().read(MIB, (64 * KIB) as u32).expect("a read") == written(2));
+        volume.client().write(MIB, &written(3), true).expect("a write");
+        volume.kill();
+        // The same cache again, by hand and in front of what is used already.
+        let volume =
+            scratch.up("./a.img", &["--name", "by-hand", "--attach", "none", "--shards", "1"]);
+        let attach = ["cache", "attach", "by-hand", "size=2M", "mode=write-back", "log=log.img"];
+        scratch
+            .run(&attach)
+            .fails(3, &["65536 bytes that the origin does not have", "in use", "next:"]);
+        assert!(volume.client().read(MIB, (64 * KIB) as u32).expect("a read") == written(2));
+        volume.down();
+        let volume = scratch.up(name, &["--attach", "none"]);
+        assert!(volume.client().read(MIB, (64 * KIB) as u32).expect("a read") == written(3));
+        scratch.run(&["cache", "mode", name, "write-through"]).ok();
+        volume.down();
+        std::fs::remove_file(scratch.join("log.img")).expect("nobody has it any more");
+        let volume = scratch.up(name, &["--attach", "none"]);
+        volume.down();
+    }
 }
 
 /// Whoever gave the order need not be there any more: the stack says what is offered.

@@ -149,10 +149,29 @@ fn worse(promised: &BTreeMap<String, Promise>, now: &BTreeMap<String, Promise>) 
     found
 }
 
+/// Every constant of every profile, with its source.
+fn constants(scratch: &Scratch) -> String {
+    let list = scratch.run(&["model", "list", "--json"]).ok().json();
+    let mut text = String::new();
+    for profile in list["profiles"].as_array().expect("a list of profiles") {
+        let name = text_of(&profile["name"]);
+        let shown = scratch.run(&["model", "show", name, "--json"]).ok().json();
+        let (label, kind) = (text_of(&shown["label"]), text_of(&shown["kind"]));
+        let _ = writeln!(text, "\n### {name}: {label} ({kind})\n");
+        text += "| constant | value | source |\n|---|--:|---|\n";
+        for constant in shown["constants"].as_array().expect("a list of constants") {
+            let (name, source) = (text_of(&constant["name"]), text_of(&constant["source"]));
+            let _ = writeln!(text, "| {name} | {} | {} |", constant["value"], cell(source));
+        }
+    }
+    text
+}
+
 #[test]
 fn the_document_is_kept() {
-    let output = Scratch::new().run(&["lab", "reproduce", "--json"]).ok().json();
-    let tables = tables(&output);
+    let scratch = Scratch::new();
+    let output = scratch.run(&["lab", "reproduce", "--json"]).ok().json();
+    let tables = format!("{}\n## Constants\n{}", tables(&output), constants(&scratch));
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models.md");
     let told = std::env::var_os("BRAID_MODELS_DOCUMENT").map(PathBuf::from);
     let path = told.clone().unwrap_or(committed);

@@ -4,6 +4,7 @@ mod cache;
 mod lab;
 mod metadata;
 mod model;
+mod model_fit;
 mod trace;
 mod whole;
 
@@ -19,6 +20,7 @@ pub(crate) use cache::{
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
+pub(crate) use model_fit::ModelFit;
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
@@ -95,7 +97,7 @@ pub(crate) enum Command {
     Lab(Lab),
     /// Say which layout of given members suits a workload, by prediction
     Advise(Advise),
-    /// List and show models of devices: what their predictions are made of
+    /// Models of devices: list and show them, fit one to a device, predict a campaign
     #[command(subcommand)]
     Model(Model),
     /// Print what completes braid's command line in a shell

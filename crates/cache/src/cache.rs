@@ -85,6 +85,11 @@ impl Cache {
         self.held.is_holding.set(true);
     }
 
+    /// Whether both hold the same, in whatever mode.
+    pub fn is_same(&self, other: &Cache) -> bool {
+        Rc::ptr_eq(&self.held, &other.held)
+    }
+
     /// The device behind it.
     pub fn origin(&self) -> Dev {
         self.held.origin.clone()

@@ -12,8 +12,8 @@
 
 use std::collections::VecDeque;
 
+use crate::constants::{Constants, ProfileError};
 use crate::nanoseconds;
-use crate::profile::{Constants, ProfileError};
 
 /// Which way data go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@
 use std::collections::VecDeque;
 
 use crate::bus::Bus;
-use crate::profile::{Constants, ProfileError};
-use crate::timetable::Place;
+use crate::constants::{Constants, ProfileError};
+use crate::place::Place;
 
 /// The constants of a hard disk.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -18,9 +18,9 @@
 use std::collections::VecDeque;
 
 use crate::bus::Bus;
+use crate::constants::{Constants, ProfileError};
 use crate::nanoseconds;
-use crate::profile::{Constants, ProfileError};
-use crate::timetable::Place;
+use crate::place::Place;
 
 /// The constants of a stick.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The computer: its page cache, its calls, and what is between it and all its devices.
 
-use crate::profile::{Constants, ProfileError};
+use crate::constants::{Constants, ProfileError};
 
 /// The constants of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,19 +16,24 @@
 //! clocks, randomness and contents.
 
 mod bus;
+mod constants;
 mod disk;
 mod flash;
 mod host;
+mod place;
+mod plain;
 mod profile;
 mod timetable;
 mod tools;
 
 pub use bus::{Bus, BusProfile, Direction};
+pub use constants::{Constant, ProfileError};
 pub use disk::Disk;
 pub use flash::{Flash, Wear};
 pub use host::{Copies, Host};
-pub use profile::{Constant, Kind, Profile, ProfileError, device_names, profile, profile_names};
-pub use timetable::{Plain, Ram, Timetable, Work};
+pub use plain::{Plain, Ram};
+pub use profile::{Kind, Profile, device_names, profile, profile_names};
+pub use timetable::{Timetable, Work};
 pub use tools::{Times, Tools};
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.

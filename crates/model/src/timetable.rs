@@ -11,11 +11,12 @@
 //! queued, so the rates hold however coarse its timers are. Requests are served in the order in
 //! which they come, and the `now` of a call is not before that of an earlier one.
 
-use crate::bus::{Bus, Direction};
+use crate::bus::Bus;
 use crate::disk::{Disk, DiskState};
 use crate::flash::{Flash, FlashState, Wear};
-use crate::nanoseconds;
-use crate::profile::{Constants, Kind, ProfileError};
+use crate::place::Place;
+use crate::plain::{Plain, Ram};
+use crate::profile::Kind;
 
 /// What a request moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,64 +37,6 @@ pub enum Work {
     },
     /// No bytes: a flush, a discard.
     Command,
-}
-
-/// A device of a rate and a latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plain {
-    /// Rate of long reads, in bytes per second; at least 1.
-    pub read_rate: u64,
-    /// Rate of long writes, in bytes per second; at least 1.
-    pub write_rate: u64,
-    /// Time from a request to its first byte, unless it continues the one before, in
-    /// nanoseconds.
-    pub latency_ns: u64,
-    /// Rate of the bus it hangs on, in bytes per second; 0 for a bus that is never the limit.
-    pub bus_rate: u64,
-}
-
-impl Plain {
-    pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Plain, ProfileError> {
-        Ok(Plain {
-            read_rate: constants.positive("read_rate")? as u64,
-            write_rate: constants.positive("write_rate")? as u64,
-            latency_ns: (constants.at_least_zero("latency_us")? * 1e3) as u64,
-            bus_rate: constants.at_least_zero("bus_rate")? as u64,
-        })
-    }
-}
-
-/// Memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ram {
-    /// Bytes per second that are copied, reading.
-    pub read_rate: u64,
-    /// Bytes per second that are copied, writing.
-    pub write_rate: u64,
-    /// What a request costs without its bytes, in nanoseconds.
-    pub call_ns: u64,
-    /// What it costs in addition if it does not continue the one before, in nanoseconds.
-    pub random_ns: u64,
-}
-
-impl Ram {
-    pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Ram, ProfileError> {
-        Ok(Ram {
-            read_rate: constants.positive("read_rate")? as u64,
-            write_rate: constants.positive("write_rate")? as u64,
-            call_ns: constants.at_least_zero("call_ns")? as u64,
-            random_ns: constants.at_least_zero("random_ns")? as u64,
-        })
-    }
-}
-
-impl Ram {
-    /// What a request takes, in nanoseconds.
-    pub fn request_ns(&self, write: bool, bytes: u64, continues: bool) -> u64 {
-        let rate = if write { self.write_rate } else { self.read_rate };
-        let jump_ns = if continues { 0 } else { self.random_ns };
-        self.call_ns + jump_ns + nanoseconds(bytes, rate)
-    }
 }
 
 /// The schedule of one device.
@@ -147,7 +90,7 @@ impl Timetable {
         let begin_ns = now_ns.max(self.free_at_ns);
         let mut at = Place { now_ns, begin_ns, write, offset, bytes, continues };
         let done_ns = match &mut self.device {
-            Device::Plain(plain) => at.plain(plain, bus),
+            Device::Plain(plain) => plain.serve(bus, &at),
             Device::Ram(ram) => begin_ns + ram.request_ns(write, bytes, continues),
             Device::Disk(disk, state) => disk.serve(state, bus, &at),
             Device::Flash(flash, state) => {
@@ -189,34 +132,6 @@ impl Timetable {
             Device::Flash(_, state) => Some(state.wear()),
             Device::Plain(_) | Device::Disk(..) | Device::Ram(_) => None,
         }
-    }
-}
-
-/// A request and where the device is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// When it came: others may still reserve the bus from here on.
-    pub(crate) now_ns: u64,
-    /// When the device is free for it.
-    pub(crate) begin_ns: u64,
-    pub(crate) write: bool,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    /// Whether it begins where the one before ended, in the same direction.
-    pub(crate) continues: bool,
-}
-
-impl Place {
-    pub(crate) fn direction(&self) -> Direction {
-        if self.write { Direction::Out } else { Direction::In }
-    }
-
-    /// Medium and bus at the same time, after the latency.
-    fn plain(&self, plain: &Plain, bus: &mut Bus) -> u64 {
-        let rate = if self.write { plain.write_rate } else { plain.read_rate };
-        let ready = self.begin_ns + if self.continues { 0 } else { plain.latency_ns };
-        let medium_done = ready + nanoseconds(self.bytes, rate);
-        medium_done.max(bus.reserve(self.now_ns, ready, self.bytes, self.direction()))
     }
 }
 

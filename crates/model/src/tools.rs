@@ -1,6 +1,6 @@
 //! What tools take on a device whose inside nobody measured: times by the number of processes.
 
-use crate::profile::{Constants, ProfileError};
+use crate::constants::{Constants, ProfileError};
 
 /// Times of tools on one device.
 #[derive(Clone, Debug, PartialEq)]

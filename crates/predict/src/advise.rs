@@ -1,7 +1,7 @@
 //! Which layout of given members suits a workload.
 //!
 //! ```text
-//!  members ──candidates──▶ level × chunk × count × order ──predict──▶ ranked by what is needed
+//!  members ──arrangements──▶ level × chunk × count × order ──predict──▶ ranked by what is needed
 //! ```
 //!
 //! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
@@ -14,6 +14,7 @@ use braid_model::{Host, Kind};
 pub use crate::array::Offer;
 use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
+use crate::machine::Machine;
 use crate::workload::Workload;
 
 /// What matters.
@@ -80,20 +81,37 @@ pub const ERROR_90_PERCENT: u32 = 17;
 /// A share of the time from which on something is the limit.
 const NEARLY: f64 = 0.9;
 
+/// Bytes programmed for each byte written, from which on rewriting is the limit.
+const MUCH: f64 = 1.5;
+
 /// Chunks that are tried, in bytes.
 pub const CHUNKS: &[u64] =
     &[16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 
-/// All sensible layouts of the members.
-pub fn candidates(
-    offers: &[Offer],
-    chunks: &[u64],
-) -> Vec<(Option<Level>, Option<u64>, Vec<usize>)> {
-    let mut all = vec![(None, None, vec![0])];
+/// How members may be joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrangement {
+    /// The level; `None` for one member alone.
+    pub level: Option<Level>,
+    /// Bytes of a chunk, for levels that have one.
+    pub chunk: Option<u64>,
+    /// Indices of the offers, in order.
+    pub members: Vec<usize>,
+}
+
+impl Arrangement {
+    fn alone(member: usize) -> Arrangement {
+        Arrangement { level: None, chunk: None, members: vec![member] }
+    }
+}
+
+/// All sensible ways to join members.
+pub fn arrangements(offers: &[Offer], chunks: &[u64]) -> Vec<Arrangement> {
+    let mut all = vec![Arrangement::alone(0)];
     // Members alone, one of each kind.
     for (index, offer) in offers.iter().enumerate().skip(1) {
         if !offers[..index].iter().any(|earlier| earlier.name == offer.name) {
-            all.push((None, None, vec![index]));
+            all.push(Arrangement::alone(index));
         }
     }
     for count in 2..=offers.len() {
@@ -103,16 +121,17 @@ pub fn candidates(
             orders.push(interleaved);
         }
         for order in orders {
-            for level in [Level::Linear, Level::Raid1] {
-                all.push((Some(level), None, order.clone()));
-            }
+            let mut push = |level: Level, chunk| {
+                let members = order.clone();
+                all.push(Arrangement { level: Some(level), chunk, members });
+            };
+            push(Level::Linear, None);
+            push(Level::Raid1, None);
             for level in [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6] {
                 if count < level.least_members() || (level == Level::Raid5 && count < 3) {
                     continue;
                 }
-                for chunk in chunks {
-                    all.push((Some(level), Some(*chunk), order.clone()));
-                }
+                chunks.iter().for_each(|chunk| push(level, Some(*chunk)));
             }
         }
     }
@@ -145,11 +164,11 @@ fn interleaved(offers: &[Offer], count: usize) -> Vec<usize> {
 /// The members cannot be joined so.
 pub fn predict(
     offers: &[Offer],
-    layout: &(Option<Level>, Option<u64>, Vec<usize>),
+    arrangement: &Arrangement,
     workload: &Workload,
     host: &Host,
 ) -> Result<Candidate, GeometryError> {
-    let (level, chunk, members) = layout;
+    let Arrangement { level, chunk, members } = arrangement;
     let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
     let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
     let Array { mut machine, size: capacity, losses, under_way, buses } =
@@ -164,22 +183,7 @@ pub fn predict(
         .zip(&wear)
         .filter_map(|(member, wear)| life(member, (*wear)?, outcome.written));
     let life = life.reduce(f64::min);
-    let busiest = machine.bus_shares().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
-    let at_work = machine.member_shares().sum::<f64>() / chosen.len() as f64;
-    let unit = chosen.iter().find_map(|member| match &member.profile.kind {
-        Kind::Flash(flash) => Some(flash.unit_bytes),
-        _ => None,
-    });
-    let limit = match (busiest, amplification, unit) {
-        (Some((bus, share)), _, _) if share > NEARLY => {
-            Limit::Bus(buses[bus].clone().unwrap_or_else(|| "its own bus".to_owned()))
-        }
-        (_, Some(amplification), Some(unit)) if amplification > 1.5 => {
-            Limit::Rewrites { unit, amplification }
-        }
-        _ if at_work > NEARLY => Limit::Members,
-        _ => Limit::Waiting(at_work),
-    };
+    let limit = limit(&machine, &chosen, &buses, amplification);
     let members = members.clone();
     Ok(Candidate {
         level: *level,
@@ -192,6 +196,31 @@ pub fn predict(
         life,
         limit,
     })
+}
+
+/// What held a machine back.
+fn limit(
+    machine: &Machine,
+    members: &[&Offer],
+    buses: &[Option<String>],
+    amplification: Option<f64>,
+) -> Limit {
+    let busiest = machine.bus_shares().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
+    let at_work = machine.member_shares().sum::<f64>() / members.len() as f64;
+    let unit = members.iter().find_map(|member| match &member.profile.kind {
+        Kind::Flash(flash) => Some(flash.unit_bytes),
+        _ => None,
+    });
+    match (busiest, amplification, unit) {
+        (Some((bus, share)), _, _) if share > NEARLY => {
+            Limit::Bus(buses[bus].clone().unwrap_or_else(|| "its own bus".to_owned()))
+        }
+        (_, Some(amplification), Some(unit)) if amplification > MUCH => {
+            Limit::Rewrites { unit, amplification }
+        }
+        _ if at_work > NEARLY => Limit::Members,
+        _ => Limit::Waiting(at_work),
+    }
 }
 
 /// Sizes are rounded to this, so that sticks of almost one size are of one size.

@@ -25,6 +25,7 @@ pub use load::{
     replay, synced, write_back,
 };
 pub use machine::{Machine, MemberModel, Next};
+pub use queue::Merge;
 pub use study::Models;
 pub use tool::Run;
 pub use workload::{NAMES, Named, Workload};

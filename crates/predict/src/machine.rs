@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
 
 use crate::layout::{Busy, Layout, Op, Unit};
-use crate::queue::{Command, Part, Queue};
+use crate::queue::{Command, Merge, Part, Queue};
 
 /// A member: what it is, and which bus it hangs on.
 #[derive(Clone, Debug)]
@@ -133,10 +133,10 @@ impl Machine {
         }
     }
 
-    /// Requests come from a file system, which gives them in whole, and not page by page.
+    /// What the queues before its devices merge.
     #[must_use]
-    pub fn below_a_file_system(mut self) -> Machine {
-        self.members.iter_mut().for_each(|member| member.queue.keep_whole());
+    pub fn merging(mut self, merge: Merge) -> Machine {
+        self.members.iter_mut().for_each(|member| member.queue.merge(merge));
         self
     }
 

@@ -30,12 +30,24 @@ pub(crate) struct Command {
 /// How many reads in a row may go before a write that waits.
 const READS_IN_A_ROW: u32 = 2 * 16;
 
+/// What is merged with a neighbour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// Pages: what a block device's own page cache gives.
+    #[default]
+    Pages,
+    /// Requests in whole: what a file system gives, whose requests end where a chunk does.
+    Whole,
+    /// Nothing, and nothing is sorted: what braid itself gives its members.
+    Nothing,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// The largest command, in bytes.
     most: u64,
-    /// Whether what is put in is merged in whole or not at all.
-    whole: bool,
+    merge: Merge,
+    /// In the order in which they came; without merging, writes as well.
     reads: VecDeque<Command>,
     writes: BTreeMap<u64, Command>,
     /// Where the sweep of the writes is.
@@ -48,15 +60,17 @@ impl Queue {
         Queue { most, ..Queue::default() }
     }
 
-    /// From now on what is put in is merged in whole or not at all: a file system gives requests, which
-    /// end where a chunk does; a block device's own page cache gives pages.
-    pub(crate) fn keep_whole(&mut self) {
-        self.whole = true;
+    pub(crate) fn merge(&mut self, merge: Merge) {
+        self.merge = merge;
     }
 
     /// Puts bytes in: behind a command that they continue as far as it has room, the rest as one of
     /// their own.
     pub(crate) fn push(&mut self, write: bool, offset: u64, part: Part) {
+        if self.merge == Merge::Nothing {
+            self.reads.push_back(Command { write, offset, bytes: part.bytes, parts: vec![part] });
+            return;
+        }
         let (mut offset, mut left) = (offset, part.bytes);
         while left > 0 {
             let last = if write {
@@ -67,7 +81,7 @@ impl Queue {
             let fits = |command: &&mut Command| {
                 command.offset + command.bytes == offset
                     && command.bytes < self.most
-                    && (!self.whole || command.bytes + left <= self.most)
+                    && (self.merge == Merge::Pages || command.bytes + left <= self.most)
             };
             let room = last.filter(fits);
             let taken = match room {

@@ -9,6 +9,7 @@ use crate::load::{
     Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
     synced, write_back,
 };
+use crate::queue::Merge;
 
 /// A run of a tool on a whole array.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Run {
     pub fn on(&self, array: Array, host: &Host, on_files: bool) -> Outcome {
         let Array { mut machine, under_way, .. } = array;
         if on_files {
-            machine = machine.below_a_file_system();
+            machine = machine.merging(Merge::Whole);
         }
         let stripe = machine.stripe();
         let enough = |bytes: u64| bytes.min(ENOUGH.max(STRIPES * stripe));

@@ -2,7 +2,7 @@
 
 use braid_level::Level;
 use braid_model::{Kind, Plain, Profile, profile};
-use braid_predict::advise::{CHUNKS, Candidate, Limit, Need, Offer, candidates, predict, rank};
+use braid_predict::advise::{CHUNKS, Candidate, Limit, Need, Offer, arrangements, predict, rank};
 use braid_predict::{NAMES, Workload};
 use braid_seed::Rng;
 
@@ -23,7 +23,7 @@ fn offer(name: &str, profile: Profile, bus: Option<&str>) -> Offer {
 }
 
 fn best(offers: &[Offer], chunks: &[u64], workload: &Workload, need: Need) -> Candidate {
-    let all = candidates(offers, chunks);
+    let all = arrangements(offers, chunks);
     let predicted = all.iter().map(|layout| predict(offers, layout, workload, &host()).unwrap());
     let mut predicted: Vec<_> = predicted.collect();
     rank(&mut predicted, need);

@@ -37,11 +37,9 @@ pub struct JudgedRow {
     pub unit: Unit,
     /// The published figure.
     pub published: f64,
-    /// Between which values the print may be.
-    pub range: (f64, f64),
     /// The model's value, or why there is none.
     pub model: Result<f64, NotModelled>,
-    /// What the model is off by: |ln(model / published)|, and 0 inside of the range.
+    /// What the model is off by, see [`score`].
     pub score: Option<f64>,
 }
 
@@ -180,7 +178,6 @@ impl Model<'_> {
             role: row.role,
             unit: row.asked.unit,
             published: row.published,
-            range: (row.low, row.high),
             score: model.as_ref().ok().map(|model| score(row, *model)),
             model,
         }

@@ -30,6 +30,9 @@ use value::float_text;
 pub use eval::Source;
 pub use value::{Items, Value};
 
+/// Values of more parts are not shown.
+const MOST_SHOWN: u64 = 64;
+
 /// An expression that could be parsed.
 #[derive(Debug, Clone)]
 pub struct Predicate {
@@ -95,11 +98,12 @@ pub enum NoAnswer {
     Failed(SyntaxError),
 }
 
-/// A comparison with its numbers, and the names that had values: `1.40 <= 1.83 <= 1.75 (n = 2)`.
+/// A comparison with its numbers, and the names that had values: `1.4 <= 1.832 <= 1.75 (n = 2)`.
 fn describe(seen: &Seen) -> String {
     let short = |value: &Value| match value {
         Value::Float(value) => digits(*value),
-        value => value.to_string(),
+        value if value.size(MOST_SHOWN) < MOST_SHOWN => value.to_string(),
+        value => value.kind().to_owned(),
     };
     let mut text = short(&seen.first);
     for (compare, value) in &seen.rest {

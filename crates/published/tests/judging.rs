@@ -227,6 +227,34 @@ fn a_predictor_is_asked_once_and_never_of_what_is_derived() {
     assert_eq!(asked.len(), count);
 }
 
+/// What failed, with its numbers and names; also of values that nobody would read.
+#[test]
+fn what_was_compared_is_told() {
+    let twice =
+        (0..40).map(|at| format!("for x{} in ((x{at}, x{at}),)", at + 1)).collect::<Vec<_>>();
+    let large = format!("all(f('x.pair.read') < 1 for x0 in (1,) {})", twice.join(" "));
+    for (text, told) in [
+        ("1.4 <= f('x.pair.read') / 112 <= 1.75", "1.4 <= 1.83 <= 1.75"),
+        (
+            "all(f('x.disk1.read') > n * 100 for n in (1, 2) for w in ('a',))",
+            "110 > 200 (n = 2, w = 'a')",
+        ),
+        ("1 == 1 and f('x.disk1.read') < 100 and 2 == 2", "110 < 100"),
+        ("[1] * 0 == 1 if False else 0.00001 > 1e9", "1e-05 > 1e9"),
+    ] {
+        match &judged(&[text]).claims[0].in_model {
+            Decision::Fails(seen) => assert_eq!(seen, told),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    match &judged(&[&large]).claims[0].in_model {
+        Decision::Fails(seen) => {
+            assert!(seen.starts_with("205 < 1 (x0 = 1, ") && seen.len() < 4000, "{seen}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_value_that_is_none_is_no_value() {
     struct Says(f64);

@@ -164,6 +164,8 @@ list(range(10, 0, -3)), tuple(range(2)), list('ab'), range(3) == range(0,3)
 (1,2) < (1,3), (1,) < (1,0), [1,2] == [1,2.0], [1] == (1,), 'a' < 'b', 'a' == 1, None_ if False else 1
 1_000 + 1e3 + .5 + 5. + 1_0.0_1, 007 if False else 0
 (1), (1,), (), [1,], [[]], ((1,2),(3,))
+(1,2,3)[1:], (1,2,3)[:-1], [1,2,3][-2:2], [1,2][5:], [1,2][:-9], 'abc'[1:2], 'abc'[:], range(5)[2:4], (1,2,3)[2:1]
+all(a < b for a, b in zip((1,2,3), (1,2,3)[1:])), '%05d|%+06.1f|%-5d|%05d' % (-7, -2.25, -3, 7)
 any(x for x in ()), all(x for x in ()), any([0, 'x']), 0 or 'x', 0 and 1, '' or () or 0
 [n for n in (1,2,3,4) if n > 1 if n < 4], (lambda_ for lambda_ in (1,)) == 1
 max(k for k in (1,2)), min([5]), all(a < b for a, b in ((1,2),(3,4)))
@@ -207,6 +209,9 @@ max(k for k in (1,2)), min([5]), all(a < b for a, b in ((1,2),(3,4)))
 !f('a' for)
 ![1,,2]
 !5(3)
+!(1,2)[]
+!{1}[0:1]
+!(1,2)['a':]
 "#;
 
 #[test]
@@ -350,8 +355,11 @@ fn generated_expressions_are_as_in_python() {
 #[test]
 fn what_takes_too_long_ends() {
     let doubling =
-        (0..60).map(|at| format!("for x{} in (x{at} + x{at},)", at + 1)).collect::<Vec<_>>();
+        (0..40).map(|at| format!("for x{} in (x{at} + x{at},)", at + 1)).collect::<Vec<_>>();
     let doubling = format!("[1 for x0 in ((1,2,3),) {}]", doubling.join(" "));
+    let pairs =
+        (0..40).map(|at| format!("for x{} in ((x{at}, x{at}),)", at + 1)).collect::<Vec<_>>();
+    let pairs = |last: &str| format!("[{last} for x0 in (1,) {}]", pairs.join(" "));
     for text in [
         "sum(1 for a in range(10000) for b in range(10000))",
         "len(range(1000000000))",
@@ -359,6 +367,10 @@ fn what_takes_too_long_ends() {
         "sorted([n for n in range(100000)])[0] + sum(n for n in range(1000000))",
         "[set(range(n)) for n in range(3000)]",
         &doubling,
+        &pairs("str(x40)"),
+        &pairs("'%s' % x40"),
+        &pairs("x40 < x39"),
+        &pairs("len({x40})"),
     ] {
         let predicate = Predicate::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
         let answer = predicate.evaluate(&|_| Err(String::new()));
@@ -377,6 +389,7 @@ fn what_takes_too_long_ends() {
         format!("1{}", "[0]".repeat(10_000)),
         format!("{}1{}", "f(".repeat(1000), ")".repeat(1000)),
         format!("1{}", " if 1 else 1".repeat(2000)),
+        format!("[1 {}]", "for x in (1,) ".repeat(2000)),
     ] {
         let why = Predicate::parse(&text).expect_err("too deep or too long").reason;
         assert!(why.contains("lie in each other") || why.contains("longer"), "{why}");

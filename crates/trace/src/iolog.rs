@@ -21,7 +21,7 @@ pub const VERSION_2: &str = "fio version 2 iolog";
 /// The first line of a version 3 iolog.
 pub const VERSION_3: &str = "fio version 3 iolog";
 
-/// The longest that [`line`] makes, in bytes, beside the name.
+/// The longest that [`line()`] makes, in bytes, beside the name.
 pub const LONGEST_LINE: usize = 80;
 
 /// What stands before the lines of requests to `name`, which has no blanks.

@@ -27,12 +27,12 @@ pub(crate) enum Cache {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Nobody who uses the volume waits for it. The volume is brought up with the cache from now \
-                  on, until it is detached. Write-back mode begins when a volume comes up."
+                  on, until it is detached."
 )]
 pub(crate) struct CacheAttach {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Parameters as a stack has them: size=1G, mode=write-around, policy=arc, block=16K, cutoff=8M
+    /// Parameters as a stack has them: size=1G, mode=write-around, policy=arc, block=16K, cutoff=8M, log=PATH
     #[arg(required = true, value_name = "PARAMETER")]
     pub(crate) parameters: Vec<String>,
 }
@@ -67,13 +67,17 @@ pub(crate) struct CacheShare {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "From write-back mode: what is dirty is drained first, and the log is closed."
+    after_help = "From write-back mode: what is dirty is drained first, and the log is closed. To it: the log \
+                  must hold nothing that has to be written to an origin."
 )]
 pub(crate) struct CacheMode {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// write-through or write-around
+    /// write-through, write-around or write-back
     pub(crate) mode: String,
+    /// Of write-back, as a stack has them: log=PATH or volatile=yes, dirty=1G, age=30s, drain=20M/s
+    #[arg(value_name = "PARAMETER")]
+    pub(crate) parameters: Vec<String>,
 }
 
 #[derive(Debug, Args)]

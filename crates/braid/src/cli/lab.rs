@@ -201,7 +201,7 @@ fn parse_factor(text: &str) -> Result<f64, String> {
 }
 
 /// Seconds, minutes or hours above 0.
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let (number, unit_s) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1.0),

@@ -12,6 +12,8 @@ pub(crate) enum Model {
     List(ModelList),
     /// Show the constants of a profile, each with where it comes from
     Show(ModelShow),
+    /// Measure a device and write its profile; reads only, unless it is to be destroyed
+    Fit(super::model_fit::ModelFit),
     /// Predict a campaign of the laboratory: what its tools would say of the modelled devices
     Predict(Box<ModelPredict>),
 }

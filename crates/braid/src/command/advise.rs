@@ -6,9 +6,10 @@ use std::io::Write;
 use std::path::Path;
 
 use braid_lab_report::report::render::{render_html, render_sections, render_terminal};
-use braid_model::Kind;
-use braid_predict::advise::{CHUNKS, Candidate, Need, Offer, candidates, predict, rank};
+use braid_model::{BusProfile, Kind};
+use braid_predict::advise::{CHUNKS, Candidate, Need, Offer, arrangements, predict, rank};
 use braid_predict::{NAMES, Workload};
+use braid_shell::shell_path;
 use braid_trace::{parse, parse_jobs};
 
 use super::model;
@@ -64,10 +65,9 @@ impl Advice {
         let Some(Kind::Host(host)) = braid_model::profile("host-2007").map(|one| one.kind) else {
             return Err(Failure::failed("the profile host-2007 is no host"));
         };
-        let all = candidates(&offers, CHUNKS);
+        let all = arrangements(&offers, CHUNKS);
         // A layout that these members cannot have is none to choose.
-        let predicted =
-            all.iter().filter_map(|layout| predict(&offers, layout, &workload, &host).ok());
+        let predicted = all.iter().filter_map(|one| predict(&offers, one, &workload, &host).ok());
         let mut ranked: Vec<_> = predicted.collect();
         rank(&mut ranked, need);
         if ranked.is_empty() {
@@ -97,9 +97,11 @@ fn offered(text: &str, size: Option<u64>) -> Result<Vec<Offer>, Failure> {
     let profile = match model::read(name) {
         Err(_) if is_device(Path::new(name)) => {
             let text = format!("{name} is a device or an image, not a profile");
-            return Err(
-                Failure::usage(text).next("give the profile of a device like it: braid model list")
-            );
+            let path = shell_path(Path::new(name));
+            return Err(Failure::usage(text).next(format!(
+                "braid model fit {path} --output mine.toml, and advise ./mine.toml; or the profile of a device \
+                 like it: braid model list"
+            )));
         }
         read => read?,
     };
@@ -112,7 +114,13 @@ fn offered(text: &str, size: Option<u64>) -> Result<Vec<Offer>, Failure> {
         Failure::usage(format!("{name} has no capacity")).next("give --size, such as --size 500G")
     };
     let size = size.ok_or_else(missing)?;
-    let of_bus = profile.usual_bus();
+    let usual = profile.usual_bus();
+    let of_bus = match (&profile.kind, &bus) {
+        _ if braid_model::profile(name).is_some() => usual,
+        // What was fitted to a stick contains its bus; one that it shares is a limit nevertheless.
+        (Kind::Flash(_), None) => BusProfile::default(),
+        _ => BusProfile { turn_ns: 0, wrapper_ns: 0, ..usual },
+    };
     Ok(vec![Offer { name: name.to_owned(), profile, size, bus, of_bus }; count])
 }
 

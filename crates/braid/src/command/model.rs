@@ -1,5 +1,6 @@
-//! `braid model list` and `show`: profiles and their constants.
+//! `braid model list`, `show`, `fit` and `predict`: profiles and their constants.
 
+mod fit;
 mod predict;
 
 use std::io::Write;
@@ -15,6 +16,7 @@ pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {
         cli::Model::List(options) => list(options.json),
         cli::Model::Show(options) => show(&options.profile, options.json)?,
+        cli::Model::Fit(options) => return fit::model_fit(options),
         cli::Model::Predict(options) => return predict::predict(options),
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")

@@ -1,6 +1,6 @@
 //! What an operator asks of a volume's caches while it is up, and what becomes of its stack by that. Pure.
 
-use braid_level::CacheMode;
+use braid_level::{CacheMode, CachePolicy};
 use braid_stack::{ByteSize, Cache, Node, Rate, Stack};
 
 use super::order::{CacheOrder, OrderAnswer};
@@ -16,7 +16,8 @@ pub(crate) enum Unsuited {
     NotInFront,
     Memory,
     Mode(String),
-    ToWriteBack,
+    /// It is in write-back mode.
+    WriteBack,
     NothingDirty,
     Size {
         least: ByteSize,
@@ -35,7 +36,7 @@ impl Unsuited {
             | Unsuited::Several
             | Unsuited::NotInFront
             | Unsuited::Memory
-            | Unsuited::ToWriteBack
+            | Unsuited::WriteBack
             | Unsuited::NothingDirty => OrderAnswer::refused(self.text(name)),
         }
     }
@@ -64,12 +65,12 @@ impl Unsuited {
                  gives it more"
             ),
             Unsuited::Mode(mode) => format!(
-                "{mode:?} is no mode of a cache: write-through, write-around\n  next: `braid cache mode \
-                 {name} write-through`"
+                "{mode:?} is no mode of a cache: write-through, write-around, write-back\n  next: `braid \
+                 cache mode {name} write-through`"
             ),
-            Unsuited::ToWriteBack => format!(
-                "write-back mode begins when a volume comes up, because its log has to be looked at \
-                 first\n  next: `braid down {name}`, and `braid up 'cache(mode=write-back, log=PATH, …)'`"
+            Unsuited::WriteBack => format!(
+                "{name} is in write-back mode already\n  next: `braid cache mode {name} write-through` \
+                 closes its log, and another one may follow"
             ),
             Unsuited::NothingDirty => format!(
                 "the cache of {name} is not in write-back mode: there is nothing to drain\n  next: `braid \
@@ -105,23 +106,55 @@ impl CacheOrder {
                 write_back.drain = bytes_per_second.map(Rate);
                 Ok(())
             }),
-            CacheOrder::Mode { mode } => {
+            CacheOrder::Mode { mode, parameters } => {
                 let named = CacheMode::ALL.into_iter().find(|one| one.name() == mode);
                 let mode = named.ok_or_else(|| Unsuited::Mode(mode.clone()))?;
+                if mode == CacheMode::WriteBack {
+                    return to_write_back(stack, parameters);
+                }
+                if !parameters.is_empty() {
+                    let text = format!("{parameters}: {mode} mode has no parameters");
+                    return Err(Unsuited::Parameters(text));
+                }
                 changed(stack, |cache| {
-                    if mode == CacheMode::WriteBack && cache.mode != mode {
-                        return Err(Unsuited::ToWriteBack);
-                    }
-                    if mode != CacheMode::WriteBack {
-                        cache.write_back = None;
-                        cache.devices.truncate(1);
-                    }
+                    cache.write_back = None;
+                    cache.devices.truncate(1);
                     cache.mode = mode;
                     Ok(())
                 })
             }
         }
     }
+}
+
+/// The cache in front of `stack` in write-back mode, with what only that has.
+fn to_write_back(stack: &Stack, parameters: &str) -> Result<Stack, Unsuited> {
+    changed(stack, |cache| {
+        let (size, block) = (cache.size, cache.block);
+        let origin = cache.origin();
+        let text = match parameters {
+            "" => format!("cache(size={size}, block={block}, mode=write-back, {origin})"),
+            more => format!("cache(size={size}, block={block}, mode=write-back, {more}, {origin})"),
+        };
+        let parsed =
+            Stack::parse(&text).map_err(|error| Unsuited::Parameters(error.render(&text)))?;
+        if cache.mode == CacheMode::WriteBack {
+            return Err(Unsuited::WriteBack);
+        }
+        let Node::Cache(parsed) = parsed.node else { return Err(Unsuited::NoCache) };
+        let Cache { mode, policy, cutoff, write_back, warm, devices, .. } = parsed;
+        if policy != CachePolicy::default() || cutoff.is_some() || warm.is_some() {
+            let text =
+                format!("{parameters}: only log, volatile, dirty, age and drain go with a mode");
+            return Err(Unsuited::Parameters(text));
+        }
+        (cache.mode, cache.write_back, cache.devices) = (mode, write_back, devices);
+        Ok(())
+    })
+    .and_then(|changed| match &stack.node {
+        Node::Cache(_) => Ok(changed),
+        _ => Err(Unsuited::NotInFront),
+    })
 }
 
 fn attached(stack: &Stack, parameters: &str) -> Result<Stack, Unsuited> {
@@ -133,10 +166,7 @@ fn attached(stack: &Stack, parameters: &str) -> Result<Stack, Unsuited> {
         Node::Ram(_) => return Err(Unsuited::Memory),
         _ => {}
     }
-    match &attached.node {
-        Node::Cache(cache) if cache.mode == CacheMode::WriteBack => Err(Unsuited::ToWriteBack),
-        _ => Ok(attached),
-    }
+    Ok(attached)
 }
 
 /// The stack with its one cache changed by `f`.
@@ -207,7 +237,8 @@ mod tests {
         let below = "raid1(cache(size=1M, a.img), b.img)";
         assert_eq!(applied(&CacheOrder::Detach, below), Err(Unsuited::NotInFront));
         let back = attach("size=1M, mode=write-back, volatile=yes");
-        assert_eq!(applied(&back, "a.img"), Err(Unsuited::ToWriteBack));
+        let written_back = "cache(size=1M, mode=write-back, volatile=yes, a.img)";
+        assert_eq!(applied(&back, "a.img"), Ok(written_back.to_owned()));
         for wrong in ["size=1", "", "size=1M, b.img", "size=1M), raid0(c.img", "size=1M, mode=x"] {
             let error = applied(&attach(wrong), "a.img").unwrap_err();
             assert!(matches!(error, Unsuited::Parameters(_)), "{wrong}: {error:?}");
@@ -217,18 +248,32 @@ mod tests {
     #[test]
     fn the_one_cache_changes() {
         let resize = |bytes| CacheOrder::Resize { bytes, promised: 0 };
-        let mode = |mode: &str| CacheOrder::Mode { mode: mode.to_owned() };
+        let with = |mode: &str, parameters: &str| CacheOrder::Mode {
+            mode: mode.to_owned(),
+            parameters: parameters.to_owned(),
+        };
+        let mode = |name: &str| with(name, "");
         let below = "raid1(cache(size=1M, mode=write-through, a.img), b.img)";
         let larger = "raid1(cache(size=2M, mode=write-through, a.img), b.img)";
         assert_eq!(applied(&resize(2 << 20), below), Ok(larger.to_owned()));
         assert_eq!(applied(&resize(4095), below), Err(Unsuited::Size { least: ByteSize::kib(4) }));
         let around = "raid1(cache(size=1M, mode=write-around, a.img), b.img)";
         assert_eq!(applied(&mode("write-around"), below), Ok(around.to_owned()));
-        assert_eq!(applied(&mode("write-back"), below), Err(Unsuited::ToWriteBack));
+        let volatile = with("write-back", "volatile=yes");
+        assert_eq!(applied(&volatile, below), Err(Unsuited::NotInFront));
         assert_eq!(applied(&mode("fast"), below), Err(Unsuited::Mode("fast".to_owned())));
         let back = "cache(size=1M, mode=write-back, log=l.img, age=5s, a.img)";
         let through = "cache(size=1M, mode=write-through, a.img)";
         assert_eq!(applied(&mode("write-through"), back), Ok(through.to_owned()));
+        let logged = with("write-back", "log=l.img, age=5s");
+        assert_eq!(applied(&logged, through), Ok(back.to_owned()));
+        assert_eq!(applied(&logged, back), Err(Unsuited::WriteBack));
+        for wrong in ["", "log=l.img, policy=lru", "log=l.img, size=2M", "dirty=2M, volatile=yes"] {
+            let error = applied(&with("write-back", wrong), through).unwrap_err();
+            assert!(matches!(error, Unsuited::Parameters(_)), "{wrong}: {error:?}");
+        }
+        let error = applied(&with("write-around", "log=l.img"), through).unwrap_err();
+        assert!(matches!(error, Unsuited::Parameters(_)), "{error:?}");
         let drain = |bytes_per_second| CacheOrder::Drain { bytes_per_second };
         let held = "cache(size=1M, mode=write-back, log=l.img, age=5s, drain=1M/s, a.img)";
         assert_eq!(applied(&drain(Some(1 << 20)), back), Ok(held.to_owned()));

@@ -85,8 +85,12 @@ pub(crate) enum CacheOrder {
     Detach,
     /// Give the volume's cache so much memory.
     Resize { bytes: u64, promised: u64 },
-    /// Have it treat writes otherwise.
-    Mode { mode: String },
+    /// Have it treat writes otherwise; with what write-back mode has, as a stack has it.
+    Mode {
+        mode: String,
+        #[serde(default)]
+        parameters: String,
+    },
     /// Hold its draining to so many bytes a second, or to nothing.
     Drain { bytes_per_second: Option<u64> },
 }

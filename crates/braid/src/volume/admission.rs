@@ -141,7 +141,7 @@ fn logs(stack: &Stack) -> Vec<PathBuf> {
 }
 
 /// Whether a path carries nothing but a cache's log: whoever opens it judges it.
-fn is_log(path: &Path) -> bool {
+pub(super) fn is_log(path: &Path) -> bool {
     let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
     match check_member(path, &policy) {
         Err(Refusal { reason: Reason::Contents { signatures }, .. }) => {

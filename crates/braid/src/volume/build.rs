@@ -41,6 +41,8 @@ pub(crate) struct AtCache {
     pub(crate) cache: Cache,
     /// Where it is kept between two lives.
     pub(crate) warm: Option<Arc<Warm>>,
+    /// What is locked for a log that came later.
+    pub(crate) log_media: Option<Arc<Media>>,
 }
 
 /// What a shard makes of the media.
@@ -111,13 +113,19 @@ impl Builder<'_> {
             None => Cache::new(origin, config)?,
             Some(write_back) => {
                 let clock = Rc::new(ExecutorClock::new(self.handle));
-                let more = write_back.config(&origin, log, clock)?;
+                let more = write_back.config(&origin, log, clock, false)?;
                 Cache::write_back(origin, config, more)?
             }
         };
         cache.time_origin(Rc::new(ExecutorClock::new(self.handle)), Rules::default());
         let log = write_back.map(|write_back| write_back.log_text.clone()).unwrap_or_default();
-        self.caches.push(AtCache { text: text.to_owned(), log, cache: cache.clone(), warm: None });
+        self.caches.push(AtCache {
+            text: text.to_owned(),
+            log,
+            cache: cache.clone(),
+            warm: None,
+            log_media: None,
+        });
         Ok(Dev::new(cache))
     }
 

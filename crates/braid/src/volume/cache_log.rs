@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use braid_block::Limits;
 use braid_cache::log::format::OriginId;
-use braid_cache::{LogSetup, WriteBackConfig, least_log};
+use braid_cache::{LogError, LogSetup, WriteBackConfig, least_log};
 use braid_engine::{Clock, Dev};
 use braid_md::Uuid;
 use braid_stack::{Cache, Node, Rate, Stack};
@@ -55,12 +55,13 @@ impl WriteBack {
         })
     }
 
-    /// For one shard, on which `log` is the log.
+    /// For one shard, on which `log` is the log; with `is_live` the origin is in use already.
     pub(super) fn config(
         &self,
         origin: &Dev,
         log: Option<Dev>,
         clock: Rc<dyn Clock>,
+        is_live: bool,
     ) -> io::Result<WriteBackConfig> {
         let mut uuid = [0; 16];
         rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())?;
@@ -70,7 +71,7 @@ impl WriteBack {
             text: self.text.clone(),
             uuid,
             is_forced: self.is_forced,
-            is_live: false,
+            is_live,
             given_up: Some(Rc::new(self.given_up.clone())),
         });
         let WriteBack { dirty, age, drain, .. } = *self;
@@ -90,6 +91,33 @@ pub(super) fn unfit(log: Option<Limits>, origin: Option<Limits>, block: u64) -> 
     }
     let ends = log.volatile && !origin.volatile;
     ends.then(|| "what it holds ends with this process".to_owned())
+}
+
+/// What to do about a log that cannot be used.
+pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
+    let next = match error {
+        LogError::OtherOrigin { .. } => format!(
+            "bring up the cache that it belongs to, then `braid down` drains it; or another log; or, \
+             to give up what it holds, --force {log}"
+        ),
+        LogError::Damaged(_) => {
+            format!("another copy of the log; or, to give up what it holds, --force {log}")
+        }
+        LogError::TooSmall { .. } => "a larger file or device as log=".to_owned(),
+        LogError::NotReplayed(_) => {
+            "without --read-only, which writes it to the origin first".to_owned()
+        }
+        LogError::InUse(_) => format!(
+            "another log; or bring the volume down, and up with {log} as its log: then it is written to the \
+             origin"
+        ),
+        LogError::Unknown(_) => "again, when it can be".to_owned(),
+        LogError::Device(_) | LogError::Origin(_) => {
+            "look at the device: `dmesg` says what failed; what the log holds is still there"
+                .to_owned()
+        }
+    };
+    format!("\n  next: {next}")
 }
 
 /// What `stack` is known by: what lasts of its devices, in place of their paths. Reading only.

@@ -18,8 +18,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braid_cache::{Cache, Memory, Rules};
-use braid_engine::{Dev, Earlier};
+use braid_block::Limits;
+use braid_cache::{Cache, Config, Memory, Rules};
+use braid_engine::Dev;
 use braid_level::CacheMode;
 use braid_stack::{ByteSize, Node, Rate, Stack};
 use braid_uring::{ExecutorClock, Handle};
@@ -27,27 +28,31 @@ use braid_uring::{ExecutorClock, Handle};
 use super::build::AtCache;
 use super::live::Live;
 use super::media::config_of;
+use super::options::OpenOptions;
 use super::promises;
-use super::shard::Orders;
+use super::shard::{Local, Orders};
+use super::spec::Spec;
+use super::to_write_back::{self, ToWriteBack, answered};
 use super::warm::Warm;
 use crate::control::{CacheOrder, OrderAnswer, one_cache};
 
 /// How long an order may take: what is dirty may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often it is looked whether earlier writes are answered.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// The stack as it is by now.
 pub(super) struct Caching {
     name: String,
     stack: Arc<Mutex<Stack>>,
     is_changing: Arc<AtomicBool>,
+    /// How its stack was opened.
+    options: OpenOptions,
     shards: usize,
 }
 
 /// What an order makes of the stack, while it is being carried out.
 struct Change {
     stack: Arc<Mutex<Stack>>,
+    before: Stack,
     after: Stack,
     is_changing: Arc<AtomicBool>,
 }
@@ -56,6 +61,11 @@ impl Change {
     /// It is offered now.
     fn is_there(&self) {
         *self.stack.lock().unwrap_or_else(PoisonError::into_inner) = self.after.clone();
+    }
+
+    /// It is not offered any more.
+    fn is_undone(&self) {
+        *self.stack.lock().unwrap_or_else(PoisonError::into_inner) = self.before.clone();
     }
 }
 
@@ -66,10 +76,12 @@ impl Drop for Change {
 }
 
 impl Caching {
-    /// For a volume that came up as `stack`, on so many shards.
-    pub(super) fn new(name: &str, stack: &Stack, shards: usize) -> Caching {
-        let stack = Arc::new(Mutex::new(stack.clone()));
-        Caching { name: name.to_owned(), stack, is_changing: Arc::default(), shards }
+    /// For a volume that came up as `spec` says, on so many shards.
+    pub(super) fn new(spec: &Spec, shards: usize) -> Caching {
+        let stack = Arc::new(Mutex::new(spec.stack.clone()));
+        // Nothing that was named again then is meant now.
+        let options = OpenOptions { forced: Vec::new(), ..spec.open_options() };
+        Caching { name: spec.name.clone(), stack, is_changing: Arc::default(), options, shards }
     }
 
     /// The stack, with the caches that it has now.
@@ -102,14 +114,16 @@ impl Caching {
             ));
         }
         let (stack, is_changing) = (Arc::clone(&self.stack), Arc::clone(&self.is_changing));
-        let change = Change { stack, after, is_changing };
+        let change = Change { stack, before: before.clone(), after, is_changing };
         match order {
-            CacheOrder::Attach { promised, .. } => self.attach(orders, &before, change, *promised),
+            CacheOrder::Attach { promised, .. } => {
+                self.attach(orders, &before, change, live.limits(), *promised)
+            }
             CacheOrder::Detach => self.detach(orders, change),
             CacheOrder::Resize { bytes, promised } => {
                 self.resize(orders, &before, change, *bytes, *promised)
             }
-            CacheOrder::Mode { .. } => self.set_mode(orders, change),
+            CacheOrder::Mode { .. } => self.set_mode(orders, change, live.limits()),
             CacheOrder::Drain { bytes_per_second } => {
                 self.set_drain(orders, change, *bytes_per_second)
             }
@@ -121,6 +135,7 @@ impl Caching {
         orders: &Orders,
         before: &Stack,
         change: Change,
+        limits: Limits,
         promised: u64,
     ) -> OrderAnswer {
         let name = self.name.clone();
@@ -147,14 +162,27 @@ impl Caching {
             Ok(memory) => memory,
             Err(error) => return no_memory(cache.size, &error),
         };
+        let to = match ToWriteBack::open(cache, limits, &self.options) {
+            Ok(to) => to,
+            Err(answer) => return answer,
+        };
         orders.carry_out(PATIENCE, move |handle, local, answer| {
-            let cache = match Cache::attach(local.front.dev(), config, memory) {
+            // It is in write-back mode when that begins.
+            let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
+            let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
+            let cache = match attached {
                 Ok(cache) => cache,
                 Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
             };
             cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
+            let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
+            if let Some(to) = to {
+                let at = AtCache { text, log: to.log(), cache, warm, log_media: to.media() };
+                return begin_write_back(handle, local, &to, at, change, done, answer);
+            }
             let earlier = local.front.exchange(Dev::new(cache.clone()));
-            let at = AtCache { text, log: String::new(), cache: cache.clone(), warm };
+            let at =
+                AtCache { text, log: String::new(), cache: cache.clone(), warm, log_media: None };
             local.caches.borrow_mut().push(at);
             change.is_there();
             let waiting = handle.clone();
@@ -162,8 +190,7 @@ impl Caching {
                 answered(&waiting, &earlier).await;
                 cache.begin();
                 drop(change);
-                let text = format!("{name} has a cache of {:#} now", ByteSize(config.size));
-                send(&answer, OrderAnswer::done(text));
+                send(&answer, OrderAnswer::done(done));
             });
         })
     }
@@ -273,31 +300,77 @@ impl Caching {
         })
     }
 
-    fn set_mode(&self, orders: &Orders, change: Change) -> OrderAnswer {
+    fn set_mode(&self, orders: &Orders, change: Change, limits: Limits) -> OrderAnswer {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
+        let to = match ToWriteBack::open(new, limits, &self.options) {
+            Ok(to) => to,
+            Err(answer) => return answer,
+        };
         orders.carry_out(PATIENCE, move |handle, local, answer| {
             let caches = Rc::clone(&local.caches);
             let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };
             let cache = at.cache.clone();
+            let done = format!("the cache of {name} is {mode} now");
+            if let Some(to) = to {
+                let (log, log_media) = (to.log(), to.media());
+                let at = AtCache { text, log, log_media, ..at.clone() };
+                return begin_write_back(handle, local, &to, at, change, done, answer);
+            }
             handle.spawn(async move {
-                if mode != CacheMode::WriteBack {
-                    if let Err(errno) = cache.close().await {
-                        return send(&answer, not_drained(&name, &errno.to_string()));
-                    }
-                    cache.set_mode(mode);
+                if let Err(errno) = cache.close().await {
+                    return send(&answer, not_drained(&name, &errno.to_string()));
                 }
+                cache.set_mode(mode);
                 if let [at] = &mut caches.borrow_mut()[..] {
                     at.text = text;
                     at.log.clear();
+                    at.log_media = None;
                 }
                 change.is_there();
                 drop(change);
-                send(&answer, OrderAnswer::done(format!("the cache of {name} is {mode} now")));
+                send(&answer, OrderAnswer::done(done));
             });
         })
     }
+}
+
+/// Has the cache of `at`, which is offered or not, begin write-back mode, in front of all else.
+fn begin_write_back(
+    handle: &Handle,
+    local: &Local,
+    to: &ToWriteBack,
+    at: AtCache,
+    change: Change,
+    done: String,
+    answer: Sender<OrderAnswer>,
+) {
+    let cache = match to.cache(&at.cache, handle, &local.pool) {
+        Ok(cache) => cache,
+        Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
+    };
+    let (waiting, offered, caches) =
+        (handle.clone(), local.front.clone(), Rc::clone(&local.caches));
+    handle.spawn(async move {
+        let before = (offered.dev(), caches.borrow().clone());
+        let log = at.log.clone();
+        let is_offered = || {
+            let mut caches = caches.borrow_mut();
+            // The same cache, as it was.
+            caches.retain(|one| !one.cache.is_same(&cache));
+            caches.push(AtCache { cache: cache.clone(), ..at });
+            change.is_there();
+        };
+        let begun = to_write_back::begin(&cache, &log, &waiting, &offered, is_offered).await;
+        if begun.is_err() {
+            offered.exchange(before.0);
+            caches.replace(before.1);
+            change.is_undone();
+        }
+        drop(change);
+        send(&answer, begun.map_or_else(|answer| answer, |()| OrderAnswer::done(done)));
+    });
 }
 
 /// Whole blocks of `size` bytes, as memory is counted.
@@ -308,12 +381,6 @@ fn whole(size: u64, block: u64) -> io::Result<usize> {
 /// As a status shows it.
 fn text_of(cache: &braid_stack::Cache) -> String {
     Node::Cache(cache.clone()).to_string()
-}
-
-async fn answered(handle: &Handle, earlier: &Earlier) {
-    while !earlier.are_answered() {
-        handle.sleep(RETRY).await;
-    }
 }
 
 fn no_cache(name: &str) -> OrderAnswer {

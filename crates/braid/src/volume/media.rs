@@ -91,6 +91,11 @@ impl Media {
         }
     }
 
+    /// What holds for all of it; none if it is not there.
+    pub(super) fn limits(&self) -> Result<Option<Limits>, MediaError> {
+        self.root.limits()
+    }
+
     /// All leaves, from left to right.
     pub(crate) fn leaves(&self) -> Vec<Arc<Leaf>> {
         let mut leaves = Vec::new();

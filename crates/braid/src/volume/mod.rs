@@ -40,6 +40,7 @@ mod run;
 mod shard;
 mod shared;
 mod spec;
+mod to_write_back;
 mod trace;
 mod verdict;
 mod warm;

@@ -130,7 +130,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
-            caching: Caching::new(&spec.name, &spec.stack, remotes.len()),
+            caching: Caching::new(spec, remotes.len()),
             remotes,
             live,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),

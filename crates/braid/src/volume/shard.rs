@@ -18,6 +18,7 @@ use braid_shell::shell_path;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 
 use super::build::{AtCache, AtWork, build};
+use super::cache_log::next_of_log;
 use super::front::Front;
 use super::media::Media;
 use super::memory;
@@ -65,32 +66,6 @@ fn next_of(error: &RestartError, members: &[String]) -> String {
             "\n  next: look at the members: `dmesg` says what failed".to_owned()
         }
     }
-}
-
-/// What to do about a log that cannot be used.
-fn next_of_log(error: &LogError, log: &str) -> String {
-    let next = match error {
-        LogError::OtherOrigin { .. } => format!(
-            "bring up the cache that it belongs to, then `braid down` drains it; or another log; or, \
-             to give up what it holds, --force {log}"
-        ),
-        LogError::Damaged(_) => {
-            format!("another copy of the log; or, to give up what it holds, --force {log}")
-        }
-        LogError::TooSmall { .. } => "a larger file or device as log=".to_owned(),
-        LogError::NotReplayed(_) => {
-            "without --read-only, which writes it to the origin first".to_owned()
-        }
-        LogError::InUse(_) => {
-            "bring the volume up with this log, which writes it to the origin first".to_owned()
-        }
-        LogError::Unknown(_) => "again, when it can be".to_owned(),
-        LogError::Device(_) | LogError::Origin(_) => {
-            "look at the device: `dmesg` says what failed; what the log holds is still there"
-                .to_owned()
-        }
-    };
-    format!("\n  next: {next}")
 }
 
 /// What a shard says when it has started.

@@ -55,6 +55,10 @@ impl Traffic {
         Some(Traffic { phases, cached, spread })
     }
 
+    fn reads(&self) -> bool {
+        self.phases.iter().any(|(read, _)| *read > 0.0)
+    }
+
     fn writes(&self) -> bool {
         self.phases.iter().any(|(_, written)| *written > 0.0)
     }
@@ -144,17 +148,20 @@ impl Pair {
         let all = p * self.one;
         let contended = self.further * (p - 1.0);
         let parted = self.further * (p / n - 1.0).max(0.0);
-        // What long runs take in addition to their time on one disk, where `share` of it is left for each
-        // disk, and `copies` of what is written go through the host.
-        let longer = |readers: f64, writers: f64, copies: f64| {
+        // What long runs take in addition to their time on one disk, where so many disks read and write, and
+        // `copies` of what is written go through the host. A long write does not wait for heads: they
+        // move while the host does something else.
+        let only_writes = !traffic.reads() && !traffic.spread && !traffic.cached;
+        let longer = |readers: f64, writers: f64, copies: f64, heads: f64| {
+            let (beside, behind) = if only_writes { (heads, 0.0) } else { (0.0, heads) };
             let phase = |(read, written): &(f64, f64)| {
                 let room = if traffic.cached { self.host.dirty_bytes as f64 } else { 0.0 };
                 let (read, written) = (p * read, (p * written - room).max(0.0));
                 let (in_s, out_s) = (read / self.disk_in, written / self.disk_out);
                 let host = read / self.host_in + copies * written / self.host_out;
-                (in_s / readers + out_s / writers).max(host) - in_s - out_s
+                (in_s / readers + out_s / writers + beside).max(host) - in_s - out_s
             };
-            traffic.phases.iter().map(phase).sum::<f64>()
+            traffic.phases.iter().map(phase).sum::<f64>() + behind
         };
         match level {
             "linear" if traffic.spread => Ok(all + parted),
@@ -162,12 +169,12 @@ impl Pair {
             // The page cache is written back a file after the other, whoever wrote it: a stripe does not
             // part them.
             "raid0" if traffic.cached => Ok(all + contended),
-            "raid0" => Ok(all + longer(n, n, 1.0) + contended / n),
+            "raid0" => Ok(all + longer(n, n, 1.0, contended / n)),
             "raid1" => {
                 // Readers of large files keep to a disk each; what reads trees reads little at a time.
                 let readers = if traffic.spread { 1.0 } else { p.min(n) };
                 let heads = if traffic.spread || !traffic.writes() { parted } else { contended };
-                Ok(all + longer(readers, 1.0, n) + heads)
+                Ok(all + longer(readers, 1.0, n, heads))
             }
             other => Err(no(format!("{other} of disks"))),
         }

@@ -8,6 +8,7 @@ use super::{bus, host, no, of_rate, of_requests, profile_of};
 use crate::layout::Layout;
 use crate::load::{Random, Reading, random_reads, random_writes, read_ahead, synced, write_back};
 use crate::machine::{Machine, MemberModel};
+use crate::queue::Merge;
 
 /// The chunk of mdadm before version 3.1, in bytes.
 const CHUNK: u64 = 64 << 10;
@@ -120,7 +121,7 @@ impl Sticks {
         let request = params.count("bs").unwrap_or(1 << 20).max(1);
         let mut machine = self.machine()?;
         if on_files {
-            machine = machine.below_a_file_system();
+            machine = machine.merging(Merge::Whole);
         }
         match condition.tool {
             "hdparm-T" => of_rate(condition, host.copy_rate),
@@ -132,8 +133,12 @@ impl Sticks {
                 of_rate(condition, read_ahead(&mut machine, &host, reading))
             }
             "dd-write" if params.flag("sync") == Some(true) => {
-                let writes = (bytes / request).clamp(64, 512);
-                of_rate(condition, synced(&mut machine, &host, request, writes))
+                // Did each call of 1 KiB wait, a stick would rewrite a page four times, and an allocation
+                // unit each time: what was published is far above that. What fills a chunk is assumed to
+                // be written at once.
+                let together = request.max(self.chunk);
+                let writes = (bytes / together).clamp(64, 512);
+                of_rate(condition, synced(&mut machine, &host, together, writes))
             }
             "dd-write" => {
                 let under_way = REQUESTS * self.transfer_max * count;

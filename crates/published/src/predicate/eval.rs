@@ -1,12 +1,13 @@
 //! From a tree to its value.
 
 mod functions;
+mod index;
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::expr::{Binary, Bracket, Clause, Compare, Comprehension, Expr, Kind};
-use super::value::{Items, Value};
+use super::value::{Items, Number, Value};
 use super::{arithmetic, format};
 
 /// Nodes that are evaluated, and values that are handled, of one predicate.
@@ -107,6 +108,7 @@ impl<'e, 's> Evaluation<'e, 's> {
             }
             Kind::Lambda { .. } => Err(expr.failed("a lambda stands only after key=".to_owned())),
             Kind::Index(of, index) => self.index(expr, of, index),
+            Kind::Slice { of, from, to } => self.slice(expr, of, from.as_deref(), to.as_deref()),
         }
     }
 
@@ -119,7 +121,7 @@ impl<'e, 's> Evaluation<'e, 's> {
         let value = self.value(one)?;
         let number = value.number();
         let number = number.ok_or_else(|| expr.failed(format!("{} has no sign", value.kind())))?;
-        let sign = super::value::Number::Integer(sign);
+        let sign = Number::Integer(sign);
         arithmetic::arithmetic(Binary::Multiply, number, sign).map_err(|why| expr.failed(why))
     }
 
@@ -223,30 +225,6 @@ impl<'e, 's> Evaluation<'e, 's> {
             }
         }
         Ok(Value::Items(Items::Set, kept.into()))
-    }
-
-    fn index(&mut self, expr: &Expr, of: &'e Expr, index: &'e Expr) -> Outcome {
-        let (of, index) = (self.value(of)?, self.value(index)?);
-        let Some(super::value::Number::Integer(index)) = index.number() else {
-            return Err(expr.failed(format!("an index is a whole number, not {}", index.kind())));
-        };
-        let place = |length: usize| {
-            let length = i64::try_from(length).unwrap_or(i64::MAX);
-            let from_start = if index < 0 { index.checked_add(length)? } else { index };
-            usize::try_from(from_start).ok()
-        };
-        let found = match &of {
-            Value::Items(Items::Tuple | Items::List | Items::Range, items) => {
-                place(items.len()).and_then(|place| items.get(place).cloned())
-            }
-            Value::Text(text) => {
-                self.spend(expr, text.len() as u64 / 64)?;
-                let c = place(text.chars().count()).and_then(|place| text.chars().nth(place));
-                c.map(|c| Value::text(c.to_string()))
-            }
-            other => return Err(expr.failed(format!("{} has no index", other.kind()))),
-        };
-        found.ok_or_else(|| expr.failed(format!("there is no item {index}")))
     }
 
     /// Everything that an expression goes through.

@@ -5,7 +5,7 @@
 pub(super) struct Expr {
     /// The byte of the text at which it, or its operator, begins.
     pub(super) at: usize,
-    /// Nodes on the longest way down, itself included.
+    /// Nodes and clauses on the longest way down, itself included.
     pub(super) depth: usize,
     pub(super) kind: Kind,
 }
@@ -46,6 +46,12 @@ pub(super) enum Kind {
         body: Box<Expr>,
     },
     Index(Box<Expr>, Box<Expr>),
+    /// `of[from:to]`
+    Slice {
+        of: Box<Expr>,
+        from: Option<Box<Expr>>,
+        to: Option<Box<Expr>>,
+    },
 }
 
 /// `element for target in source if condition …`
@@ -113,9 +119,11 @@ impl Compare {
 
 impl Expr {
     pub(super) fn new(at: usize, kind: Kind) -> Self {
-        let mut depth = 0;
-        kind.each_child(&mut |child| depth = depth.max(child.depth));
-        Self { at, depth: depth + 1, kind }
+        let mut below = 0;
+        kind.each_child(&mut |child| below = below.max(child.depth));
+        // The clauses of a comprehension lie in each other.
+        let own = if let Kind::Comprehension(_, inner) = &kind { inner.clauses.len() } else { 0 };
+        Self { at, depth: below + own + 1, kind }
     }
 }
 
@@ -128,6 +136,12 @@ impl Kind {
             Self::Binary(_, left, right) | Self::Index(left, right) => {
                 visit(left);
                 visit(right);
+            }
+            Self::Slice { of, from, to } => {
+                [Some(of), from.as_ref(), to.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|one| visit(one));
             }
             Self::Compare(first, rest) => {
                 visit(first);

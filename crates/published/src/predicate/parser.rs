@@ -8,7 +8,7 @@
 //! product     factor {("*" | "/" | "//" | "%") factor}
 //! factor      ("-" | "+") factor | power
 //! power       postfix ["**" factor]
-//! postfix     atom {"[" expression "]"}
+//! postfix     atom {"[" expression "]" | "[" [expression] ":" [expression] "]"}
 //! atom        number | text {text} | name | name "(" arguments ")" | brackets
 //! ```
 
@@ -240,9 +240,22 @@ impl Parser<'_> {
             if !self.take("[") {
                 return Ok(expr);
             }
-            let index = Box::new(self.expression()?);
+            let (of, from) = (Box::new(expr), self.bound(":")?);
+            let kind = match from {
+                from if self.take(":") => Kind::Slice { of, from, to: self.bound("]")? },
+                Some(index) => Kind::Index(of, index),
+                None => return Err(self.expected("an index")),
+            };
             self.want("]")?;
-            expr = self.node(at, Kind::Index(Box::new(expr), index))?;
+            expr = self.node(at, kind)?;
+        }
+    }
+
+    /// An end of a slice, which may be left out before this sign.
+    fn bound(&mut self, sign: &str) -> Result<Option<Box<Expr>>, SyntaxError> {
+        match self.peek() {
+            Token::Sign(next) if *next == sign => Ok(None),
+            _ => Ok(Some(Box::new(self.expression()?))),
         }
     }
 
@@ -361,15 +374,11 @@ impl Parser<'_> {
                 if self.is_word("for") {
                     let inner = Box::new(self.comprehension(argument)?);
                     arguments.push(self.node(start, Kind::Comprehension(Bracket::Round, inner))?);
-                    if arguments.len() > 1 || !matches!(self.peek(), Token::Sign(")" | ",")) {
-                        return Err(error_at(
-                            self.text,
-                            start,
-                            "a generator among arguments has parentheses",
-                        ));
+                    // Python wants parentheses around it wherever there is anything else.
+                    if arguments.len() > 1 || !self.take(")") {
+                        let why = "a generator among other values has parentheses of its own";
+                        return Err(error_at(self.text, start, why));
                     }
-                    // `max(x for x in y, key=…)` is refused by Python, too.
-                    self.want(")")?;
                     break;
                 }
                 arguments.push(argument);

@@ -143,6 +143,8 @@ fn latency(one: &Candidate) -> Option<f64> {
 fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let heading = |heading: &str, numeric: bool| Column { heading: heading.to_owned(), numeric };
     let text = |text: String| Cell { text, ..Cell::default() };
+    // Through the page cache nobody waits for a request.
+    let has_latency = shown.iter().any(|one| latency(one).is_some());
     let row = |one: &&Candidate| {
         let (low, high) = interval(one.outcome.rate());
         let mb = |rate: f64| match rate / 1e6 {
@@ -155,18 +157,30 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             ..text(mb(one.outcome.rate()))
         };
         let level = one.level.map_or("alone", braid_level::Level::name);
-        let cells = vec![
+        let mut cells = vec![
             text(level.to_owned()),
             text(one.members.len().to_string()),
             text(one.chunk.map_or(String::new(), |chunk| ByteSize(chunk).to_string())),
             speed,
-            text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))),
-            text(size(one.capacity)),
-            text(one.losses.to_string()),
-            text(reason(one)),
         ];
+        if has_latency {
+            cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
+        }
+        cells.extend([size(one.capacity), one.losses.to_string(), reason(one)].map(text));
         Row { cells, total: false }
     };
+    let mut columns = vec![
+        heading("level", false),
+        heading("members", true),
+        heading("chunk", true),
+        heading("MB/s", true),
+        heading("room", true),
+        heading("may fail", true),
+        heading("why not more", false),
+    ];
+    if has_latency {
+        columns.insert(4, heading("p99 ms", true));
+    }
     Table {
         id: "layouts".to_owned(),
         title: format!("Predicted for {}", advice.workload),
@@ -175,16 +189,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
              measurements lie within {:.0} % of what the models say. Each level with its best chunk.",
             (ERROR_90.exp() - 1.0) * 100.0
         ),
-        columns: vec![
-            heading("level", false),
-            heading("members", true),
-            heading("chunk", true),
-            heading("MB/s", true),
-            heading("p99 ms", true),
-            heading("room", true),
-            heading("may fail", true),
-            heading("why not more", false),
-        ],
+        columns,
         rows: shown.iter().map(row).collect(),
     }
 }

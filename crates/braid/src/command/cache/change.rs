@@ -1,18 +1,21 @@
 //! `braid cache attach`, `detach`, `resize`, `mode`, `drain`: done to a volume that is up, and remembered.
 
+use std::path::Path;
+
 use braid_stack::{ByteSize, Rate};
 
 use super::super::member::{carried_out, give_long};
-use super::super::stacks::promised_but;
+use super::super::stacks::{parse, promised_but};
 use crate::cli;
 use crate::control::{CacheOrder, Order};
 use crate::failure::Failure;
+use crate::membership;
 use crate::places::Places;
 use crate::record::Record;
 
 pub(super) fn attach(attach: &cli::CacheAttach) -> Result<(), Failure> {
     let promised = promised_but(&Places::from_environment(), Some(&attach.volume.name));
-    let parameters = attach.parameters.join(", ");
+    let parameters = joined(&attach.parameters)?;
     give(&attach.volume, CacheOrder::Attach { parameters, promised })
 }
 
@@ -38,7 +41,17 @@ fn resize_order(name: &str, size: ByteSize) -> CacheOrder {
 }
 
 pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
-    give(&mode.volume, CacheOrder::Mode { mode: mode.mode.clone() })
+    let parameters = joined(&mode.parameters)?;
+    give(&mode.volume, CacheOrder::Mode { mode: mode.mode.clone(), parameters })
+}
+
+/// Parameters as a stack has them, the log's path absolute: the volume's process is elsewhere.
+fn joined(parameters: &[String]) -> Result<String, Failure> {
+    let absolute = |one: &String| match one.strip_prefix("log=") {
+        Some(log) => Ok(format!("log={}", parse(log)?)),
+        None => Ok(one.clone()),
+    };
+    Ok(parameters.iter().map(absolute).collect::<Result<Vec<_>, _>>()?.join(", "))
 }
 
 pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
@@ -72,5 +85,11 @@ fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
             unsuited.text(name)
         ))
     })?;
+    // A log is a member from then on.
+    let known = |path: &&Path| record.members.iter().any(|one| one.path == **path);
+    let come = record.stack.member_paths().into_iter().filter(|path| !known(path));
+    for path in come.map(Path::to_owned).collect::<Vec<_>>() {
+        membership::accept(&mut record, &path);
+    }
     record.write(&file)
 }

@@ -6,11 +6,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Op, Span};
+use braid_block::{Completion, Errno, Flags, Io, Op, Span};
 use braid_engine::{Clock, Signal};
 use braid_mem::Pool;
 
-use super::past::Large;
 use super::turns::Turns;
 use crate::held::Held;
 use crate::log::format::BLOCK;
@@ -61,6 +60,14 @@ pub(super) struct Operation {
     pub(super) result: Cell<Option<Result<(), Errno>>>,
 }
 
+/// A write that is to go past the cache.
+pub(super) struct Large {
+    /// Until somebody carries it out.
+    pub(super) io: RefCell<Option<Io>>,
+    /// Until it is answered.
+    pub(super) done: RefCell<Option<Completion>>,
+}
+
 /// How a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStatus {
@@ -109,7 +116,8 @@ pub(crate) struct WriteBack {
     pub(super) held: Rc<Held>,
     pub(super) clock: Rc<dyn Clock>,
     pub(super) pool: Pool,
-    pub(super) setup: Option<LogSetup>,
+    /// What it was opened with, until it is closed while the cache goes on.
+    pub(super) setup: RefCell<Option<Rc<LogSetup>>>,
     pub(super) log: RefCell<Option<Rc<Log>>>,
     pub(super) replayed: Cell<Option<Replayed>>,
     pub(super) phase: Cell<Phase>,
@@ -179,7 +187,7 @@ impl WriteBack {
             held,
             clock: config.clock,
             pool: Pool::new(POOL)?,
-            setup: config.log,
+            setup: RefCell::new(config.log.map(Rc::new)),
             log: RefCell::default(),
             replayed: Cell::default(),
             phase: Cell::new(phase),

@@ -282,7 +282,8 @@ impl WriteBack {
         let head = log.ring.borrow().head();
         if let Err(errno) = log.write_superblock(head, false).await {
             self.log_error.set(self.log_error.get().or(Some(errno)));
-            let given_up = self.setup.as_ref().and_then(|setup| setup.given_up.as_ref());
+            let setup = self.setup.borrow().clone();
+            let given_up = setup.as_ref().and_then(|setup| setup.given_up.as_ref());
             given_up.ok_or(errno)?.remember(log.id())?;
         }
         self.phase.set(Phase::LogGivenUp);
@@ -303,6 +304,7 @@ impl WriteBack {
         self.settle().await?;
         self.phase.set(Phase::Volatile);
         self.is_closed.set(true);
+        self.let_go();
         drop(all);
         Ok(())
     }

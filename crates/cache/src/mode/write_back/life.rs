@@ -13,8 +13,9 @@ impl WriteBack {
     /// # Errors
     /// [`LogError`].
     pub(crate) async fn restart(&self) -> Result<Option<Replayed>, LogError> {
-        let Some(setup) = &self.setup else { return Ok(None) };
-        let opened = Log::open(setup, &self.held.origin, &self.pool, self.block).await;
+        let setup = self.setup.borrow().clone();
+        let Some(setup) = setup else { return Ok(None) };
+        let opened = Log::open(&setup, &self.held.origin, &self.pool, self.block).await;
         let (log, replayed) = opened?;
         if log.is_none() {
             self.phase.set(Phase::Volatile);
@@ -43,7 +44,14 @@ impl WriteBack {
         // Nothing is in the log: one that cannot be closed has nothing to replay either.
         let _ = self.settle().await;
         self.is_closed.set(true);
+        self.let_go();
         self.waiting.take();
+    }
+
+    /// Whoever locked the log's device may unlock it.
+    pub(super) fn let_go(&self) {
+        self.log.take();
+        self.setup.take();
     }
 
     /// Writes the log, drains, carries out what changes the origin: without end.

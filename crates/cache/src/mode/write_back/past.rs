@@ -12,18 +12,12 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use braid_block::{Completion, Errno, Io, Op, Span};
+use braid_block::{Errno, Io, Op, Span};
 use braid_engine::Pending;
 
-use super::core::{Phase, WriteBack};
+use super::core::{Large, Phase, WriteBack};
 use crate::canary::Canary;
 use crate::mode::write_through;
-
-/// A large write, until it is answered.
-pub(super) struct Large {
-    io: RefCell<Option<Io>>,
-    done: RefCell<Option<Completion>>,
-}
 
 impl WriteBack {
     /// Whether `io` is a write that is to go past.

@@ -336,4 +336,26 @@ mod tests {
         assert!(text.contains("… 14 more rows: report.html"), "{text}");
         assert!(!shown(&["test", "a [s]"], &rows[..16], 60).contains("more row"));
     }
+
+    #[test]
+    fn sections_are_printed_whole() {
+        let cell = |text: String| Cell { text, ..Cell::default() };
+        let row = |n: usize| Row {
+            cells: vec![cell(format!("row {n} {}", "x".repeat(70)))],
+            total: false,
+        };
+        let columns = vec![Column { heading: "name".to_owned(), numeric: false }];
+        let table = Table { columns, rows: (0..40).map(row).collect(), ..Table::default() };
+        let section = Section {
+            id: "s".to_owned(),
+            title: "A \u{1b}title".to_owned(),
+            lead: "What is seen.".to_owned(),
+            is_detail: false,
+            blocks: vec![crate::report::model::Block::Table(table)],
+        };
+        let text = render_sections(&[section], false);
+        assert!(text.contains("A \u{fffd}title\nWhat is seen.\n"), "{text}");
+        assert!((0..40).all(|n| text.contains(&format!("row {n} {}", "x".repeat(70)))), "{text}");
+        assert!(!text.contains("more row") && !text.contains('…'), "{text}");
+    }
 }

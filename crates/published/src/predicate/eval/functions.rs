@@ -154,9 +154,12 @@ impl<'e> Evaluation<'e, '_> {
             }
             ("bool", value) => Ok(Value::Flag(value.is_true())),
             ("str", Value::Text(text)) => Ok(Value::Text(text.clone())),
-            ("str", value) if value.has_text() => {
+            ("str", value) => {
                 self.spend(call.expr, value.size(MOST_STEPS))?;
-                Ok(Value::text(value.to_string()))
+                match value.has_text() {
+                    true => Ok(Value::text(value.to_string())),
+                    false => Err(call.failed(format!("{} has no text", value.kind()))),
+                }
             }
             ("float", value) => Ok(Value::Float(call.number(value)?.float())),
             ("int", value) => match call.number(value)? {
@@ -176,7 +179,6 @@ impl<'e> Evaluation<'e, '_> {
                     .map(Value::Integer)
                     .ok_or_else(|| call.failed(format!("{} has no length", value.kind())))
             }
-            ("str", value) => Err(call.failed(format!("{} has no text", value.kind()))),
             (name, _) if exists(name) => Err(call.failed("cannot be a key")),
             (name, _) => {
                 let known = format!("{}, {ZIP}", NAMES.join(", "));

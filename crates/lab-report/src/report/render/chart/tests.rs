@@ -185,3 +185,17 @@ fn a_text_is_cut_to_its_room() {
     assert_eq!(fit("sda", 12.0, 150.0), "sda");
     assert_eq!(fit("sda", 12.0, 0.0).chars().count(), 1);
 }
+
+#[test]
+fn marks_are_not_joined_and_each_is_drawn() {
+    let points: Vec<(f64, f64)> = (0..40).map(|n| (f64::from(n), 1.0 + f64::from(n % 7))).collect();
+    let marks = drawn(&Chart { shape: Shape::Marks, ..lines(&points) });
+    let joined = drawn(&lines(&points));
+    // One of them is the legend's.
+    assert_eq!(marks.matches("<circle").count(), points.len() + 1);
+    assert!(joined.matches("<circle").count() < points.len());
+    let strokes = |svg: &str| {
+        svg.lines().filter(|line| line.contains("<polyline") && line.contains("#143AA1")).count()
+    };
+    assert_eq!((strokes(&marks), strokes(&joined)), (0, 2));
+}

@@ -1,0 +1,129 @@
+//! Write-back mode of a volume that is up: its log is checked, locked, opened, and what is offered exchanged for the
+//! same cache with that mode.
+//!
+//! ```text
+//!   control thread: log ──probe, lock──▶ shard: log opened ──▶ offered; who changes something waits
+//!                                               writes of before are answered ──▶ it begins
+//! ```
+//!
+//! Invariant: what a log holds is never written to an origin that is in use: such a log is refused.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_block::Limits;
+use braid_cache::Cache;
+use braid_engine::{Dev, Earlier};
+use braid_mem::Pool;
+use braid_uring::{ExecutorClock, Handle};
+
+use super::admission::{admit, is_log};
+use super::build::build;
+use super::cache_log::{self, WriteBack, next_of_log};
+use super::front::Front;
+use super::media::Media;
+use super::options::OpenOptions;
+use crate::control::OrderAnswer;
+
+/// How often it is looked whether earlier writes are answered.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// What write-back mode takes.
+pub(super) struct ToWriteBack {
+    write_back: WriteBack,
+    /// The log, locked.
+    media: Option<Arc<Media>>,
+}
+
+impl ToWriteBack {
+    /// Opens the log of `cache`, in front of an origin with these limits.
+    ///
+    /// # Errors
+    /// The log cannot be one, or cannot be used.
+    pub(super) fn open(
+        cache: &braid_stack::Cache,
+        origin: Limits,
+        options: &OpenOptions,
+    ) -> Result<Option<ToWriteBack>, OrderAnswer> {
+        let identity = cache_log::identity(cache.origin());
+        let Some(write_back) = WriteBack::new(cache, &identity, options) else { return Ok(None) };
+        let Some(log) = cache.log() else {
+            return Ok(Some(ToWriteBack { write_back, media: None }));
+        };
+        let paths: Vec<PathBuf> = log.member_paths().into_iter().map(Path::to_owned).collect();
+        let accepted: Vec<PathBuf> = paths.into_iter().filter(|path| is_log(path)).collect();
+        let refused = |why: String| {
+            let next = "next: another file or device as log=; or `braid down`, and `braid up` with it in the stack";
+            OrderAnswer::refused(format!("{log} cannot be the log: {why}\n  {next}"))
+        };
+        admit(log, &accepted, options)
+            .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
+        let media = Media::open(log, options).map_err(|error| refused(error.to_string()))?;
+        if media.has_state() {
+            return Err(refused("it is an array or a cache itself".to_owned()));
+        }
+        let limits = media.limits().map_err(|error| refused(error.to_string()))?;
+        if let Some(why) = cache_log::unfit(limits, Some(origin), cache.block.bytes()) {
+            return Err(refused(why));
+        }
+        Ok(Some(ToWriteBack { write_back, media: Some(Arc::new(media)) }))
+    }
+
+    /// The log as it is written.
+    pub(super) fn log(&self) -> String {
+        self.write_back.log_text.clone()
+    }
+
+    /// What is locked for it.
+    pub(super) fn media(&self) -> Option<Arc<Media>> {
+        self.media.clone()
+    }
+
+    /// `cache` in write-back mode, which has yet to begin.
+    ///
+    /// # Errors
+    /// No memory, no descriptor.
+    pub(super) fn cache(&self, cache: &Cache, handle: &Handle, pool: &Pool) -> io::Result<Cache> {
+        let log = self.media.as_ref().map(|media| build(media, handle, pool, false)).transpose()?;
+        let clock = Rc::new(ExecutorClock::new(handle));
+        let more = self.write_back.config(&cache.origin(), log.map(|log| log.dev), clock, true)?;
+        cache.to_write_back(more)
+    }
+}
+
+/// Has `cache` begin, with what `log` calls its log. `is_offered` is called when it is offered.
+///
+/// # Errors
+/// Then it is not offered, or writes through.
+pub(super) async fn begin(
+    cache: &Cache,
+    log: &str,
+    handle: &Handle,
+    front: &Front,
+    is_offered: impl FnOnce(),
+) -> Result<(), OrderAnswer> {
+    if let Err(error) = cache.restart().await {
+        let next = next_of_log(&error, log);
+        return Err(OrderAnswer::refused(format!("{log} cannot be the log: {error}{next}")));
+    }
+    let earlier = front.exchange(Dev::new(cache.clone()));
+    handle.spawn(cache.run().expect("it is to be in write-back mode"));
+    is_offered();
+    answered(handle, &earlier).await;
+    cache.begin_write_back().await.map_err(|errno| {
+        OrderAnswer::failed(format!(
+            "a client went away in the middle of a write ({errno}), and nobody knows when that arrives: \
+             writes go through, as before\n  next: `braid down`, and `braid up` with mode=write-back"
+        ))
+    })
+}
+
+/// Waits until what was asked before is answered.
+pub(super) async fn answered(handle: &Handle, earlier: &Earlier) {
+    while !earlier.are_answered() {
+        handle.sleep(RETRY).await;
+    }
+}

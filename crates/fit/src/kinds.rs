@@ -1,0 +1,204 @@
+//! What was measured as the constants of each kind of device.
+
+use crate::fitted::Fitted;
+use crate::reading::Reading;
+use crate::robust::Estimate;
+use crate::turning::{self, Turning};
+use crate::writing::Writing;
+
+/// A kind with its constants.
+pub(crate) struct Candidate {
+    pub(crate) kind: &'static str,
+    pub(crate) constants: Vec<Fitted>,
+}
+
+fn seen(name: &'static str, estimate: Estimate, source: &str) -> Fitted {
+    Fitted { name, estimate, measured: true, source: source.to_owned() }
+}
+
+fn assumed(name: &'static str, value: f64, source: &str) -> Fitted {
+    Fitted { name, estimate: Estimate::sure(value), measured: false, source: source.to_owned() }
+}
+
+/// Bytes a second of nanoseconds a byte.
+fn rate(byte: Estimate) -> Estimate {
+    byte.map(|ns| 1e9 / ns.max(1e-6))
+}
+
+fn us(time: Estimate) -> Estimate {
+    time.map(|ns| ns / 1e3)
+}
+
+pub(crate) fn plain(reading: &Reading, writing: Option<&Writing>) -> Candidate {
+    let read = rate(reading.byte_alone);
+    let write = match writing {
+        Some(writing) => {
+            seen("write_rate", rate(writing.byte_alone), "continuing writes of all lengths")
+        }
+        None => assumed("write_rate", read.value, "not measured; assumed equal to read_rate"),
+    };
+    let constants = vec![
+        seen("read_rate", read, "continuing reads of all lengths"),
+        write,
+        seen("latency_us", us(reading.jump), "random reads less continuing ones"),
+        assumed("bus_rate", 0.0, "not measured apart: the rates contain the bus"),
+    ];
+    Candidate { kind: "plain", constants }
+}
+
+pub(crate) fn flash(reading: &Reading, writing: Option<&Writing>) -> Candidate {
+    let read = rate(reading.byte);
+    let mut constants = vec![
+        seen(
+            "command_us",
+            us(reading.command),
+            "continuing reads: what does not grow with their length; contains the bus",
+        ),
+        seen(
+            "settle_us",
+            us(reading.settle),
+            "random reads at once, less those after a rest of 20 ms",
+        ),
+        seen("random_us", us(reading.jump), "random reads after a rest, less continuing ones"),
+        match writing.map_or(reading.transfer_max, |writing| writing.transfer_max) {
+            Some(most) => seen(
+                "transfer_max",
+                Estimate { value: most as f64, low: most as f64, high: (most + 4095) as f64 },
+                "the length of reads at which a second command begins",
+            ),
+            None => {
+                assumed("transfer_max", f64::from(1 << 20), "no second command seen up to 1 MiB")
+            }
+        },
+        seen("read_rate", read, "continuing reads: what grows with their length"),
+    ];
+    let unit = |name, bytes: u64, source| assumed(name, bytes as f64, source);
+    match writing {
+        Some(writing) => {
+            constants.push(seen(
+                "write_rate",
+                rate(writing.byte),
+                "continuing writes: what grows with their length",
+            ));
+            let page = Estimate { value: writing.page as f64, low: 0.0, high: writing.page as f64 };
+            let page = Estimate { low: page.value / 2.0 + 1.0, ..page };
+            constants.push(seen("page_bytes", page, "the length below which writes cost no less"));
+            match &writing.units {
+                Some(units) => {
+                    let (low, high) = (units.between.0 as f64, units.between.1 as f64);
+                    let bytes = Estimate { value: units.bytes as f64, low, high };
+                    let open = Estimate::sure(units.open as f64);
+                    constants.push(unit(
+                        "erase_block_bytes",
+                        units.bytes,
+                        "not seen apart from the unit; assumed equal to it",
+                    ));
+                    constants.push(seen(
+                        "unit_bytes",
+                        bytes,
+                        "the length of writes from which on none costs more than its bytes",
+                    ));
+                    constants.push(seen(
+                        "copy_rate",
+                        rate(units.copy),
+                        "random writes of up to a quarter of a unit: what they leave of it",
+                    ));
+                    constants.push(seen(
+                        "open_units",
+                        open,
+                        "places that are appended to in turn without a unit for each",
+                    ));
+                }
+                None => {
+                    let none =
+                        "no write cost more than its bytes: no unit, which a unit of a page says";
+                    constants.push(unit("erase_block_bytes", writing.page, none));
+                    constants.push(unit("unit_bytes", writing.page, none));
+                    constants.push(assumed(
+                        "copy_rate",
+                        rate(writing.byte).value,
+                        "nothing was copied; assumed equal to write_rate",
+                    ));
+                    constants.push(assumed("open_units", 16.0, "as many as were tried"));
+                }
+            }
+        }
+        None => {
+            let none = "not measured; assumed that nothing is rewritten beyond a page of 4 KiB";
+            constants.push(assumed(
+                "write_rate",
+                read.value,
+                "not measured; assumed equal to read_rate",
+            ));
+            constants.extend(
+                ["page_bytes", "erase_block_bytes", "unit_bytes"]
+                    .map(|name| unit(name, 4096, none)),
+            );
+            constants.push(assumed(
+                "copy_rate",
+                read.value,
+                "not measured; assumed equal to read_rate",
+            ));
+            constants.push(assumed("open_units", 1.0, "not measured; assumed one"));
+        }
+    }
+    constants.push(assumed(
+        "endurance_cycles",
+        10_000.0,
+        "no measurement shows it; data sheets of MLC NAND",
+    ));
+    Candidate { kind: "usb-flash", constants }
+}
+
+pub(crate) fn disk(
+    reading: &Reading,
+    turning: &Turning,
+    cache: Option<Estimate>,
+    wrote: bool,
+) -> Candidate {
+    let ms = |time: Estimate| time.map(|ns| ns / 1e6);
+    let [track, average, full] = turning.seeks;
+    let [outer, inner] = turning.rates;
+    let inner = Estimate { value: inner.value.min(outer.value), ..inner };
+    let constants = vec![
+        seen(
+            "rpm",
+            turning.rpm,
+            "reading one place again and again, or how much short jumps differ",
+        ),
+        seen(
+            "seek_track_ms",
+            ms(track),
+            "the shortest of many jumps of each distance: their curve at none",
+        ),
+        seen("seek_average_ms", ms(average), "the same curve, over uniform distances"),
+        seen("seek_full_ms", ms(full), "the same curve, over all"),
+        seen(
+            "outer_rate",
+            outer,
+            "continuing reads of 256 KiB in five zones: their line at the beginning",
+        ),
+        seen("inner_rate", inner, "the same line at the end"),
+        seen(
+            "command_us",
+            us(reading.command),
+            "continuing reads: what does not grow with their length",
+        ),
+        match cache {
+            Some(cache) => {
+                seen("write_cache", cache, "random writes until each waits for the medium")
+            }
+            None if wrote => assumed(
+                "write_cache",
+                turning::WRITTEN as f64,
+                "no write waited for the medium: as much as was written",
+            ),
+            None => assumed(
+                "write_cache",
+                0.0,
+                "not measured; assumed none: a write costs what a read does",
+            ),
+        },
+    ];
+    Candidate { kind: "disk", constants }
+}

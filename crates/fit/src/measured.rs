@@ -1,0 +1,114 @@
+//! The seam to a device: batches of requests in, times out.
+
+use braid_model::{Bus, BusProfile, Profile, Timetable, Work};
+use braid_seed::Rng;
+
+/// A read or a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Whether it writes; what it writes does not matter.
+    pub write: bool,
+    /// First byte, a multiple of the device's block.
+    pub offset: u64,
+    /// How many, likewise.
+    pub bytes: u64,
+}
+
+/// Requests that are made in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// All of them.
+    pub requests: Vec<Request>,
+    /// How many are under way at once, from 1 on. The next one is made when the oldest is answered.
+    pub depth: usize,
+    /// How long the device is left alone before each, in nanoseconds.
+    pub pause_ns: u64,
+}
+
+/// When a request was made and when it was answered, in nanoseconds since any moment that is the same for all
+/// batches on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Made.
+    pub start_ns: u64,
+    /// Answered; not before it was made.
+    pub end_ns: u64,
+}
+
+impl Timing {
+    /// What it took, in nanoseconds.
+    pub fn took_ns(self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64
+    }
+}
+
+/// A device that can be measured: a real one, or a model in virtual time.
+pub trait Measured {
+    /// Its bytes.
+    fn size(&self) -> u64;
+
+    /// The least that a request may move, and what all offsets are multiples of; in bytes.
+    fn block(&self) -> u64;
+
+    /// Carries a batch out and answers a time for each request, in their order.
+    ///
+    /// # Errors
+    /// What the device or the system said: the fit ends with it.
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String>;
+}
+
+/// Fills what is to be written with bytes that no device can shorten.
+pub fn fill(bytes: &mut [u8]) {
+    let mut rng = Rng::new(0);
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&rng.next_u64().to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// A modelled device on a clock of its own.
+#[derive(Debug)]
+pub struct Modelled {
+    size: u64,
+    timetable: Timetable,
+    bus: Bus,
+    now_ns: u64,
+}
+
+impl Modelled {
+    /// A device of `size` bytes with nobody else on its bus; `None` for a profile of no device.
+    pub fn new(profile: &Profile, bus: BusProfile, size: u64) -> Option<Modelled> {
+        let timetable = Timetable::new(&profile.kind, size)?;
+        Some(Modelled { size, timetable, bus: Bus::new(bus), now_ns: 0 })
+    }
+}
+
+impl Measured for Modelled {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn block(&self) -> u64 {
+        512
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String> {
+        let mut timings: Vec<Timing> = Vec::with_capacity(batch.requests.len());
+        for (index, request) in batch.requests.iter().enumerate() {
+            // A timetable serves in order, so the oldest is answered first.
+            if let Some(oldest) = index.checked_sub(batch.depth.max(1)) {
+                self.now_ns = self.now_ns.max(timings[oldest].end_ns);
+            }
+            self.now_ns += batch.pause_ns;
+            let Request { write, offset, bytes } = *request;
+            if offset + bytes > self.size {
+                return Err(format!("{bytes} bytes at {offset} are beyond the end"));
+            }
+            let work =
+                if write { Work::Write { offset, bytes } } else { Work::Read { offset, bytes } };
+            let end_ns = self.timetable.serve(&mut self.bus, self.now_ns, work);
+            timings.push(Timing { start_ns: self.now_ns, end_ns });
+        }
+        self.now_ns = timings.iter().map(|timing| timing.end_ns).fold(self.now_ns, u64::max);
+        Ok(timings)
+    }
+}

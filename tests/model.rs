@@ -1,0 +1,130 @@
+//! `braid model` and `braid advise` as a person and a script meet them.
+
+mod common;
+
+use common::Scratch;
+
+const PROFILE: &str = r#"
+kind = "plain"
+label = "a stick of my own"
+capacity = 4000000000
+[constant]
+read_rate = [20e6, "measured"]
+write_rate = [8e6, "measured"]
+latency_us = [900, "measured"]
+bus_rate = [35e6, "measured"]
+"#;
+
+const JOB: &str =
+    "[global]\nioengine=libaio\ndirect=1\nbs=16k\n[one]\nrw=randread\niodepth=8\nsize=1g\n";
+const TRACE: &str =
+    "fio version 3 iolog\n0 d add\n0 d open\n10 d read 0 4096\n20 d write 8192 4096\n30 d close\n";
+
+#[test]
+fn profiles_are_listed_and_shown_with_their_sources() {
+    let scratch = Scratch::new();
+    let list = scratch.run(&["model", "list", "--json"]).ok().json();
+    let profiles = list["profiles"].as_array().expect("a list");
+    assert!(profiles.iter().any(|one| one["name"] == "rally2" && one["kind"] == "usb-flash"));
+    let shown = scratch.run(&["model", "show", "rally2", "--json"]).ok().json();
+    let constants = shown["constants"].as_array().expect("a list");
+    assert!(
+        constants.iter().all(|one| one["source"].as_str().is_some_and(|text| !text.is_empty()))
+    );
+    let text = scratch.run(&["model", "show", "usb2-ich9"]).ok();
+    assert!(text.out.contains("packets_in") && text.out.contains("USB 2.0"), "{}", text.out);
+}
+
+#[test]
+fn what_is_wrong_with_a_profile_is_named() {
+    let scratch = Scratch::new();
+    let file = scratch.join("mine.toml");
+    let path = file.to_str().expect("a path");
+    for (from, to, says) in [
+        ("latency_us = [900, \"measured\"]", "", "latency_us is missing"),
+        ("[8e6, \"measured\"]", "[-8e6, \"measured\"]", "write_rate is -8000000"),
+        ("[8e6, \"measured\"]", "[8e6, \"\"]", "write_rate must be [number, \"source\"]"),
+        ("plain", "floppy", "kind is \"floppy\""),
+        ("bus_rate", "colour = [1, \"x\"]\nbus_rate", "colour is no constant"),
+    ] {
+        std::fs::write(&file, PROFILE.replace(from, to)).expect("a file");
+        for args in [vec!["model", "show", path], vec!["advise", path, path, "--workload", "files"]]
+        {
+            scratch.run(&args).fails(2, &[says, "mine.toml"]);
+        }
+    }
+}
+
+#[test]
+fn advice_is_a_sentence_a_short_table_and_a_line_to_type() {
+    let scratch = Scratch::new();
+    let output =
+        scratch.run(&["advise", "cruzer-titanium*6@usb2:0", "--workload", "seq-read"]).ok();
+    let text = output.out;
+    assert!(
+        text.contains("Take raid0 of 2 × cruzer-titanium") && text.contains("predicted"),
+        "{text}"
+    );
+    assert!(text.contains("braid create NAME --level raid0 --chunk"), "{text}");
+    assert!(text.contains("none is measured"), "{text}");
+    let rows = text.lines().filter(|line| line.contains("usb2:0 is at its limit")).count();
+    assert!(rows <= 11, "{text}");
+}
+
+#[test]
+fn workloads_are_names_jobs_and_traces_and_needs_rank_them() {
+    let scratch = Scratch::new();
+    let paths =
+        [("mine.toml", PROFILE), ("job.fio", JOB), ("trace.log", TRACE)].map(|(name, text)| {
+            let path = scratch.join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.to_str().expect("a path").to_owned()
+        });
+    let [profile, job, trace] = &paths;
+    let four = format!("{profile}*4");
+    for workload in [job, trace, "database"] {
+        for need in ["capacity", "redundancy", "throughput", "latency", "price"] {
+            let args = ["advise", &four, "--workload", workload, "--need", need, "--json"];
+            let advice = scratch.run(&args).ok().json();
+            let layouts = advice["layouts"].as_array().expect("layouts");
+            assert!(layouts[0]["predicted_bytes_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
+            let capacity = |one: &serde_json::Value| one["capacity"].as_u64().expect("bytes");
+            match need {
+                "redundancy" => {
+                    assert!(layouts.iter().all(|one| one["members_that_may_fail"] != 0))
+                }
+                "capacity" => {
+                    let most = layouts.iter().map(capacity).max();
+                    assert_eq!(Some(capacity(&layouts[0])), most);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_advised_says_why() {
+    let scratch = Scratch::new();
+    let broken = scratch.join("broken.fio");
+    std::fs::write(&broken, "[one]\nrw=sideways\n").expect("a file");
+    let image = scratch.sparse("disk.img", 1 << 20);
+    let page = scratch.join("page.html");
+    std::fs::write(&page, "mine").expect("a file");
+    let [broken, image, page] = [&broken, &image, &page].map(|path| path.to_str().expect("a path"));
+    for (args, code, says) in [
+        (vec!["advise", "nothing", "--workload", "files"], 2, "neither a profile nor a file"),
+        (vec!["advise", "rally2", "--workload", "nothing"], 2, "neither a workload nor a file"),
+        (vec!["advise", "rally2*0", "--workload", "files"], 2, "no count from 1 to 12"),
+        (vec!["advise", "rally2*12", "rally2", "--workload", "files"], 2, "at most 12"),
+        (vec!["advise", "host-2007", "--workload", "files"], 2, "no device"),
+        (vec!["advise", "ram*2", "--workload", "files"], 2, "has no capacity"),
+        (vec!["advise", "rally2", "--workload", broken], 2, "line 2"),
+        (vec!["advise", image, "--workload", "files"], 2, "not a profile"),
+        (vec!["advise", "rally2", "--workload", "files", "--need", "redundancy"], 1, "survives"),
+        (vec!["advise", "rally2", "--workload", "files", "--html", page], 3, "is there already"),
+    ] {
+        scratch.run(&args).fails(code, &[says]);
+    }
+    assert_eq!(std::fs::read_to_string(page).expect("a file"), "mine");
+}
