@@ -213,7 +213,7 @@ fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
         Run::Read { bytes, request, window: window(setup) }
     } else if is_synced {
         Run::Synced { request }
-    } else if on_files && settings.word("sync") == "none" {
+    } else if settings.word("sync") == "none" {
         return Err("dd without a sync leaves in the memory what fits there".to_owned());
     } else {
         Run::Write { bytes }
