@@ -1,6 +1,6 @@
 //! `dd` and `hdparm -t` through the page cache.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use braid_model::Host;
 
@@ -34,20 +34,16 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
     let window = reading.window.max(page).next_multiple_of(page);
     let page_ns = page as f64 / host.copy_rate * 1e9
         + host.call_ns * page as f64 / reading.request.max(1) as f64;
-    // A request a chunk's worth of pages is enough to say when each page is there: pages of one
-    // command come together.
-    let mut pages_left: BTreeMap<u64, u64> = BTreeMap::new();
     let mut there: VecDeque<bool> = VecDeque::new();
     let (mut first, mut asked, mut mark) = (0, 0, 0);
     let mut reader_ns = 0.0_f64;
     let mut happened = Vec::new();
-    let mut ask =
+    let ask =
         |machine: &mut Machine, there: &mut VecDeque<bool>, asked: &mut u64, mark: &mut u64| {
             let end = (*asked + window).min(reading.bytes.next_multiple_of(page));
             *mark = *asked;
             while *asked < end {
                 machine.submit(*asked / page, false, *asked, page);
-                pages_left.insert(*asked / page, page);
                 there.push_back(false);
                 *asked += page;
             }
