@@ -186,7 +186,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         title: format!("Predicted for {}", advice.workload),
         note: format!(
             "All numbers are predicted from profiles, none is measured. Intervals: nine of ten published \
-             measurements lie within {:.0} % of what the models say. Each level with its best chunk.",
+             measurements, which the models were made with, lie within {:.0} % of what these say. Each level \
+             with its best chunk.",
             (ERROR_90.exp() - 1.0) * 100.0
         ),
         columns,
