@@ -72,15 +72,15 @@ impl Run {
                 // Linux drivers/md/raid0.c, raid0_run: two stripes, if that is more.
                 let window = window.unwrap_or(host.readahead_bytes.max(2 * stripe));
                 let reading = Reading { bytes, window, request: *request };
-                moved(bytes, 0, read_ahead(&mut machine, host, reading))
+                Outcome::moved(bytes, 0, read_ahead(&mut machine, host, reading))
             }
             Run::Write { bytes } => {
                 let bytes = enough(*bytes);
-                moved(0, bytes, write_back(&mut machine, host, bytes, under_way))
+                Outcome::moved(0, bytes, write_back(&mut machine, host, bytes, under_way))
             }
             Run::Synced { request } => {
                 let count = (enough(u64::MAX) / request.max(&1)).clamp(64, 512);
-                moved(0, count * request, synced(&mut machine, host, *request, count))
+                Outcome::moved(0, count * request, synced(&mut machine, host, *request, count))
             }
             Run::RandomReads(load) => {
                 let per_second = random_reads(&mut machine, host, few(*load), 0.0);
@@ -96,11 +96,6 @@ impl Run {
 
 fn few(load: Random) -> Random {
     Random { count: load.count.min(REQUESTS.max(ROUNDS * load.processes)), ..load }
-}
-
-fn moved(read: u64, written: u64, rate: f64) -> Outcome {
-    let seconds = (read + written) as f64 / rate.max(1.0);
-    Outcome { seconds, read, written, ..Outcome::default() }
 }
 
 fn asked(load: Random, per_second: f64, write: bool) -> Outcome {

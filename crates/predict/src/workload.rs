@@ -126,20 +126,15 @@ fn long(machine: &Machine, size: u64) -> u64 {
     BYTES.max(STRIPES * machine.stripe()).min(size)
 }
 
-fn moved(read: u64, written: u64, rate: f64) -> Outcome {
-    let seconds = (read + written) as f64 / rate.max(1.0);
-    Outcome { seconds, read, written, ..Outcome::default() }
-}
-
 fn long_read(machine: &mut Machine, host: &Host, size: u64) -> Outcome {
     let bytes = long(machine, size);
     let window = host.readahead_bytes.max(2 * machine.stripe());
-    moved(bytes, 0, read_ahead(machine, host, Reading { bytes, window, request: 1 << 20 }))
+    Outcome::moved(bytes, 0, read_ahead(machine, host, Reading { bytes, window, request: 1 << 20 }))
 }
 
 fn long_write(machine: &mut Machine, host: &Host, size: u64, under_way: u64) -> Outcome {
     let bytes = long(machine, size);
-    moved(0, bytes, write_back(machine, host, bytes, under_way))
+    Outcome::moved(0, bytes, write_back(machine, host, bytes, under_way))
 }
 
 fn of_job(job: &Job, size: u64) -> Closed {

@@ -76,6 +76,12 @@ impl Outcome {
         sum / self.latencies_ns.len().max(1) as f64
     }
 
+    /// Of bytes that were moved at a rate, in bytes per second.
+    pub(crate) fn moved(read: u64, written: u64, rate: f64) -> Outcome {
+        let seconds = (read + written) as f64 / rate.max(1.0);
+        Outcome { seconds, read, written, ..Outcome::default() }
+    }
+
     fn ended(mut self, now_ns: u64) -> Outcome {
         self.seconds = now_ns as f64 / 1e9;
         self.latencies_ns.sort_unstable();
