@@ -36,7 +36,6 @@ mod failure;
 mod membership;
 mod metadata;
 mod places;
-mod process;
 mod record;
 mod volume;
 

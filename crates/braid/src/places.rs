@@ -105,22 +105,12 @@ impl Places {
     /// # Errors
     /// The folder is somebody else's, or cannot be read. Without a folder there are none.
     pub(crate) fn running_names(&self) -> Result<Vec<String>, Failure> {
-        let entries = match std::fs::read_dir(&self.run) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => {
-                let folder = self.run.display();
-                let text = format!("cannot look for volumes in {folder}: {error}");
-                return Err(Failure::failed(text)
-                    .next("as its owner; or BRAID_RUN_DIR names a folder of your own"));
-            }
-        };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|file| Some(file.strip_suffix(".sock")?.to_owned()))
-            .collect();
-        names.sort();
-        Ok(names)
+        let volumes = braid_control::volumes(&self.run).map_err(|error| {
+            let folder = self.run.display();
+            Failure::failed(format!("cannot look for volumes in {folder}: {error}"))
+                .next("as its owner; or BRAID_RUN_DIR names a folder of your own")
+        })?;
+        Ok(volumes.into_iter().map(|one| one.name).collect())
     }
 }
 

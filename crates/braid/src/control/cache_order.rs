@@ -3,7 +3,7 @@
 use braid_level::{CacheMode, CachePolicy};
 use braid_stack::{ByteSize, Cache, Node, Rate, Stack};
 
-use super::order::{CacheOrder, OrderAnswer};
+use braid_control::{CacheOrder, OrderAnswer};
 
 /// Why a stack cannot become what an order makes of it, with the next command for the volume `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,46 +83,44 @@ impl Unsuited {
     }
 }
 
-impl CacheOrder {
-    /// What `stack` becomes.
-    ///
-    /// # Errors
-    /// [`Unsuited`].
-    pub(crate) fn applied_to(&self, stack: &Stack) -> Result<Stack, Unsuited> {
-        match self {
-            CacheOrder::Attach { parameters, .. } => attached(stack, parameters),
-            CacheOrder::Detach => match (&stack.node, caches_of(stack).len()) {
-                (Node::Cache(cache), _) => Ok(cache.origin().clone()),
-                (_, 0) => Err(Unsuited::NoCache),
-                _ => Err(Unsuited::NotInFront),
-            },
-            CacheOrder::Resize { bytes, .. } => changed(stack, |cache| {
-                let (size, least) = (ByteSize(*bytes), cache.block);
-                cache.size = size;
-                if size < least { Err(Unsuited::Size { least }) } else { Ok(()) }
-            }),
-            CacheOrder::Drain { bytes_per_second } => changed(stack, |cache| {
-                let write_back = cache.write_back.as_mut().ok_or(Unsuited::NothingDirty)?;
-                write_back.drain = bytes_per_second.map(Rate);
-                Ok(())
-            }),
-            CacheOrder::Mode { mode, parameters } => {
-                let named = CacheMode::ALL.into_iter().find(|one| one.name() == mode);
-                let mode = named.ok_or_else(|| Unsuited::Mode(mode.clone()))?;
-                if mode == CacheMode::WriteBack {
-                    return to_write_back(stack, parameters);
-                }
-                if !parameters.is_empty() {
-                    let text = format!("{parameters}: {mode} mode has no parameters");
-                    return Err(Unsuited::Parameters(text));
-                }
-                changed(stack, |cache| {
-                    cache.write_back = None;
-                    cache.devices.truncate(1);
-                    cache.mode = mode;
-                    Ok(())
-                })
+/// What `stack` becomes by `order`.
+///
+/// # Errors
+/// [`Unsuited`].
+pub(crate) fn apply(order: &CacheOrder, stack: &Stack) -> Result<Stack, Unsuited> {
+    match order {
+        CacheOrder::Attach { parameters, .. } => attached(stack, parameters),
+        CacheOrder::Detach => match (&stack.node, caches_of(stack).len()) {
+            (Node::Cache(cache), _) => Ok(cache.origin().clone()),
+            (_, 0) => Err(Unsuited::NoCache),
+            _ => Err(Unsuited::NotInFront),
+        },
+        CacheOrder::Resize { bytes, .. } => changed(stack, |cache| {
+            let (size, least) = (ByteSize(*bytes), cache.block);
+            cache.size = size;
+            if size < least { Err(Unsuited::Size { least }) } else { Ok(()) }
+        }),
+        CacheOrder::Drain { bytes_per_second } => changed(stack, |cache| {
+            let write_back = cache.write_back.as_mut().ok_or(Unsuited::NothingDirty)?;
+            write_back.drain = bytes_per_second.map(Rate);
+            Ok(())
+        }),
+        CacheOrder::Mode { mode, parameters } => {
+            let named = CacheMode::ALL.into_iter().find(|one| one.name() == mode);
+            let mode = named.ok_or_else(|| Unsuited::Mode(mode.clone()))?;
+            if mode == CacheMode::WriteBack {
+                return to_write_back(stack, parameters);
             }
+            if !parameters.is_empty() {
+                let text = format!("{parameters}: {mode} mode has no parameters");
+                return Err(Unsuited::Parameters(text));
+            }
+            changed(stack, |cache| {
+                cache.write_back = None;
+                cache.devices.truncate(1);
+                cache.mode = mode;
+                Ok(())
+            })
         }
     }
 }
@@ -216,7 +214,7 @@ mod tests {
     use super::*;
 
     fn applied(order: &CacheOrder, stack: &str) -> Result<String, Unsuited> {
-        let stack = order.applied_to(&Stack::parse(stack).unwrap())?;
+        let stack = apply(&order, &Stack::parse(stack).unwrap())?;
         // What is remembered has to be read again.
         assert_eq!(Stack::parse(&stack.to_string()).unwrap().to_string(), stack.to_string());
         Ok(stack.to_string())

@@ -16,12 +16,10 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::oneshot;
 
-use super::giver::Giver;
-use super::{CacheCurve, Order, OrderAnswer, Status};
-use crate::process::Process;
+use braid_control::{CacheCurve, Giver, Order, OrderAnswer, Process, Status, StopAnswer};
 
 /// What the main thread of a volume waits for.
 pub(crate) enum Event {
@@ -33,17 +31,6 @@ pub(crate) enum Event {
     ShardEnded,
     /// The FUSE mount is gone.
     Unmounted,
-}
-
-/// How it went.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct StopAnswer {
-    pub(crate) stopped: bool,
-    /// The process, which ends right after a stop.
-    pub(crate) process: Process,
-    /// Who holds the device, if that is why not.
-    pub(crate) holders: Vec<String>,
-    pub(crate) error: Option<String>,
 }
 
 /// The volume, as its control socket reaches it from a thread of its own.

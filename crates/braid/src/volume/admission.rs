@@ -86,7 +86,7 @@ pub(crate) fn check_patiently(
 /// Whether only processes stand in the way that have been killed.
 fn is_ending(reason: &Reason) -> bool {
     let ends = |holder: &Holder| match holder {
-        Holder::Process { pid, .. } => crate::process::is_ending(*pid),
+        Holder::Process { pid, .. } => braid_control::is_ending(*pid),
         _ => false,
     };
     matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::shard::Shard;
 use super::spec::Spec;
 use crate::control::{AttachedStatus, Event};
-use crate::process::Process;
+use braid_control::Process;
 
 /// Why a volume is not attached, or stays so.
 #[derive(Debug, thiserror::Error)]

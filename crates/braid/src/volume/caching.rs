@@ -34,7 +34,7 @@ use super::shard::{Local, Orders};
 use super::spec::Spec;
 use super::to_write_back::{self, ToWriteBack, answered};
 use super::warm::Warm;
-use crate::control::{CacheOrder, OrderAnswer, one_cache};
+use crate::control::{CacheOrder, OrderAnswer, apply, one_cache};
 
 /// How long an order may take: what is dirty may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -101,7 +101,7 @@ impl Caching {
             Err(answer) => return answer,
         };
         let before = self.stack();
-        let after = match order.applied_to(&before) {
+        let after = match apply(order, &before) {
             Ok(after) => after,
             Err(unsuited) => return unsuited.answer(&self.name),
         };

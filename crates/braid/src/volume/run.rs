@@ -27,7 +27,7 @@ use super::shared::Shared;
 use super::spec::Spec;
 use super::trace::{Lane, Recorder};
 use crate::control::{self, Event, StopAnswer};
-use crate::process::Process;
+use braid_control::Process;
 
 /// So long after a signal that was refused, another one means it. Sooner it is the same wish:
 /// `timeout` signals the process and then its group.

@@ -29,18 +29,6 @@ pub(super) enum Beside {
     Alike,
 }
 
-impl CurvePoint {
-    /// Of a hundred reads of blocks.
-    pub(super) fn hit_percent(&self) -> f64 {
-        100.0 - self.miss_ppm as f64 / 1e4
-    }
-
-    /// Twice the standard error of that.
-    pub(super) fn error_percent(&self) -> f64 {
-        2.0 * self.error_ppm as f64 / 1e4
-    }
-}
-
 impl<'a> Advice<'a> {
     pub(super) fn of(curve: &'a CacheCurve) -> Advice<'a> {
         let mut advice = Advice { curve, is_sound: false, answer: Vec::new() };

@@ -78,7 +78,7 @@ fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
         return Ok(());
     }
     let mut record = Record::read(&file)?;
-    record.stack = order.applied_to(&record.stack).map_err(|unsuited| {
+    record.stack = crate::control::apply(order, &record.stack).map_err(|unsuited| {
         Failure::failed(format!(
             "it was done, but {} does not say so: {}",
             file.display(),

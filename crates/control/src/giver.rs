@@ -29,9 +29,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendFlags, send};
 
 /// The header of an interim answer that says how far an order has come.
-pub(super) const PHASE: &str = "braid-order";
-pub(super) const ACCEPTED: &str = "accepted";
-pub(super) const BEGUN: &str = "begun";
+pub(crate) const PHASE: &str = "braid-order";
+pub(crate) const ACCEPTED: &str = "accepted";
+pub(crate) const BEGUN: &str = "begun";
 
 const WAITING: u8 = 0;
 const IS_BEGUN: u8 = 1;
@@ -39,25 +39,25 @@ const IS_GIVEN_UP: u8 = 2;
 
 /// The giver of one order.
 #[derive(Debug)]
-pub(crate) struct Giver {
+pub struct Giver {
     connection: Arc<OwnedFd>,
     state: AtomicU8,
 }
 
 impl Giver {
     /// The one at the other end of `connection`.
-    pub(super) fn new(connection: Arc<OwnedFd>) -> Giver {
+    pub fn new(connection: Arc<OwnedFd>) -> Giver {
         Giver { connection, state: AtomicU8::new(WAITING) }
     }
 
     /// Tells the giver that somebody is there.
-    pub(super) fn accept(&self) {
+    pub fn accept(&self) {
         self.say(ACCEPTED);
     }
 
     /// Whether the order may be begun now, which it then is. False if the giver has gone, or was
     /// told that it will not be carried out. To be asked right before anything is changed.
-    pub(crate) fn begin(&self) -> bool {
+    pub fn begin(&self) -> bool {
         if !self.pass_to(IS_BEGUN) {
             return false;
         }
@@ -70,7 +70,7 @@ impl Giver {
     }
 
     /// Keeps the order from being begun later; false if it was begun already.
-    pub(crate) fn give_up(&self) -> bool {
+    pub fn give_up(&self) -> bool {
         self.pass_to(IS_GIVEN_UP) || self.state.load(Ordering::SeqCst) == IS_GIVEN_UP
     }
 

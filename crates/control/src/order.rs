@@ -1,5 +1,10 @@
 //! What an operator asks of a volume that is up, or of its arrays, and the answer.
 
+#![allow(
+    missing_docs,
+    reason = "fields are named as the command line's arguments, which say what they are"
+)]
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Order {
+pub enum Order {
     /// Take a member out, as if it had failed.
     Fail { member: String, array: Option<String> },
     /// Let go of a member that failed, or of a spare.
@@ -48,7 +53,7 @@ pub(crate) enum Order {
 /// What is done with a volume as a whole. `force`: whoever uses it, or whatever would be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum WholeOrder {
+pub enum WholeOrder {
     /// Refuse what modifies.
     Lock {
         force: bool,
@@ -78,7 +83,7 @@ pub(crate) enum WholeOrder {
 /// An order about caches. `promised`: memory that other volumes have promised, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum CacheOrder {
+pub enum CacheOrder {
     /// Put a cache in front of the volume: with these parameters, as a stack has them.
     Attach { parameters: String, promised: u64 },
     /// Take off the cache that is in front of the volume.
@@ -97,16 +102,16 @@ pub(crate) enum CacheOrder {
 
 /// What became of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct OrderAnswer {
+pub struct OrderAnswer {
     /// What was done, for people; or why nothing was.
-    pub(crate) text: String,
-    pub(crate) outcome: Outcome,
+    pub text: String,
+    pub outcome: Outcome,
 }
 
 /// Whether it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Done,
     /// What was asked for makes no sense.
     Usage,
@@ -116,19 +121,19 @@ pub(crate) enum Outcome {
 }
 
 impl OrderAnswer {
-    pub(crate) fn done(text: impl Into<String>) -> OrderAnswer {
+    pub fn done(text: impl Into<String>) -> OrderAnswer {
         OrderAnswer { text: text.into(), outcome: Outcome::Done }
     }
 
-    pub(crate) fn usage(text: impl Into<String>) -> OrderAnswer {
+    pub fn usage(text: impl Into<String>) -> OrderAnswer {
         OrderAnswer { text: text.into(), outcome: Outcome::Usage }
     }
 
-    pub(crate) fn refused(text: impl Into<String>) -> OrderAnswer {
+    pub fn refused(text: impl Into<String>) -> OrderAnswer {
         OrderAnswer { text: text.into(), outcome: Outcome::Refused }
     }
 
-    pub(crate) fn failed(text: impl Into<String>) -> OrderAnswer {
+    pub fn failed(text: impl Into<String>) -> OrderAnswer {
         OrderAnswer { text: text.into(), outcome: Outcome::Failed }
     }
 }

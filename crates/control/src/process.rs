@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process, also after its number was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
+pub struct Process {
     pid: i32,
     /// When it started, in clock ticks since boot.
     start_ticks: u64,
@@ -14,18 +14,18 @@ pub(crate) struct Process {
 
 impl Process {
     /// This one.
-    pub(crate) fn this() -> Process {
+    pub fn this() -> Process {
         let pid = std::process::id().cast_signed();
         Process { pid, start_ticks: start_ticks(pid).unwrap_or(0) }
     }
 
     /// Whether it runs.
-    pub(crate) fn runs(self) -> bool {
+    pub fn runs(self) -> bool {
         start_ticks(self.pid) == Some(self.start_ticks)
     }
 
     /// Waits for its end, but not longer than `limit`; answers whether it has ended.
-    pub(crate) fn wait(self, limit: Duration) -> bool {
+    pub fn wait(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         while self.runs() {
             if Instant::now() >= deadline {
@@ -37,7 +37,7 @@ impl Process {
     }
 
     /// Ends it without asking, and waits for that.
-    pub(crate) fn kill(self) -> bool {
+    pub fn kill(self) -> bool {
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid)
             && self.runs()
         {
@@ -50,7 +50,7 @@ impl Process {
 
 /// Whether a process has been killed, or has ended, and is on its way out: what it has open is closed
 /// without anybody's doing.
-pub(crate) fn is_ending(pid: u32) -> bool {
+pub fn is_ending(pid: u32) -> bool {
     // Gone altogether is as good.
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
     is_ending_by(&status)

@@ -15,8 +15,11 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::giver::{ACCEPTED, BEGUN, PHASE};
-use super::{CacheCurve, Order, OrderAnswer, Status, StopAnswer};
+use crate::cache_status::CacheCurve;
+use crate::giver::{ACCEPTED, BEGUN, PHASE};
+use crate::order::{Order, OrderAnswer};
+use crate::status::Status;
+use crate::stop::StopAnswer;
 
 /// For an answer that nothing but the volume's process is needed for.
 const SOON: Duration = Duration::from_secs(5);
@@ -30,7 +33,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why a volume did not answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ControlError {
+pub enum ControlError {
     /// Nobody is at the socket.
     #[error("no process answers at the control socket: {0}")]
     Unreachable(io::Error),
@@ -50,7 +53,7 @@ pub(crate) enum ControlError {
 
 impl ControlError {
     /// What to do next with the volume called `name`.
-    pub(crate) fn next(&self, name: &str) -> String {
+    pub fn next(&self, name: &str) -> String {
         match self {
             ControlError::Unreachable(_) => "`braid status` lists the volumes that are up".into(),
             ControlError::Unknown(_) => format!("`braid status {name}` shows how it is now"),
@@ -86,12 +89,12 @@ impl Progress {
 }
 
 /// Asks the volume at `socket` how it is.
-pub(crate) fn get_status(socket: &Path) -> Result<Status, ControlError> {
+pub fn get_status(socket: &Path) -> Result<Status, ControlError> {
     get(socket, "/v1/status")
 }
 
 /// Asks the volume at `socket` what its caches would be if they were others; none if they do not answer.
-pub(crate) fn get_curves(socket: &Path) -> Result<Option<Vec<CacheCurve>>, ControlError> {
+pub fn get_curves(socket: &Path) -> Result<Option<Vec<CacheCurve>>, ControlError> {
     get(socket, "/v1/curves")
 }
 
@@ -109,7 +112,7 @@ fn get<T: DeserializeOwned>(socket: &Path, target: &str) -> Result<T, ControlErr
 
 /// Asks the volumes at `sockets` all at once, so that those that do not answer are waited for
 /// together; in the order of `sockets`.
-pub(crate) fn get_statuses(sockets: &[PathBuf]) -> Vec<Result<Status, ControlError>> {
+pub fn get_statuses(sockets: &[PathBuf]) -> Vec<Result<Status, ControlError>> {
     std::thread::scope(|scope| {
         let asking: Vec<_> =
             sockets.iter().map(|socket| scope.spawn(|| get_status(socket))).collect();
@@ -121,27 +124,19 @@ pub(crate) fn get_statuses(sockets: &[PathBuf]) -> Vec<Result<Status, ControlErr
 }
 
 /// Asks the volume at `socket` to end, which it may take `limit` for once it has begun to.
-pub(crate) fn post_stop(
-    socket: &Path,
-    force: bool,
-    limit: Duration,
-) -> Result<StopAnswer, ControlError> {
+pub fn post_stop(socket: &Path, force: bool, limit: Duration) -> Result<StopAnswer, ControlError> {
     give(socket, &format!("/v1/stop?force={force}"), Bytes::new(), limit)
 }
 
 /// Has the volume at `socket` carry out an order, which has to go through `bytes` of content for it.
-pub(crate) fn post_order(
-    socket: &Path,
-    order: &Order,
-    bytes: u64,
-) -> Result<OrderAnswer, ControlError> {
+pub fn post_order(socket: &Path, order: &Order, bytes: u64) -> Result<OrderAnswer, ControlError> {
     let body = serde_json::to_vec(order).map_err(malformed)?;
     give(socket, "/v1/order", body.into(), TO_END + time_for(bytes))
 }
 
 /// How long a volume may take to read, compress and store `bytes` of content, or the way back: a slow
 /// stick takes 4 MiB in a second.
-pub(crate) fn time_for(bytes: u64) -> Duration {
+pub fn time_for(bytes: u64) -> Duration {
     Duration::from_secs(bytes >> 22)
 }
 

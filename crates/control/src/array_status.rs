@@ -1,0 +1,204 @@
+//! What a volume says of its arrays: a part of the schema of `braid status --json`.
+
+use serde::{Deserialize, Serialize};
+
+/// An array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ArrayStatus {
+    /// Its name, if it has superblocks.
+    pub name: Option<String>,
+    /// What it is called where one array of several is meant: its name, or its level.
+    #[serde(default)]
+    pub called: String,
+    /// Its identifier, if it has superblocks.
+    pub uuid: Option<String>,
+    /// `1.2` …, if it has superblocks.
+    pub metadata: Option<String>,
+    /// As mdadm has it: `linear`, `raid0`, `raid1`, `raid10`, `raid4`, `raid5`, `raid6`.
+    pub level: String,
+    /// In md's words: `near=2` …, `left-symmetric` …; raid10, raid5 and raid6 only.
+    pub layout: Option<String>,
+    /// md's number of it.
+    pub layout_number: u32,
+    /// What one member has in one piece, of levels that have chunks.
+    pub chunk_bytes: Option<u64>,
+    /// In bytes.
+    pub size_bytes: u64,
+    /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.
+    pub state: String,
+    /// How many roles it has.
+    pub raid_disks: usize,
+    /// For each role whether its member is in sync.
+    pub in_sync: Vec<bool>,
+    /// In the order of the stack.
+    pub members: Vec<ArrayMember>,
+    /// Up to where copies agree, in bytes; none if they all do.
+    pub resync_from_bytes: Option<u64>,
+    /// A number in the superblocks that grows with each change.
+    pub events: u64,
+    /// What a bit of the write-intent bitmap stands for.
+    pub bitmap_chunk_bytes: Option<u64>,
+    /// Bits in it.
+    pub bitmap_chunks: Option<u64>,
+    /// Of these, set: these may differ after a crash.
+    pub bitmap_chunks_set: Option<u64>,
+    /// The pass that runs.
+    pub job: Option<JobStatus>,
+    /// `check` or `repair` that waits for its turn, or runs.
+    pub requested: Option<String>,
+    /// Members of old that are there and take no part, and whether they can come back by the bitmap.
+    #[serde(default)]
+    pub left_out: Vec<LeftOutStatus>,
+    /// Places that no member can give any more: offset and length in bytes of the array.
+    #[serde(default)]
+    pub lost: Vec<(u64, u64)>,
+    /// The last check or repair that ran to its end.
+    pub last_scrub: Option<ScrubStatus>,
+    /// Of the pass that runs, or ran last.
+    pub mismatch_bytes: u64,
+    /// The first places, in bytes of the array; with parity, of each member's data.
+    pub mismatch_offsets: Vec<u64>,
+    /// Members that alone explain mismatches of that pass (raid6).
+    #[serde(default)]
+    pub suspects: Vec<SuspectStatus>,
+    /// Bytes of mismatches that no member alone explains, where that can be told (raid6).
+    #[serde(default)]
+    pub unexplained_bytes: u64,
+    /// Bytes that the pass wrote again.
+    #[serde(default)]
+    pub repaired_bytes: u64,
+    /// What makes good what a crash leaves, in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`,
+    /// braid's stripe log. None for levels that keep nothing twice.
+    #[serde(default)]
+    pub consistency: Option<String>,
+    /// What the log has cost since the array was brought up, if it has one.
+    #[serde(default)]
+    pub log_cost: Option<LogCostStatus>,
+    /// Memory for stripes under way, with parity: all of it, and what is in use.
+    #[serde(default)]
+    pub stripe_cache_bytes: Option<u64>,
+    /// Of it, in use.
+    #[serde(default)]
+    pub stripe_cache_used_bytes: Option<u64>,
+    /// What a pass does at least, whatever clients do.
+    pub speed_min_bytes_per_second: u64,
+    /// What a pass does at most; `null` for as fast as it goes.
+    pub speed_max_bytes_per_second: Option<u64>,
+    /// What 99 of 100 requests of clients are to stay below; `null` for no target.
+    pub speed_latency_us_p99: Option<u64>,
+    /// What happened, oldest first: seconds since 1970 and what.
+    pub log: Vec<(u64, String)>,
+}
+
+impl ArrayStatus {
+    /// Whether it survives the loss of a member.
+    pub fn is_redundant(&self) -> bool {
+        !matches!(self.level.as_str(), "linear" | "raid0")
+    }
+
+    /// Whether it is a raid4, raid5 or raid6.
+    pub fn has_parity(&self) -> bool {
+        matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
+    }
+}
+
+/// A member of old that takes no part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LeftOutStatus {
+    /// As the stack spells it.
+    pub member: String,
+    /// Copying what was written since suffices.
+    pub by_bitmap: bool,
+}
+
+/// What the log of an array with parity has cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogCostStatus {
+    /// Writes that were logged, of one stripe's rows each.
+    pub writes: u64,
+    /// Bytes of data and parity that they stored in place, and bytes of the log.
+    pub stored_bytes: u64,
+    /// What the log stored.
+    pub log_bytes: u64,
+    /// How long they took, added up, and how long of that they waited for the log.
+    pub time_us: u64,
+    /// Of that, waiting for the log.
+    pub log_time_us: u64,
+}
+
+/// A member that alone explains why data and parity do not agree.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SuspectStatus {
+    /// Which part of the data it has.
+    pub role: u16,
+    /// None if nobody has the role any more.
+    pub member: Option<String>,
+    /// Of so many bytes of mismatches.
+    pub bytes: u64,
+}
+
+/// A member of such an array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ArrayMember {
+    /// As the stack spells it.
+    pub member: String,
+    /// md's device number.
+    pub number: u32,
+    /// Which part of the data it has.
+    pub role: Option<u16>,
+    /// `in_sync`, `recovering`, `spare`, `faulty`.
+    pub state: String,
+    /// Up to where it was filled.
+    pub recovered_bytes: Option<u64>,
+    /// It is filled beside another, which it then replaces.
+    pub replacement: bool,
+    /// It is read only where no other has the data.
+    pub write_mostly: bool,
+    /// Reads that failed and were put right from the others, as md counts them.
+    pub corrected_reads: u32,
+    /// Entries in its bad-block log.
+    pub bad_ranges: usize,
+    /// Why it is faulty.
+    pub remark: Option<String>,
+}
+
+/// A pass over the array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// `resync`, `recovery`, `replace`, `check`, `repair`.
+    pub kind: String,
+    /// As the stack spells it.
+    pub member: Option<String>,
+    /// How far it is.
+    pub done_bytes: u64,
+    /// How far it goes.
+    pub total_bytes: u64,
+    /// Over the last seconds.
+    pub bytes_per_second: u64,
+    /// At best and at worst, by the rates of the last minute.
+    pub eta_seconds: Option<(u64, u64)>,
+}
+
+/// A check or repair that ran to its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScrubStatus {
+    /// `check` or `repair`.
+    pub kind: String,
+    /// Milliseconds since 1970.
+    pub ended_ms: u64,
+    /// Bytes that differ.
+    pub mismatch_bytes: u64,
+    /// Bytes of each member's data that were compared with something; `null` where that was not
+    /// counted.
+    #[serde(default)]
+    pub compared_bytes: Option<u64>,
+    /// Bytes that could not be compared because nobody could read them, and the first places.
+    #[serde(default)]
+    pub unread_bytes: u64,
+    /// The first places of these.
+    #[serde(default)]
+    pub unread_offsets: Vec<u64>,
+    /// Bytes that members' bad-block logs list, which are not read.
+    #[serde(default)]
+    pub listed_bytes: u64,
+}

@@ -1,0 +1,48 @@
+//! The control socket of a volume's process, without the volume: what is said over it, and the asking end.
+//!
+//! | request             | answer                                                        |
+//! |---------------------|---------------------------------------------------------------|
+//! | `GET /v1/status`    | [`Status`]                                                    |
+//! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
+//! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
+//! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
+//!
+//! What is posted is answered in three steps: `102` with `braid-order: accepted`, `102` with
+//! `braid-order: begun` right before anything is changed, and the answer. If the connection is gone
+//! before the second, it is not carried out.
+//!
+//! The socket is its owner's (0600) and there is nothing else to reach it by.
+//!
+//! Deliberately absent: the serving end, which is a part of the volume's process; and what orders do.
+
+mod array_status;
+mod cache_status;
+mod client;
+mod fuzz;
+mod giver;
+mod member_status;
+mod order;
+mod process;
+mod sockets;
+mod status;
+mod stop;
+
+pub use array_status::{
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+};
+pub use cache_status::{
+    AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
+};
+pub use client::{
+    ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
+};
+pub use fuzz::fuzz_bodies;
+pub use giver::Giver;
+pub use member_status::{Latencies, MemberIo, MemberStatus};
+pub use order::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder};
+pub use process::{Process, is_ending};
+pub use sockets::{Named, volumes};
+pub use status::{
+    AttachedStatus, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus,
+};
+pub use stop::StopAnswer;

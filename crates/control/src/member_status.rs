@@ -1,0 +1,76 @@
+//! What a volume says of the leaves of its stack: a part of the schema of `braid status --json`.
+
+use serde::{Deserialize, Serialize};
+
+/// A leaf of the stack.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// As the stack spells it.
+    pub member: String,
+    /// In bytes.
+    pub size_bytes: u64,
+    /// Whether the page cache is bypassed; `null` where there is none.
+    pub direct: Option<bool>,
+    /// Reads, writes and flushes that failed.
+    pub failures: u64,
+    /// The error of the last of them.
+    pub last_failure: Option<String>,
+    /// Why what it holds goes with the volume: its file was deleted, or another one lies at its path.
+    #[serde(default)]
+    pub gone: Option<String>,
+    /// The error of the first flush that failed: what was written before may not be on the member,
+    /// and every flush fails until the volume is brought up anew.
+    #[serde(default)]
+    pub lost: Option<String>,
+    /// What it was asked for, and how long that took.
+    #[serde(default)]
+    pub io: MemberIo,
+    /// Why it is an outlier among its siblings, if it is.
+    #[serde(default)]
+    pub slow: Option<String>,
+}
+
+/// What a member was asked for since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemberIo {
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Requests that are not answered yet.
+    pub in_flight: u64,
+    /// Of reads.
+    pub reads: Latencies,
+    /// Of writes and discards.
+    pub writes: Latencies,
+    /// Of flushes.
+    pub flushes: Latencies,
+}
+
+/// How many requests took how long: a histogram of powers of two.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latencies {
+    /// Requests.
+    pub count: u64,
+    /// Their times, added up.
+    pub sum_us: u64,
+    /// Of these, those that took less than 2^i µs and no less than half of that, for i from 0;
+    /// the last has also what took longer. Buckets at the end that are 0 may be left out.
+    pub buckets: Vec<u64>,
+}
+
+impl Latencies {
+    /// Below which `share` of the requests are, in µs, to a power of two; none before the first.
+    pub fn quantile_us(&self, share: f64) -> Option<u64> {
+        let all: u64 = self.buckets.iter().sum();
+        let wanted = (share.clamp(0.0, 1.0) * all as f64).ceil();
+        let mut seen = 0;
+        let found = self.buckets.iter().position(|count| {
+            seen += count;
+            *count > 0 && seen as f64 >= wanted
+        })?;
+        Some(1 << found.min(63))
+    }
+}

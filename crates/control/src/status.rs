@@ -1,0 +1,186 @@
+//! What a volume says of itself. This is the schema of `braid status --json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::array_status::ArrayStatus;
+use crate::cache_status::CacheStatus;
+use crate::member_status::MemberStatus;
+
+/// Raised when a field changes its meaning or goes; new fields may come without.
+pub const OUTPUT_VERSION: u32 = 1;
+
+/// A volume: what it is, how it is, what it has done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// [`OUTPUT_VERSION`].
+    pub output_version: u32,
+    /// The volume's name.
+    pub name: String,
+    /// `online`; `degraded` when copies are missing; `failing` when members answered with errors;
+    /// `failed` when nothing can be written any more; `stalled` when what serves does not answer.
+    pub state: String,
+    /// Why, if it is not online.
+    pub why: Option<String>,
+    /// What to do next, if anything.
+    pub next: Option<String>,
+    /// What it is made of, as it is typed.
+    pub stack: String,
+    /// The device that the stack makes.
+    pub device: DeviceStatus,
+    /// The block device of this machine, if it is one.
+    pub attached: Option<AttachedStatus>,
+    /// The NBD export, if there is one.
+    pub nbd: Option<ExportStatus>,
+    /// In the order of the stack.
+    pub members: Vec<MemberStatus>,
+    /// The arrays that keep copies, and those of other levels that have superblocks.
+    #[serde(default)]
+    pub arrays: Vec<ArrayStatus>,
+    /// Of the stack, the outermost first.
+    #[serde(default)]
+    pub caches: Vec<CacheStatus>,
+    /// RAM disks of the stack.
+    #[serde(default)]
+    pub rams: Vec<RamStatus>,
+    /// What is recorded of clients' requests, if it is.
+    #[serde(default)]
+    pub trace: Option<TraceStatus>,
+    /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
+    #[serde(default)]
+    pub promised_bytes: u64,
+    /// What is not as it should be, though it works.
+    pub warnings: Vec<String>,
+    /// The volume's process.
+    pub pid: u32,
+    /// Since it was brought up.
+    pub uptime_seconds: u64,
+    /// `uring` or `threads`.
+    pub io: String,
+    /// Threads that serve.
+    pub shards: usize,
+    /// Page faults of the threads that serve, since they began to: each may have had to wait for
+    /// memory. None are expected, but for RAM disks and after members were taken in.
+    #[serde(default)]
+    pub page_faults: u64,
+    /// Processor time used by the volume's process, in nanoseconds.
+    pub cpu_ns: u64,
+}
+
+/// The device that the stack makes. Sizes are in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceStatus {
+    /// In bytes.
+    pub size_bytes: u64,
+    /// The least that is read or written.
+    pub logical_block_bytes: u32,
+    /// What is written without being read before.
+    pub physical_block_bytes: u32,
+    /// What is written best in one go: a stripe.
+    pub optimal_io_bytes: u32,
+    /// Nothing is ever written.
+    pub read_only: bool,
+    /// Contents end with the process.
+    pub volatile: bool,
+    /// Clients' writes are refused until it is unlocked.
+    #[serde(default)]
+    pub locked: bool,
+}
+
+/// A trace that is recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TraceStatus {
+    /// The file.
+    pub path: String,
+    /// It gets no larger.
+    pub size_limit_bytes: u64,
+    /// In bytes.
+    pub size_bytes: u64,
+    /// Requests in it, each a line.
+    pub requests: u64,
+    /// Requests that are not: the file could not be written as fast, was full, or failed.
+    pub dropped: u64,
+    /// Why nothing is recorded any more.
+    pub stopped: Option<String>,
+}
+
+/// A RAM disk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RamStatus {
+    /// As it is written in the stack.
+    pub ram: String,
+    /// What it promises.
+    pub size_bytes: u64,
+    /// What it can be resized to while it is up.
+    pub most_bytes: u64,
+    /// What was written and not discarded since, in whole granules of 64 KiB.
+    pub used_bytes: u64,
+    /// Memory that the kernel holds for it, in RAM or swapped out (`Anonymous`, `Swap` and
+    /// `Private_Hugetlb` in `/proc/PID/smaps`); `null` if it does not say.
+    pub allocated_bytes: Option<u64>,
+    /// The least that is read or written.
+    pub logical_block_bytes: u32,
+    /// All of its memory was taken at once.
+    pub preallocated: bool,
+    /// Of the machine's pool of huge pages.
+    pub huge_pages: bool,
+    /// Never swapped out.
+    pub memory_locked: bool,
+    /// The file that it is saved to when the volume goes down well.
+    pub image: Option<String>,
+}
+
+/// The block device of this machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AttachedStatus {
+    /// `fuse`.
+    pub by: String,
+    /// Of the block device.
+    pub path: String,
+    /// The folder of the file system below it.
+    pub mount: String,
+    /// Requests to read.
+    pub reads: u64,
+    /// Requests to write.
+    pub writes: u64,
+    /// Requests to make durable.
+    pub flushes: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+    /// What reads answered.
+    pub read_bytes: u64,
+    /// What writes brought.
+    pub written_bytes: u64,
+}
+
+/// The NBD export.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExportStatus {
+    /// Where clients connect.
+    pub uris: Vec<String>,
+    /// Clients now.
+    pub connections: u64,
+    /// Clients up to now.
+    pub connections_accepted: u64,
+    /// Clients that were turned away.
+    pub connections_refused: u64,
+    /// Connections that ended because of what they sent.
+    pub protocol_errors: u64,
+    /// Requests up to now.
+    pub requests: u64,
+    /// Requests that were answered.
+    pub replies: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+    /// System calls that received.
+    pub receives: u64,
+    /// System calls that sent.
+    pub sends: u64,
+    /// How well requests come together.
+    pub requests_per_receive: f64,
+    /// How well replies go together.
+    pub replies_per_send: f64,
+    /// What reads answered.
+    pub read_bytes: u64,
+    /// What writes brought.
+    pub written_bytes: u64,
+}

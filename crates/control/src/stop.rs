@@ -1,0 +1,18 @@
+//! What became of a request to end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::Process;
+
+/// How it went.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StopAnswer {
+    /// Whether the volume has ended.
+    pub stopped: bool,
+    /// The process, which ends right after a stop.
+    pub process: Process,
+    /// Who holds the device, if that is why not.
+    pub holders: Vec<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
