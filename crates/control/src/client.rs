@@ -292,7 +292,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::control::Outcome;
+    use crate::order::Outcome;
 
     const TAKEN: &str = "HTTP/1.1 102 Processing\r\nbraid-order: accepted\r\n\r\n";
     const BEGINS: &str = "HTTP/1.1 102 Processing\r\nbraid-order: begun\r\n\r\n";

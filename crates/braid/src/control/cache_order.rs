@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn applied(order: &CacheOrder, stack: &str) -> Result<String, Unsuited> {
-        let stack = apply(&order, &Stack::parse(stack).unwrap())?;
+        let stack = apply(order, &Stack::parse(stack).unwrap())?;
         // What is remembered has to be read again.
         assert_eq!(Stack::parse(&stack.to_string()).unwrap().to_string(), stack.to_string());
         Ok(stack.to_string())
