@@ -6,6 +6,7 @@
 //!      ├─ shard 0        executor, pool, devices, NBD sessions; accepts; serves FUSE
 //!      ├─ shard 1 …      executor, pool, devices, NBD sessions
 //!      ├─ control        HTTP on a Unix socket (its own runtime)
+//!      ├─ returning      looks for members that went away
 //!      └─ signals        SIGTERM, SIGINT
 //! ```
 //!
@@ -33,9 +34,11 @@ mod media;
 mod memory;
 mod name_lock;
 mod newcomer;
+mod notify;
 mod options;
 mod orders;
 mod promises;
+mod returning;
 mod run;
 mod shard;
 mod shared;
@@ -44,6 +47,7 @@ mod to_write_back;
 mod trace;
 mod verdict;
 mod warm;
+mod watcher;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
@@ -52,8 +56,9 @@ pub(crate) use build::build;
 pub(crate) use error::RunError;
 pub(crate) use md::is_served;
 pub(crate) use media::Media;
+pub(crate) use notify::Notify;
 pub(crate) use options::{OpenOptions, Unusable};
 pub(crate) use promises::promised_by;
 pub(crate) use run::{Ready, run};
-pub(crate) use spec::{Attach, IoMode, Spec};
+pub(crate) use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
 pub(crate) use trace::TraceTo;
