@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod boot;
 mod cache;
 mod lab;
 mod metadata;
@@ -12,8 +13,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, ReAdd};
 
+pub(crate) use boot::Incremental;
 pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Create(Create),
     /// Find the members of md arrays, say what state each array is in, and remember one
     Assemble(Assemble),
+    /// Take in a device that has just come, or let go of one that went, as `mdadm --incremental` does
+    Incremental(Incremental),
     /// Remove md's superblocks from members
     Wipe(Wipe),
     /// Put back what `create`, `wipe` or `assemble --force` overwrote
@@ -158,6 +162,9 @@ pub(crate) struct Up {
     /// iolog that fio can replay
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
+    /// What becomes of a member that went away and is back: re-added, said, nothing [default: auto]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) re_add: Option<ReAdd>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,

@@ -35,6 +35,7 @@ mod control;
 mod failure;
 mod membership;
 mod metadata;
+mod ownership;
 mod places;
 mod record;
 mod volume;

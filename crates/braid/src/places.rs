@@ -100,6 +100,36 @@ impl Places {
         self.run.join(format!("{name}.json"))
     }
 
+    /// What the service of a volume is told for one start.
+    pub(crate) fn last_resort(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.last-resort"))
+    }
+
+    /// Whether volumes of these places are services of the systemd that runs this machine.
+    pub(crate) fn are_systemd_s(&self) -> bool {
+        self.config == Path::new("/etc/braid")
+            && self.run == Path::new("/run/braid")
+            && Path::new("/run/systemd/system").is_dir()
+    }
+
+    /// Names of all volumes that have a `NAME.toml`, in order.
+    ///
+    /// # Errors
+    /// The folder cannot be read. Without a folder there are none.
+    pub(crate) fn configured_names(&self) -> Result<Vec<String>, Failure> {
+        let cannot = || format!("cannot look for volumes in {}", self.config.display());
+        let entries = match std::fs::read_dir(&self.config) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.context(cannot())?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(volume_of(&entry.context(cannot())?.path()));
+        }
+        names.sort();
+        Ok(names)
+    }
+
     /// Names of all volumes that have, or had, a control socket.
     ///
     /// # Errors
@@ -127,6 +157,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     )))
 }
 
+/// The volume that a file of the folder of configurations is about.
+fn volume_of(file: &Path) -> Option<String> {
+    let is_record = file.extension().is_some_and(|extension| extension == "toml");
+    let name = file.file_stem()?.to_str()?;
+    (is_record && check_name(name).is_ok()).then(|| name.to_owned())
+}
+
 /// A folder that only this user can enter; one that somebody else owns or may write to is refused, as
 /// they could exchange the sockets in it.
 fn make_private(folder: &Path) -> Result<(), Failure> {
@@ -149,5 +186,23 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
         ))
         .next("set BRAID_RUN_DIR to a folder of your own")),
         Err(error) => Err(Failure::failed(format!("cannot look at {}: {error}", folder.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_files_are_records() {
+        for (file, volume) in [
+            ("/etc/braid/home.toml", Some("home")),
+            ("/etc/braid/home.toml.new", None),
+            ("/etc/braid/.toml", None),
+            ("/etc/braid/-x.toml", None),
+            ("/etc/braid/notes.txt", None),
+        ] {
+            assert_eq!(volume_of(Path::new(file)).as_deref(), volume, "{file}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, LastResort, ReAdd};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,12 @@ pub(crate) struct Record {
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) shards: usize,
+    /// What becomes of a member that went away and is back.
+    #[serde(default, rename = "re-add")]
+    pub(crate) re_add: ReAdd,
+    /// What becomes of arrays that stay incomplete at boot.
+    #[serde(default, rename = "last-resort")]
+    pub(crate) last_resort: LastResort,
     #[serde(default, rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<Known>,
 }
@@ -157,6 +163,8 @@ impl Record {
             insecure: false,
             io: IoMode::Auto,
             shards: 0,
+            re_add: ReAdd::default(),
+            last_resort: LastResort::default(),
             members: Vec::new(),
         }
     }
@@ -188,6 +196,13 @@ impl Record {
     /// What is known of the member at `path`.
     pub(crate) fn known(&self, path: &Path) -> Option<&Known> {
         self.members.iter().find(|known| known.path == path)
+    }
+
+    /// Members with superblocks that can be found at another path, and what by.
+    pub(crate) fn lasting(&self) -> Vec<(PathBuf, String)> {
+        let of_arrays = self.members.iter().filter(|known| known.array.is_some());
+        let lasting = |known: &Known| Some((known.path.clone(), known.lasting()?.to_owned()));
+        of_arrays.filter_map(lasting).collect()
     }
 
     /// The arrays that members with superblocks were accepted for, by the members' paths.

@@ -39,7 +39,7 @@ pub use client::{
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};
-pub use order::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder};
+pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub use process::{Process, is_ending};
 pub use sockets::{Named, volumes};
 pub use status::{

@@ -10,6 +10,7 @@ mod doctor;
 mod down;
 mod examine;
 mod given;
+mod incremental;
 mod lab;
 mod man;
 mod mdstat;
@@ -70,6 +71,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),
+        Command::Incremental(options) => incremental::incremental(&options),
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),

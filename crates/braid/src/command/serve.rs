@@ -20,6 +20,8 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
+        re_add: crate::volume::ReAdd::Never,
+        lasting: Vec::new(),
         accepted: forced.clone(),
         forced,
         arrays: Vec::new(),
@@ -40,7 +42,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
             ready.uris.iter().for_each(|uri| println!("{uri}"));
         }
     };
-    run(&spec, ready).map_err(|error| failure_of(&error))
+    run(&spec, None, ready).map_err(|error| failure_of(&error))
 }
 
 /// Many clients need many descriptors; with fewer, some are turned away, and that is said then.

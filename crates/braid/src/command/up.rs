@@ -25,7 +25,7 @@ use crate::failure::{Context, Failure};
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Ready, RunError, Spec, TraceTo, run};
+use crate::volume::{Notify, Ready, RunError, Spec, TraceTo, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -201,6 +201,7 @@ fn apply_options(up: &Up, record: &mut Record) {
     if up.common.io != crate::volume::IoMode::Auto {
         record.io = up.common.io;
     }
+    record.re_add = up.re_add.unwrap_or(record.re_add);
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
@@ -228,6 +229,8 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         attach: record.attach,
         read_only: record.read_only,
         degraded: false,
+        re_add: record.re_add,
+        lasting: record.lasting(),
         accepted,
         forced: Vec::new(),
         arrays: Vec::new(),
@@ -266,7 +269,8 @@ fn run_in_foreground(
         }
         print_ready(up, ready);
     };
-    run(spec, ready).map_err(|error| serve::failure_of(&error))
+    let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
+    run(spec, manager, ready).map_err(|error| serve::failure_of(&error))
 }
 
 fn print_ready(up: &Up, ready: &Ready) {
@@ -351,7 +355,7 @@ pub(super) fn volume_process() -> Result<(), Failure> {
     // A process that leads its group already has a session of its own.
     let _ = braid_sys::process::new_session();
     serve::raise_open_files();
-    let result = run(&spec, |ready| say(&Outcome::Ready(ready.clone())));
+    let result = run(&spec, None, |ready| say(&Outcome::Ready(ready.clone())));
     result.map_err(|error| {
         say(&outcome_of(&error));
         serve::failure_of(&error)

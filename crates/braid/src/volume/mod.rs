@@ -6,6 +6,7 @@
 //!      ├─ shard 0        executor, pool, devices, NBD sessions; accepts; serves FUSE
 //!      ├─ shard 1 …      executor, pool, devices, NBD sessions
 //!      ├─ control        HTTP on a Unix socket (its own runtime)
+//!      ├─ returning      looks for members that went away
 //!      └─ signals        SIGTERM, SIGINT
 //! ```
 //!
@@ -34,9 +35,11 @@ mod memory;
 mod name_lock;
 mod new_root;
 mod newcomer;
+mod notify;
 mod options;
 mod orders;
 mod promises;
+mod returning;
 mod run;
 mod shard;
 mod shared;
@@ -45,6 +48,7 @@ mod to_write_back;
 mod trace;
 mod verdict;
 mod warm;
+mod watcher;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
@@ -53,8 +57,9 @@ pub(crate) use build::build;
 pub(crate) use error::RunError;
 pub(crate) use md::is_served;
 pub(crate) use media::Media;
+pub(crate) use notify::Notify;
 pub(crate) use options::{OpenOptions, Unusable};
 pub(crate) use promises::promised_by;
 pub(crate) use run::{Ready, run};
-pub(crate) use spec::{Attach, IoMode, Spec};
+pub(crate) use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
 pub(crate) use trace::TraceTo;
