@@ -7,6 +7,7 @@ use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
 use super::scrubbed;
+use super::several;
 use super::stacks::absolute_path;
 use crate::cli;
 use crate::control::{
@@ -20,6 +21,9 @@ use crate::record::Record;
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
+        cli::Member::Remove(target) if several::is_word(&target.member) => {
+            several::remove(target, &status(&target.volume)?)
+        }
         cli::Member::Fail(target) => {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
@@ -240,7 +244,7 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
     give(&speed.name, &order, speed.json)
 }
 
-fn array_of(which: &cli::WhichArray) -> Option<String> {
+pub(super) fn array_of(which: &cli::WhichArray) -> Option<String> {
     which.array.clone()
 }
 
@@ -278,6 +282,7 @@ pub(super) fn give_long(
 pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
+    verbose!("gives {} the order {order:?}", places.control(volume).display());
     let answer =
         control::post_order(&places.control(volume), order, bytes).map_err(unreachable(volume))?;
     let OrderAnswer { text, outcome, .. } = answer;
@@ -304,7 +309,11 @@ fn unreachable(volume: &str) -> impl Fn(ControlError) -> Failure + '_ {
 }
 
 /// Notes which members the volume has now, so that it is brought up with them.
-fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn change_members(
+    volume: &str,
+    come: &[PathBuf],
+    go: &[PathBuf],
+) -> Result<(), Failure> {
     let file = Places::from_environment().config_file(volume);
     if !file.exists() {
         return Ok(());

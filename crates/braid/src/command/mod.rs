@@ -9,6 +9,7 @@ mod create;
 mod doctor;
 mod down;
 mod examine;
+mod forget;
 mod given;
 mod lab;
 mod man;
@@ -18,6 +19,7 @@ mod model;
 mod page;
 mod scrubbed;
 mod serve;
+mod several;
 mod stacks;
 mod status;
 mod trace;
@@ -44,7 +46,11 @@ const VOLUME: &str = "__volume";
 pub(crate) fn main() -> Result<ExitCode, Failure> {
     match std::env::args_os().nth(1) {
         Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
-        _ => run(Cli::parse()),
+        _ => {
+            let cli = Cli::parse();
+            crate::log::set_verbose(cli.verbose);
+            run(cli)
+        }
     }
 }
 
@@ -61,6 +67,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Grow(grow) => member::grow(&grow),
         Command::Lock(options) => whole::lock(&options),
         Command::Unlock(volume) => whole::unlock(&volume),
+        Command::Forget(options) => forget::forget(&options),
+        Command::Rename(options) => forget::rename(&options),
         Command::Erase(options) => whole::erase(&options),
         Command::Resize(options) => whole::resize(&options),
         Command::Save(options) => whole::save(&options),
