@@ -4,6 +4,8 @@
 #   BINARY   target/release/braid  the program
 #   VERSION  of Cargo.toml         the package's
 #   OUT      target                where braid_VERSION_ARCH.deb goes
+#   DEBFULLNAME, DEBEMAIL          its maintainer
+#   COMPRESSION xz                 of dpkg-deb
 #   LICENCES made by licences.sh   the list of crates and their licences, if it is there already
 set -eu
 
@@ -22,9 +24,14 @@ doc=$root/usr/share/doc/braid
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 umask 022
+maintainer="${DEBFULLNAME:-The braid authors} <${DEBEMAIL:-packages@braid.invalid}>"
 
 PREFIX=/usr DESTDIR=$root BINARY=$BINARY LISTED=no ZSH_DIR=/usr/share/zsh/vendor-completions scripts/install.sh install
 mkdir -p "$root/etc/braid"
+
+# Debian's own form of a changelog; what changed is beside it.
+printf 'braid (%s) unstable; urgency=medium\n\n  * What changed: CHANGELOG.md.gz beside this file.\n\n -- %s  %s\n' \
+    "$VERSION" "$maintainer" "$(date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
 
 # Licences: the common one is a file of every Debian system.
 rm "$doc/LICENSE-APACHE"
@@ -58,11 +65,12 @@ if command -v dpkg-shlibdeps >/dev/null; then
 fi
 size=$(du -k -s --exclude DEBIAN "$root" | cut -f 1)
 sed -e "s/@VERSION@/$VERSION/" -e "s/@ARCH@/$arch/" -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" \
+    -e "s/@MAINTAINER@/$maintainer/" \
     packaging/debian/control >"$control/control"
 (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch --no-dereference --date "@$SOURCE_DATE_EPOCH"
 mkdir -p "$OUT"
 package=$OUT/braid_${VERSION}_$arch.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >&2
+dpkg-deb --root-owner-group "-Z${COMPRESSION:-xz}" --build "$root" "$package" >&2
 echo "$package"

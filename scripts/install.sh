@@ -88,8 +88,8 @@ install_all() {
     for licence in LICENSE-MIT LICENSE-APACHE; do
         put 644 "$here/$licence" "$doc/$licence"
     done
-    gzip -9nc "$here/CHANGELOG.md" >"$work/changelog.gz"
-    put 644 "$work/changelog.gz" "$doc/changelog.gz"
+    gzip -9nc "$here/CHANGELOG.md" >"$work/CHANGELOG.md.gz"
+    put 644 "$work/CHANGELOG.md.gz" "$doc/CHANGELOG.md.gz"
 }
 
 case ${1:-} in

@@ -15,6 +15,9 @@ use crate::cli::{Cli, Completions};
 use crate::failure::{Context, Failure};
 use crate::places::Places;
 
+/// Commands that have a `NAME` of something else.
+const OTHERS: [&str; 3] = ["create", "lab", "model"];
+
 /// Stands for the names of volumes in what clap writes.
 const NAMES: &str = "BRAID_NAMES_OF_VOLUMES";
 
@@ -56,8 +59,10 @@ fn script(shell: Shell) -> String {
 
 /// The same command line, of whose arguments those that name a volume have [`NAMES`] for a value.
 fn with_names(command: Command) -> Command {
-    let in_new = command.get_name() == "create";
-    let command = command.mut_args(|arg| match names_a_volume(&arg) && !in_new {
+    if OTHERS.contains(&command.get_name()) {
+        return command;
+    }
+    let command = command.mut_args(|arg| match names_a_volume(&arg) {
         true => arg.value_parser(PossibleValuesParser::new([NAMES])),
         false => arg,
     });
@@ -89,5 +94,28 @@ fn add_to_fish(script: &mut String, command: &Command, path: &mut Vec<String>) {
         path.push(words.join(" "));
         add_to_fish(script, subcommand, path);
         path.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_asked_for_where_they_are_named_in_each_shell() {
+        let count = |shell, of: &str| script(shell).matches(of).count();
+        let ask = "braid completions --names";
+        let fish = count(Shell::Fish, ask);
+        assert!(fish > 20, "{fish}");
+        // zsh has a command's aliases apart, and help has none of them.
+        assert!(count(Shell::Bash, ask) >= fish && count(Shell::Zsh, ask) >= fish);
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            assert_eq!(count(shell, NAMES), 0, "{shell}");
+        }
+        let lines = script(Shell::Fish);
+        let names: Vec<&str> = lines.lines().filter(|line| line.contains(ask)).collect();
+        let has = |command: &str| names.iter().any(|line| line.contains(command));
+        assert!(has("from down\"") && has("from member; and __fish_seen_subcommand_from fail\""));
+        assert!(has("from lock readonly\"") && !has("from create") && !has("from lab"));
     }
 }

@@ -228,7 +228,7 @@ pub(crate) fn render(status: &Status) -> String {
     lines.push((
         "process",
         format!(
-            "{}, up {}, {}, {} {}, {:#} of memory, {:#} of it locked",
+            "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked",
             status.pid,
             duration(status.uptime_seconds),
             status.io,

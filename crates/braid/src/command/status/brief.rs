@@ -31,7 +31,7 @@ pub(super) fn export(volume: &str, array: &ArrayStatus) -> String {
         ("MD_METADATA", array.metadata.as_deref()),
         ("MD_UUID", array.uuid.as_deref()),
         ("MD_DEVNAME", Some(volume)),
-        ("MD_NAME", array.name.as_deref()),
+        ("MD_NAME", array.full_name.as_deref()),
     ];
     for (key, value) in facts {
         if let Some(value) = value {
