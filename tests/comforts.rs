@@ -88,7 +88,8 @@ fn of_several_arrays_one_is_exported_by_its_name() {
     };
     create("left", ["a.img", "b.img"]);
     create("right", ["c.img", "d.img"]);
-    let both = scratch.up("raid0(md(a.img, b.img), md(c.img, d.img))", &["--name", "v", "--attach", "none"]);
+    let both = scratch
+        .up("raid0(md(a.img, b.img), md(c.img, d.img))", &["--name", "v", "--attach", "none"]);
     let several = scratch.run(&["status", "v", "--export"]);
     several.fails(USAGE, &["v has 2 arrays: left, right", "--array NAME"]);
     let one = scratch.run(&["status", "v", "--export", "--array", "right"]).ok();

@@ -257,6 +257,7 @@ fn the_package_is_installed_upgraded_under_a_volume_removed_and_purged() {
     root.dpkg("--install", &second).ok();
     root.dpkg("--purge", Path::new("braid")).ok();
     assert_eq!(root.files(), before);
-    let left = ["usr", "etc", "run/braid", "lib", "opt"].map(|folder| root.root.join(folder).exists());
+    let left =
+        ["usr", "etc", "run/braid", "lib", "opt"].map(|folder| root.root.join(folder).exists());
     assert_eq!(left, [false; 5], "folders are left: {:?}", std::fs::read_dir(&root.root));
 }

@@ -21,9 +21,7 @@ use crate::record::Record;
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
-        cli::Member::Remove(target) if several::is_word(&target.member) => {
-            several::remove(target, &status(&target.volume)?)
-        }
+        cli::Member::Remove(target) if several::is_word(&target.member) => remove_several(target),
         cli::Member::Fail(target) => {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
@@ -51,6 +49,28 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             change_members(&target.volume, &[with], &[])
         }
     }
+}
+
+/// Lets go of the members that a word stands for, one by one.
+fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
+    let (volume, which) = (&target.volume, array_of(&target.which));
+    let now = status(volume)?;
+    let mut done = Vec::new();
+    for (array, member) in
+        several::meant(&now, which.as_deref(), &target.member, &|path| path.exists())
+    {
+        let order = Order::Remove { member: member.clone(), array };
+        done.push(carried_out(volume, &order, 0)?);
+        change_members(volume, &[], &[absolute_path(Path::new(&member))?])?;
+    }
+    if target.json {
+        println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": done }));
+    } else if done.is_empty() {
+        println!("no member of {volume} is {}", target.member.display());
+    } else {
+        done.iter().for_each(|text| println!("{text}"));
+    }
+    Ok(())
 }
 
 fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
@@ -244,7 +264,7 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
     give(&speed.name, &order, speed.json)
 }
 
-pub(super) fn array_of(which: &cli::WhichArray) -> Option<String> {
+fn array_of(which: &cli::WhichArray) -> Option<String> {
     which.array.clone()
 }
 
@@ -309,11 +329,7 @@ fn unreachable(volume: &str) -> impl Fn(ControlError) -> Failure + '_ {
 }
 
 /// Notes which members the volume has now, so that it is brought up with them.
-pub(super) fn change_members(
-    volume: &str,
-    come: &[PathBuf],
-    go: &[PathBuf],
-) -> Result<(), Failure> {
+fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), Failure> {
     let file = Places::from_environment().config_file(volume);
     if !file.exists() {
         return Ok(());
