@@ -172,6 +172,10 @@ pub(crate) struct Up {
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// The root file system is on this volume: follow init into it, and be passed over when all
+    /// processes are ended (for an initramfs)
+    #[arg(long, conflicts_with = "foreground")]
+    pub(crate) root_storage: bool,
     /// Print what is ready as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -32,6 +32,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         link: None,
         trace: None,
         given_up: Places::from_environment().given_up(),
+        root_storage: false,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

@@ -10,6 +10,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -75,6 +76,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         arrays,
         notes,
         trace: trace_of(up)?,
+        root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
     if up.foreground {
@@ -239,6 +241,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         link: Some(places.link(name)),
         trace: None,
         given_up: places.given_up(),
+        root_storage: false,
     }
 }
 
@@ -296,6 +299,10 @@ fn print_ready(up: &Up, ready: &Ready) {
     }
 }
 
+/// A process of such a name is not ended by systemd when it ends all others
+/// (systemd.io/ROOT_STORAGE_DAEMONS).
+const ROOT_STORAGE: &str = "@braid";
+
 /// Starts the volume's process and waits until it is ready, or has said why not.
 fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
     let log = places.log(&spec.name);
@@ -309,7 +316,11 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         .open(&log)
         .context(format_args!("cannot open the log {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    if spec.root_storage {
+        command.arg0(ROOT_STORAGE);
+    }
+    let mut child = command
         .arg(super::VOLUME)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

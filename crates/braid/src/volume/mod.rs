@@ -33,6 +33,7 @@ mod md;
 mod media;
 mod memory;
 mod name_lock;
+mod new_root;
 mod newcomer;
 mod options;
 mod orders;

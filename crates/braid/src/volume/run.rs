@@ -22,6 +22,7 @@ use super::live::Live;
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
+use super::new_root;
 use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
 use super::spec::Spec;
@@ -126,6 +127,9 @@ impl Volume {
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
+        if spec.root_storage {
+            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
+        }
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();

@@ -108,6 +108,9 @@ pub(crate) struct Spec {
     /// The folder that says which logs of caches must not be replayed.
     #[serde(default)]
     pub(crate) given_up: PathBuf,
+    /// The root file system is on it: whoever ends all processes passes this one over.
+    #[serde(default)]
+    pub(crate) root_storage: bool,
 }
 
 impl Spec {
