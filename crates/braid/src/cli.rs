@@ -2,6 +2,7 @@
 
 mod boot;
 mod cache;
+mod comfort;
 mod lab;
 mod metadata;
 mod model;
@@ -19,6 +20,7 @@ pub(crate) use boot::Incremental;
 pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
+pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
@@ -39,6 +41,9 @@ pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Say on standard error which files and volumes are asked and changed
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,9 +82,15 @@ pub(crate) enum Command {
     /// Set how fast resync, recovery and scrub may go
     Speed(Speed),
     /// Refuse writes to a volume while it is up
+    #[command(visible_alias = "readonly")]
     Lock(Lock),
     /// Let a volume that was locked be written to again
+    #[command(visible_alias = "readwrite")]
     Unlock(OneVolume),
+    /// Remember nothing of a volume that is down
+    Forget(Forget),
+    /// Give a volume that is down another name
+    Rename(Rename),
     /// Give a RAM disk another size while it is up
     Resize(Resize),
     /// Forget all that a RAM disk holds, and give its memory back
@@ -220,13 +231,22 @@ pub(crate) struct Status {
     /// 1 degraded, 2 failed, 4 not to be found
     #[arg(long, conflicts_with = "watch")]
     pub(crate) test: bool,
+    /// Print a line for each volume, without a header: name, state, and device, URI or -
+    #[arg(long, conflicts_with_all = ["json", "export"])]
+    pub(crate) brief: bool,
+    /// Print the volume's array as KEY=VALUE lines, as `mdadm --detail --export` does
+    #[arg(long, conflicts_with = "json", requires = "name")]
+    pub(crate) export: bool,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Member {
     /// Take a member out, as if it had failed
     Fail(MemberTarget),
-    /// Let go of a member that failed, or of a spare
+    /// Let go of a member that failed, or of a spare; `failed` for all that did, `detached` for all
+    /// whose device has gone
     Remove(MemberTarget),
     /// Take a device in: one that was a member is brought up to date, another becomes a spare,
     /// which takes over where a member is missing
@@ -361,8 +381,11 @@ pub(crate) struct Doctor {
 )]
 pub(crate) struct Completions {
     /// The shell
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+    #[arg(value_enum, required_unless_present = "names")]
+    pub(crate) shell: Option<clap_complete::Shell>,
+    /// Print what names of volumes are completed from
+    #[arg(long, hide = true)]
+    pub(crate) names: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,9 +4,10 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, logs of caches that were given up | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | links to block devices       | /dev/braid    | none: only root attaches                |
 //!
-//! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR` and `BRAID_STATE_DIR` replace them.
+//! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
 
 use std::env;
 use std::fs::{DirBuilder, Metadata};
@@ -24,6 +25,7 @@ pub(crate) struct Places {
     config: PathBuf,
     run: PathBuf,
     state: PathBuf,
+    dev: PathBuf,
 }
 
 impl Places {
@@ -51,7 +53,8 @@ impl Places {
                 .unwrap_or_else(|| "/".into())
                 .join("braid"),
         });
-        Places { config, run, state }
+        let dev = folder("BRAID_DEV_DIR").unwrap_or_else(|| "/dev/braid".into());
+        Places { config, run, state, dev }
     }
 
     /// Makes the folder of sockets, for this user alone.
@@ -67,6 +70,34 @@ impl Places {
 
     pub(crate) fn config_file(&self, name: &str) -> PathBuf {
         self.config.join(format!("{name}.toml"))
+    }
+
+    /// The names of volumes that have a `NAME.toml`.
+    pub(crate) fn known_names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.config).into_iter().flatten().flatten();
+        let name = |path: PathBuf| {
+            let is_one = path.extension().is_some_and(|extension| extension == "toml");
+            let name = path.file_stem()?.to_str()?.to_owned();
+            (is_one && check_name(&name).is_ok()).then_some(name)
+        };
+        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.path())).collect();
+        names.sort();
+        names
+    }
+
+    /// Where `NAME.toml` goes when the volume is forgotten.
+    pub(crate) fn forgotten(&self, name: &str) -> PathBuf {
+        self.state.join("forgotten").join(format!("{name}.toml"))
+    }
+
+    /// The link to a volume's block device, under a name that stays.
+    pub(crate) fn link(&self, name: &str) -> PathBuf {
+        self.dev.join(name)
+    }
+
+    /// The file that is locked while a volume of this name is up.
+    pub(crate) fn lock(&self, name: &str) -> PathBuf {
+        self.control(name).with_extension("lock")
     }
 
     /// The folder of what can be undone.

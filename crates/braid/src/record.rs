@@ -171,6 +171,7 @@ impl Record {
 
     /// Reads a record.
     pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
+        verbose!("reads {}", path.display());
         let text = std::fs::read_to_string(path)
             .context(format_args!("cannot read {}", path.display()))?;
         toml::from_str(&text)
@@ -180,6 +181,7 @@ impl Record {
     /// Writes it, whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let text = toml::to_string(self).context("cannot write the record")?;
+        verbose!("writes {}", path.display());
         let temporary = path.with_extension("toml.new");
         let write = || {
             let mut file = std::fs::File::create(&temporary)?;

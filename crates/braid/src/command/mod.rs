@@ -9,6 +9,7 @@ mod create;
 mod doctor;
 mod down;
 mod examine;
+mod forget;
 mod given;
 mod incremental;
 mod lab;
@@ -19,6 +20,7 @@ mod model;
 mod page;
 mod scrubbed;
 mod serve;
+mod several;
 mod stacks;
 mod status;
 mod trace;
@@ -45,7 +47,11 @@ const VOLUME: &str = "__volume";
 pub(crate) fn main() -> Result<ExitCode, Failure> {
     match std::env::args_os().nth(1) {
         Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
-        _ => run(Cli::parse()),
+        _ => {
+            let cli = Cli::parse();
+            crate::log::set_verbose(cli.verbose);
+            run(cli)
+        }
     }
 }
 
@@ -62,6 +68,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Grow(grow) => member::grow(&grow),
         Command::Lock(options) => whole::lock(&options),
         Command::Unlock(volume) => whole::unlock(&volume),
+        Command::Forget(options) => forget::forget(&options),
+        Command::Rename(options) => forget::rename(&options),
         Command::Erase(options) => whole::erase(&options),
         Command::Resize(options) => whole::resize(&options),
         Command::Save(options) => whole::save(&options),

@@ -31,6 +31,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
         mount: std::path::PathBuf::new(),
+        link: None,
         trace: None,
         given_up: Places::from_environment().given_up(),
         root_storage: false,

@@ -22,6 +22,7 @@ use super::{given, serve, stacks};
 use crate::cli::{TraceArg, Up};
 use crate::control;
 use crate::failure::{Context, Failure};
+use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
@@ -240,6 +241,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
+        link: Some(places.link(name)),
         trace: None,
         given_up: places.given_up(),
         root_storage: false,
@@ -281,6 +283,7 @@ fn print_ready(up: &Up, ready: &Ready) {
                 "output_version": control::OUTPUT_VERSION,
                 "name": ready.name,
                 "device": ready.device,
+                "link": ready.link,
                 "nbd": ready.uris,
                 "warnings": ready.warnings,
             })
@@ -290,6 +293,9 @@ fn print_ready(up: &Up, ready: &Ready) {
     ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
     if let Some(device) = &ready.device {
         println!("{}", device.display());
+    }
+    if let Some(link) = &ready.link {
+        eprintln!("its name that stays is {}", link.display());
     }
     ready.uris.iter().for_each(|uri| println!("{uri}"));
     if up.name.is_none() && stacks::is_expression(&up.target) {
@@ -304,6 +310,8 @@ const ROOT_STORAGE: &str = "@braid";
 /// Starts the volume's process and waits until it is ready, or has said why not.
 fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
     let log = places.log(&spec.name);
+    log::make_room(&log).context(format_args!("cannot make room in the log {}", log.display()))?;
+    verbose!("starts the process of {}, which logs to {}", spec.name, log.display());
     let log_file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -352,6 +360,9 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
 pub(super) fn volume_process() -> Result<(), Failure> {
     let spec: Spec = serde_json::from_reader(std::io::stdin())
         .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
+    if let Some(control) = &spec.control {
+        log::bound(&control.with_extension("log"));
+    }
     // A process that leads its group already has a session of its own.
     let _ = braid_sys::process::new_session();
     serve::raise_open_files();

@@ -47,6 +47,9 @@ pub(crate) struct Ready {
     pub(crate) name: String,
     /// The block device, if it is attached.
     pub(crate) device: Option<PathBuf>,
+    /// A link to it, whose name stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where NBD clients connect.
     pub(crate) uris: Vec<String>,
     pub(crate) warnings: Vec<String>,
@@ -132,7 +135,7 @@ impl Volume {
             false => None,
             true => {
                 warnings.extend(memory::hold(spec.attach)?);
-                Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
+                Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
@@ -190,6 +193,7 @@ impl Volume {
         Ready {
             name: self.shared.spec.name.clone(),
             device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
+            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
             uris: self.shared.uris.clone(),
             warnings: self.shared.warnings.clone(),
         }

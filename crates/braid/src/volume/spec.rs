@@ -140,6 +140,9 @@ pub(crate) struct Spec {
     pub(crate) control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub(crate) mount: PathBuf,
+    /// The link to the block device, under a name that stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where clients' requests are recorded, if they are.
     #[serde(default)]
     pub(crate) trace: Option<TraceTo>,
