@@ -16,7 +16,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, MemberDeadline};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub(crate) struct Record {
     pub(crate) insecure: bool,
     #[serde(default)]
     pub(crate) io: IoMode,
+    /// How long members may take for a request; 0s for ever.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub(crate) member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) shards: usize,
@@ -156,6 +159,7 @@ impl Record {
             read_only: false,
             insecure: false,
             io: IoMode::Auto,
+            member_deadline: MemberDeadline::Usual,
             shards: 0,
             members: Vec::new(),
         }

@@ -199,6 +199,9 @@ fn apply_options(up: &Up, record: &mut Record) {
     if up.common.io != crate::volume::IoMode::Auto {
         record.io = up.common.io;
     }
+    if let Some(deadline) = up.common.member_deadline {
+        record.member_deadline = deadline;
+    }
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
@@ -232,6 +235,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         notes: Vec::new(),
         promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
+        member_deadline: record.member_deadline,
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
