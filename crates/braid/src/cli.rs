@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode, ReAdd};
+use crate::volume::{Attach, IoMode, MemberDeadline};
 
 pub(crate) use boot::Incremental;
 pub(crate) use cache::{
@@ -138,6 +139,10 @@ pub(crate) struct Common {
     /// What carries out input and output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
+    /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever
+    /// [default: 30s of members that are used directly and whose array survives a failure]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) member_deadline: Option<MemberDeadline>,
     /// Threads that serve [default: half of the processors, at most 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) shards: Option<u16>,

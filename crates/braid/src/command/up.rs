@@ -203,6 +203,9 @@ fn apply_options(up: &Up, record: &mut Record) {
         record.io = up.common.io;
     }
     record.re_add = up.re_add.unwrap_or(record.re_add);
+    if let Some(deadline) = up.common.member_deadline {
+        record.member_deadline = deadline;
+    }
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
@@ -238,6 +241,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         notes: Vec::new(),
         promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
+        member_deadline: record.member_deadline,
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),

@@ -19,7 +19,7 @@ use super::verdict::{self, Silent, Verdict};
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
-    self, DeviceStatus, ExportStatus, MemberIo, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
+    self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
 
 /// What a status is made of.
@@ -142,7 +142,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-                io: MemberIo::default(),
+                io: leaf.io(),
                 slow: None,
             }
         };
