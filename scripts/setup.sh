@@ -42,6 +42,7 @@ for purpose in "${@:-build}"; do
             need chromedriver chromium-driver
             need '/usr/lib/python3/dist-packages/selenium' python3-selenium
             need '/usr/lib/python3/dist-packages/markdown_it' python3-markdown-it
+            need '/usr/lib/python3/dist-packages/aiosmtpd' python3-aiosmtpd
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
             ;;

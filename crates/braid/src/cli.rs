@@ -7,6 +7,7 @@ mod lab;
 mod metadata;
 mod model;
 mod model_fit;
+mod monitor;
 mod trace;
 mod whole;
 
@@ -26,6 +27,7 @@ pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, L
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
+pub(crate) use monitor::Monitor;
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     /// Look at a trace of requests
     #[command(subcommand)]
     Trace(Trace),
+    /// Watch volumes, and tell somebody of what happens to them: by mail, webhook, program
+    Monitor(Monitor),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other

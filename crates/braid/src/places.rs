@@ -19,6 +19,9 @@ use crate::failure::{Context, Failure};
 /// Longest name: a socket's path has 107 bytes in all.
 const LONGEST_NAME: usize = 40;
 
+/// Its file among those of volumes says who is told of what happens to them.
+pub(crate) const MONITOR: &str = "monitor";
+
 /// The folders in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
@@ -98,6 +101,14 @@ impl Places {
     /// The file that is locked while a volume of this name is up.
     pub(crate) fn lock(&self, name: &str) -> PathBuf {
         self.control(name).with_extension("lock")
+    /// The folder of sockets, logs and mounts.
+    pub(crate) fn run_folder(&self) -> &Path {
+        &self.run
+    }
+
+    /// The folder of what lasts.
+    pub(crate) fn state_folder(&self) -> &Path {
+        &self.state
     }
 
     /// The folder of what can be undone.
@@ -178,6 +189,11 @@ impl Places {
 /// Whether `name` can name a volume: files and devices are named after it.
 pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name == MONITOR {
+        return Err(Failure::usage(format!(
+            "{name:?} cannot name a volume: {name}.toml is the configuration of `braid monitor`"
+        )));
+    }
     let starts_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     if starts_well && name.len() <= LONGEST_NAME && name.bytes().all(plain) {
         return Ok(());

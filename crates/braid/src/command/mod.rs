@@ -17,6 +17,7 @@ mod man;
 mod mdstat;
 mod member;
 mod model;
+mod monitor;
 mod page;
 mod scrubbed;
 mod serve;
@@ -84,6 +85,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),
         Command::Trace(trace) => trace::trace(&trace),
+        Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Advise(options) => advise::advise(&options, lab::colour()),
