@@ -5,6 +5,7 @@ mod cache;
 mod comfort;
 mod lab;
 mod metadata;
+mod metrics;
 mod model;
 mod model_fit;
 mod monitor;
@@ -25,6 +26,7 @@ pub(crate) use cache::{
 pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Print what volumes say of themselves as Prometheus reads it, or serve that
+    Metrics(Metrics),
     /// Print what md's superblocks on members say
     Examine(Examine),
     /// Make a new md array: plan it, save what will be overwritten, write its superblocks

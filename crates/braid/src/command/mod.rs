@@ -16,6 +16,7 @@ mod lab;
 mod man;
 mod mdstat;
 mod member;
+mod metrics;
 mod model;
 mod monitor;
 mod page;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
+        Command::Metrics(options) => metrics::metrics(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),
