@@ -23,6 +23,7 @@ mod status;
 mod trace;
 mod undo;
 mod up;
+mod web;
 mod whole;
 mod wipe;
 
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cat(cat) => cat::cat(&cat),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Web(options) => web::web(&options),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Advise(options) => advise::advise(&options, lab::colour()),
         Command::Model(model) => model::model(&model),
