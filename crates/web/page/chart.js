@@ -81,7 +81,6 @@ function totals(volume) {
   return { read: sum('read_bytes'), written: sum('written_bytes') };
 }
 
-const WIDTH = 440;
 const HEIGHT = 120;
 const LEFT = 62;
 
@@ -106,6 +105,8 @@ function ceiling(most, base) {
 
 // Lines over the last minute. `series`: a label and its values, oldest first; `null` is a gap.
 export function lines(title, series, format, base) {
+  // As wide as it is shown, so that its text is as large as other text.
+  const WIDTH = Math.max(260, Math.min(440, window.innerWidth - 54));
   const top = ceiling(Math.max(0, ...series.flatMap(({ values }) => values.filter((one) => one !== null))), base);
   const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': title });
   const y = (value) => 8 + (HEIGHT - 26) * (1 - value / top);
@@ -114,8 +115,8 @@ export function lines(title, series, format, base) {
     picture.append(svg('line', { class: 'grid', x1: LEFT, x2: WIDTH - 2, y1: at, y2: at }));
     picture.append(svg('text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, share === 0 ? '0' : format(top * share)));
   }
-  picture.append(svg('text', { x: LEFT, y: HEIGHT - 2 }, '1 min ago'));
-  picture.append(svg('text', { x: WIDTH - 2, y: HEIGHT - 2, 'text-anchor': 'end' }, 'now'));
+  picture.append(svg('text', { x: LEFT, y: HEIGHT - 4 }, '1 min ago'));
+  picture.append(svg('text', { x: WIDTH - 2, y: HEIGHT - 4, 'text-anchor': 'end' }, 'now'));
   const caption = document.createElement('figcaption');
   caption.append(Object.assign(document.createElement('b'), { textContent: title }));
   series.forEach(({ label, values }, index) => {

@@ -143,7 +143,7 @@ function member(volume, row, history, actions) {
   const cell = (head, text) => h('td.n', { 'data-head': head }, text);
   return h('tr', { 'data-key': row.name },
     h('td.name', null, row.name, remarks.length ? h('small', null, remarks.join('; ')) : null),
-    h('td', { 'data-head': 'state' }, badge(state, ROW_TONE[state] || (state === 'failing' ? 'bad' : 'still'))),
+    h('td.state', null, badge(state, ROW_TONE[state] || (state === 'failing' ? 'bad' : 'still'))),
     cell('role', one && one.role !== null && one.role !== undefined ? String(one.role) : '–'),
     cell('errors', errors ? h('b', { title: leaf.last_failure }, String(errors)) : '0'),
     cell('read', rate ? `${bytes(rate.read)}/s` : '–'),
@@ -218,7 +218,7 @@ export function card(volume, history, actions) {
     return h('article.card', given, head, why, h('div.row.ops', { 'data-key': 'ops' }, brings, ends));
   }
   const charts = [lines('Clients', [{ label: 'read', values: history.reads }, { label: 'written', values: history.writes }], (rate) => `${bytes(rate)}/s`, 1024)];
-  if (history.latency.size) charts.push(lines('Latency of members', [...history.latency].slice(0, 8).map(([label, values]) => ({ label: label.split('/').pop(), values })), micros, 10));
+  if ([...history.latency.values()].some((values) => values.some((one) => one !== null))) charts.push(lines('Latency of members', [...history.latency].slice(0, 8).map(([label, values]) => ({ label: label.split('/').pop(), values })), micros, 10));
   return h('article.card', given, head, why,
     (volume.warnings || []).map((text) => h('p.note.warn', null, words(text))),
     volume.arrays.map(pass), facts(volume), memberTable(volume, history, actions), caches(volume),
