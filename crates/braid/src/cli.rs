@@ -10,6 +10,7 @@ mod model;
 mod model_fit;
 mod monitor;
 mod trace;
+mod web;
 mod whole;
 
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
 pub(crate) use trace::{Trace, TraceArg};
+pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
 /// Software RAID in user space, and the laboratory that measures it
@@ -116,6 +118,8 @@ pub(crate) enum Command {
     Monitor(Monitor),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
+    /// Serve a page and an interface for programs that show all volumes, and run them
+    Web(Web),
     /// Measure layouts against each other
     #[command(subcommand)]
     Lab(Lab),

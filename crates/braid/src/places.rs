@@ -6,6 +6,7 @@
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
 //! | what `undo` puts back, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //! | links to block devices       | /dev/braid    | none: only root attaches                |
+//! | what `undo` puts back, the token of `web`, logs of caches that were given up | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
 
@@ -69,6 +70,18 @@ impl Places {
     pub(crate) fn prepare_config(&self) -> Result<(), Failure> {
         std::fs::create_dir_all(&self.config)
             .context(format_args!("cannot make the folder {}", self.config.display()))
+    }
+
+    /// The folders of sockets and of configurations, for whoever looks at all volumes.
+    pub(crate) fn run_and_records(&self) -> (PathBuf, PathBuf) {
+        (self.run.clone(), self.config.clone())
+    }
+
+    /// The file of the token of `braid web`, whose folder is made.
+    pub(crate) fn prepare_web_token(&self) -> Result<PathBuf, Failure> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.state);
+        made.context(format_args!("cannot make the folder {}", self.state.display()))?;
+        Ok(self.state.join("web-token"))
     }
 
     pub(crate) fn config_file(&self, name: &str) -> PathBuf {

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("md", &["level"]),
     ("md-text", &["level", "md", "shell"]),
     ("array", &["block", "level"]),
+    ("web", &["control", "level", "shell"]),
     ("fit", &["model", "seed"]),
     ("predict", &["array", "level", "model", "published", "seed", "trace"]),
     ("stack", &["level"]),
@@ -74,6 +75,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sys",
             "trace",
             "uring",
+            "web",
         ],
     ),
     // For tests and measurements: no row above names one of these.

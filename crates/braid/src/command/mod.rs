@@ -28,6 +28,7 @@ mod status;
 mod trace;
 mod undo;
 mod up;
+mod web;
 mod whole;
 mod wipe;
 
@@ -89,6 +90,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Web(options) => web::web(&options),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Advise(options) => advise::advise(&options, lab::colour()),
         Command::Model(model) => model::model(&model),
