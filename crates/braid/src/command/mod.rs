@@ -16,6 +16,7 @@ mod man;
 mod mdstat;
 mod member;
 mod model;
+mod owners;
 mod page;
 mod scrubbed;
 mod serve;

@@ -15,6 +15,7 @@
 //! devices (see [`Surroundings`]), and any decision: what is shown is not believed.
 
 mod bitmap;
+mod brief;
 mod explain;
 mod explain_values;
 mod export;
@@ -30,6 +31,7 @@ mod words;
 mod written;
 
 pub use bitmap::{BitmapError, bitmap_text};
+pub use brief::{brief, counts_as_spare};
 pub use explain::explain;
 pub use export::export;
 pub use facts::{
