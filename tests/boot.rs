@@ -130,7 +130,7 @@ fn a_volume_that_asks_says_who_is_back_and_the_command() {
     assert!(!is_whole(&volume));
     scratch.run(&["member", "re-add", "home", "b.img"]).ok();
     wait_until_whole(&volume);
-    assert_eq!(warnings(&volume), "[]");
+    wait_until("nothing more to be said", || warnings(&volume) == "[]");
 }
 
 #[test]
