@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
 use crate::volume::{Attach, IoMode, LastResort, ReAdd};
+use crate::volume::{Attach, IoMode, MemberDeadline};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub(crate) struct Record {
     pub(crate) insecure: bool,
     #[serde(default)]
     pub(crate) io: IoMode,
+    /// How long members may take for a request; 0s for ever.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub(crate) member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) shards: usize,
@@ -162,6 +166,7 @@ impl Record {
             read_only: false,
             insecure: false,
             io: IoMode::Auto,
+            member_deadline: MemberDeadline::Usual,
             shards: 0,
             re_add: ReAdd::default(),
             last_resort: LastResort::default(),
@@ -171,6 +176,7 @@ impl Record {
 
     /// Reads a record.
     pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
+        verbose!("reads {}", path.display());
         let text = std::fs::read_to_string(path)
             .context(format_args!("cannot read {}", path.display()))?;
         toml::from_str(&text)
@@ -180,6 +186,7 @@ impl Record {
     /// Writes it, whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let text = toml::to_string(self).context("cannot write the record")?;
+        verbose!("writes {}", path.display());
         let temporary = path.with_extension("toml.new");
         let write = || {
             let mut file = std::fs::File::create(&temporary)?;

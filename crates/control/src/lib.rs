@@ -4,6 +4,7 @@
 //! |---------------------|---------------------------------------------------------------|
 //! | `GET /v1/status`    | [`Status`]                                                    |
 //! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
+//! | `GET /metrics`      | the status as Prometheus reads it: `crates/metrics`           |
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
 //!

@@ -17,7 +17,8 @@ use crate::places::Places;
 /// Where mdadm's configuration may be.
 const MDADM_CONF: [&str; 2] = ["/etc/mdadm/mdadm.conf", "/etc/mdadm.conf"];
 /// Where udev reads braid's rule.
-const RULES: [&str; 3] = [
+const RULES: [&str; 4] = [
+    "/usr/local/lib/udev/rules.d/64-braid-assembly.rules",
     "/etc/udev/rules.d/64-braid-assembly.rules",
     "/usr/lib/udev/rules.d/64-braid-assembly.rules",
     "/lib/udev/rules.d/64-braid-assembly.rules",

@@ -28,11 +28,14 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         notes: Vec::new(),
         promised: stacks::promised_beside(&Places::from_environment(), &stack),
         io: serve.common.io,
+        member_deadline: serve.common.member_deadline.unwrap_or_default(),
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
         mount: std::path::PathBuf::new(),
+        link: None,
         trace: None,
         given_up: Places::from_environment().given_up(),
+        root_storage: false,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

@@ -28,6 +28,7 @@ use braid_md_text::next::command;
 use braid_stack::Stack;
 
 use super::admission;
+use super::deadline::MemberDeadline;
 use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::level::Level;
 use super::options::{OpenOptions, Unusable};
@@ -72,6 +73,10 @@ pub(crate) struct MdArray {
     /// The open members, those first that it was assembled of: a member that is let go of is
     /// closed, so that others may have it.
     open: Mutex<Vec<Arc<Leaf>>>,
+    /// Those that were let go of while they had requests under way, which stay open as long.
+    former: Mutex<Vec<Arc<Leaf>>>,
+    /// How long members may take for a request.
+    pub(super) deadline: MemberDeadline,
 }
 
 impl MdArray {
@@ -130,6 +135,8 @@ impl MdArray {
             limits: Limits { size: assembled.level.size(), ..combined },
             assembled,
             open: Mutex::new(open),
+            former: Mutex::default(),
+            deadline: options.deadline,
         })
     }
 
@@ -153,12 +160,25 @@ impl MdArray {
     pub(crate) fn adopt(&self, leaf: Leaf) {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(leaf));
+    pub(crate) fn adopt(&self, leaf: Arc<Leaf>) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
     }
 
     /// Lets go of a member.
     pub(crate) fn forget(&self, label: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|leaf| leaf.label != label);
+        let gone = open.extract_if(.., |leaf| leaf.label == label);
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.extend(gone);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+    }
+
+    /// Requests that a member of before, which `path` leads to, has not answered; none if it has
+    /// answered all.
+    pub(super) fn unanswered(&self, path: &Path) -> Option<u64> {
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+        former.iter().find(|leaf| leaf.is_at(path)).map(|leaf| leaf.tally.read().in_flight)
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -213,7 +233,8 @@ fn open_members(
             false => (member.superblock.data_offset, Some(member.usable)),
         };
         let file = open_file(path, options, offset, length)?;
-        Ok(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }))
+        let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
+        Ok(Arc::new(Leaf::called(member.label.clone(), Medium::File(file), deadline)))
     };
     assembled.members.iter().map(open).collect()
 }

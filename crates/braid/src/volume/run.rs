@@ -22,6 +22,7 @@ use super::live::Live;
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
+use super::new_root;
 use super::notify::Notify;
 use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
@@ -46,6 +47,9 @@ pub(crate) struct Ready {
     pub(crate) name: String,
     /// The block device, if it is attached.
     pub(crate) device: Option<PathBuf>,
+    /// A link to it, whose name stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where NBD clients connect.
     pub(crate) uris: Vec<String>,
     pub(crate) warnings: Vec<String>,
@@ -131,10 +135,13 @@ impl Volume {
             false => None,
             true => {
                 warnings.extend(memory::hold(spec.attach)?);
-                Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
+                Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
+        if spec.root_storage {
+            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
+        }
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
@@ -186,6 +193,7 @@ impl Volume {
         Ready {
             name: self.shared.spec.name.clone(),
             device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
+            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
             uris: self.shared.uris.clone(),
             warnings: self.shared.warnings.clone(),
         }

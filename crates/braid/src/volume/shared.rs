@@ -19,7 +19,7 @@ use super::verdict::{self, Silent, Verdict};
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
-    self, DeviceStatus, ExportStatus, MemberIo, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
+    self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
 
 /// What a status is made of.
@@ -106,6 +106,10 @@ impl control::Volume for Shared {
             re_add: self.watcher.policy(),
             warnings,
             pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            program_replaced: memory::is_program_replaced(),
+            memory_bytes: memory::of_process("VmRSS:"),
+            memory_locked_bytes: memory::of_process("VmLck:"),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
             shards: self.nbd.len(),
@@ -138,7 +142,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-                io: MemberIo::default(),
+                io: leaf.io(),
                 slow: None,
             }
         };

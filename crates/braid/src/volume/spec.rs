@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
+use super::deadline::MemberDeadline;
 use super::options::OpenOptions;
 use super::trace::TraceTo;
 
@@ -134,18 +135,27 @@ pub(crate) struct Spec {
     #[serde(default)]
     pub(crate) promised: u64,
     pub(crate) io: IoMode,
+    /// How long members may take for a request.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub(crate) member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     pub(crate) shards: usize,
     /// The control socket; none for a volume in the foreground that nobody asks.
     pub(crate) control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub(crate) mount: PathBuf,
+    /// The link to the block device, under a name that stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where clients' requests are recorded, if they are.
     #[serde(default)]
     pub(crate) trace: Option<TraceTo>,
     /// The folder that says which logs of caches must not be replayed.
     #[serde(default)]
     pub(crate) given_up: PathBuf,
+    /// The root file system is on it: whoever ends all processes passes this one over.
+    #[serde(default)]
+    pub(crate) root_storage: bool,
 }
 
 impl Spec {
@@ -160,6 +170,7 @@ impl Spec {
             promised: self.promised,
             most_ram: 0,
             given_up: self.given_up.clone(),
+            deadline: self.member_deadline,
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }
