@@ -77,10 +77,10 @@ install_all() {
     done
 
     mkdir "$work/man"
-    "$work/braid" man --into "$work/man"
-    for page in "$work/man"/*.1; do
+    "$work/braid" man --into "$work/man" --docs "$here/docs"
+    for page in "$work/man"/*; do
         gzip -9n "$page"
-        put 644 "$page.gz" "$share/man/man1/${page##*/}.gz"
+        put 644 "$page.gz" "$share/man/man${page##*.}/${page##*/}.gz"
     done
     "$work/braid" completions bash >"$work/bash"
     "$work/braid" completions zsh >"$work/zsh"
