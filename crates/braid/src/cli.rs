@@ -1,29 +1,38 @@
 //! What can be typed.
 
+mod boot;
 mod cache;
 mod comfort;
 mod lab;
 mod metadata;
+mod metrics;
 mod model;
 mod model_fit;
+mod monitor;
 mod trace;
+mod web;
 mod whole;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, ReAdd};
+use crate::volume::{Attach, IoMode, MemberDeadline};
 
+pub(crate) use boot::Incremental;
 pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
 pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
+pub(crate) use monitor::Monitor;
 pub(crate) use trace::{Trace, TraceArg};
+pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
 /// Software RAID in user space, and the laboratory that measures it
@@ -54,12 +63,16 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Print what volumes say of themselves as Prometheus reads it, or serve that
+    Metrics(Metrics),
     /// Print what md's superblocks on members say
     Examine(Examine),
     /// Make a new md array: plan it, save what will be overwritten, write its superblocks
     Create(Create),
     /// Find the members of md arrays, say what state each array is in, and remember one
     Assemble(Assemble),
+    /// Take in a device that has just come, or let go of one that went, as `mdadm --incremental` does
+    Incremental(Incremental),
     /// Remove md's superblocks from members
     Wipe(Wipe),
     /// Put back what `create`, `wipe` or `assemble --force` overwrote
@@ -101,8 +114,12 @@ pub(crate) enum Command {
     /// Look at a trace of requests
     #[command(subcommand)]
     Trace(Trace),
+    /// Watch volumes, and tell somebody of what happens to them: by mail, webhook, program
+    Monitor(Monitor),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
+    /// Serve a page and an interface for programs that show all volumes, and run them
+    Web(Web),
     /// Measure layouts against each other
     #[command(subcommand)]
     Lab(Lab),
@@ -134,6 +151,10 @@ pub(crate) struct Common {
     /// What carries out input and output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
+    /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever
+    /// [default: 30s of members that are used directly and whose array survives a failure]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) member_deadline: Option<MemberDeadline>,
     /// Threads that serve [default: half of the processors, at most 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) shards: Option<u16>,
@@ -169,6 +190,9 @@ pub(crate) struct Up {
     /// iolog that fio can replay
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
+    /// What becomes of a member that went away and is back: re-added, said, nothing [default: auto]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) re_add: Option<ReAdd>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,

@@ -44,6 +44,7 @@ mod failure;
 mod log;
 mod membership;
 mod metadata;
+mod ownership;
 mod places;
 mod record;
 mod volume;

@@ -170,8 +170,14 @@ impl Membership {
     }
 }
 
+/// The members that no superblock describes.
+pub(crate) fn without_superblocks(stack: &Stack) -> Vec<PathBuf> {
+    let plain = leaves(stack).into_iter().filter(|(_, is_described)| !is_described);
+    plain.map(|(path, _)| path).collect()
+}
+
 /// The one disk, or partition, of this machine that has this identity.
-fn find_device(identity: &str) -> Option<PathBuf> {
+pub(crate) fn find_device(identity: &str) -> Option<PathBuf> {
     let has = |one: &Named| {
         let all = lasting(one.wwn.as_deref(), one.serial.as_deref(), one.partition);
         all.iter().any(|own| own == identity)

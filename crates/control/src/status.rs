@@ -48,6 +48,10 @@ pub struct Status {
     /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
     #[serde(default)]
     pub promised_bytes: u64,
+    /// What becomes of a member that comes back: `auto`, `ask`, `never`; none for a volume without
+    /// arrays that take members in.
+    #[serde(default)]
+    pub re_add: Option<String>,
     /// What is not as it should be, though it works.
     pub warnings: Vec<String>,
     /// The volume's process.

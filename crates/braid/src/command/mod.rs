@@ -11,11 +11,14 @@ mod down;
 mod examine;
 mod forget;
 mod given;
+mod incremental;
 mod lab;
 mod man;
 mod mdstat;
 mod member;
+mod metrics;
 mod model;
+mod monitor;
 mod page;
 mod scrubbed;
 mod serve;
@@ -25,6 +28,7 @@ mod status;
 mod trace;
 mod undo;
 mod up;
+mod web;
 mod whole;
 mod wipe;
 
@@ -61,6 +65,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
+        Command::Metrics(options) => metrics::metrics(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),
@@ -78,11 +83,14 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),
+        Command::Incremental(options) => incremental::incremental(&options),
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),
         Command::Trace(trace) => trace::trace(&trace),
+        Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Web(options) => web::web(&options),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Advise(options) => advise::advise(&options, lab::colour()),
         Command::Model(model) => model::model(&model),

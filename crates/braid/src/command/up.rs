@@ -26,7 +26,7 @@ use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Ready, RunError, Spec, TraceTo, run};
+use crate::volume::{Notify, Ready, RunError, Spec, TraceTo, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -202,6 +202,10 @@ fn apply_options(up: &Up, record: &mut Record) {
     if up.common.io != crate::volume::IoMode::Auto {
         record.io = up.common.io;
     }
+    record.re_add = up.re_add.unwrap_or(record.re_add);
+    if let Some(deadline) = up.common.member_deadline {
+        record.member_deadline = deadline;
+    }
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
@@ -229,12 +233,15 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         attach: record.attach,
         read_only: record.read_only,
         degraded: false,
+        re_add: record.re_add,
+        lasting: record.lasting(),
         accepted,
         forced: Vec::new(),
         arrays: Vec::new(),
         notes: Vec::new(),
         promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
+        member_deadline: record.member_deadline,
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
@@ -268,7 +275,8 @@ fn run_in_foreground(
         }
         print_ready(up, ready);
     };
-    run(spec, ready).map_err(|error| serve::failure_of(&error))
+    let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
+    run(spec, manager, ready).map_err(|error| serve::failure_of(&error))
 }
 
 fn print_ready(up: &Up, ready: &Ready) {
@@ -362,7 +370,7 @@ pub(super) fn volume_process() -> Result<(), Failure> {
     // A process that leads its group already has a session of its own.
     let _ = braid_sys::process::new_session();
     serve::raise_open_files();
-    let result = run(&spec, |ready| say(&Outcome::Ready(ready.clone())));
+    let result = run(&spec, None, |ready| say(&Outcome::Ready(ready.clone())));
     result.map_err(|error| {
         say(&outcome_of(&error));
         serve::failure_of(&error)
