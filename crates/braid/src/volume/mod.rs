@@ -16,6 +16,7 @@
 mod admission;
 mod all_shards;
 mod arrays;
+mod asking;
 mod attachment;
 mod beside;
 mod build;
@@ -40,7 +41,9 @@ mod newcomer;
 mod notify;
 mod options;
 mod orders;
+mod prepare;
 mod promises;
+mod restart;
 mod returning;
 mod run;
 mod shard;
