@@ -40,11 +40,13 @@ mod promises;
 mod run;
 mod shard;
 mod shared;
+mod slow;
 mod spec;
 mod to_write_back;
 mod trace;
 mod verdict;
 mod warm;
+mod watch;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;

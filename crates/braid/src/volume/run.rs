@@ -26,6 +26,7 @@ use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
 use super::spec::Spec;
 use super::trace::{Lane, Recorder};
+use super::watch::Watch;
 use crate::control::{self, Event, StopAnswer};
 use braid_control::Process;
 
@@ -109,6 +110,8 @@ impl Volume {
         warnings.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        let watch =
+            Watch::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
         let live = Live::new(spec, &media, remotes.clone(), limits);
         if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
             // Before anybody is served.
@@ -142,6 +145,7 @@ impl Volume {
             faults,
             started: Instant::now(),
             trace: trace.as_ref().map(Recorder::recording),
+            watch,
         });
         let mut server = None;
         if let Some(path) = &spec.control {

@@ -16,6 +16,7 @@ use super::media::Media;
 use super::spec::Spec;
 use super::trace::Recording;
 use super::verdict::{self, Silent, Verdict};
+use super::watch::Watch;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
     self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) faults: u64,
     pub(super) started: Instant,
     pub(super) trace: Option<Arc<Recording>>,
+    pub(super) watch: Watch,
 }
 
 impl control::Volume for Shared {
@@ -63,7 +65,7 @@ impl control::Volume for Shared {
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, &caches, asked);
         let mut warnings = self.warnings.clone();
-        warnings.extend(verdict::warnings_of_gone(&members));
+        warnings.extend(verdict::warnings_of(&members));
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),
@@ -123,7 +125,7 @@ impl Shared {
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
                 io: leaf.io(),
-                slow: None,
+                slow: self.watch.why_slow(leaf),
             }
         };
         self.media.leaves().iter().map(member).collect()

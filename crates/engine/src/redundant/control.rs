@@ -93,12 +93,27 @@ impl Redundant {
     /// # Errors
     /// It is not there, or holds the last copy of something.
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
+        self.take_out(label, "taken out by order").await
+    }
+
+    /// Takes a member out because of `why`; one that is faulty already stays as it is.
+    ///
+    /// # Errors
+    /// As [`Redundant::fail`].
+    pub async fn take_out(&self, label: &str, why: &str) -> Result<(), ControlError> {
         let core = self.writable()?;
         let member = core.named(label)?;
-        if !core.fail(&member, "taken out by order") {
+        if !core.fail(&member, why) {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
         core.recorded(false).await
+    }
+
+    /// Has reads avoid the members that `is_slow` says, by what people call them, where another copy can
+    /// be read. A hint: it is recorded nowhere, and decides nothing about who is believed.
+    pub fn avoid(&self, is_slow: impl Fn(&str) -> bool) {
+        let members = self.inner.core.roster.members();
+        members.iter().for_each(|member| member.is_slow.set(is_slow(&member.label)));
     }
 
     /// Lets go of a member that is faulty or a spare.
