@@ -197,7 +197,7 @@ fn a_block_device_that_is_gone_is_taken_out() {
     wait_until("the member to be taken out", || volume.status()["state"] == "degraded");
     println!("degraded {:?} after its device went", start.elapsed());
     let status = volume.status();
-    assert!(status["why"].to_string().contains("its device is gone"), "{status}");
+    assert!(status["why"].to_string().contains("its device went away"), "{status}");
     let mut client = volume.client();
     client.write(0, &pattern(1, 0, 4096), true).expect("it goes on");
     vanish("a.img", &first);

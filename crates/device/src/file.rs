@@ -145,10 +145,10 @@ impl File {
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let of_kernel = Path::new("/sys/dev/block");
         if of_kernel.is_dir() && !of_kernel.join(format!("{major}:{minor}")).exists() {
-            return Some("its device is gone");
+            return Some("its device went away");
         }
         match braid_sys::block::size(&self.shared.file) {
-            Ok(0) => Some("its device is gone: it has no bytes any more"),
+            Ok(0) => Some("its device went away: it has no bytes any more"),
             Ok(_) | Err(_) => None,
         }
     }

@@ -12,6 +12,7 @@
 //! Invariant: nothing is written here; and what is found on the members is only believed after
 //! `braid_md` has checked it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -22,7 +23,7 @@ use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
 use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
 use braid_level::Raid0Layout;
-use braid_md::Superblock;
+use braid_md::{Superblock, Uuid};
 use braid_md_text::next::command;
 use braid_stack::Stack;
 
@@ -59,6 +60,8 @@ pub(crate) struct MdArray {
     pub(crate) warnings: Vec<String>,
     /// Members of old that are there, and take no part.
     pub(crate) left_out: Vec<LeftOutStatus>,
+    /// The members that the stack names, and those that came since, wherever they are.
+    named: Mutex<BTreeSet<String>>,
     /// The freshest superblock.
     pub(crate) superblock: Superblock,
     /// What closes the write hole.
@@ -115,6 +118,7 @@ impl MdArray {
             member: member.clone(),
             by_bitmap: *by_bitmap,
         };
+        let label = |path: &Path| path.display().to_string();
         let mut warnings = assembled.warnings.clone();
         for Unusable { path, why } in &unusable {
             warnings.push(format!("{}: {} is not used: {why}", assembled.name, path.display()));
@@ -123,6 +127,7 @@ impl MdArray {
             level: assembled.level.clone(),
             name: assembled.name.clone(),
             warnings,
+            named: Mutex::new(members.iter().flat_map(Stack::member_paths).map(label).collect()),
             left_out: assembled.left_out.iter().map(left_out).collect(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,
@@ -140,7 +145,21 @@ impl MdArray {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The members that it was ever to have, wherever they are.
+    pub(super) fn named(&self) -> BTreeSet<String> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What tells the member called `label` apart, if the array was assembled of it.
+    pub(super) fn uuid_of(&self, label: &str) -> Option<Uuid> {
+        let found = self.assembled.members.iter().find(|one| one.label == label)?;
+        Some(found.superblock.device_uuid)
+    }
+
     /// Keeps a member that came.
+    pub(crate) fn adopt(&self, leaf: Leaf) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(leaf));
     pub(crate) fn adopt(&self, leaf: Arc<Leaf>) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
     }

@@ -10,7 +10,7 @@
 //! * A member without which the array cannot be read is not taken out; the engine refuses.
 //! * Of a file that was deleted only `status` tells: it works as long as it is open.
 //!
-//! Deliberately absent: what happens when a member comes back.
+//! Deliberately absent: what happens when a member comes back (`watcher`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -33,16 +33,16 @@ const LOOKS: u32 = 20;
 const WINDOW: usize = 12;
 
 /// The members of a volume, watched until they are dropped.
-pub(super) struct Watch {
+pub(super) struct Health {
     judge: Arc<Mutex<Judge>>,
 }
 
-impl Watch {
+impl Health {
     /// Watches the members of `media`, whose arrays that survive losses live on the shard `remote`.
     ///
     /// # Errors
     /// No thread is to be had.
-    pub(super) fn start(media: &Arc<Media>, remote: Remote) -> std::io::Result<Watch> {
+    pub(super) fn start(media: &Arc<Media>, remote: Remote) -> std::io::Result<Health> {
         let judge = Arc::<Mutex<Judge>>::default();
         let mut thread = Watching {
             media: Arc::downgrade(media),
@@ -52,7 +52,7 @@ impl Watch {
             start: Instant::now(),
         };
         std::thread::Builder::new().name("members".to_owned()).spawn(move || thread.run())?;
-        Ok(Watch { judge })
+        Ok(Health { judge })
     }
 
     /// Why a member is an outlier among its siblings, if it is.
@@ -94,7 +94,7 @@ impl Watching {
                     {
                         handle.spawn(async move {
                             // One that is needed is kept, and looked at again soon.
-                            let _ = array.take_out(&label, why).await;
+                            let _ = array.fail_because(&label, why).await;
                         });
                     }
                 }
