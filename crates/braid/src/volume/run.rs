@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
 use super::error::{RunError, system};
+use super::health::Health;
 use super::image::ImageError;
 use super::live::Live;
 use super::memory;
@@ -120,6 +121,8 @@ impl Volume {
         warnings.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        let watch =
+            Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
         let live = Live::new(spec, &media, remotes.clone(), limits);
         if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
             // Before anybody is served.
@@ -157,6 +160,7 @@ impl Volume {
             faults,
             started: Instant::now(),
             trace: trace.as_ref().map(Recorder::recording),
+            health,
         });
         watch_members(&shared).map_err(system("cannot watch for members"))?;
         let mut server = None;
