@@ -22,6 +22,7 @@ for purpose in "${@:-build}"; do
             ;;
         test)
             need fio fio
+            need promtool prometheus
             need nbdkit nbdkit
             need nbdcopy libnbd-bin
             need lz4 lz4

@@ -32,6 +32,8 @@ pub(crate) struct Membership {
     pub(crate) recognised: Vec<PathBuf>,
     /// Members that are found by another path now: from, to, and what tells them apart.
     pub(crate) moved: Vec<(PathBuf, PathBuf, String)>,
+    /// Paths at which a member of an array was that is nowhere now, and another device or nothing is there.
+    absent: Vec<PathBuf>,
     /// What is not as the record says, a line each.
     pub(crate) changed: Vec<String>,
     /// Members of those that carry something: whoever accepts them has to name them again.
@@ -78,6 +80,9 @@ impl Membership {
             (world.look)(&path).filter(is_it)
         };
         let Some(seen) = at_path.clone().filter(is_it).or_else(elsewhere) else {
+            if is_described {
+                self.absent.push(known.path.clone());
+            }
             if let (Some(other), false) = (at_path, is_described) {
                 self.changed.push(told_apart(record, known, &other));
                 self.to_force.extend(Some(other.path).filter(|_| other.carries_something));
@@ -128,6 +133,15 @@ impl Membership {
     }
 
     fn move_members(&self, stack: &mut Stack) {
+        if let Node::Md(array) = &mut stack.node {
+            // Another member may have its path now, which would be there twice.
+            let is_taken = |path: &Path| self.moved.iter().any(|(_, to, _)| to == path);
+            let is_absent = |path: &Path| self.absent.iter().any(|absent| absent == path);
+            array.members.retain(|member| match &member.node {
+                Node::File(file) => !is_absent(file.path()) || !is_taken(file.path()),
+                _ => true,
+            });
+        }
         if let Node::File(file) = &mut stack.node {
             let to = self.moved.iter().find(|(from, ..)| from == file.path());
             // A path that is no text stays as it is: the stack could not say it.
@@ -156,8 +170,14 @@ impl Membership {
     }
 }
 
+/// The members that no superblock describes.
+pub(crate) fn without_superblocks(stack: &Stack) -> Vec<PathBuf> {
+    let plain = leaves(stack).into_iter().filter(|(_, is_described)| !is_described);
+    plain.map(|(path, _)| path).collect()
+}
+
 /// The one disk, or partition, of this machine that has this identity.
-fn find_device(identity: &str) -> Option<PathBuf> {
+pub(crate) fn find_device(identity: &str) -> Option<PathBuf> {
     let has = |one: &Named| {
         let all = lasting(one.wwn.as_deref(), one.serial.as_deref(), one.partition);
         all.iter().any(|own| own == identity)
@@ -288,6 +308,18 @@ mod tests {
         assert_eq!(now.changed, [""; 0]);
         assert_eq!(now.resolve(&record.stack).to_string(), "raid0(chunk=512K, /dev/sdc, /dev/sdb)");
         assert_eq!(now.notes()[0], "the member /dev/sdb (serial B) is /dev/sdc now");
+    }
+
+    /// The first of two disks is gone, and the second has its name since.
+    #[test]
+    fn a_disk_that_took_the_name_of_one_that_is_gone_is_a_member_once() {
+        let record = record("md(/dev/sdb, /dev/sdc)", &DISKS);
+        let now = on(&record, &[("/dev/sdb", "wwn C", SIZE)]);
+        assert_eq!(now.changed, [""; 0]);
+        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdb)");
+        let now = on(&record, &[("/dev/sdc", "wwn C", SIZE)]);
+        let stays = "it is left out by whoever assembles the array";
+        assert_eq!(now.resolve(&record.stack), record.stack, "{stays}");
     }
 
     #[test]

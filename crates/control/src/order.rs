@@ -22,15 +22,31 @@ pub enum Order {
     Add {
         member: PathBuf,
         /// Whatever it carries.
+        #[serde(default)]
         force: bool,
         /// Only as the member that it was.
+        #[serde(default)]
         again: bool,
         array: Option<String>,
     },
+    /// A device came or went.
+    Device(DeviceOrder),
     /// Fill a device beside the member that it then replaces.
-    Replace { member: String, with: PathBuf, force: bool, array: Option<String> },
+    Replace {
+        member: String,
+        with: PathBuf,
+        #[serde(default)]
+        force: bool,
+        array: Option<String>,
+    },
     /// Compare copies, or data and parity, or stop doing so.
-    Scrub { repair: bool, cancel: bool, array: Option<String> },
+    Scrub {
+        #[serde(default)]
+        repair: bool,
+        #[serde(default)]
+        cancel: bool,
+        array: Option<String>,
+    },
     /// Set the limits of passes; what is not given stays.
     Speed {
         min_bytes_per_second: Option<u64>,
@@ -56,28 +72,43 @@ pub enum Order {
 pub enum WholeOrder {
     /// Refuse what modifies.
     Lock {
+        #[serde(default)]
         force: bool,
     },
     Unlock,
     /// Forget all that a RAM disk holds.
     Erase {
+        #[serde(default)]
         force: bool,
     },
     /// Give a RAM disk so many bytes, where other volumes have promised so many.
     Resize {
         bytes: u64,
+        #[serde(default)]
         promised: u64,
     },
     /// Write the content to a new file.
     Save {
         file: PathBuf,
+        #[serde(default)]
         force: bool,
     },
     /// Take the content from such a file.
     Restore {
         file: PathBuf,
+        #[serde(default)]
         force: bool,
     },
+}
+
+/// What a volume is told of devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceOrder {
+    /// It is there, and may have been a member: the volume's policy decides.
+    Back { device: PathBuf },
+    /// It is gone: its path, or its number as `8:16`. What was a member on it is faulty.
+    Gone { device: String },
 }
 
 /// An order about caches. `promised`: memory that other volumes have promised, in bytes.
@@ -85,11 +116,19 @@ pub enum WholeOrder {
 #[serde(rename_all = "kebab-case")]
 pub enum CacheOrder {
     /// Put a cache in front of the volume: with these parameters, as a stack has them.
-    Attach { parameters: String, promised: u64 },
+    Attach {
+        parameters: String,
+        #[serde(default)]
+        promised: u64,
+    },
     /// Take off the cache that is in front of the volume.
     Detach,
     /// Give the volume's cache so much memory.
-    Resize { bytes: u64, promised: u64 },
+    Resize {
+        bytes: u64,
+        #[serde(default)]
+        promised: u64,
+    },
     /// Have it treat writes otherwise; with what write-back mode has, as a stack has it.
     Mode {
         mode: String,

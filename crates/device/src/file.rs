@@ -151,7 +151,7 @@ impl File {
     }
 
     /// Reads, writes and flushes that failed since it was opened.
-    pub fn failures(&self) -> &Failures {
+    pub fn failures(&self) -> &Arc<Failures> {
         &self.shared.failures
     }
 }

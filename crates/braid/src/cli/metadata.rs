@@ -26,6 +26,9 @@ pub(crate) struct Examine {
     /// Print the write-intent bitmap, as `mdadm --examine-bitmap` does
     #[arg(long, group = "form")]
     pub(crate) bitmap: bool,
+    /// Print the bad-block log, as `mdadm --examine-badblocks` does
+    #[arg(long, group = "form")]
+    pub(crate) badblocks: bool,
 }
 
 #[derive(Debug, Args)]

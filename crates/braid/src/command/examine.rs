@@ -80,6 +80,9 @@ impl Machine {
         if examine.bitmap {
             return print_bitmap(image, found, bitmap.as_deref());
         }
+        if examine.badblocks {
+            return print_bad_blocks(image, found);
+        }
         let around = self.around(image, bitmap.as_deref());
         let written = Written::new(found.version, &found.bytes);
         if examine.export {
@@ -184,6 +187,15 @@ fn bitmap_of(image: &Image, found: &Found) -> Result<Option<Vec<u8>>, Failure> {
         Ok(superblock) => image.bitmap(superblock),
         Err(_) => Ok(None),
     }
+}
+
+fn print_bad_blocks(image: &Image, found: &Found) -> Result<(), Failure> {
+    // A damaged superblock is said by whoever judges it.
+    let Ok(superblock) = &found.result else { return Ok(()) };
+    let log = image.bad_blocks(superblock)?;
+    let device = image.path.display().to_string();
+    print!("{}", examine::bad_blocks_text(&device, superblock, log.as_ref()));
+    Ok(())
 }
 
 fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(), Failure> {

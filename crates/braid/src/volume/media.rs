@@ -78,15 +78,21 @@ impl Media {
         promises::check_stack(stack, options.promised)?;
         // Only a RAM disk that is all of a stack can grow: the others are parts of something.
         let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
-        let root = Opener { options, buses: Buses::default(), most_ram }.part(stack)?;
+        let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
+        let root = opener.part(stack)?;
         root.limits()?;
         Ok(Media { root })
     }
 
     /// The RAM disk, if the stack is one and nothing else.
     pub(crate) fn ram(&self) -> Option<&Ram> {
+        self.ram_leaf().and_then(|leaf| leaf.ram())
+    }
+
+    /// The leaf, if the stack is a RAM disk and nothing else.
+    pub(super) fn ram_leaf(&self) -> Option<&Arc<Leaf>> {
         match &self.root {
-            Part::Leaf(leaf) => leaf.ram(),
+            Part::Leaf(leaf) if leaf.ram().is_some() => Some(leaf),
             _ => None,
         }
     }
@@ -136,6 +142,8 @@ struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
     most_ram: u64,
+    /// Whether an array above goes on without what is opened.
+    survives: bool,
 }
 
 impl Opener<'_> {
@@ -167,10 +175,16 @@ impl Opener<'_> {
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;
-            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium))));
+            let is_direct = matches!(&medium, Medium::File(file) if file.is_direct());
+            let deadline = self.options.deadline.of(self.survives, is_direct);
+            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium, deadline))));
         }
-        let members: Vec<Part> =
-            stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
+        let above = self.survives;
+        self.survives |= stack.shape().is_some_and(|shape| shape.level.is_redundant());
+        let members: Result<Vec<Part>, MediaError> =
+            stack.members().iter().map(|member| self.part(member)).collect();
+        self.survives = above;
+        let members = members?;
         let mut limits = Vec::new();
         for member in &members {
             limits.push(member.limits()?);

@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use braid_engine::redundant::{ControlError, JobKind, NewMember, Redundant, Speed, Status};
+use braid_engine::redundant::{
+    ControlError, JobKind, MemberState, MemberStatus, NewMember, Redundant, Speed, Status,
+};
 use braid_md::Uuid;
 use braid_stack::ByteSize;
 use braid_uring::Handle;
@@ -23,7 +25,7 @@ use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
 use super::shard::{Local, Orders as Remote};
-use crate::control::{Order, OrderAnswer, Outcome};
+use crate::control::{DeviceOrder, Order, OrderAnswer, Outcome};
 use crate::metadata::Metadata;
 
 /// How long an order may take: a superblock on every member, behind what is under way.
@@ -37,6 +39,7 @@ pub(super) fn carry_out(
     media: &Media,
     live: &Live,
     caching: &Caching,
+    devices: &dyn Fn(&DeviceOrder) -> OrderAnswer,
     remote: &Remote,
     order: Order,
 ) -> OrderAnswer {
@@ -44,9 +47,19 @@ pub(super) fn carry_out(
     match order {
         Order::Whole(order) => live.carry_out(&order, remote),
         Order::Cache(order) => caching.carry_out(live, remote, &order),
+        Order::Device(order) if remote.begin() => devices(&order),
+        Order::Device(_) => OrderAnswer::failed("whoever told of the device has gone"),
         Order::Add { member, force, again, array } => {
             match which_takes(&arrays, &member, array.as_deref()) {
-                Ok(array) => add(array, remote, &member, force, again),
+                Ok(array) => {
+                    if again {
+                        let label = member.display().to_string();
+                        if let Err(answer) = let_go_of_faulty(array, remote, &label, &member) {
+                            return answer;
+                        }
+                    }
+                    add(array, remote, &member, force, again)
+                }
                 Err(answer) => answer,
             }
         }
@@ -319,6 +332,66 @@ fn ask(
 fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
     // Whoever asked may have lost patience.
     let _ = to.send(answer);
+}
+
+/// Takes in again, at `at`, what was the member `label`.
+pub(super) fn bring_back(array: &MdArray, remote: &Remote, label: &str, at: &Path) -> OrderAnswer {
+    match let_go_of_faulty(array, remote, label, at) {
+        Ok(()) => add(array, remote, at, false, again),
+        Err(answer) => answer,
+    }
+}
+
+/// Takes out the member `label`, whose device is gone.
+pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &str) -> OrderAnswer {
+    let (uuid, member, why) =
+        (array.superblock.array_uuid.to_string(), label.to_owned(), why.to_owned());
+    on_one(remote, Which::member(label, Some(uuid)), move |engine| {
+        let text = format!("{member} is faulty: {why}");
+        async move { engine.fail_because(&member, &why).await.map(|()| text) }
+    })
+}
+
+/// Adds a line to the log of an array.
+pub(super) fn note(array: &MdArray, remote: &Remote, text: String) -> OrderAnswer {
+    let uuid = array.superblock.array_uuid.to_string();
+    on_each(remote, Some(uuid), move |engine| {
+        engine.note(text.clone());
+        Ok(text.clone())
+    })
+}
+
+/// Lets go of what is left of a faulty member, if what is at `at` is of the array; one that is not
+/// faulty stays.
+fn let_go_of_faulty(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+) -> Result<(), OrderAnswer> {
+    let uuid = array.superblock.array_uuid;
+    let is_there = array.leaves().iter().any(|leaf| leaf.label == label);
+    let is_ours = || Metadata::read(at).is_ok_and(|own| own.superblock.array_uuid == uuid);
+    if !is_there || !is_ours() {
+        return Ok(());
+    }
+    let remote = remote.another().map_err(|error| OrderAnswer::failed(error.to_string()))?;
+    let (member, of_array) = (label.to_owned(), Some(uuid.to_string()));
+    let answer = on_one(&remote, Which::Member(label.to_owned(), of_array), move |engine| {
+        let is_faulty =
+            |one: &MemberStatus| one.label == member && one.state == MemberState::Faulty;
+        let faulty = engine.status().members.iter().any(is_faulty);
+        async move {
+            if faulty {
+                engine.remove(&member).await?;
+            }
+            Ok(if faulty { "removed" } else { "" }.to_owned())
+        }
+    });
+    if answer.outcome == Outcome::Done && !answer.text.is_empty() {
+        array.forget(label);
+    }
+    Ok(())
 }
 
 fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) -> OrderAnswer {

@@ -22,10 +22,13 @@ use super::live::Live;
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
+use super::new_root;
+use super::notify::Notify;
 use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
 use super::spec::Spec;
 use super::trace::{Lane, Recorder};
+use super::watcher::{self, Watcher};
 use crate::control::{self, Event, StopAnswer};
 use braid_control::Process;
 
@@ -44,20 +47,32 @@ pub(crate) struct Ready {
     pub(crate) name: String,
     /// The block device, if it is attached.
     pub(crate) device: Option<PathBuf>,
+    /// A link to it, whose name stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where NBD clients connect.
     pub(crate) uris: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Brings the volume up, calls `ready`, and serves until it is told to end.
+/// Brings the volume up, calls `ready`, and serves until it is told to end; `manager` hears of all that.
 ///
 /// # Errors
 /// Before `ready`: nothing was changed. After: how it ended.
-pub(crate) fn run(spec: &Spec, ready: impl FnOnce(&Ready)) -> Result<(), RunError> {
+pub(crate) fn run(
+    spec: &Spec,
+    manager: Option<Notify>,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), RunError> {
     // A member that may not grow answers with an error, which is the member's matter.
     braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
-    let volume = Volume::bring_up(spec)?;
+    let mut volume = Volume::bring_up(spec)?;
     ready(&volume.ready());
+    if let Some(manager) = manager.map(Arc::new) {
+        manager.say(&format!("READY=1\nSTATUS={}", spec.stack));
+        feed_watchdog(&manager, &volume.shared.remotes).map_err(system("cannot start a thread"))?;
+        volume.manager = Some(manager);
+    }
     volume.serve()
 }
 
@@ -71,6 +86,7 @@ struct Volume {
     server: Option<control::Server>,
     /// Ends when nobody is served any more.
     trace: Option<Recorder>,
+    manager: Option<Arc<Notify>>,
     /// Held for the life of the process.
     _name: Option<NameLock>,
 }
@@ -119,15 +135,19 @@ impl Volume {
             false => None,
             true => {
                 warnings.extend(memory::hold(spec.attach)?);
-                Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
+                Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
+        if spec.root_storage {
+            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
+        }
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
         let shared = Arc::new(Shared {
+            watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
             media,
             caching: Caching::new(spec, remotes.len()),
@@ -143,6 +163,7 @@ impl Volume {
             started: Instant::now(),
             trace: trace.as_ref().map(Recorder::recording),
         });
+        watch_members(&shared).map_err(system("cannot watch for members"))?;
         let mut server = None;
         if let Some(path) = &spec.control {
             if attached.is_none() {
@@ -163,6 +184,7 @@ impl Volume {
             control,
             server,
             trace,
+            manager: None,
             _name: name,
         })
     }
@@ -171,6 +193,7 @@ impl Volume {
         Ready {
             name: self.shared.spec.name.clone(),
             device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
+            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
             uris: self.shared.uris.clone(),
             warnings: self.shared.warnings.clone(),
         }
@@ -270,6 +293,10 @@ impl Volume {
 
     /// Takes no more requests, answers those under way, flushes.
     fn end(&mut self, lost: Option<ImageError>) -> Result<(), RunError> {
+        if let Some(manager) = &self.manager {
+            // From here on nobody feeds its watchdog.
+            manager.say("STOPPING=1");
+        }
         self.listeners.clear();
         let shards = std::mem::take(&mut self.shards);
         shards.iter().for_each(Shard::stop);
@@ -287,6 +314,37 @@ impl Volume {
         }
         result
     }
+}
+
+/// Feeds the service manager's watchdog for as long as all shards answer.
+fn feed_watchdog(manager: &Arc<Notify>, remotes: &[Remote]) -> io::Result<()> {
+    let Some(every) = manager.watchdog else { return Ok(()) };
+    let (manager, remotes) = (Arc::clone(manager), remotes.to_vec());
+    let feed = move || {
+        loop {
+            if shard::silent(&remotes, shard::PATIENCE).is_empty() {
+                manager.say("WATCHDOG=1");
+            }
+            std::thread::sleep(every);
+        }
+    };
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(feed).map(drop)
+}
+
+/// Looks for members that went away, for as long as there is a volume.
+fn watch_members(shared: &Arc<Shared>) -> io::Result<()> {
+    if shared.watcher.policy().is_none() {
+        return Ok(());
+    }
+    let shared = Arc::downgrade(shared);
+    let watch = move || {
+        while let Some(shared) = shared.upgrade() {
+            shared.watcher.look(&shared.media, None);
+            drop(shared);
+            std::thread::sleep(watcher::PERIOD);
+        }
+    };
+    std::thread::Builder::new().name("returning".to_owned()).spawn(watch).map(drop)
 }
 
 /// Saves the content of a volume that ends, if it has an image, whatever comes of it.

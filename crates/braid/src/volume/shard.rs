@@ -170,6 +170,22 @@ impl Orders {
         Orders { remote, giver: Arc::new(giver) }
     }
 
+    /// For an order of the volume's own.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn own(remote: &Remote) -> io::Result<Orders> {
+        Ok(Orders::new(remote.clone(), Giver::own()?))
+    }
+
+    /// The same shard, for an order of the volume's own.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn another(&self) -> io::Result<Orders> {
+        Orders::own(&self.remote)
+    }
+
     /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
     pub(crate) fn begin(&self) -> bool {
         self.giver.begin()

@@ -14,6 +14,7 @@
 //! difference from mdadm 4.2. Deliberately absent: I/O, the clock, the time zone and the names of
 //! devices (see [`Surroundings`]), and any decision: what is shown is not believed.
 
+mod badblocks;
 mod bitmap;
 mod explain;
 mod explain_values;
@@ -29,6 +30,7 @@ mod text_old;
 mod words;
 mod written;
 
+pub use badblocks::bad_blocks_text;
 pub use bitmap::{BitmapError, bitmap_text};
 pub use explain::explain;
 pub use export::export;

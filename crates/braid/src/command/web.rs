@@ -1,0 +1,69 @@
+//! `braid web`: the page and the interface for programs, until interrupted.
+
+use std::net::SocketAddr;
+
+use braid_shell::shell_path;
+use braid_web::{Bound, Config, Listen, ListenError, Token, serve};
+
+use crate::cli::Web;
+use crate::failure::{Context, Failure};
+use crate::places::Places;
+
+pub(super) fn web(web: &Web) -> Result<(), Failure> {
+    let places = Places::from_environment();
+    let listen = match web.listen.strip_prefix("unix:") {
+        Some(path) => Listen::Unix(path.into()),
+        None => Listen::Tcp(address(&web.listen)?),
+    };
+    let token = match listen {
+        Listen::Tcp(_) => Some(token(web, &places)?),
+        Listen::Unix(_) => None,
+    };
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let (run, records) = places.run_and_records();
+    let secret = token.clone();
+    let config = Config { listen, token, run, records, program, lab: web.lab.clone() };
+    serve(config, |bound| match (bound, &secret) {
+        (Bound::Url(url), Some(token)) if !web.hide_token => {
+            println!("{url}#token={}", token.secret());
+        }
+        (Bound::Url(url), _) => println!("{url}"),
+        (Bound::Unix(path), _) => println!("unix:{}", path.display()),
+    })
+    .map_err(|error| failure(&error))
+}
+
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    text.parse().map_err(|_| {
+        Failure::usage(format!("{text:?} is no place to listen at"))
+            .next("braid web --listen 127.0.0.1:7374, or --listen unix:/run/braid-web.sock")
+    })
+}
+
+/// The token that is named, or the one that is kept, which is made if there is none.
+fn token(web: &Web, places: &Places) -> Result<Token, Failure> {
+    let (file, token) = match &web.token_file {
+        Some(file) => (file.clone(), Token::read(file)),
+        None => {
+            let file = places.prepare_web_token()?;
+            let token = Token::read_or_make(&file);
+            (file, token)
+        }
+    };
+    token.map_err(|error| {
+        let file = shell_path(&file);
+        Failure::refused(error)
+            .next(format!("chmod 600 {file}; or remove it, and `braid web` makes a new one"))
+    })
+}
+
+fn failure(error: &ListenError) -> Failure {
+    match error {
+        ListenError::Exposed(address) => Failure::refused(error).next(format!(
+            "braid web --listen 127.0.0.1:{port}, and from elsewhere ssh -L {port}:127.0.0.1:{port} this-machine",
+            port = address.port()
+        )),
+        ListenError::InUse(_) => Failure::refused(error).next("use that one, or name another"),
+        ListenError::Io(..) | ListenError::NoToken => Failure::failed(error),
+    }
+}

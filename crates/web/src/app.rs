@@ -1,0 +1,407 @@
+//! What is answered to whom.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use braid_control::{Order, Status};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::answer::Refusal;
+use crate::command::{Line, of_order, relative_path};
+use crate::guard::Guard;
+use crate::plan::{Plan, plan};
+use crate::reports::Reports;
+use crate::ticket::Tickets;
+use crate::up::{NewVolume, check_name};
+use crate::watch::{Folders, Watch, unanswered, view};
+use crate::{page, program, state};
+
+/// What can be asked for, as the description in OpenAPI has it.
+pub const ROUTES: &[(&str, &str)] = &[
+    ("get", "/api/v1"),
+    ("get", "/api/v1/openapi.json"),
+    ("get", "/api/v1/volumes"),
+    ("post", "/api/v1/volumes"),
+    ("get", "/api/v1/volumes/{name}"),
+    ("get", "/api/v1/volumes/{name}/curves"),
+    ("post", "/api/v1/volumes/{name}/orders"),
+    ("post", "/api/v1/volumes/{name}/stop"),
+    ("get", "/api/v1/events"),
+    ("get", "/api/v1/reports"),
+    ("post", "/api/v1/reports/open"),
+    ("get", "/reports/{ticket}"),
+];
+
+/// The description of all of it.
+const OPENAPI: &str = include_str!("../../../docs/api/openapi.json");
+
+/// The most that a body may have, and how long it may take.
+const LARGEST_BODY: usize = 64 << 10;
+const BODY_COMES: Duration = Duration::from_secs(10);
+/// So many may follow, and so many commands are under way at a time.
+const FOLLOWERS: usize = 16;
+const COMMANDS: usize = 4;
+
+/// What requests are answered from.
+pub(crate) struct Shared {
+    pub(crate) guard: Guard,
+    pub(crate) folders: Folders,
+    pub(crate) program: PathBuf,
+    pub(crate) reports: Option<Reports>,
+    pub(crate) watch: Arc<Watch>,
+    tickets: Tickets,
+    followers: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        guard: Guard,
+        folders: Folders,
+        program: PathBuf,
+        reports: Option<Reports>,
+    ) -> Arc<Shared> {
+        let watch = Watch::new(folders.clone());
+        Arc::new(Shared {
+            guard,
+            folders,
+            program,
+            reports,
+            watch,
+            tickets: Tickets::default(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            commands: Arc::new(Semaphore::new(COMMANDS)),
+        })
+    }
+
+    /// Runs a command of this program, which ends even if nobody waits for it any more.
+    async fn carry_out(self: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
+        let permit = self.commands.clone().try_acquire_owned().map_err(|_| {
+            Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{COMMANDS} operations are under way already"),
+            )
+            .next("try again when one of them has ended")
+        })?;
+        let command = line.typed();
+        let answer = blocking(move || {
+            let _permit = permit;
+            program::run(&self.program, &line)
+        });
+        let answer = answer.await?;
+        Ok(Json(json!({ "done": said(&answer), "command": command, "answer": answer })))
+    }
+}
+
+/// What a command said it did, for people.
+fn said(answer: &Value) -> Value {
+    match answer {
+        Value::Object(object) => object.get("done").cloned().unwrap_or(Value::Null),
+        other => other.clone(),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Refusal::broken(error.to_string())))
+}
+
+type Asked = State<Arc<Shared>>;
+type Named = Result<Path<String>, PathRejection>;
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    let missing = |uri: Uri| async move {
+        page::file(uri.path()).unwrap_or_else(|| {
+            let text = format!("there is nothing at {:?}", uri.path());
+            Refusal::not_found(text)
+                .next("GET /api/v1/openapi.json says what there is")
+                .into_response()
+        })
+    };
+    let wrong = || async {
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "that is not what can be done here")
+            .next("GET /api/v1/openapi.json says what can be")
+    };
+    Router::new()
+        .route("/api/v1", get(about))
+        .route(
+            "/api/v1/openapi.json",
+            get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }),
+        )
+        .route("/api/v1/volumes", get(volumes).post(new_volume))
+        .route("/api/v1/volumes/{name}", get(volume))
+        .route("/api/v1/volumes/{name}/curves", get(curves))
+        .route("/api/v1/volumes/{name}/orders", post(give_order))
+        .route("/api/v1/volumes/{name}/stop", post(stop))
+        .route("/api/v1/events", get(events))
+        .route("/api/v1/reports", get(reports))
+        .route("/api/v1/reports/open", post(open_report))
+        .route("/reports/{ticket}", get(report))
+        .fallback(missing)
+        .method_not_allowed_fallback(wrong)
+        .layer(middleware::from_fn_with_state(shared.clone(), admit))
+        .with_state(shared)
+}
+
+async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
+    let uri = request.uri();
+    let authority = uri.authority().map(|authority| authority.as_str());
+    let admitted = shared.guard.admit(request.method(), uri.path(), authority, request.headers());
+    let mut response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in page::HEADERS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What a request brings, as JSON.
+async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
+    let too_large = || {
+        let text = format!("a body has at most {LARGEST_BODY} bytes");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    };
+    let came = tokio::time::timeout(BODY_COMES, to_bytes(body, LARGEST_BODY)).await;
+    let slow = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
+    let bytes: Bytes = came.map_err(|_| slow())?.map_err(|_| too_large())?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Refusal::bad(format!("the body is not what was expected: {error}"))
+            .next("GET /api/v1/openapi.json has examples")
+    })
+}
+
+/// Whether only the plan is asked for.
+fn only_planned(query: Option<String>) -> Result<bool, Refusal> {
+    match query.as_deref() {
+        None | Some("" | "plan=0") => Ok(false),
+        Some("plan=1") => Ok(true),
+        Some(other) => {
+            Err(Refusal::bad(format!("{other:?} means nothing here")).next("?plan=1, or nothing"))
+        }
+    }
+}
+
+fn name_of(named: Named) -> Result<String, Refusal> {
+    let Path(name) = named.map_err(|error| Refusal::bad(error.body_text()))?;
+    check_name(&name).map(|()| name)
+}
+
+async fn about(State(shared): Asked) -> Json<Value> {
+    Json(json!({
+        "api_version": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "reports": shared.reports.is_some(),
+    }))
+}
+
+async fn volumes(State(shared): Asked) -> Result<Json<Value>, Refusal> {
+    let volumes = blocking(move || shared.folders.look()).await?;
+    Ok(Json(json!({ "volumes": volumes.into_iter().map(|(_, view)| view).collect::<Vec<_>>() })))
+}
+
+async fn volume(State(shared): Asked, named: Named) -> Result<Json<Value>, Refusal> {
+    let name = name_of(named)?;
+    blocking(move || shared.folders.status(&name)).await.map(|status| Json(view(&status)))
+}
+
+async fn curves(State(shared): Asked, named: Named) -> Result<Json<Value>, Refusal> {
+    let name = name_of(named)?;
+    let curves = blocking(move || {
+        let socket = shared.folders.socket(&name)?;
+        braid_control::get_curves(&socket).map_err(|error| unanswered(&name, &error))
+    });
+    Ok(Json(json!({ "curves": curves.await? })))
+}
+
+async fn events(State(shared): Asked) -> Result<Response, Refusal> {
+    let permit = shared.followers.clone().try_acquire_owned().map_err(|_| {
+        let text = format!("{FOLLOWERS} follow already");
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
+            .next("close one of the pages that are open")
+    })?;
+    Ok(([(header::CONTENT_TYPE, "text/event-stream")], shared.watch.follow(permit)).into_response())
+}
+
+/// An order, by somebody who saw the volume in a state.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ordered {
+    order: Order,
+    if_state: Option<String>,
+}
+
+/// Refuses what was decided by a state that is no more, with what is so now.
+fn still(status: &Status, if_state: Option<&str>) -> Result<(), Refusal> {
+    if if_state.is_none_or(|seen| seen == state::mark(status)) {
+        return Ok(());
+    }
+    let why = status.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    Err(Refusal::conflict(format!(
+        "{} has changed since it was looked at, and nothing was done; now it is {}{why}",
+        status.name, status.state
+    ))
+    .next("look at it again, and decide by that"))
+}
+
+/// Refuses what is not possible now, with the reason.
+fn possible(plan: &Plan) -> Result<(), Refusal> {
+    match &plan.why_not {
+        None => Ok(()),
+        Some(why) => {
+            let refusal = Refusal::conflict(format!("that is not possible now: {why}"));
+            Err(match &plan.next {
+                Some(next) => refusal.next(next.as_str()),
+                None => refusal,
+            })
+        }
+    }
+}
+
+async fn give_order(
+    State(shared): Asked,
+    named: Named,
+    RawQuery(query): RawQuery,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let (name, only_plan) = (name_of(named)?, only_planned(query)?);
+    let Ordered { order, if_state } = read(body).await?;
+    if let Some(path) = relative_path(&order) {
+        return Err(Refusal::bad(format!("{:?} is no whole path", path.display().to_string()))
+            .next("name it from the root, as /dev/sdb"));
+    }
+    let (asked, of) = (shared.clone(), name.clone());
+    let status = blocking(move || asked.folders.status(&of)).await?;
+    let plan = plan(&status, &order);
+    if only_plan {
+        return Ok(Json(json!(plan)));
+    }
+    possible(&plan)?;
+    still(&status, if_state.as_deref())?;
+    shared.carry_out(of_order(&name, &order)).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    #[serde(default)]
+    force: bool,
+    if_state: Option<String>,
+}
+
+async fn stop(
+    State(shared): Asked,
+    named: Named,
+    RawQuery(query): RawQuery,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let (name, only_plan) = (name_of(named)?, only_planned(query)?);
+    let Stop { force, if_state } = read(body).await?;
+    let line = Line::new(&["down"]).flag("force", force).without_json().name(&name);
+    let (asked, of) = (shared.clone(), name.clone());
+    // One that does not answer is ended, too: what it left is removed.
+    let status = match blocking(move || asked.folders.status(&of)).await {
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => return Err(refusal),
+        status => status.ok(),
+    };
+    if only_plan {
+        let (does, loses) = crate::plan::of_stop(&name, status.as_ref(), force);
+        return Ok(Json(json!(Plan::possible(does, loses, line.typed()))));
+    }
+    if let Some(status) = &status {
+        still(status, if_state.as_deref())?;
+    }
+    shared.carry_out(line).await
+}
+
+async fn new_volume(
+    State(shared): Asked,
+    RawQuery(query): RawQuery,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let only_plan = only_planned(query)?;
+    let new: NewVolume = read(body).await?;
+    let line = new.line(false)?;
+    match &new {
+        NewVolume::Up(up) if only_plan => {
+            Ok(Json(json!(Plan::possible(up.does(), None, line.typed()))))
+        }
+        NewVolume::Create(_) if only_plan => {
+            let Json(planned) = shared.carry_out(new.line(true)?).await?;
+            let does = "Writes superblocks to the members, and nothing else; what lies there is saved before, and \
+                        `braid undo` puts it back.";
+            let mut plan = json!(Plan::possible(does.to_owned(), None, line.typed()));
+            plan["plan"] = planned["answer"].clone();
+            Ok(Json(plan))
+        }
+        _ => shared.carry_out(line).await,
+    }
+}
+
+fn reports_of(shared: &Shared) -> Result<&Reports, Refusal> {
+    shared.reports.as_ref().ok_or_else(|| {
+        Refusal::not_found("this server was not told where reports are")
+            .next("braid web --lab FOLDER")
+    })
+}
+
+async fn reports(State(shared): Asked) -> Result<Json<Value>, Refusal> {
+    let failed = |error: std::io::Error| Refusal::broken(format!("the folder of reports: {error}"));
+    let listed = blocking(move || reports_of(&shared)?.list().map_err(failed)).await?;
+    Ok(Json(json!({ "reports": listed })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Open {
+    path: String,
+}
+
+fn no_report(path: &str) -> Refusal {
+    Refusal::not_found(format!("there is no report {path:?}"))
+        .next("GET /api/v1/reports lists those that are there")
+}
+
+async fn open_report(State(shared): Asked, body: Body) -> Result<Json<Value>, Refusal> {
+    let Open { path } = read(body).await?;
+    blocking(move || {
+        reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path))?;
+        let ticket = shared.tickets.issue(path, Instant::now());
+        let ticket = ticket.map_err(|error| Refusal::broken(error.to_string()))?;
+        Ok(Json(json!({ "url": format!("/reports/{ticket}") })))
+    })
+    .await
+}
+
+async fn report(State(shared): Asked, named: Named) -> Result<Response, Refusal> {
+    let Path(ticket) = named.map_err(|error| Refusal::bad(error.body_text()))?;
+    let over = || {
+        Refusal::not_found("that address of a report has been used, or is too old")
+            .next("open it again")
+    };
+    let path = shared.tickets.redeem(&ticket, Instant::now()).ok_or_else(over)?;
+    let (bytes, kind) =
+        blocking(move || reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path))).await?;
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, page::REPORT_POLICY),
+        (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
+    ];
+    Ok((headers, bytes).into_response())
+}

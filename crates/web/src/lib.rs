@@ -1,0 +1,39 @@
+//! One server for people and for programs: all volumes over HTTP and JSON, and the page that shows them.
+//!
+//! ```text
+//!   listen ──▶ guard ──▶ app ──┬─ watch ──▶ control sockets of volumes      (asks)
+//!   bounds      who may        ├─ plan      what an order would do          (pure)
+//!   in time     ask            ├─ program ─▶ this same program, as typed    (does)
+//!                              ├─ reports ─▶ files below one folder         (reads)
+//!                              └─ page       what is built in
+//! ```
+//!
+//! Invariants
+//! * Whatever changes something is a command line of this program, run as it would be typed: the page can
+//!   do nothing that the command line refuses, and records are kept by one hand. It is shown before.
+//! * Nobody is let in by where he comes from: the token is asked for by every request to the API, but over a
+//!   Unix socket, which is its owner's (0600). It is never a cookie, so no other page can borrow it.
+//! * Beyond the loopback there is no listener without TLS.
+//! * Whoever is slow costs a bounded number of connections and bytes, for a bounded time.
+//!
+//! Deliberately absent: the engine, and any state of its own but tickets for reports, which last a minute.
+
+mod answer;
+mod app;
+mod change;
+mod command;
+mod guard;
+mod listen;
+mod page;
+mod plan;
+mod program;
+mod reports;
+mod state;
+mod ticket;
+mod token;
+mod up;
+mod watch;
+
+pub use app::ROUTES;
+pub use listen::{Bound, Config, Listen, ListenError, serve};
+pub use token::{Token, TokenError};

@@ -1,0 +1,263 @@
+//! The listener: where, for whom, and how much of everything.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::time::Sleep;
+
+use crate::app::{self, Shared};
+use crate::guard::{Guard, Names};
+use crate::reports::Reports;
+use crate::token::Token;
+use crate::watch::Folders;
+
+/// Connections at a time; others wait to be accepted.
+const CONNECTIONS: usize = 64;
+/// The head of a request comes within that time, also the next one on the same connection.
+const HEAD_COMES: Duration = Duration::from_secs(10);
+/// An answer that nobody takes for so long is given up, with its connection.
+const STALLS: Duration = Duration::from_secs(20);
+/// Bytes of a request's head.
+const HEAD: usize = 16 << 10;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// An address of the loopback; another one needs TLS.
+    Tcp(SocketAddr),
+    /// A socket of its owner's (0600).
+    Unix(PathBuf),
+}
+
+/// All that a server is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: Listen,
+    /// What lets requests in; none is needed over a Unix socket.
+    pub token: Option<Token>,
+    /// The folder of control sockets.
+    pub run: PathBuf,
+    /// The folder of records.
+    pub records: PathBuf,
+    /// This program.
+    pub program: PathBuf,
+    /// Reports of the laboratory lie below it.
+    pub lab: Option<PathBuf>,
+}
+
+/// Where it listens.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    /// The page's address, without the token.
+    Url(String),
+    /// The socket.
+    Unix(PathBuf),
+}
+
+/// Why it does not.
+#[derive(Debug)]
+pub enum ListenError {
+    /// The address can be reached from elsewhere.
+    Exposed(SocketAddr),
+    /// Somebody listens there.
+    InUse(PathBuf),
+    /// There is no token for a listener that anybody of this machine can reach.
+    NoToken,
+    /// It could not be done: what, and why.
+    Io(String, io::Error),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::Exposed(address) => {
+                write!(f, "{address} can be reached from other machines, and there is no TLS")
+            }
+            ListenError::InUse(path) => write!(f, "somebody listens at {} already", path.display()),
+            ListenError::NoToken => f.write_str("a TCP listener needs a token"),
+            ListenError::Io(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+fn failed(what: impl fmt::Display) -> impl FnOnce(io::Error) -> ListenError {
+    let what = what.to_string();
+    |error| ListenError::Io(what, error)
+}
+
+enum Listener {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+/// Serves until the process ends; `ready` hears where.
+///
+/// # Errors
+/// It cannot listen.
+pub fn serve(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(failed("the runtime"))?.block_on(run(config, ready))
+}
+
+async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenError> {
+    let (listener, bound, names) = bind(&config).await?;
+    let reports = config.lab.as_deref().map(Reports::below).transpose();
+    let reports = reports.map_err(failed("the folder of reports"))?;
+    let token = match listener {
+        Listener::Tcp(_) => Some(config.token.ok_or(ListenError::NoToken)?),
+        Listener::Unix(_) => config.token,
+    };
+    let guard = Guard { names, scheme: "http", token };
+    let folders = Folders { run: config.run, records: config.records };
+    let shared = Shared::new(guard, folders, config.program, reports);
+    tokio::spawn(shared.watch.clone().run());
+    let app = app::router(shared);
+    ready(&bound);
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let permit = connections.clone().acquire_owned().await;
+        let app = TowerToHyperService::new(app.clone());
+        let accepted = match &listener {
+            Listener::Tcp(tcp) => tcp.accept().await.map(|(stream, _)| {
+                // Answers are small and go out at once; where that cannot be said they go out later.
+                let _ = stream.set_nodelay(true);
+                Box::pin(connection(stream, app)) as Pin<Box<dyn Future<Output = ()> + Send>>
+            }),
+            Listener::Unix(unix) => unix.accept().await.map(|(stream, _)| {
+                Box::pin(connection(stream, app)) as Pin<Box<dyn Future<Output = ()> + Send>>
+            }),
+        };
+        match accepted {
+            Ok(connection) => {
+                tokio::spawn(async move {
+                    let _permit = permit;
+                    connection.await;
+                });
+            }
+            // A client that has gone already, or too many open files: these pass.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+async fn bind(config: &Config) -> Result<(Listener, Bound, Names), ListenError> {
+    match &config.listen {
+        Listen::Tcp(address) if !address.ip().is_loopback() => Err(ListenError::Exposed(*address)),
+        Listen::Tcp(address) => {
+            let bound = tokio::net::TcpListener::bind(address).await;
+            let listener = bound.map_err(failed(format_args!("cannot listen at {address}")))?;
+            let own = listener.local_addr().map_err(failed("the listener"))?;
+            let (url, port) = (format!("http://{own}/"), own.port());
+            // What a browser leaves out is the port of its scheme.
+            let mut names = vec![own.to_string(), format!("localhost:{port}")];
+            if port == 80 {
+                names.extend(
+                    names
+                        .clone()
+                        .iter()
+                        .filter_map(|name| name.strip_suffix(":80"))
+                        .map(str::to_owned),
+                );
+            }
+            Ok((Listener::Tcp(listener), Bound::Url(url), Names::These(names)))
+        }
+        Listen::Unix(path) => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(ListenError::InUse(path.clone()));
+            }
+            let socket = std::fs::symlink_metadata(path).map(|found| {
+                use std::os::unix::fs::FileTypeExt;
+                found.file_type().is_socket()
+            });
+            if matches!(socket, Ok(true)) {
+                std::fs::remove_file(path).map_err(failed("a socket that was left behind"))?;
+            }
+            // It is its owner's from the first moment.
+            let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+            let bound = tokio::net::UnixListener::bind(path);
+            rustix::process::umask(before);
+            let listener =
+                bound.map_err(failed(format_args!("cannot listen at {}", path.display())))?;
+            Ok((Listener::Unix(listener), Bound::Unix(path.clone()), Names::Loopback))
+        }
+    }
+}
+
+/// One connection, to its end.
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    app: TowerToHyperService<axum::Router>,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_COMES).max_buf_size(HEAD);
+    let stream = TokioIo::new(Patient { stream, stalled: None });
+    // How it ended is the client's to know.
+    let _ = http.serve_connection(stream, app).await;
+}
+
+/// A stream that fails when the other end takes nothing for [`STALLS`].
+struct Patient<S> {
+    stream: S,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    /// What became of an attempt to write, or that it has been tried for too long.
+    fn judge<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        tried: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if tried.is_ready() {
+            self.stalled = None;
+            return tried;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLS)));
+        stalled.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let tried = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.judge(cx, tried)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let tried = Pin::new(&mut self.stream).poll_flush(cx);
+        self.judge(cx, tried)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let tried = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.judge(cx, tried)
+    }
+}

@@ -1,0 +1,203 @@
+//! Volumes that are to be made or brought up: what a request may say, as a command line. Pure.
+
+use serde::Deserialize;
+
+use crate::answer::Refusal;
+use crate::command::Line;
+
+/// A request for a volume.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NewVolume {
+    /// Bring up a volume that is known, or a stack.
+    Up(Up),
+    /// Make an md array.
+    Create(Create),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Up {
+    /// The name of a volume that was up before, or was created.
+    name: Option<String>,
+    /// A stack expression, for a new one.
+    stack: Option<String>,
+    /// Addresses to listen at for NBD clients.
+    #[serde(default)]
+    nbd: Vec<String>,
+    /// `none`, `fuse`, …
+    attach: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    degraded: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Create {
+    name: String,
+    level: String,
+    /// In the order of their roles; `missing` leaves one free.
+    members: Vec<String>,
+    #[serde(default)]
+    spares: Vec<String>,
+    chunk_bytes: Option<u64>,
+    layout: Option<String>,
+    metadata: Option<String>,
+    /// `none`, `internal`.
+    bitmap: Option<String>,
+    consistency: Option<String>,
+    size_bytes: Option<u64>,
+    #[serde(default)]
+    assume_clean: bool,
+    /// Members that are taken whatever they carry, named again.
+    #[serde(default)]
+    force: Vec<String>,
+}
+
+/// A member's path is a whole one; so no name is taken for an option, either.
+fn check_paths<'a>(paths: impl IntoIterator<Item = &'a String>) -> Result<(), Refusal> {
+    match paths.into_iter().find(|path| !path.starts_with('/') && *path != "missing") {
+        None => Ok(()),
+        Some(path) => Err(Refusal::bad(format!("{path:?} is no whole path"))
+            .next("name members from the root, as /dev/sdb")),
+    }
+}
+
+impl NewVolume {
+    /// What does it; with `plan`, what only says what would be done, if that can be said.
+    ///
+    /// # Errors
+    /// The request makes no sense.
+    pub(crate) fn line(&self, plan: bool) -> Result<Line, Refusal> {
+        match self {
+            NewVolume::Up(up) => up.line(),
+            NewVolume::Create(create) => create.line(plan),
+        }
+    }
+}
+
+impl Up {
+    fn line(&self) -> Result<Line, Refusal> {
+        // A name could be that of a file, as far as `up` is concerned.
+        let (target, name) = match (&self.stack, &self.name) {
+            (Some(stack), name) if stack.contains('(') => (stack, name.as_ref()),
+            (None, Some(name)) => {
+                check_name(name)?;
+                (name, None)
+            }
+            (Some(stack), _) => {
+                return Err(Refusal::bad(format!("{stack:?} is no stack")).next("such as ram(64M)"));
+            }
+            (None, None) => {
+                return Err(Refusal::bad("neither a name nor a stack is given")
+                    .next("GET /api/v1/volumes lists the volumes that are known"));
+            }
+        };
+        name.map_or(Ok(()), |name| check_name(name))?;
+        let line = Line::new(&["up"]).option("name", name).option("attach", self.attach.as_ref());
+        let line = self.nbd.iter().fold(line, |line, address| line.option("nbd", Some(address)));
+        Ok(line.flag("read-only", self.read_only).flag("degraded", self.degraded).name(target))
+    }
+
+    /// What it does, for people.
+    pub(crate) fn does(&self) -> String {
+        let what = match (&self.name, &self.stack) {
+            (Some(name), Some(stack)) => format!("Brings {stack} up as {name}"),
+            (None, Some(stack)) => format!("Brings {stack} up under a new name"),
+            (name, None) => {
+                format!("Brings {} up as its record says", name.as_deref().unwrap_or("?"))
+            }
+        };
+        let how = if self.read_only { ", for reading only" } else { "" };
+        let without = match self.degraded {
+            true => {
+                " An array goes on without members that it was last seen with: these become stale."
+            }
+            false => "",
+        };
+        format!("{what}{how}.{without} Members that are not what they were are refused.")
+    }
+}
+
+impl Create {
+    fn line(&self, plan: bool) -> Result<Line, Refusal> {
+        check_name(&self.name)?;
+        check_paths(self.members.iter().chain(&self.spares).chain(&self.force))?;
+        let line = Line::new(&["create"])
+            .option("level", Some(&self.level))
+            .option("chunk", self.chunk_bytes)
+            .option("layout", self.layout.as_ref())
+            .option("metadata", self.metadata.as_ref())
+            .option("bitmap", self.bitmap.as_ref())
+            .option("consistency", self.consistency.as_ref())
+            .option("size", self.size_bytes)
+            .flag("assume-clean", self.assume_clean)
+            .flag("plan", plan);
+        let line = self.spares.iter().fold(line, |line, path| line.option("spare", Some(path)));
+        let line = self.force.iter().fold(line, |line, path| line.option("force", Some(path)));
+        Ok(self.members.iter().fold(line.name(&self.name), |line, path| line.name(path)))
+    }
+}
+
+/// Whether `name` can be that of a volume, or the answer that there is none.
+///
+/// # Errors
+/// A text that is a path, an option, or too long for a socket's.
+pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let starts_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    if starts_well && name.len() <= 40 && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(Refusal::bad(format!("{name:?} cannot name a volume"))
+        .next("1 to 40 letters, digits, '-', '_' and '.', beginning with a letter or a digit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(request: &str) -> Result<String, String> {
+        let request: NewVolume =
+            serde_json::from_str(request).map_err(|error| error.to_string())?;
+        request.line(true).map(|line| line.arguments().join(" ")).map_err(|refusal| refusal.error)
+    }
+
+    #[test]
+    fn requests_are_command_lines() {
+        let good = [
+            (r#"{"up":{"name":"home"}}"#, "up --json -- home"),
+            (
+                r#"{"up":{"stack":"ram(1M)","name":"r","attach":"none","nbd":["unix:/x"]}}"#,
+                "up --name=r --attach=none --nbd=unix:/x --json -- ram(1M)",
+            ),
+            (
+                r#"{"create":{"name":"a","level":"raid1","members":["/x","missing"],"spares":["/y"],"bitmap":"none"}}"#,
+                "create --level=raid1 --bitmap=none --plan --spare=/y --json -- a /x missing",
+            ),
+        ];
+        for (request, arguments) in good {
+            assert_eq!(line(request).as_deref(), Ok(arguments));
+        }
+        let bad = [
+            (r#"{"up":{}}"#, "neither a name nor a stack"),
+            (r#"{"up":{"name":"../../etc/x.toml"}}"#, "cannot name a volume"),
+            (r#"{"up":{"name":"--foreground"}}"#, "cannot name a volume"),
+            (r#"{"up":{"stack":"/tmp/evil.toml"}}"#, "is no stack"),
+            (r#"{"up":{"stack":"ram(1M)","name":"a/b"}}"#, "cannot name a volume"),
+            (r#"{"up":{"name":"a","foreground":true}}"#, "unknown field `foreground`"),
+            (r#"{"create":{"name":"a","level":"raid1","members":["x"]}}"#, "is no whole path"),
+            (
+                r#"{"create":{"name":"a","level":"raid1","members":["--force"]}}"#,
+                "is no whole path",
+            ),
+            (r#"{"down":{"name":"a"}}"#, "unknown variant `down`"),
+        ];
+        for (request, why) in bad {
+            let error = line(request).unwrap_err();
+            assert!(error.contains(why), "{request}: {error}");
+        }
+    }
+}
