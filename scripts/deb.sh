@@ -55,6 +55,9 @@ done
 find "$root/etc" -type f | sed "s|^$root||" | LC_ALL=C sort >"$control/conffiles"
 [ -s "$control/conffiles" ] || rm "$control/conffiles"
 
+# What a boot from a volume needs is in the initramfs, which is made anew.
+[ ! -d "$root/usr/share/initramfs-tools" ] || echo 'activate-noawait update-initramfs' >"$control/triggers"
+
 # What the program is linked against, by the tool that knows, or else what it always is.
 depends='libc6, libgcc-s1'
 if command -v dpkg-shlibdeps >/dev/null; then

@@ -8,8 +8,8 @@
 #   SYSCONFDIR  /etc, if PREFIX is /usr or /usr/local; else PREFIX/etc
 #
 # Files of packaging/ are taken by what they are called: *.service, *.socket, *.timer, *.target, *.rules,
-# *.default (as /etc/default/NAME, if there is none), *.toml and folders (as examples). What was put
-# where stands in PREFIX/share/braid/installed, and `uninstall` removes that, and folders that are empty then.
+# *.default (as /etc/default/NAME, if there is none), initramfs-tools and dracut; *.toml and other folders
+# are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, and folders that are empty then.
 # Nothing else is changed: neither systemd nor udev is told.
 set -eu
 
@@ -37,9 +37,16 @@ put() { # MODE FILE PATH
 }
 
 # A file whose text says where the program and its documentation are.
-put_located() { # FILE PATH
+put_located() { # FILE PATH [MODE]
     sed -e "s|/usr/bin/braid|$PREFIX/bin/braid|g" -e "s|/usr/share/doc/braid|$doc|g" "$1" >"$work/located"
-    put 644 "$work/located" "$2"
+    put "${3:-644}" "$work/located" "$2"
+}
+
+# All files below a folder.
+put_folder() { # FOLDER PATH [MODE]
+    find "$1" -type f | LC_ALL=C sort | while read -r one; do
+        put_located "$one" "$2/${one#"$1"/}" "${3:-644}"
+    done
 }
 
 install_all() {
@@ -61,19 +68,19 @@ install_all() {
                 [ -e "$DESTDIR$etc/default/${name%.default}" ] || put_located "$file" "$etc/default/${name%.default}"
                 ;;
             *.toml) put_located "$file" "$doc/examples/$name" ;;
+            debian) ;;
+            # A root file system on a volume. What makes an initramfs looks below /usr only.
+            initramfs-tools) put_folder "$file" "$share/initramfs-tools" 755 ;;
+            dracut) put_folder "$file" "$PREFIX/lib/dracut/modules.d" 755 ;;
+            *) [ ! -d "$file" ] || put_folder "$file" "$doc/examples/$name" ;;
         esac
-        if [ -d "$file" ] && [ "$name" != debian ]; then
-            find "$file" -type f | LC_ALL=C sort | while read -r one; do
-                put_located "$one" "$doc/examples/$name/${one#"$file"/}"
-            done
-        fi
     done
 
     mkdir "$work/man"
-    "$work/braid" man --into "$work/man"
-    for page in "$work/man"/*.1; do
+    "$work/braid" man --into "$work/man" --docs "$here/docs"
+    for page in "$work/man"/*; do
         gzip -9n "$page"
-        put 644 "$page.gz" "$share/man/man1/${page##*/}.gz"
+        put 644 "$page.gz" "$share/man/man${page##*.}/${page##*/}.gz"
     done
     "$work/braid" completions bash >"$work/bash"
     "$work/braid" completions zsh >"$work/zsh"

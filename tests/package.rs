@@ -37,7 +37,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// What every installation has, below its prefix.
-const EXPECTED: [&str; 9] = [
+const EXPECTED: [&str; 10] = [
     "bin/braid",
     "lib/systemd/system/braid@.service",
     "share/bash-completion/completions/braid",
@@ -47,6 +47,7 @@ const EXPECTED: [&str; 9] = [
     "share/man/man1/braid-member-fail.1.gz",
     "share/man/man1/braid-up.1.gz",
     "share/man/man1/braid.1.gz",
+    "share/man/man7/braid-arrays.7.gz",
 ];
 
 fn make(root: &Path, target: &str) -> Tool {

@@ -17,8 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode, ReAdd};
-use crate::volume::{Attach, IoMode, MemberDeadline};
+use crate::volume::{Attach, IoMode, MemberDeadline, ReAdd};
 
 pub(crate) use boot::Incremental;
 pub(crate) use cache::{
@@ -130,7 +129,7 @@ pub(crate) enum Command {
     Model(Model),
     /// Print what completes braid's command line in a shell
     Completions(Completions),
-    /// Print the manual page braid(1), or write the pages of all commands
+    /// Print the manual page of a command, or write the pages of all commands
     Man(Man),
 }
 
@@ -406,9 +405,15 @@ pub(crate) struct Completions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "To read it without installing it: braid man | man -l -")]
+#[command(after_help = "To read one without installing it: braid man member fail | man -l -")]
 pub(crate) struct Man {
+    /// The page of this command [default: braid(1)]
+    #[arg(value_name = "COMMAND", conflicts_with = "into")]
+    pub(crate) command: Vec<String>,
     /// Write the pages of all commands into this folder, which is there
     #[arg(long, value_name = "FOLDER")]
     pub(crate) into: Option<PathBuf>,
+    /// And a page of section 7 for each document FOLDER/*.md
+    #[arg(long, value_name = "FOLDER", requires = "into")]
+    pub(crate) docs: Option<PathBuf>,
 }

@@ -334,8 +334,14 @@ fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
     let _ = to.send(answer);
 }
 
-/// Takes in again, at `at`, what was the member `label`.
-pub(super) fn bring_back(array: &MdArray, remote: &Remote, label: &str, at: &Path) -> OrderAnswer {
+/// Takes in again, at `at`, what was the member `label`: `again` only by the bitmap.
+pub(super) fn bring_back(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+    again: bool,
+) -> OrderAnswer {
     match let_go_of_faulty(array, remote, label, at) {
         Ok(()) => add(array, remote, at, false, again),
         Err(answer) => answer,
