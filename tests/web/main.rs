@@ -1,1 +1,10 @@
-//! `braid web`.
+//! `braid web` as it is used and as it is attacked: over real sockets, on real volumes, in a real browser.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod api;
+mod browser;
+mod client;
+mod hostile;
+mod server;

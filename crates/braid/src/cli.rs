@@ -17,8 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode, ReAdd};
-use crate::volume::{Attach, IoMode, MemberDeadline};
+use crate::volume::{Attach, IoMode, MemberDeadline, ReAdd};
 
 pub(crate) use boot::Incremental;
 pub(crate) use cache::{

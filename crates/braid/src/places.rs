@@ -4,9 +4,8 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //! | links to block devices       | /dev/braid    | none: only root attaches                |
-//! | what `undo` puts back, the token of `web`, logs of caches that were given up | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
 
@@ -114,6 +113,8 @@ impl Places {
     /// The file that is locked while a volume of this name is up.
     pub(crate) fn lock(&self, name: &str) -> PathBuf {
         self.control(name).with_extension("lock")
+    }
+
     /// The folder of sockets, logs and mounts.
     pub(crate) fn run_folder(&self) -> &Path {
         &self.run

@@ -16,8 +16,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-use crate::volume::{Attach, IoMode, LastResort, ReAdd};
-use crate::volume::{Attach, IoMode, MemberDeadline};
+use crate::volume::{Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -89,6 +89,8 @@ kinds! {
         "bytes of the array can be given by no member any more";
     SLOW_MEMBER = "SlowMember", Warning,
         "a member takes far longer than its siblings: it slows the array down, and may be about to fail";
+    MEMBER_HANGS = "MemberHangs", Critical,
+        "a member does not answer: requests to it ended with an error at their deadline, and it is asked for nothing";
     MEMBER_GONE = "MemberGone", Critical,
         "a member's file was deleted, or another lies at its path: what it holds goes when the volume goes down";
     SCRUB_FOUND = "ScrubFound", Warning,

@@ -88,6 +88,8 @@ impl Monitor<'_> {
     pub fn once(&self) -> Result<bool, MonitorError> {
         let (sender, _wake) = channel();
         let mut session = Session::open(self, &sender)?;
+        // There is no later look that could tell whether it stays so.
+        session.policy.settle = 0;
         session.look()?;
         let limit = self.config.limit();
         let attempt = Duration::from_secs(self.config.timeout.0 + self.config.retry.first.0);

@@ -107,9 +107,18 @@ impl Shared {
 
 /// What a command said it did, for people.
 fn said(answer: &Value) -> Value {
-    match answer {
-        Value::Object(object) => object.get("done").cloned().unwrap_or(Value::Null),
-        other => other.clone(),
+    match (answer, answer["done"].is_string(), answer["name"].as_str()) {
+        (Value::String(text), ..) => text.as_str().into(),
+        (_, true, _) => answer["done"].clone(),
+        // What `up` says, and what `create` does.
+        (_, _, Some(name)) => {
+            let place = answer["device"].as_str().or(answer["nbd"][0].as_str());
+            let next = answer["next"].as_str().map(|next| format!("; next: `{next}`"));
+            let is = if next.is_some() { "is created" } else { "is up" };
+            let place = place.map(|place| format!(": {place}")).unwrap_or_default();
+            format!("{name} {is}{place}{}", next.unwrap_or_default()).into()
+        }
+        _ => Value::Null,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use braid_control::{CacheOrder, Order, WholeOrder};
+use braid_control::{CacheOrder, DeviceOrder, Order, WholeOrder};
 use braid_shell::{shell_path, shell_word};
 
 /// A command line of this program, without the program.
@@ -78,6 +78,10 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
         Order::Add { member, force, again, array } => {
             let word = if *again { "re-add" } else { "add" };
             on_array(&["member", word], array).flag("force", *force).path(member)
+        }
+        Order::Device(DeviceOrder::Back { device }) => Line::new(&["incremental"]).path(device),
+        Order::Device(DeviceOrder::Gone { device }) => {
+            Line::new(&["incremental"]).option("fail", Some(device))
         }
         Order::Replace { member, with, force, array } => {
             on_array(&["member", "replace"], array).flag("force", *force).name(member).path(with)

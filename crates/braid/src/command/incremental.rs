@@ -61,7 +61,13 @@ fn readiness(wanted: &[String], sets: &[Set], absent: &[PathBuf]) -> Readiness {
         let Some(set) = sets.iter().find(|set| set.uuid.to_string() == *uuid) else {
             return Readiness::Not(format!("no member of the array {uuid} is there"));
         };
-        let options = Options { supported: &is_served, ..Options::default() };
+        let options = Options {
+            force: false,
+            read_only: false,
+            degraded: false,
+            raid0_layout: None,
+            supported: &is_served,
+        };
         let assembly = set.assess(options);
         if assembly.can_start == Start::ReadWrite {
             continue;
@@ -115,7 +121,7 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
     let say = |state: &str, text: &str| say(options, device, &uuid, Some(volume), state, text);
     if control::get_status(&places.control(volume)).is_ok() {
         if options.no_start {
-            return say("up", "which is up: its policy decides what becomes of it");
+            return say("up", "its policy decides what becomes of it");
         }
         return say("up", &tell(places, owned, device)?);
     }
@@ -171,6 +177,9 @@ fn say(
     }
     let path = device.display();
     match volume {
+        Some(volume) if state == "up" => {
+            println!("braid: {path} is of {volume}, which is up: {text}")
+        }
         Some(volume) => println!("braid: {path} attached to {volume}, {text}"),
         None => println!("braid: {path} {text} ({uuid})"),
     }

@@ -19,6 +19,7 @@ mod member;
 mod metrics;
 mod model;
 mod monitor;
+mod owners;
 mod page;
 mod scrubbed;
 mod serve;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
@@ -42,8 +43,13 @@ pub(crate) enum LeafError {
     ModelOverride { name: String, why: &'static str },
 }
 
+/// What becomes of a member that nobody will find again.
+const GOES: &str = "what it holds goes when the volume goes down";
+
 /// One leaf.
 pub(crate) struct Leaf {
+    /// A number that no other leaf of this process has.
+    pub(super) id: u64,
     /// Its path, if it is a whole file or device; else as the stack spells it.
     pub(crate) label: String,
     pub(crate) medium: Medium,
@@ -72,7 +78,9 @@ impl Leaf {
     }
 
     pub(super) fn called(label: String, medium: Medium, deadline: Option<Duration>) -> Leaf {
-        Leaf { label, medium, tally: Tally::default(), deadline }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Leaf { id, label, medium, tally: Tally::default(), deadline }
     }
 
     /// Its path, if it is a whole file or device, by which an operator names it.
@@ -126,16 +134,28 @@ impl Leaf {
         }
     }
 
-    /// Why nobody will find its file again once it is closed.
+    /// Why its block device is not there any more.
+    pub(super) fn vanished(&self) -> Option<&'static str> {
+        match &self.medium {
+            Medium::File(file) => file.vanished(),
+            Medium::Ram(_) | Medium::Modelled(_) => None,
+        }
+    }
+
+    /// Why nobody will find its file again once it is closed, or its device is not there any more.
     pub(crate) fn gone(&self) -> Option<String> {
         let Medium::File(file) = &self.medium else { return None };
+        if let Some(why) = file.vanished() {
+            return Some(why.to_owned());
+        }
         // What cannot be found out is not said.
         let (identity, links) = file.identity().ok()?;
         if links == 0 {
-            return Some("its file was deleted while the volume is up".to_owned());
+            return Some(format!("its file was deleted while the volume is up: {GOES}"));
         }
         let there = braid_probe::leads_to(file.path(), identity).ok()?;
-        (there == Some(false)).then(|| "another file, or none, lies at its path now".to_owned())
+        (there == Some(false))
+            .then(|| format!("another file, or none, lies at its path now: {GOES}"))
     }
 
     pub(crate) fn limits(&self) -> Limits {

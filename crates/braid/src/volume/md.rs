@@ -157,10 +157,8 @@ impl MdArray {
     }
 
     /// Keeps a member that came.
-    pub(crate) fn adopt(&self, leaf: Leaf) {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(leaf));
     pub(crate) fn adopt(&self, leaf: Arc<Leaf>) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
     }
 

@@ -48,6 +48,13 @@ pub(crate) struct Media {
     pub(super) root: Part,
 }
 
+/// Leaves that are members of one array, each with what the array calls it.
+pub(super) struct Siblings {
+    /// What people call the array.
+    pub(super) array: String,
+    pub(super) members: Vec<(String, Arc<Leaf>)>,
+}
+
 /// A part of a stack.
 pub(super) enum Part {
     Leaf(Arc<Leaf>),
@@ -114,6 +121,13 @@ impl Media {
         let mut arrays = Vec::new();
         self.root.collect_md(&mut arrays);
         arrays
+    }
+
+    /// The arrays whose members are leaves.
+    pub(super) fn siblings(&self) -> Vec<Siblings> {
+        let mut all = Vec::new();
+        self.root.collect_siblings(&mut all);
+        all
     }
 
     /// Whether the stack has arrays that survive losses, or caches, which takes one shard for all of it:
@@ -199,11 +213,16 @@ impl Opener<'_> {
 
 impl Part {
     /// The path of a whole file or device, as an operator names it.
-    pub(super) fn path(&self) -> Option<String> {
+    fn path(&self) -> Option<String> {
         match self {
             Part::Leaf(leaf) => leaf.path(),
             _ => None,
         }
+    }
+
+    /// What an array without superblocks calls it as the member of `role`.
+    pub(super) fn called(&self, role: usize) -> String {
+        self.path().unwrap_or_else(|| format!("member {role}"))
     }
 
     /// What holds for the part; none for a member that is not there.
@@ -251,6 +270,30 @@ impl Part {
                 members.iter().for_each(|member| member.collect_md(arrays));
             }
             Part::Leaf(_) | Part::Missing => {}
+        }
+    }
+
+    fn collect_siblings(&self, all: &mut Vec<Siblings>) {
+        match self {
+            Part::Leaf(_) | Part::Missing => {}
+            Part::Md(array) => {
+                let leaves = array.leaves().into_iter();
+                let members = leaves.map(|leaf| (leaf.label.clone(), leaf)).collect();
+                all.push(Siblings { array: array.name.clone(), members });
+            }
+            Part::Cached { origin, log, .. } => {
+                origin.collect_siblings(all);
+                log.iter().for_each(|log| log.collect_siblings(all));
+            }
+            Part::Joined { level, members } => {
+                let leaf = |(role, part): (usize, &Part)| match part {
+                    Part::Leaf(leaf) => Some((part.called(role), Arc::clone(leaf))),
+                    _ => None,
+                };
+                let siblings = members.iter().enumerate().filter_map(leaf).collect();
+                all.push(Siblings { array: level.name().to_owned(), members: siblings });
+                members.iter().for_each(|member| member.collect_siblings(all));
+            }
         }
     }
 

@@ -48,7 +48,9 @@ impl Newcomer {
         // that is known: a read would hang, too.
         if let Some(count) = array.unanswered(path) {
             return Err(OrderAnswer::refused(format!(
-                "{} is not taken: {count} requests from when it was a member are still under way, and                  may be carried out at any time\n  next: wait until it answers, or pull it out; then the                  same again",
+                "{} is not taken: {count} requests from when it was a member are still under way, and \
+                 may be carried out at any time\n  next: wait until it has answered them, or take it \
+                 away; then the same again",
                 path.display()
             )));
         }

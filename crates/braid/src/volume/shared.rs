@@ -10,6 +10,7 @@ use braid_uring::Remote;
 
 use super::attachment::Facts;
 use super::caching::Caching;
+use super::health::Health;
 use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) faults: u64,
     pub(super) started: Instant,
     pub(super) trace: Option<Arc<Recording>>,
+    pub(super) health: Health,
     pub(super) watcher: Watcher,
 }
 
@@ -75,7 +77,7 @@ impl control::Volume for Shared {
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, &caches, asked);
         let mut warnings = self.warnings.clone();
-        warnings.extend(verdict::warnings_of_gone(&members));
+        warnings.extend(verdict::warnings_of(&members));
         warnings.extend(self.watcher.says());
         // Who is back is the nearest way out of being degraded.
         let next = self.watcher.next().filter(|_| state == "degraded").or(next);
@@ -143,7 +145,7 @@ impl Shared {
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
                 io: leaf.io(),
-                slow: None,
+                slow: self.health.why_slow(leaf),
             }
         };
         self.media.leaves().iter().map(member).collect()

@@ -117,6 +117,13 @@ impl Redundant {
         core.recorded(false).await
     }
 
+    /// Has reads avoid the members that `is_slow` says, by what people call them, where another copy can
+    /// be read. A hint: it is recorded nowhere, and decides nothing about who is believed.
+    pub fn avoid(&self, is_slow: impl Fn(&str) -> bool) {
+        let members = self.inner.core.roster.members();
+        members.iter().for_each(|member| member.is_slow.set(is_slow(&member.label)));
+    }
+
     /// Lets go of a member that is faulty or a spare.
     ///
     /// # Errors

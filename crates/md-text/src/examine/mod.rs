@@ -16,6 +16,7 @@
 
 mod badblocks;
 mod bitmap;
+mod brief;
 mod explain;
 mod explain_values;
 mod export;
@@ -32,6 +33,7 @@ mod written;
 
 pub use badblocks::bad_blocks_text;
 pub use bitmap::{BitmapError, bitmap_text};
+pub use brief::{brief, counts_as_spare};
 pub use explain::explain;
 pub use export::export;
 pub use facts::{

@@ -9,9 +9,9 @@ use braid_stack::ByteSize;
 use super::view::called;
 use super::{Draft, Memory, Observation, Policy, Seen};
 use crate::event::{
-    DATA_LOST, DEGRADED_ARRAY, DRAIN_FAILED, LOG_FAILED, LOG_FULL, MEMBER_GONE, MEMORY_SHORT,
-    SCRUB_FOUND, SLOW_MEMBER, SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE,
-    VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
+    DATA_LOST, DEGRADED_ARRAY, DRAIN_FAILED, LOG_FAILED, LOG_FULL, MEMBER_GONE, MEMBER_HANGS,
+    MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING,
+    VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
 };
 
 /// Of a volume that answered.
@@ -27,6 +27,7 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     }
     found.extend(spares(status, &policy.spares));
     found.extend(status.members.iter().filter_map(|member| slow(status, member)));
+    found.extend(status.members.iter().filter_map(|member| hangs(status, member)));
     found.extend(status.members.iter().filter_map(|member| gone(status, member)));
     for (index, cache) in status.caches.iter().enumerate() {
         let name = if index == 0 { "cache".to_owned() } else { format!("cache#{}", index + 1) };
@@ -163,6 +164,18 @@ fn slow(status: &Status, member: &MemberStatus) -> Option<Draft> {
     );
     let what = format!("{}: {why}", member.member);
     Some(Draft::new(SLOW_MEMBER, what).member(&member.member).next(Some(next)))
+}
+
+fn hangs(status: &Status, member: &MemberStatus) -> Option<Draft> {
+    let overdue = member.io.overdue;
+    (overdue > 0).then(|| {
+        let path = &member.member;
+        let what = format!("{path}: {overdue} requests were not answered by their deadline");
+        let next = status.next.clone().unwrap_or_else(|| {
+            format!("`dmesg` says what the kernel knows of it; `braid status {}`", status.name)
+        });
+        Draft::new(MEMBER_HANGS, what).member(path).next(Some(next))
+    })
 }
 
 fn gone(status: &Status, member: &MemberStatus) -> Option<Draft> {

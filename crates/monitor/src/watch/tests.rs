@@ -244,6 +244,7 @@ fn each_condition_is_told_once_and_ends_once() {
             "SlowMember a.img",
             with(|status| member(status).slow = Some("5 times its siblings".into())),
         ),
+        ("MemberHangs a.img", with(|status| member(status).io.overdue = 2)),
         (
             "MemberGone a.img",
             with(|status| member(status).gone = Some("its file was deleted".into())),

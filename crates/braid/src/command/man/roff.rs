@@ -10,7 +10,8 @@ pub(super) fn page(name: &str, markdown: &str, source: &str) -> String {
     let (title, body) = markdown.split_once('\n').unwrap_or((markdown, ""));
     let title = title.trim_start_matches(['#', ' ']);
     // The first line says that there are tables.
-    let mut page = format!("'\\\" t\n.TH {} 7 \"\" \"{source}\"\n.ad l\n.nh\n", name.to_uppercase());
+    let mut page =
+        format!("'\\\" t\n.TH {} 7 \"\" \"{source}\"\n.ad l\n.nh\n", name.to_uppercase());
     let _ = writeln!(page, ".SH NAME\n{name} \\- {}\n.SH DESCRIPTION", inline(title));
     let mut writer = Writer { page, state: State::Between, columns: 0 };
     let mut lines = body.lines().peekable();

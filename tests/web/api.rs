@@ -1,0 +1,317 @@
+//! The interface for programs: volumes made, brought up, followed, changed, ended; the description in
+//! OpenAPI, held to what there is and to what is answered.
+
+use std::io::{BufRead, BufReader, Write};
+
+use serde_json::{Value, json};
+
+use crate::common::{MIB, Scratch, wait_until};
+use crate::server::Web;
+
+/// A raid1 of two members that agree, called `home`, up without a device.
+fn with_home(scratch: &Scratch) {
+    for name in ["a.img", "b.img", "c.img"] {
+        scratch.sparse(name, 8 * MIB);
+    }
+    scratch
+        .run(&[
+            "create",
+            "home",
+            "--level",
+            "raid1",
+            "a.img",
+            "b.img",
+            "--assume-clean",
+            "--bitmap",
+            "internal",
+        ])
+        .ok();
+    scratch.run(&["up", "home", "--attach", "none"]).ok();
+}
+
+fn member_state(web: &Web<'_>, member: &str) -> String {
+    let volume = web.get("/api/v1/volumes/home").ok();
+    let members = volume["arrays"][0]["members"].as_array().expect("members").clone();
+    let found = members.into_iter().find(|one| one["member"] == member);
+    found.map_or("gone".to_owned(), |one| one["state"].as_str().expect("a state").to_owned())
+}
+
+#[test]
+fn a_member_is_planned_out_taken_out_and_taken_in_again() {
+    let scratch = Scratch::new();
+    with_home(&scratch);
+    let web = Web::start(&scratch, &[]);
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let (a, b, c) = (path("a.img"), path("b.img"), path("c.img"));
+    let orders = "/api/v1/volumes/home/orders";
+    let planned = format!("{orders}?plan=1");
+    let fail = |member: &str| json!({ "order": { "fail": { "member": member } } });
+    let plan = web.post(&planned, &fail(&b)).ok();
+    assert_eq!((&plan["possible"], &plan["why_not"]), (&json!(true), &Value::Null), "{plan}");
+    assert_eq!(plan["command"], format!("braid member fail home {b}"));
+    assert_eq!(member_state(&web, &b), "in_sync", "a plan does nothing");
+    let seen = web.get("/api/v1/volumes/home").ok()["if_state"].clone();
+    let with_state = |mut order: Value, seen: &Value| {
+        order["if_state"] = seen.clone();
+        order
+    };
+    let done = web.post(orders, &with_state(fail(&b), &seen)).ok();
+    assert!(done["done"].as_str().expect("what was done").contains("is faulty now"), "{done}");
+    assert_eq!(member_state(&web, &b), "faulty");
+    // By the state of before, even what is possible is refused; and what is not, with the reason.
+    let remove = json!({ "order": { "remove": { "member": b } } });
+    web.post(orders, &with_state(remove.clone(), &seen))
+        .refused(409, "has changed since it was looked at");
+    web.post(orders, &with_state(fail(&a), &seen)).refused(409, "holds the only copy");
+    assert_eq!(member_state(&web, &a), "in_sync");
+    web.post(orders, &fail(&b)).refused(409, "is faulty already");
+    web.post(orders, &remove).ok();
+    web.post(orders, &json!({ "order": { "add": { "member": "b.img" } } }))
+        .refused(400, "no whole path");
+    web.post(orders, &json!({ "order": { "add": { "member": b, "again": true } } })).ok();
+    wait_until("b is in sync again", || member_state(&web, &b) == "in_sync");
+    // Whatever changes members changes the record, as the command line does.
+    web.post(orders, &json!({ "order": { "add": { "member": c } } })).ok();
+    let record = std::fs::read_to_string(scratch.config_file("home")).unwrap();
+    assert!(record.contains("c.img") && record.contains("b.img"), "{record}");
+    // What the program refuses is passed on, with what to do next.
+    scratch.file("d.img", 8 * MIB, 1);
+    let ext = scratch.join("d.img");
+    scratch.patch("d.img", 1080, &[0x53, 0xef]);
+    let refused = web.post(orders, &json!({ "order": { "add": { "member": ext } } }));
+    assert!([400, 409, 502].contains(&refused.status), "{refused:?}");
+    web.get("/api/v1/volumes/nobody").refused(404, "no volume called nobody is up");
+    web.post("/api/v1/volumes/home/orders?x=1", &fail(&a)).refused(400, "means nothing here");
+}
+
+#[test]
+fn events_begin_with_all_and_go_on_with_what_changed() {
+    let scratch = Scratch::new();
+    with_home(&scratch);
+    let web = Web::start(&scratch, &[]);
+    let mut stream = web.connect();
+    let request = format!(
+        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+        web.host(),
+        web.token()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("events go on"));
+    let mut next = |kind: &str| -> Value {
+        let event = format!("event: {kind}");
+        lines.by_ref().find(|line| *line == event).expect("an event");
+        let data = lines.next().expect("its data");
+        serde_json::from_str(data.strip_prefix("data: ").expect("data")).expect("JSON")
+    };
+    let all = next("state");
+    assert_eq!(all["volumes"]["home"]["state"], "online");
+    let member = scratch.join("b.img").display().to_string();
+    scratch.run(&["member", "fail", "home", &member]).ok();
+    let changed = loop {
+        let patch = next("patch");
+        if patch["volumes"]["home"]["state"].is_string() {
+            break patch;
+        }
+    };
+    let home = &changed["volumes"]["home"];
+    assert_eq!(home["state"], "degraded");
+    assert!(home["stack"].is_null(), "what did not change is not sent: {home}");
+    scratch.run(&["down", "home"]).ok();
+    loop {
+        let patch = next("patch");
+        if patch["volumes"]["home"]["state"] == "down" {
+            assert_eq!(patch["volumes"]["home"]["pid"], Value::Null);
+            break;
+        }
+    }
+}
+
+/// A value by a schema of OpenAPI, as far as the document uses them: what is wrong, and where.
+fn wrong(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.strip_prefix("#").expect("a schema of this document");
+        return wrong(
+            document,
+            document.pointer(name).expect("a schema that is there"),
+            value,
+            place,
+        );
+    }
+    let mut found = Vec::new();
+    if let Some(all) = schema["oneOf"].as_array() {
+        let fits = all.iter().filter(|one| wrong(document, one, value, place).is_empty()).count();
+        if fits != 1 {
+            found.push(format!("{place}: {fits} of the alternatives fit {value}"));
+        }
+        return found;
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = match &schema["type"] {
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+        _ => vec![kind],
+    };
+    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+        found.push(format!("{place}: {kind} is not one of {kinds:?}"));
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(value)
+    {
+        found.push(format!("{place}: {value} is not one of {allowed:?}"));
+    }
+    if let Value::Object(object) = value {
+        for required in schema["required"].as_array().into_iter().flatten() {
+            if !object.contains_key(required.as_str().expect("a name")) {
+                found.push(format!("{place}: no {required}"));
+            }
+        }
+        for (key, value) in object {
+            let place = format!("{place}/{key}");
+            match &schema["properties"][key] {
+                Value::Null if schema["additionalProperties"] == false => {
+                    found.push(format!("{place}: not described"))
+                }
+                Value::Null => {}
+                schema => found.extend(wrong(document, schema, value, &place)),
+            }
+        }
+    }
+    if let (Value::Array(all), items @ Value::Object(_)) = (value, &schema["items"]) {
+        for (index, value) in all.iter().enumerate() {
+            found.extend(wrong(document, items, value, &format!("{place}/{index}")));
+        }
+    }
+    found
+}
+
+const DOCUMENT: &str = include_str!("../../docs/api/openapi.json");
+
+/// Each operation: its method, path and description.
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let of = |(path, methods): (&String, &Value)| {
+        let methods = methods.as_object().expect("methods").clone();
+        methods.into_iter().map(|(method, one)| (method, path.clone(), one)).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
+#[test]
+fn the_description_has_all_routes_and_the_program_answers_with_it() {
+    let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
+    let mut described: Vec<(String, String)> =
+        operations(&document).into_iter().map(|(method, path, _)| (method, path)).collect();
+    let routes =
+        braid_web::ROUTES.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+    // The volume's own socket is described in the same document.
+    let own =
+        [("get", "/v1/status"), ("get", "/v1/curves"), ("post", "/v1/order"), ("post", "/v1/stop")];
+    let own = own.map(|(method, path)| (method.to_owned(), path.to_owned()));
+    let mut expected: Vec<(String, String)> = routes.chain(own).collect();
+    described.sort();
+    expected.sort();
+    assert_eq!(described, expected);
+    let scratch = Scratch::new();
+    let web = Web::start(&scratch, &[]);
+    assert_eq!(web.get("/api/v1/openapi.json").ok(), document);
+}
+
+/// Examples stand in `x-examples`, in the order in which they can be run: what is sent, and the status that
+/// is answered. `/srv` stands for a folder with image files.
+#[test]
+fn every_example_is_run_and_answered_as_described() {
+    let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img", "c.img"] {
+        scratch.sparse(name, 8 * MIB);
+    }
+    std::fs::create_dir(scratch.join("lab")).unwrap();
+    std::fs::write(scratch.join("lab/report.html"), "<title>r</title>").unwrap();
+    let lab = scratch.join("lab").display().to_string();
+    let web = Web::start(&scratch, &["--lab", &lab]);
+    let here = |value: &Value| {
+        value.to_string().replace("/srv/", &format!("{}/", scratch.path().display()))
+    };
+    let mut examples = Vec::new();
+    for (method, path, operation) in operations(&document) {
+        for example in operation["x-examples"].as_array().into_iter().flatten() {
+            let order = example["order"].as_u64().expect("its place among all examples");
+            examples.push((
+                order,
+                method.clone(),
+                path.clone(),
+                operation.clone(),
+                example.clone(),
+            ));
+        }
+    }
+    examples.sort_by_key(|(order, ..)| *order);
+    assert!(examples.len() >= 20, "{}", examples.len());
+    let mut with_one = std::collections::BTreeSet::new();
+    for (order, method, path, operation, example) in examples {
+        let name = example["name"].as_str().unwrap_or("home");
+        let mut target =
+            path.replace("{name}", name) + example["query"].as_str().unwrap_or_default();
+        if path == "/reports/{ticket}" {
+            let opened = web.post("/api/v1/reports/open", &json!({ "path": "report.html" })).ok();
+            target = opened["url"].as_str().expect("an address").to_owned();
+        }
+        if path == "/api/v1/events" {
+            with_one.insert((method, path));
+            continue;
+        }
+        let body = (method == "post").then(|| here(&example["body"]));
+        let answer = match (&body, path.starts_with("/v1/")) {
+            (body, true) => {
+                let socket = scratch.run_folder().join(format!("{name}.sock"));
+                let body = body.clone().unwrap_or_default();
+                let request = format!(
+                    "{} {target} HTTP/1.1\r\nhost: braid\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                     content-length: {}\r\n\r\n{body}",
+                    method.to_uppercase(),
+                    body.len()
+                );
+                crate::server::over_unix(&socket, &request).after_interim()
+            }
+            (Some(body), false) => web.post(&target, &serde_json::from_str(body).expect("JSON")),
+            (None, false) => web.get(&target),
+        };
+        let place = format!("example {order}, {method} {target}");
+        let status = example["status"].as_u64().unwrap_or(200);
+        assert_eq!(u64::from(answer.status), status, "{place}: {answer:?}");
+        if let Some(body) = &body {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let found = wrong(&document, schema, &serde_json::from_str(body).expect("JSON"), "");
+            assert!(found.is_empty(), "{place}: the request: {found:?}");
+        }
+        let response = &operation["responses"][status.to_string()];
+        assert!(response.is_object(), "{place}: no response {status} is described");
+        let schema = &response["content"]["application/json"]["schema"];
+        if schema.is_object() {
+            let found = wrong(&document, schema, &answer.json(), "");
+            assert!(found.is_empty(), "{place}: {found:#?}");
+        }
+        if example["then"] == "in sync" {
+            wait_until("all members are in sync", || {
+                let volume = web.get("/api/v1/volumes/home").ok();
+                volume["arrays"][0]["in_sync"] == json!([true, true])
+                    && volume["arrays"][0]["requested"].is_null()
+            });
+        }
+        with_one.insert((method, path));
+    }
+    for (method, path, _) in operations(&document) {
+        assert!(
+            with_one.contains(&(method.clone(), path.clone())),
+            "{method} {path} has no example"
+        );
+    }
+}

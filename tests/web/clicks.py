@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Uses the page as a person does: clicks.py URL-WITH-TOKEN BRAID FOLDER SCREENSHOTS.
+
+Says `all of it` at its end. Exit status 77: this machine has no browser to test with.
+"""
+
+import subprocess
+import sys
+import time
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+except ImportError as error:
+    print(f"no selenium ({error}): Debian package python3-selenium", file=sys.stderr)
+    sys.exit(77)
+
+url, braid, folder, screenshots = sys.argv[1:]
+a, b = f"{folder}/a.img", f"{folder}/b.img"
+
+options = webdriver.ChromeOptions()
+options.binary_location = "/usr/bin/chromium"
+for flag in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-gpu",
+             "--disable-background-networking", "--disable-component-update"]:
+    options.add_argument(flag)
+options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+
+def wait(what, condition):
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            found = condition()
+            if found:
+                return found
+        except Exception as error:  # what is looked at may be drawn anew this moment
+            last = error
+        else:
+            last = found
+        if time.monotonic() > deadline:
+            driver.save_screenshot(f"{screenshots}/failed.png")
+            raise AssertionError(f"waited in vain: {what}: {last}; the page: {text('body')}")
+        time.sleep(0.05)
+
+
+def find(selector):
+    return driver.find_element(By.CSS_SELECTOR, selector)
+
+
+def text(selector):
+    return find(selector).text
+
+
+def click(selector):
+    wait(f"a click on {selector}", lambda: find(selector).click() or True)
+
+
+def button(label):
+    return f'button[aria-label="{label}"]'
+
+
+def confirm(label):
+    """Clicks a button of the dialog by its text."""
+    def pressed():
+        all = driver.find_elements(By.CSS_SELECTOR, "#ask button")
+        found = [one for one in all if one.text == label]
+        return found and (found[0].click() or True)
+    wait(f"{label!r} in the dialog", pressed)
+
+
+def run(*words):
+    subprocess.run([braid, *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def look(width, scheme):
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+
+def picture(name, width=None):
+    """The whole page; what is wider than the window is a mistake."""
+    over = driver.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert over <= 0, f"{name} is {over} px wider than the window"
+    height = driver.execute_script("return document.documentElement.scrollHeight")
+    if width:
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    driver.save_screenshot(f"{screenshots}/{name}.png")
+    if width:
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+
+
+try:
+    # Without the token there is a place for it, and nothing else.
+    look(1280, "light")
+    address, token = url.split("#token=")
+    driver.get(address)
+    wait("the question for the token", lambda: "needs its token" in text("#verdict"))
+    find("#token").send_keys(token, Keys.ENTER)
+    wait("one sentence", lambda: text("h1") == "All is well: 2 volumes up.")
+    # With it in the address, it is gone from there at once.
+    driver.execute_script("sessionStorage.clear()")
+    driver.get("about:blank")
+    driver.get(url)
+    wait("one sentence", lambda: text("h1") == "All is well: 2 volumes up.")
+    assert "#" not in driver.current_url and token not in driver.page_source
+    paint = driver.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    loaded = driver.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    print(f"first paint after {paint:.0f} ms, loaded after {loaded:.0f} ms")
+    elsewhere = driver.execute_script("return performance.getEntriesByType('resource').map(one => one.name)")
+    assert all(one.startswith(address) for one in elsewhere), elsewhere
+    time.sleep(2)
+    for name, width, scheme in [("light", 1280, "light"), ("dark", 1280, "dark"), ("phone", 360, "light"), ("phone-dark", 360, "dark")]:
+        look(width, scheme)
+        picture(name, width)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    dark = driver.execute_script(ground)
+    look(1280, "light")
+    assert driver.execute_script(ground) != dark
+
+    # A member is taken out: first it is said what that does, and Escape does nothing.
+    click(button(f"Take out {b}"))
+    wait("what it would do", lambda: "as if it had failed" in text("#does"))
+    assert "one more loss may lose data" in text("#loses")
+    assert f"braid member fail home {b}" in text("#ask .command")
+    picture("plan")
+    look(360, "light")
+    picture("plan-phone")
+    look(1280, "light")
+    driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait("the dialog closes", lambda: not find("#ask").get_attribute("open"))
+    assert text("h1").startswith("All is well")
+    click(button(f"Take out {b}"))
+    confirm("Take out")
+    wait("it was done", lambda: "is faulty now" in text("#ask"))
+    confirm("Close")
+    wait("the sentence says so", lambda: text("h1").startswith("home is degraded"))
+    wait("the member's state", lambda: "faulty" in text(f'tr[data-key="{b}"]'))
+    look(1280, "light")
+    picture("degraded", 1280)
+    look(360, "dark")
+    picture("degraded-phone", 360)
+    look(1280, "light")
+
+    # What is left is not offered to be taken out.
+    assert not driver.find_elements(By.CSS_SELECTOR, button(f"Take out {a}"))
+    click(button(f"Remove {b}"))
+    confirm("Remove")
+    wait("it was removed", lambda: "was removed" in text("#ask"))
+    confirm("Close")
+    # And in again, by a form.
+    click(button("Add a member: home"))
+    wait("the form", lambda: find("#f-path"))
+    assert driver.switch_to.active_element.get_attribute("id") == "f-path"
+    find("#f-path").send_keys(b)
+    click("#f-again")
+    find("#f-path").send_keys(Keys.ENTER)
+    wait("what it would do", lambda: "as the member that it was" in text("#does"))
+    confirm("Add it")
+    wait("it was done", lambda: find("#ask .note.good"))
+    confirm("Close")
+    wait("all is well again", lambda: text("h1") == "All is well: 2 volumes up.")
+
+    # An operation that was offered and is no longer possible is refused, with the reason.
+    click(button(f"Take out {a}"))
+    wait("what it would do", lambda: "as if it had failed" in text("#does"))
+    run("member", "fail", "home", b)
+    confirm("Take out")
+    wait("the refusal", lambda: "holds the only copy" in text('#ask [role="alert"]'))
+    picture("refused")
+    confirm("Close")
+    run("member", "remove", "home", b)
+    run("member", "re-add", "home", b)
+    wait("all is well again", lambda: text("h1") == "All is well: 2 volumes up.")
+    # So is one that is possible and was decided by what is no longer so.
+    click(button("Check copies: home"))
+    wait("what it would do", lambda: "compares them" in text("#does"))
+    run("cache", "attach", "home", "size=4M")
+    confirm("Check copies")
+    wait("the refusal", lambda: "has changed since" in text('#ask [role="alert"]'))
+    confirm("Look again")
+    wait("what it would do", lambda: "compares them" in text("#does"))
+    confirm("Check copies")
+    wait("it was done", lambda: "check" in text("#ask .note.good"))
+    confirm("Close")
+    # A wrong path is the program's refusal.
+    click(button("Add a member: home"))
+    wait("the form", lambda: find("#f-path")).send_keys(f"{folder}/nowhere.img", Keys.ENTER)
+    confirm("Add it")
+    wait("the refusal", lambda: "nowhere.img" in text('#ask [role="alert"]'))
+    confirm("Close")
+
+    # By keys alone: to the button that brings a volume up, and through its dialog.
+    driver.execute_script("arguments[0].focus()", find(button("Bring up media")))
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    wait("the form", lambda: find("#f-degraded"))
+    keys = webdriver.ActionChains(driver)
+    keys.send_keys(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER).perform()
+    wait("what it would do", lambda: "as its record says" in text("#does"))
+    webdriver.ActionChains(driver).send_keys(Keys.TAB, Keys.ENTER).perform()
+    wait("media is up", lambda: text("h1") == "All is well: 3 volumes up.")
+    confirm("Close")
+    # Focus stays where it is while what is around it changes.
+    driver.execute_script("arguments[0].focus()", find(button("Lock: media")))
+    run("lock", "scratch")
+    wait("scratch is locked", lambda: find(button("Unlock: scratch")))
+    assert driver.switch_to.active_element.get_attribute("aria-label") == "Lock: media"
+
+    # A report is shown, and its script does not run.
+    click(button("Open <b>one/report.html"))
+    frame = wait("a frame", lambda: find("#paper iframe"))
+    driver.switch_to.frame(frame)
+    wait("the report", lambda: text("#h") == "As it was measured")
+    driver.switch_to.default_content()
+    picture("report")
+    click("#paper button")
+
+    click(button("Bring down: scratch"))
+    wait("the form", lambda: find("#f-force")).send_keys(Keys.ENTER)
+    wait("what is lost", lambda: "Its content is lost" in text("#loses"))
+    confirm("Bring down")
+    wait("it is down", lambda: "Bring up" in text('article[data-key="scratch"]'))
+    said = [one for one in driver.get_log("browser") if "status of 4" not in one["message"] and "Blocked script execution" not in one["message"]]
+    assert not said, said
+    print("all of it")
+finally:
+    driver.quit()
