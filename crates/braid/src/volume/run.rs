@@ -121,7 +121,7 @@ impl Volume {
         warnings.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
-        let watch =
+        let health =
             Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
         let live = Live::new(spec, &media, remotes.clone(), limits);
         if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
