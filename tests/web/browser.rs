@@ -15,10 +15,22 @@ fn a_member_is_taken_out_and_in_again_by_clicks() {
     for name in ["a.img", "b.img", "c.img", "d.img", "e.img"] {
         scratch.sparse(name, 8 * MIB);
     }
-    let raid1 = ["create", "home", "--level", "raid1", "a.img", "b.img", "--assume-clean", "--bitmap", "internal"];
+    let raid1 = [
+        "create",
+        "home",
+        "--level",
+        "raid1",
+        "a.img",
+        "b.img",
+        "--assume-clean",
+        "--bitmap",
+        "internal",
+    ];
     scratch.run(&raid1).ok();
     scratch.run(&["up", "home", "--attach", "none"]).ok();
-    scratch.run(&["create", "media", "--level", "raid5", "c.img", "d.img", "e.img", "--assume-clean"]).ok();
+    scratch
+        .run(&["create", "media", "--level", "raid5", "c.img", "d.img", "e.img", "--assume-clean"])
+        .ok();
     // It is brought up by a click later, and is to be no device of this machine then.
     scratch.run(&["up", "media", "--attach", "none", "--remember"]).ok();
     scratch.run(&["down", "media"]).ok();
