@@ -7,13 +7,22 @@ FUZZ ?= 60
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo check deny test reproduce reproduce-document interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+.PHONY: all build install uninstall deb demo check deny test reproduce reproduce-document interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
 build:
 	@scripts/setup.sh build
 	$(CARGO) build $(FLAGS) --release --package braid
+
+# What was built, to PREFIX below DESTDIR, and away again. As root nothing is compiled: `make build` first.
+export PREFIX DESTDIR BINARY
+install uninstall:
+	@scripts/install.sh $@
+
+# A Debian package of it, in target/ (docs/install.md).
+deb: build
+	@scripts/deb.sh
 
 # The main job on real data: a few minutes, in a temporary folder.
 demo:

@@ -22,6 +22,7 @@ for purpose in "${@:-build}"; do
             ;;
         test)
             need fio fio
+            need promtool prometheus
             need nbdkit nbdkit
             need nbdcopy libnbd-bin
             need lz4 lz4
@@ -42,6 +43,7 @@ for purpose in "${@:-build}"; do
             need chromedriver chromium-driver
             need '/usr/lib/python3/dist-packages/selenium' python3-selenium
             need '/usr/lib/python3/dist-packages/markdown_it' python3-markdown-it
+            need '/usr/lib/python3/dist-packages/aiosmtpd' python3-aiosmtpd
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
             ;;

@@ -90,6 +90,7 @@ impl Scratch {
             .env("BRAID_RUN_DIR", self.run_folder())
             .env("BRAID_CONFIG_DIR", self.join("config"))
             .env("BRAID_STATE_DIR", self.join("state"))
+            .env("BRAID_DEV_DIR", self.join("dev"))
             .env("NO_COLOR", "1")
             .folder(self.path())
     }

@@ -17,6 +17,8 @@ impl Errno {
     pub const NOSPC: Errno = Errno(28);
     /// The operation is not supported.
     pub const OPNOTSUPP: Errno = Errno(95);
+    /// The device did not answer in time.
+    pub const TIMEDOUT: Errno = Errno(110);
     /// The device is being shut down.
     pub const SHUTDOWN: Errno = Errno(108);
 

@@ -95,12 +95,31 @@ impl Payload {
         });
     }
 
-    /// The one buffer, if there is exactly one.
+    /// As [`Payload::reclaim`], where a copy may be with a device that did not answer in time: what it
+    /// has is copied, so that it can be filled again all the same.
+    pub fn detach(&mut self) {
+        self.bufs_mut().iter_mut().for_each(|buf| {
+            buf.detach();
+        });
+    }
+
+    /// All bytes in one buffer; none if there are no bytes. Pieces that do not lie side by side, as when
+    /// a device that did not answer in time has kept one of them, are copied.
     pub fn into_one(self) -> Option<Buf> {
         match self {
+            Payload::None => None,
             Payload::One(buf) => Some(buf),
             Payload::Many(mut bufs) if bufs.len() == 1 => bufs.pop(),
-            _ => None,
+            Payload::Many(bufs) => {
+                let mut whole = Buf::apart(bufs.iter().map(Buf::len).sum()).ok()?;
+                let mut rest = &mut whole[..];
+                for buf in &bufs {
+                    let (part, behind) = rest.split_at_mut(buf.len());
+                    part.copy_from_slice(buf);
+                    rest = behind;
+                }
+                Some(whole)
+            }
         }
     }
 
@@ -176,6 +195,24 @@ mod tests {
         let mut buf = pool.get(len).unwrap();
         buf.iter_mut().enumerate().for_each(|(i, byte)| *byte = (start + i) as u8);
         buf
+    }
+
+    #[test]
+    fn pieces_that_lie_apart_become_one_buffer() {
+        let pool = Pool::new(1 << 20).unwrap();
+        let mut whole = Payload::from(filled(&pool, 3000, 0));
+        let front = whole.take_front(1000);
+        let mut middle = Buf::apart(500).unwrap();
+        middle.fill(9);
+        let _ = whole.take_front(500);
+        let mut back = front;
+        back.append(middle.into());
+        back.append(whole);
+        let bytes = back.to_vec();
+        let one = back.into_one().expect("memory");
+        assert_eq!(*one, bytes[..]);
+        assert!(one[1000..1500].iter().all(|byte| *byte == 9));
+        assert!(Payload::None.into_one().is_none());
     }
 
     proptest! {

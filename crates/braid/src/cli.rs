@@ -1,10 +1,14 @@
 //! What can be typed.
 
+mod boot;
 mod cache;
+mod comfort;
 mod lab;
 mod metadata;
+mod metrics;
 mod model;
 mod model_fit;
+mod monitor;
 mod trace;
 mod web;
 mod whole;
@@ -13,15 +17,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, MemberDeadline, ReAdd};
 
+pub(crate) use boot::Incremental;
 pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
+pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
+pub(crate) use monitor::Monitor;
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
@@ -39,6 +47,9 @@ pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Say on standard error which files and volumes are asked and changed
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -51,12 +62,16 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Print what volumes say of themselves as Prometheus reads it, or serve that
+    Metrics(Metrics),
     /// Print what md's superblocks on members say
     Examine(Examine),
     /// Make a new md array: plan it, save what will be overwritten, write its superblocks
     Create(Create),
     /// Find the members of md arrays, say what state each array is in, and remember one
     Assemble(Assemble),
+    /// Take in a device that has just come, or let go of one that went, as `mdadm --incremental` does
+    Incremental(Incremental),
     /// Remove md's superblocks from members
     Wipe(Wipe),
     /// Put back what `create`, `wipe` or `assemble --force` overwrote
@@ -75,9 +90,15 @@ pub(crate) enum Command {
     /// Set how fast resync, recovery and scrub may go
     Speed(Speed),
     /// Refuse writes to a volume while it is up
+    #[command(visible_alias = "readonly")]
     Lock(Lock),
     /// Let a volume that was locked be written to again
+    #[command(visible_alias = "readwrite")]
     Unlock(OneVolume),
+    /// Remember nothing of a volume that is down
+    Forget(Forget),
+    /// Give a volume that is down another name
+    Rename(Rename),
     /// Give a RAM disk another size while it is up
     Resize(Resize),
     /// Forget all that a RAM disk holds, and give its memory back
@@ -92,6 +113,8 @@ pub(crate) enum Command {
     /// Look at a trace of requests
     #[command(subcommand)]
     Trace(Trace),
+    /// Watch volumes, and tell somebody of what happens to them: by mail, webhook, program
+    Monitor(Monitor),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Serve a page and an interface for programs that show all volumes, and run them
@@ -106,7 +129,7 @@ pub(crate) enum Command {
     Model(Model),
     /// Print what completes braid's command line in a shell
     Completions(Completions),
-    /// Print the manual page braid(1), or write the pages of all commands
+    /// Print the manual page of a command, or write the pages of all commands
     Man(Man),
 }
 
@@ -127,6 +150,10 @@ pub(crate) struct Common {
     /// What carries out input and output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
+    /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever
+    /// [default: 30s of members that are used directly and whose array survives a failure]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) member_deadline: Option<MemberDeadline>,
     /// Threads that serve [default: half of the processors, at most 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) shards: Option<u16>,
@@ -162,9 +189,16 @@ pub(crate) struct Up {
     /// iolog that fio can replay
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
+    /// What becomes of a member that went away and is back: re-added, said, nothing [default: auto]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) re_add: Option<ReAdd>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// The root file system is on this volume: follow init into it, and be passed over when all
+    /// processes are ended (for an initramfs)
+    #[arg(long, conflicts_with = "foreground")]
+    pub(crate) root_storage: bool,
     /// Print what is ready as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -213,13 +247,22 @@ pub(crate) struct Status {
     /// 1 degraded, 2 failed, 4 not to be found
     #[arg(long, conflicts_with = "watch")]
     pub(crate) test: bool,
+    /// Print a line for each volume, without a header: name, state, and device, URI or -
+    #[arg(long, conflicts_with_all = ["json", "export"])]
+    pub(crate) brief: bool,
+    /// Print the volume's array as KEY=VALUE lines, as `mdadm --detail --export` does
+    #[arg(long, conflicts_with = "json", requires = "name")]
+    pub(crate) export: bool,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Member {
     /// Take a member out, as if it had failed
     Fail(MemberTarget),
-    /// Let go of a member that failed, or of a spare
+    /// Let go of a member that failed, or of a spare; `failed` for all that did, `detached` for all
+    /// whose device has gone
     Remove(MemberTarget),
     /// Take a device in: one that was a member is brought up to date, another becomes a spare,
     /// which takes over where a member is missing
@@ -354,14 +397,23 @@ pub(crate) struct Doctor {
 )]
 pub(crate) struct Completions {
     /// The shell
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+    #[arg(value_enum, required_unless_present = "names")]
+    pub(crate) shell: Option<clap_complete::Shell>,
+    /// Print what names of volumes are completed from
+    #[arg(long, hide = true)]
+    pub(crate) names: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "To read it without installing it: braid man | man -l -")]
+#[command(after_help = "To read one without installing it: braid man member fail | man -l -")]
 pub(crate) struct Man {
+    /// The page of this command [default: braid(1)]
+    #[arg(value_name = "COMMAND", conflicts_with = "into")]
+    pub(crate) command: Vec<String>,
     /// Write the pages of all commands into this folder, which is there
     #[arg(long, value_name = "FOLDER")]
     pub(crate) into: Option<PathBuf>,
+    /// And a page of section 7 for each document FOLDER/*.md
+    #[arg(long, value_name = "FOLDER", requires = "into")]
+    pub(crate) docs: Option<PathBuf>,
 }

@@ -20,12 +20,20 @@ macro_rules! print {
     }};
 }
 
-/// The same for what is logged, perhaps to a disk that is full.
+/// The same for what is logged, perhaps to a disk that is full, in a log of bounded size.
 macro_rules! eprintln {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        crate::log::line(format_args!($($text)*))
+    };
+}
+
+/// What is said only with `--verbose`.
+macro_rules! verbose {
+    ($($text:tt)*) => {
+        if crate::log::is_verbose() {
+            eprintln!("braid: {}", format_args!($($text)*));
+        }
+    };
 }
 
 mod cgroup;
@@ -33,8 +41,10 @@ mod cli;
 mod command;
 mod control;
 mod failure;
+mod log;
 mod membership;
 mod metadata;
+mod ownership;
 mod places;
 mod record;
 mod volume;

@@ -9,8 +9,8 @@
 //! | the same device or file, of the same size | used | used |
 //! | the same, of another size | refused | used: the superblock says how much |
 //! | another one, and a disk with the right serial number is elsewhere | that one is used | so, too |
-//! | another one | refused | used: its superblock says what it is |
-//! | nothing | refused by whoever opens it | left out by whoever assembles it |
+//! | another one | refused | used if its superblock is of the array |
+//! | nothing, or one of no such array | refused by whoever opens it | another device with a superblock of the array is used in its place; without one, left out by whoever assembles it |
 //!
 //! Deliberately absent: what members carry; and changing the record, which happens only where
 //! somebody says that these are the members now.
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{Named, named_devices};
 use braid_stack::{Node, Stack};
 
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, block_devices, is_behind_another};
 use crate::record::{Known, Record, Seen, lasting};
 
 /// What became of the members that a record knows.
@@ -32,6 +32,8 @@ pub(crate) struct Membership {
     pub(crate) recognised: Vec<PathBuf>,
     /// Members that are found by another path now: from, to, and what tells them apart.
     pub(crate) moved: Vec<(PathBuf, PathBuf, String)>,
+    /// Paths at which a member of an array was that is nowhere now, and another device or nothing is there.
+    absent: Vec<PathBuf>,
     /// What is not as the record says, a line each.
     pub(crate) changed: Vec<String>,
     /// Members of those that carry something: whoever accepts them has to name them again.
@@ -44,12 +46,26 @@ struct World<'a> {
     look: &'a dyn Fn(&Path) -> Option<Seen>,
     /// The path of the one disk with such an identity.
     find: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// The array that what is at a path is a member of.
+    array_at: &'a dyn Fn(&Path) -> Option<String>,
+    /// The block devices that carry a superblock of an array.
+    members_of: &'a dyn Fn(&str) -> Vec<PathBuf>,
 }
 
 impl Membership {
     /// Compares the members of `record` with what they are now, on this machine.
     pub(crate) fn of(record: &Record) -> Membership {
-        Membership::on(record, &World { look: &Seen::at, find: &find_device })
+        let array = |metadata: Metadata| metadata.superblock.array_uuid.to_string();
+        let array_at = |path: &Path| Metadata::read(path).ok().map(array);
+        let members_of = |wanted: &str| {
+            let mut devices = block_devices().unwrap_or_default();
+            devices.retain(|path| {
+                array_at(path).is_some_and(|uuid| uuid == wanted) && !is_behind_another(path)
+            });
+            devices
+        };
+        let (look, find) = (&Seen::at, &find_device);
+        Membership::on(record, &World { look, find, array_at: &array_at, members_of: &members_of })
     }
 
     fn on(record: &Record, world: &World<'_>) -> Membership {
@@ -67,7 +83,29 @@ impl Membership {
             }
         }
         membership.compare_order(record, &leaves);
+        membership.search(record, &leaves, world);
         membership
+    }
+
+    /// Members with superblocks whose disks have no serial number: by what they carry.
+    fn search(&mut self, record: &Record, leaves: &[(PathBuf, bool)], world: &World<'_>) {
+        let mut arrays = record.arrays();
+        arrays.retain(|(path, array)| {
+            let is_described = leaves.contains(&(path.clone(), true));
+            // A device number says little of what is there now.
+            let is_found = self.moved.iter().any(|(from, ..)| from == path)
+                || (world.array_at)(path).as_ref() == Some(array);
+            is_described && !is_found
+        });
+        for (path, array) in arrays {
+            let is_free = |device: &PathBuf| {
+                record.known(device).is_none() && !self.recognised.contains(device)
+            };
+            if let Some(device) = (world.members_of)(&array).into_iter().find(is_free) {
+                self.recognised.push(device.clone());
+                self.moved.push((path, device, format!("of the array {array}")));
+            }
+        }
     }
 
     fn compare(&mut self, record: &Record, known: &Known, is_described: bool, world: &World<'_>) {
@@ -78,6 +116,9 @@ impl Membership {
             (world.look)(&path).filter(is_it)
         };
         let Some(seen) = at_path.clone().filter(is_it).or_else(elsewhere) else {
+            if is_described {
+                self.absent.push(known.path.clone());
+            }
             if let (Some(other), false) = (at_path, is_described) {
                 self.changed.push(told_apart(record, known, &other));
                 self.to_force.extend(Some(other.path).filter(|_| other.carries_something));
@@ -128,6 +169,15 @@ impl Membership {
     }
 
     fn move_members(&self, stack: &mut Stack) {
+        if let Node::Md(array) = &mut stack.node {
+            // Another member may have its path now, which would be there twice.
+            let is_taken = |path: &Path| self.moved.iter().any(|(_, to, _)| to == path);
+            let is_absent = |path: &Path| self.absent.iter().any(|absent| absent == path);
+            array.members.retain(|member| match &member.node {
+                Node::File(file) => !is_absent(file.path()) || !is_taken(file.path()),
+                _ => true,
+            });
+        }
         if let Node::File(file) = &mut stack.node {
             let to = self.moved.iter().find(|(from, ..)| from == file.path());
             // A path that is no text stays as it is: the stack could not say it.
@@ -156,8 +206,14 @@ impl Membership {
     }
 }
 
+/// The members that no superblock describes.
+pub(crate) fn without_superblocks(stack: &Stack) -> Vec<PathBuf> {
+    let plain = leaves(stack).into_iter().filter(|(_, is_described)| !is_described);
+    plain.map(|(path, _)| path).collect()
+}
+
 /// The one disk, or partition, of this machine that has this identity.
-fn find_device(identity: &str) -> Option<PathBuf> {
+pub(crate) fn find_device(identity: &str) -> Option<PathBuf> {
     let has = |one: &Named| {
         let all = lasting(one.wwn.as_deref(), one.serial.as_deref(), one.partition);
         all.iter().any(|own| own == identity)
@@ -268,7 +324,37 @@ mod tests {
             let mut found = paths.values().filter(|one| one.identities[0] == identity);
             found.next().map(|one| one.path.clone())
         };
-        Membership::on(record, &World { look: &look, find: &find })
+        let array_at = |path: &Path| {
+            paths.get(path.to_str()?)?.identities[0].strip_prefix("md ").map(str::to_owned)
+        };
+        let members_of = |array: &str| {
+            let is_of = |path: &&PathBuf| array_at(path).as_deref() == Some(array);
+            let all: Vec<PathBuf> = paths.keys().map(PathBuf::from).collect();
+            all.iter().filter(is_of).cloned().collect()
+        };
+        let (look, find) = (&look, &find);
+        Membership::on(record, &World { look, find, array_at: &array_at, members_of: &members_of })
+    }
+
+    #[test]
+    fn disks_without_serial_numbers_are_found_by_their_superblocks() {
+        let mut record = record("md(/dev/sda, /dev/sdb)", &[("/dev/sda", "x"), ("/dev/sdb", "y")]);
+        record.members.iter_mut().for_each(|known| known.array = Some("1".to_owned()));
+        // The names went on by one; there is a stranger where the first was.
+        let machine = [
+            ("/dev/sda", "serial S", SIZE),
+            ("/dev/sdb", "md 1", SIZE),
+            ("/dev/sdc", "md 1", SIZE),
+            ("/dev/sdd", "md 2", SIZE),
+        ];
+        let now = on(&record, &machine);
+        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdc, /dev/sdb)");
+        assert_eq!(now.notes(), ["the member /dev/sda (of the array 1) is /dev/sdc now"]);
+        assert_eq!(now.recognised, [PathBuf::from("/dev/sdc")]);
+        // Both are gone, and one is there: it stands for one of them.
+        let now = on(&record, &machine[2..]);
+        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdc, /dev/sdb)");
+        assert!(on(&record, &machine[3..]).moved.is_empty());
     }
 
     const DISKS: [(&str, &str); 2] = [("/dev/sdb", "serial B"), ("/dev/sdc", "wwn C")];
@@ -288,6 +374,18 @@ mod tests {
         assert_eq!(now.changed, [""; 0]);
         assert_eq!(now.resolve(&record.stack).to_string(), "raid0(chunk=512K, /dev/sdc, /dev/sdb)");
         assert_eq!(now.notes()[0], "the member /dev/sdb (serial B) is /dev/sdc now");
+    }
+
+    /// The first of two disks is gone, and the second has its name since.
+    #[test]
+    fn a_disk_that_took_the_name_of_one_that_is_gone_is_a_member_once() {
+        let record = record("md(/dev/sdb, /dev/sdc)", &DISKS);
+        let now = on(&record, &[("/dev/sdb", "wwn C", SIZE)]);
+        assert_eq!(now.changed, [""; 0]);
+        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdb)");
+        let now = on(&record, &[("/dev/sdc", "wwn C", SIZE)]);
+        let stays = "it is left out by whoever assembles the array";
+        assert_eq!(now.resolve(&record.stack), record.stack, "{stays}");
     }
 
     #[test]

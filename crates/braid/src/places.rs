@@ -4,9 +4,10 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, the token of `web`, logs of caches that were given up | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | links to block devices       | /dev/braid    | none: only root attaches                |
 //!
-//! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR` and `BRAID_STATE_DIR` replace them.
+//! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
 
 use std::env;
 use std::fs::{DirBuilder, Metadata};
@@ -18,12 +19,16 @@ use crate::failure::{Context, Failure};
 /// Longest name: a socket's path has 107 bytes in all.
 const LONGEST_NAME: usize = 40;
 
+/// Its file among those of volumes says who is told of what happens to them.
+pub(crate) const MONITOR: &str = "monitor";
+
 /// The folders in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     config: PathBuf,
     run: PathBuf,
     state: PathBuf,
+    dev: PathBuf,
 }
 
 impl Places {
@@ -51,7 +56,8 @@ impl Places {
                 .unwrap_or_else(|| "/".into())
                 .join("braid"),
         });
-        Places { config, run, state }
+        let dev = folder("BRAID_DEV_DIR").unwrap_or_else(|| "/dev/braid".into());
+        Places { config, run, state, dev }
     }
 
     /// Makes the folder of sockets, for this user alone.
@@ -79,6 +85,44 @@ impl Places {
 
     pub(crate) fn config_file(&self, name: &str) -> PathBuf {
         self.config.join(format!("{name}.toml"))
+    }
+
+    /// The names of volumes that have a `NAME.toml`.
+    pub(crate) fn known_names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.config).into_iter().flatten().flatten();
+        let name = |path: PathBuf| {
+            let is_one = path.extension().is_some_and(|extension| extension == "toml");
+            let name = path.file_stem()?.to_str()?.to_owned();
+            (is_one && check_name(&name).is_ok()).then_some(name)
+        };
+        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.path())).collect();
+        names.sort();
+        names
+    }
+
+    /// Where `NAME.toml` goes when the volume is forgotten.
+    pub(crate) fn forgotten(&self, name: &str) -> PathBuf {
+        self.state.join("forgotten").join(format!("{name}.toml"))
+    }
+
+    /// The link to a volume's block device, under a name that stays.
+    pub(crate) fn link(&self, name: &str) -> PathBuf {
+        self.dev.join(name)
+    }
+
+    /// The file that is locked while a volume of this name is up.
+    pub(crate) fn lock(&self, name: &str) -> PathBuf {
+        self.control(name).with_extension("lock")
+    }
+
+    /// The folder of sockets, logs and mounts.
+    pub(crate) fn run_folder(&self) -> &Path {
+        &self.run
+    }
+
+    /// The folder of what lasts.
+    pub(crate) fn state_folder(&self) -> &Path {
+        &self.state
     }
 
     /// The folder of what can be undone.
@@ -112,6 +156,36 @@ impl Places {
         self.run.join(format!("{name}.json"))
     }
 
+    /// What the service of a volume is told for one start.
+    pub(crate) fn last_resort(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.last-resort"))
+    }
+
+    /// Whether volumes of these places are services of the systemd that runs this machine.
+    pub(crate) fn are_systemd_s(&self) -> bool {
+        self.config == Path::new("/etc/braid")
+            && self.run == Path::new("/run/braid")
+            && Path::new("/run/systemd/system").is_dir()
+    }
+
+    /// Names of all volumes that have a `NAME.toml`, in order.
+    ///
+    /// # Errors
+    /// The folder cannot be read. Without a folder there are none.
+    pub(crate) fn configured_names(&self) -> Result<Vec<String>, Failure> {
+        let cannot = || format!("cannot look for volumes in {}", self.config.display());
+        let entries = match std::fs::read_dir(&self.config) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.context(cannot())?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(volume_of(&entry.context(cannot())?.path()));
+        }
+        names.sort();
+        Ok(names)
+    }
+
     /// Names of all volumes that have, or had, a control socket.
     ///
     /// # Errors
@@ -129,6 +203,11 @@ impl Places {
 /// Whether `name` can name a volume: files and devices are named after it.
 pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name == MONITOR {
+        return Err(Failure::usage(format!(
+            "{name:?} cannot name a volume: {name}.toml is the configuration of `braid monitor`"
+        )));
+    }
     let starts_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     if starts_well && name.len() <= LONGEST_NAME && name.bytes().all(plain) {
         return Ok(());
@@ -137,6 +216,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
         "{name:?} cannot name a volume: 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.', \
          beginning with a letter or a digit"
     )))
+}
+
+/// The volume that a file of the folder of configurations is about.
+fn volume_of(file: &Path) -> Option<String> {
+    let is_record = file.extension().is_some_and(|extension| extension == "toml");
+    let name = file.file_stem()?.to_str()?;
+    (is_record && check_name(name).is_ok()).then(|| name.to_owned())
 }
 
 /// A folder that only this user can enter; one that somebody else owns or may write to is refused, as
@@ -161,5 +247,23 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
         ))
         .next("set BRAID_RUN_DIR to a folder of your own")),
         Err(error) => Err(Failure::failed(format!("cannot look at {}: {error}", folder.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_files_are_records() {
+        for (file, volume) in [
+            ("/etc/braid/home.toml", Some("home")),
+            ("/etc/braid/home.toml.new", None),
+            ("/etc/braid/.toml", None),
+            ("/etc/braid/-x.toml", None),
+            ("/etc/braid/notes.txt", None),
+        ] {
+            assert_eq!(volume_of(Path::new(file)).as_deref(), volume, "{file}");
+        }
     }
 }

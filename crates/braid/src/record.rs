@@ -16,7 +16,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-use crate::volume::{Attach, IoMode};
+use crate::volume::{Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,9 +34,18 @@ pub(crate) struct Record {
     pub(crate) insecure: bool,
     #[serde(default)]
     pub(crate) io: IoMode,
+    /// How long members may take for a request; 0s for ever.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub(crate) member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) shards: usize,
+    /// What becomes of a member that went away and is back.
+    #[serde(default, rename = "re-add")]
+    pub(crate) re_add: ReAdd,
+    /// What becomes of arrays that stay incomplete at boot.
+    #[serde(default, rename = "last-resort")]
+    pub(crate) last_resort: LastResort,
     #[serde(default, rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<Known>,
 }
@@ -156,13 +165,17 @@ impl Record {
             read_only: false,
             insecure: false,
             io: IoMode::Auto,
+            member_deadline: MemberDeadline::Usual,
             shards: 0,
+            re_add: ReAdd::default(),
+            last_resort: LastResort::default(),
             members: Vec::new(),
         }
     }
 
     /// Reads a record.
     pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
+        verbose!("reads {}", path.display());
         let text = std::fs::read_to_string(path)
             .context(format_args!("cannot read {}", path.display()))?;
         toml::from_str(&text)
@@ -172,6 +185,7 @@ impl Record {
     /// Writes it, whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let text = toml::to_string(self).context("cannot write the record")?;
+        verbose!("writes {}", path.display());
         let temporary = path.with_extension("toml.new");
         let write = || {
             let mut file = std::fs::File::create(&temporary)?;
@@ -188,6 +202,13 @@ impl Record {
     /// What is known of the member at `path`.
     pub(crate) fn known(&self, path: &Path) -> Option<&Known> {
         self.members.iter().find(|known| known.path == path)
+    }
+
+    /// Members with superblocks that can be found at another path, and what by.
+    pub(crate) fn lasting(&self) -> Vec<(PathBuf, String)> {
+        let of_arrays = self.members.iter().filter(|known| known.array.is_some());
+        let lasting = |known: &Known| Some((known.path.clone(), known.lasting()?.to_owned()));
+        of_arrays.filter_map(lasting).collect()
     }
 
     /// The arrays that members with superblocks were accepted for, by the members' paths.

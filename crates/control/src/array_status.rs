@@ -10,6 +10,10 @@ pub struct ArrayStatus {
     /// What it is called where one array of several is meant: its name, or its level.
     #[serde(default)]
     pub called: String,
+    /// Its name with the host that it belongs to, as its superblocks have it: `HOST:NAME`; version 0.90
+    /// has none.
+    #[serde(default)]
+    pub full_name: Option<String>,
     /// Its identifier, if it has superblocks.
     pub uuid: Option<String>,
     /// `1.2` …, if it has superblocks.

@@ -22,6 +22,7 @@
 //! Deliberately absent: what orders do.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -42,12 +43,27 @@ const IS_GIVEN_UP: u8 = 2;
 pub struct Giver {
     connection: Arc<OwnedFd>,
     state: AtomicU8,
+    /// The other end, of one who is in this process.
+    _peer: Option<UnixStream>,
 }
 
 impl Giver {
     /// The one at the other end of `connection`.
     pub fn new(connection: Arc<OwnedFd>) -> Giver {
-        Giver { connection, state: AtomicU8::new(WAITING) }
+        Giver { connection, state: AtomicU8::new(WAITING), _peer: None }
+    }
+
+    /// The volume itself, which does not go before the order is carried out.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn own() -> std::io::Result<Giver> {
+        let (here, there) = UnixStream::pair()?;
+        Ok(Giver {
+            connection: Arc::new(here.into()),
+            state: AtomicU8::new(WAITING),
+            _peer: Some(there),
+        })
     }
 
     /// Tells the giver that somebody is there.

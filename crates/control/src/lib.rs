@@ -4,6 +4,7 @@
 //! |---------------------|---------------------------------------------------------------|
 //! | `GET /v1/status`    | [`Status`]                                                    |
 //! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
+//! | `GET /metrics`      | the status as Prometheus reads it: `crates/metrics`           |
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
 //!
@@ -39,7 +40,7 @@ pub use client::{
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};
-pub use order::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder};
+pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub use process::{Process, is_ending};
 pub use sockets::{Named, volumes};
 pub use status::{

@@ -38,8 +38,13 @@ pub struct MemberIo {
     pub read_bytes: u64,
     /// Bytes that were written.
     pub written_bytes: u64,
-    /// Requests that are not answered yet.
+    /// Requests that the medium has not answered.
     pub in_flight: u64,
+    /// Of these, those that were answered with an error at their deadline: until the medium is through
+    /// with them it is asked for nothing.
+    pub overdue: u64,
+    /// Requests that were answered with an error at their deadline, or because others had been.
+    pub timeouts: u64,
     /// Of reads.
     pub reads: Latencies,
     /// Of writes and discards.

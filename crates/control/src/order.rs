@@ -29,6 +29,8 @@ pub enum Order {
         again: bool,
         array: Option<String>,
     },
+    /// A device came or went.
+    Device(DeviceOrder),
     /// Fill a device beside the member that it then replaces.
     Replace {
         member: String,
@@ -97,6 +99,16 @@ pub enum WholeOrder {
         #[serde(default)]
         force: bool,
     },
+}
+
+/// What a volume is told of devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceOrder {
+    /// It is there, and may have been a member: the volume's policy decides.
+    Back { device: PathBuf },
+    /// It is gone: its path, or its number as `8:16`. What was a member on it is faulty.
+    Gone { device: String },
 }
 
 /// An order about caches. `promised`: memory that other volumes have promised, in bytes.

@@ -48,10 +48,26 @@ pub struct Status {
     /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
     #[serde(default)]
     pub promised_bytes: u64,
+    /// What becomes of a member that comes back: `auto`, `ask`, `never`; none for a volume without
+    /// arrays that take members in.
+    #[serde(default)]
+    pub re_add: Option<String>,
     /// What is not as it should be, though it works.
     pub warnings: Vec<String>,
     /// The volume's process.
     pub pid: u32,
+    /// The version of the program that serves; empty of one that did not say it yet.
+    #[serde(default)]
+    pub version: String,
+    /// That program's file was replaced or removed since it was started.
+    #[serde(default)]
+    pub program_replaced: bool,
+    /// Memory that the process has in RAM, in bytes (`VmRSS` in `/proc/PID/status`).
+    #[serde(default)]
+    pub memory_bytes: u64,
+    /// Of its memory, in bytes, what is never swapped out (`VmLck`).
+    #[serde(default)]
+    pub memory_locked_bytes: u64,
     /// Since it was brought up.
     pub uptime_seconds: u64,
     /// `uring` or `threads`.
@@ -136,6 +152,10 @@ pub struct AttachedStatus {
     pub by: String,
     /// Of the block device.
     pub path: String,
+    /// A link to it under the volume's name, which stays when the number of the device changes; `null`
+    /// if it could not be made.
+    #[serde(default)]
+    pub link: Option<String>,
     /// The folder of the file system below it.
     pub mount: String,
     /// Requests to read.

@@ -135,6 +135,24 @@ impl File {
         Ok(((metadata.dev(), metadata.ino()), metadata.nlink()))
     }
 
+    /// Why its block device is not there any more; none as long as it is, and of a file.
+    pub fn vanished(&self) -> Option<&'static str> {
+        if !self.shared.block_device {
+            return None;
+        }
+        // What cannot be found out is not said.
+        let device = self.shared.file.metadata().ok()?.rdev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let of_kernel = Path::new("/sys/dev/block");
+        if of_kernel.is_dir() && !of_kernel.join(format!("{major}:{minor}")).exists() {
+            return Some("its device went away");
+        }
+        match braid_sys::block::size(&self.shared.file) {
+            Ok(0) => Some("its device went away: it has no bytes any more"),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
     /// Whether it is a block device, and no file of a file system.
     pub fn is_block_device(&self) -> bool {
         self.shared.block_device
@@ -151,7 +169,7 @@ impl File {
     }
 
     /// Reads, writes and flushes that failed since it was opened.
-    pub fn failures(&self) -> &Failures {
+    pub fn failures(&self) -> &Arc<Failures> {
         &self.shared.failures
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use braid_array::ArrayByte;
-use braid_block::Completion;
+use braid_block::{Completion, Payload};
 
 /// The future of a completion, in the three ways a device can answer.
 pub enum Pending {
@@ -34,6 +34,16 @@ impl Pending {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(completion) => Pending::ready(completion),
             Poll::Pending => Pending::Task(future),
+        }
+    }
+
+    /// See [`CompletionSource::lend`]; nothing of what is done already or takes several steps.
+    pub fn lend(&self) -> Payload {
+        match self {
+            Pending::Ticket(ticket) | Pending::Watched(Watched { ticket, .. }) => {
+                ticket.source.lend(ticket.id)
+            }
+            Pending::Ready(_) | Pending::Task(_) => Payload::None,
         }
     }
 }
@@ -114,6 +124,12 @@ pub trait CompletionSource {
     /// Nobody waits for `id` any more. The operation goes on, and the source keeps its memory
     /// until it is done.
     fn abandon(&self, id: u32);
+
+    /// What operation `id`, which is under way, stores, once more; nothing if it stores nothing. A
+    /// source whose operations all come to their end need not know it.
+    fn lend(&self, _id: u32) -> Payload {
+        Payload::None
+    }
 }
 
 /// A claim on one operation of a [`CompletionSource`].

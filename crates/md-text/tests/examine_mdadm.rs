@@ -144,6 +144,18 @@ fn compare(array: &str, rounds: usize) {
             // Which mdadm says since 4.3.
             assert_eq!(ours, text, "{} round {round}", array.name);
         }
+        for verbose in [false, true] {
+            let arguments = ["--examine", "--brief", "--verbose"];
+            let text = mdadm(&arguments[..2 + usize::from(verbose)], &path).expect("a line");
+            let spares = if examine::counts_as_spare(&written) { "   spares=1" } else { "" };
+            let devices = match verbose {
+                true => format!("   devices={}", path.display()),
+                false => String::new(),
+            };
+            let end = if spares.is_empty() && !verbose { "" } else { "\n" };
+            let ours = examine::brief(&written, verbose);
+            assert_eq!(format!("{ours}{spares}{devices}{end}"), text, "{} {round}", array.name);
+        }
         let level = superblock[if version == Version::V0_90 { 28 } else { 72 }];
         if level != 7 {
             // mdadm prints no level that it does not know.

@@ -244,6 +244,35 @@ impl Buf {
         self.hold == Hold::Only
     }
 
+    /// `len` bytes, all zeroes, of memory that belongs to no pool: for where memory has to be had
+    /// while somebody who does not answer holds that of a pool. It takes a mapping, so it is not for
+    /// the path of a request.
+    ///
+    /// # Errors
+    /// What `mmap` answers.
+    ///
+    /// # Panics
+    /// If `len` is 0.
+    pub fn apart(len: usize) -> io::Result<Buf> {
+        let pool = Pool::new(len.next_power_of_two())?;
+        let mut buf = pool.get(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        buf.fill(0);
+        Ok(buf)
+    }
+
+    /// Gives a window that was lent memory of its own, with the same bytes, where a copy of it does not
+    /// come back: the kernel may read that one for as long as it likes. Answers whether the window is
+    /// the only one on its bytes now.
+    pub fn detach(&mut self) -> bool {
+        if self.reclaim() || self.hold == Hold::Copy || self.is_empty() {
+            return self.hold == Hold::Only;
+        }
+        let Ok(mut own) = Buf::apart(self.len()) else { return false };
+        own.copy_from_slice(self);
+        *self = own;
+        true
+    }
+
     /// Another window on this block.
     fn second(&self, start: u32, len: u32, hold: Hold) -> Buf {
         let mut state = self.pool.state.borrow_mut();
@@ -407,6 +436,23 @@ mod tests {
         buf.fill(8);
         drop(buf);
         assert_eq!(pool.free_bytes(), 64 << 10);
+    }
+
+    #[test]
+    fn a_window_whose_copy_does_not_come_back_gets_memory_of_its_own() {
+        let pool = Pool::new(64 << 10).unwrap();
+        let mut buf = pool.get(5000).unwrap();
+        buf.fill(7);
+        let copy = buf.share();
+        assert!(buf.detach());
+        assert!(buf.len() == 5000 && buf.iter().all(|byte| *byte == 7));
+        buf.fill(8);
+        assert!(copy.iter().all(|byte| *byte == 7), "who has the copy sees what it was given");
+        drop(copy);
+        assert_eq!(pool.free_bytes(), 64 << 10, "the pool has its memory back");
+        let address = buf.as_ptr();
+        assert!(buf.detach());
+        assert_eq!(buf.as_ptr(), address, "nothing is copied without need");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use allocation_counter::measure;
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10};
 use braid_array::{Mirrored, Role};
 use braid_block::{Completion, Flags, Io};
-use braid_device::{Access, File, Ram};
+use braid_device::{Access, Deadline, File, Metered, Ram, Tally};
 use braid_engine::redundant::{
     Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
 };
@@ -190,7 +190,11 @@ fn requests_to_files_through_io_uring_allocate_nothing() {
             let path = directory.path().join(format!("{name}{index}"));
             std::fs::File::create(&path).unwrap().set_len(MEMBER).unwrap();
             let file = File::open(&path, Access::Exclusive, 0, None).unwrap();
-            Dev::new(file.device(&executor.handle(), &pool).unwrap())
+            let device = file.device(&executor.handle(), &pool).unwrap();
+            let failures = std::sync::Arc::clone(file.failures());
+            let deadline = Some(Deadline { limit: Duration::from_secs(30), failures });
+            let tally = Tally::default();
+            Dev::new(Metered::new(device, &tally, &executor.handle(), deadline))
         };
         let dev = array((0..4).map(member).collect());
         for depth in [1, 16] {

@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::task::{Context, Poll, Waker};
 
-use braid_block::{Completion, Errno};
+use braid_block::{Completion, Errno, Payload};
 use braid_engine::CompletionSource;
 use slab::Slab;
 
@@ -161,12 +161,20 @@ impl CompletionSource for Table {
             }
             match operation {
                 Operation::Transfer(transfer) => transfer.complete(result),
-                _ => Completion { result, payload: braid_block::Payload::None },
+                _ => Completion { result, payload: Payload::None },
             }
         })
     }
 
     fn abandon(&self, id: u32) {
         Table::abandon(self, id);
+    }
+
+    fn lend(&self, id: u32) -> Payload {
+        self.with(id, |operation| match operation {
+            // What the kernel only reads can be read beside it.
+            Operation::Transfer(transfer) if transfer.write => transfer.payload.share(),
+            _ => Payload::None,
+        })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use braid_control::{CacheOrder, Order, WholeOrder};
+use braid_control::{CacheOrder, DeviceOrder, Order, WholeOrder};
 use braid_shell::{shell_path, shell_word};
 
 /// A command line of this program, without the program.
@@ -79,6 +79,10 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
             let word = if *again { "re-add" } else { "add" };
             on_array(&["member", word], array).flag("force", *force).path(member)
         }
+        Order::Device(DeviceOrder::Back { device }) => Line::new(&["incremental"]).path(device),
+        Order::Device(DeviceOrder::Gone { device }) => {
+            Line::new(&["incremental"]).option("fail", Some(device))
+        }
         Order::Replace { member, with, force, array } => {
             on_array(&["member", "replace"], array).flag("force", *force).name(member).path(with)
         }
@@ -138,7 +142,7 @@ fn of_cache(volume: &str, order: &CacheOrder) -> Line {
 /// A path in an order that is not a whole one: it would be looked for in the folder of this server.
 pub(crate) fn relative_path(order: &Order) -> Option<&Path> {
     let path = match order {
-        Order::Add { member, .. } => member,
+        Order::Add { member, .. } | Order::Device(DeviceOrder::Back { device: member }) => member,
         Order::Replace { with, .. } => with,
         Order::Whole(WholeOrder::Save { file, .. } | WholeOrder::Restore { file, .. }) => file,
         _ => return None,

@@ -4,7 +4,7 @@
 //! What is said to be possible may still be refused: a device that is to be taken in is looked at only when
 //! it is. What is said to be impossible is not tried.
 
-use braid_control::{ArrayMember, ArrayStatus, Order, Status};
+use braid_control::{ArrayMember, ArrayStatus, DeviceOrder, Order, Status};
 use braid_level::Level;
 use serde::Serialize;
 
@@ -78,6 +78,14 @@ fn said(status: &Status, order: &Order) -> Said {
                 )),
             }
         }
+        Order::Device(DeviceOrder::Back { device }) => done(format!(
+            "Tells the volume that {} is there: what was a member comes back by the volume's policy.",
+            device.display()
+        )),
+        Order::Device(DeviceOrder::Gone { device }) => Ok((
+            format!("Tells the volume that {device} is gone: what was a member on it is faulty."),
+            None,
+        )),
         Order::Replace { member, with, force, array } => {
             let with = with.to_string_lossy();
             takes_in(status, &with, array.as_deref())?;

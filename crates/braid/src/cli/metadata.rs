@@ -12,8 +12,17 @@ use crate::volume::IoMode;
 #[derive(Debug, Args)]
 pub(crate) struct Examine {
     /// Files or block devices; nothing is written to them
-    #[arg(value_name = "MEMBER", required = true)]
+    #[arg(value_name = "MEMBER", required_unless_present = "scan")]
     pub(crate) members: Vec<PathBuf>,
+    /// All block devices of this machine, a line for each array
+    #[arg(long, conflicts_with_all = ["members", "json", "export", "explain", "bitmap"])]
+    pub(crate) scan: bool,
+    /// Print a line for each array, for mdadm.conf, as `mdadm --examine --brief` does
+    #[arg(long, group = "form")]
+    pub(crate) brief: bool,
+    /// Of lines for mdadm.conf: with level, number of members, and devices
+    #[arg(long, short, conflicts_with_all = ["json", "export", "explain", "bitmap"])]
+    pub(crate) verbose: bool,
     /// Print JSON, with all superblocks that were found
     #[arg(long, group = "form")]
     pub(crate) json: bool,
@@ -26,6 +35,9 @@ pub(crate) struct Examine {
     /// Print the write-intent bitmap, as `mdadm --examine-bitmap` does
     #[arg(long, group = "form")]
     pub(crate) bitmap: bool,
+    /// Print the bad-block log, as `mdadm --examine-badblocks` does
+    #[arg(long, group = "form")]
+    pub(crate) badblocks: bool,
 }
 
 #[derive(Debug, Args)]
@@ -123,7 +135,7 @@ pub(crate) enum ConsistencyArg {
     Log,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Assemble {
     /// The members of one array: files or block devices
     #[arg(value_name = "MEMBER")]
@@ -134,6 +146,9 @@ pub(crate) struct Assemble {
     /// Look at all files in this folder (may be repeated)
     #[arg(long = "in", value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
+    /// Take over the arrays that this mdadm.conf names, and print what keeps mdadm from them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["uuid", "name", "force"])]
+    pub(crate) mdadm_conf: Option<PathBuf>,
     /// Only the array with this identifier
     #[arg(long)]
     pub(crate) uuid: Option<Uuid>,

@@ -8,10 +8,12 @@ use std::path::Path;
 use braid_stack::ByteSize;
 use serde::Serialize;
 
+use super::owners::{self, Owned};
 use crate::cgroup;
 use crate::cli;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
+use crate::places::Places;
 
 /// Locked memory that a volume wants: buffers of requests, the program, a reserve of heap.
 const WANTED_LOCK: u64 = 256 << 20;
@@ -25,6 +27,8 @@ enum Verdict {
     Limited,
     /// Not there; something else is used.
     Missing,
+    /// Two would take the same.
+    Conflict,
 }
 
 #[derive(Serialize)]
@@ -53,7 +57,7 @@ impl Finding {
 }
 
 pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
-    let findings = [
+    let mut findings = vec![
         kernel(),
         user(),
         io_uring(),
@@ -67,6 +71,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         huge_pages(),
         tools(),
     ];
+    findings.extend(arrays());
     if options.json {
         println!(
             "{}",
@@ -79,6 +84,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
             Verdict::Ok => "ok",
             Verdict::Limited => "limited",
             Verdict::Missing => "missing",
+            Verdict::Conflict => "conflict",
         };
         println!("{:>14}  {mark:<8} {}", finding.what, finding.found);
         if let Some(advice) = &finding.advice {
@@ -86,6 +92,25 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Who has the md arrays of this machine.
+fn arrays() -> Vec<Finding> {
+    let finding = |owned: Owned| Finding {
+        what: "md array",
+        verdict: if owned.is_conflict { Verdict::Conflict } else { Verdict::Ok },
+        found: owned.found,
+        advice: owned.advice,
+    };
+    match owners::owners(&Places::from_environment()) {
+        Ok(all) => all.into_iter().map(finding).collect(),
+        Err(failure) => vec![Finding::lacking(
+            "md arrays",
+            Verdict::Limited,
+            format!("cannot be looked for: {}", failure.text()),
+            "as root",
+        )],
+    }
 }
 
 fn kernel() -> Finding {

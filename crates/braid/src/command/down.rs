@@ -8,6 +8,7 @@ use braid_stack::ByteSize;
 use crate::cli::Down;
 use crate::control::{self, CacheStatus, ControlError};
 use crate::failure::Failure;
+use crate::log;
 use crate::places::{Places, check_name};
 use crate::volume::clean_up_after;
 
@@ -51,6 +52,7 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
     if dirty > 0 {
         tell_of_draining(name, &socket);
     }
+    verbose!("asks {} to end, for up to {} s", socket.display(), limit.as_secs());
     match control::post_stop(&socket, down.force, limit) {
         Ok(answer) if answer.stopped => {
             // Its members are free when the process is gone.
@@ -103,7 +105,9 @@ fn gone(places: &Places, name: &str, socket: &Path) -> Result<(), Failure> {
 }
 
 fn remove_traces(places: &Places, name: &str) {
-    for path in [places.control(name), places.traces(name), places.log(name), places.nbd(name)] {
+    let log = places.log(name);
+    let old = log::older(&log);
+    for path in [places.control(name), places.traces(name), log, old, places.nbd(name)] {
         // Those that are not there are no harm.
         let _ = std::fs::remove_file(path);
     }

@@ -1,5 +1,6 @@
 //! `braid examine`: what md's superblocks on members say. Nothing is written.
 
+use braid_md::Uuid;
 use braid_md::detect::Found;
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
@@ -9,9 +10,14 @@ use braid_shell::shell_path;
 use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Image, block_device_name, host_name, stripe_log_head, utc_offset};
+use crate::metadata::{
+    Image, block_device_name, block_devices, host_name, stripe_log_head, utc_offset,
+};
 
 pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
+    if examine.scan || examine.brief || examine.verbose {
+        return brief(examine);
+    }
     let machine = Machine { host: host_name(), utc_offset: Box::new(utc_offset()) };
     let mut failures = Vec::new();
     let mut described = Vec::new();
@@ -40,6 +46,59 @@ pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::failed(failures.join("\nbraid: "))),
     }
+}
+
+/// A line for each array, the one that was found last first, as mdadm has it.
+fn brief(examine: &Examine) -> Result<(), Failure> {
+    let paths = match examine.scan {
+        true => block_devices()?,
+        false => examine.members.clone(),
+    };
+    let (mut arrays, mut failures) = (Vec::<Array>::new(), Vec::new());
+    for path in &paths {
+        let held = Image::open(path).and_then(|image| judge(&image).map(|()| image));
+        let image = match held {
+            Ok(image) => image,
+            // Most devices are no members.
+            Err(_) if examine.scan => continue,
+            Err(failure) => {
+                failures.push(failure.text());
+                continue;
+            }
+        };
+        let Some((found, Ok(superblock))) = image.best().map(|best| (best, &best.result)) else {
+            continue;
+        };
+        let written = Written::new(found.version, &found.bytes);
+        let uuid = superblock.array_uuid;
+        let at = arrays.iter().position(|one| one.uuid == uuid).unwrap_or_else(|| {
+            let line = examine::brief(&written, examine.verbose);
+            arrays.push(Array { uuid, line, spares: 0, devices: Vec::new() });
+            arrays.len() - 1
+        });
+        arrays[at].spares += usize::from(examine::counts_as_spare(&written));
+        arrays[at].devices.push(path.display().to_string());
+    }
+    for array in arrays.iter().rev() {
+        print!("{}", array.line);
+        let spares = (array.spares > 0).then(|| format!("   spares={}", array.spares));
+        let devices = examine.verbose.then(|| format!("   devices={}", array.devices.join(",")));
+        if spares.is_some() || devices.is_some() {
+            println!("{}{}", spares.unwrap_or_default(), devices.unwrap_or_default());
+        }
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(failures.join("\nbraid: "))),
+    }
+}
+
+/// An array for mdadm.conf.
+struct Array {
+    uuid: Uuid,
+    line: String,
+    spares: usize,
+    devices: Vec<String>,
 }
 
 /// Whether a member has a superblock that holds.
@@ -79,6 +138,9 @@ impl Machine {
         let bitmap = bitmap_of(image, found)?;
         if examine.bitmap {
             return print_bitmap(image, found, bitmap.as_deref());
+        }
+        if examine.badblocks {
+            return print_bad_blocks(image, found);
         }
         let around = self.around(image, bitmap.as_deref());
         let written = Written::new(found.version, &found.bytes);
@@ -184,6 +246,15 @@ fn bitmap_of(image: &Image, found: &Found) -> Result<Option<Vec<u8>>, Failure> {
         Ok(superblock) => image.bitmap(superblock),
         Err(_) => Ok(None),
     }
+}
+
+fn print_bad_blocks(image: &Image, found: &Found) -> Result<(), Failure> {
+    // A damaged superblock is said by whoever judges it.
+    let Ok(superblock) = &found.result else { return Ok(()) };
+    let log = image.bad_blocks(superblock)?;
+    let device = image.path.display().to_string();
+    print!("{}", examine::bad_blocks_text(&device, superblock, log.as_ref()));
+    Ok(())
 }
 
 fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
 use super::scrubbed;
+use super::several;
 use super::stacks::absolute_path;
 use crate::cli;
 use crate::control::{
@@ -20,6 +21,7 @@ use crate::record::Record;
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
+        cli::Member::Remove(target) if several::is_word(&target.member) => remove_several(target),
         cli::Member::Fail(target) => {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
@@ -47,6 +49,28 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             change_members(&target.volume, &[with], &[])
         }
     }
+}
+
+/// Lets go of the members that a word stands for, one by one.
+fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
+    let (volume, which) = (&target.volume, array_of(&target.which));
+    let now = status(volume)?;
+    let mut done = Vec::new();
+    for (array, member) in
+        several::meant(&now, which.as_deref(), &target.member, &|path| path.exists())
+    {
+        let order = Order::Remove { member: member.clone(), array };
+        done.push(carried_out(volume, &order, 0)?);
+        change_members(volume, &[], &[absolute_path(Path::new(&member))?])?;
+    }
+    if target.json {
+        println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": done }));
+    } else if done.is_empty() {
+        println!("no member of {volume} is {}", target.member.display());
+    } else {
+        done.iter().for_each(|text| println!("{text}"));
+    }
+    Ok(())
 }
 
 fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
@@ -278,6 +302,7 @@ pub(super) fn give_long(
 pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
+    verbose!("gives {} the order {order:?}", places.control(volume).display());
     let answer =
         control::post_order(&places.control(volume), order, bytes).map_err(unreachable(volume))?;
     let OrderAnswer { text, outcome, .. } = answer;

@@ -9,15 +9,21 @@ mod create;
 mod doctor;
 mod down;
 mod examine;
+mod forget;
 mod given;
+mod incremental;
 mod lab;
 mod man;
 mod mdstat;
 mod member;
+mod metrics;
 mod model;
+mod monitor;
+mod owners;
 mod page;
 mod scrubbed;
 mod serve;
+mod several;
 mod stacks;
 mod status;
 mod trace;
@@ -45,7 +51,11 @@ const VOLUME: &str = "__volume";
 pub(crate) fn main() -> Result<ExitCode, Failure> {
     match std::env::args_os().nth(1) {
         Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
-        _ => run(Cli::parse()),
+        _ => {
+            let cli = Cli::parse();
+            crate::log::set_verbose(cli.verbose);
+            run(cli)
+        }
     }
 }
 
@@ -56,12 +66,15 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
+        Command::Metrics(options) => metrics::metrics(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),
         Command::Grow(grow) => member::grow(&grow),
         Command::Lock(options) => whole::lock(&options),
         Command::Unlock(volume) => whole::unlock(&volume),
+        Command::Forget(options) => forget::forget(&options),
+        Command::Rename(options) => forget::rename(&options),
         Command::Erase(options) => whole::erase(&options),
         Command::Resize(options) => whole::resize(&options),
         Command::Save(options) => whole::save(&options),
@@ -71,10 +84,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),
+        Command::Incremental(options) => incremental::incremental(&options),
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),
         Command::Trace(trace) => trace::trace(&trace),
+        Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Web(options) => web::web(&options),
         Command::Lab(lab) => lab::lab(&lab),

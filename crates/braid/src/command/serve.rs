@@ -20,17 +20,22 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
+        re_add: crate::volume::ReAdd::Never,
+        lasting: Vec::new(),
         accepted: forced.clone(),
         forced,
         arrays: Vec::new(),
         notes: Vec::new(),
         promised: stacks::promised_beside(&Places::from_environment(), &stack),
         io: serve.common.io,
+        member_deadline: serve.common.member_deadline.unwrap_or_default(),
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
         mount: std::path::PathBuf::new(),
+        link: None,
         trace: None,
         given_up: Places::from_environment().given_up(),
+        root_storage: false,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {
@@ -39,7 +44,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
             ready.uris.iter().for_each(|uri| println!("{uri}"));
         }
     };
-    run(&spec, ready).map_err(|error| failure_of(&error))
+    run(&spec, None, ready).map_err(|error| failure_of(&error))
 }
 
 /// Many clients need many descriptors; with fewer, some are turned away, and that is said then.

@@ -15,6 +15,7 @@ use crate::places::{Places, check_name};
 
 use super::scrubbed;
 
+mod brief;
 mod memory;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
@@ -75,6 +76,7 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
         None => places.running_names()?,
     };
     let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
+    sockets.iter().for_each(|socket| verbose!("asks {}", socket.display()));
     let answers = control::get_statuses(&sockets);
     let judged = |(name, answer): (String, Result<Status, ControlError>)| {
         let answer = answer.map_err(|error| silent(places, &name, &error));
@@ -91,7 +93,32 @@ fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> 
     {
         return Err(failure);
     }
+    if options.export {
+        let answered = answers.first().and_then(|(_, answer)| answer.as_ref().ok());
+        return answered.map_or(Ok(()), |status| {
+            let array = one_array(status, options.which.array.as_deref())?;
+            write_out(&brief::export(&status.name, array))
+        });
+    }
     write_out(&render_all(options, &answers))
+}
+
+/// The array that is meant by its name or identifier, or the only one.
+fn one_array<'a>(status: &'a Status, meant: Option<&str>) -> Result<&'a ArrayStatus, Failure> {
+    let is_meant = |array: &&ArrayStatus| {
+        meant.is_none_or(|meant| array.called == meant || array.uuid.as_deref() == Some(meant))
+    };
+    let found: Vec<&ArrayStatus> = status.arrays.iter().filter(is_meant).collect();
+    match found[..] {
+        [array] => Ok(array),
+        [] => Err(Failure::failed(format!("{} has no such array", status.name))
+            .next("`braid status --json` says all of a volume that is no array")),
+        _ => {
+            let called: Vec<&str> = found.iter().map(|array| array.called.as_str()).collect();
+            let text = format!("{} has {} arrays: {}", status.name, found.len(), called.join(", "));
+            Err(Failure::usage(text).next("--array NAME says which"))
+        }
+    }
 }
 
 /// Fails when nobody reads any more, which ends a watch.
@@ -138,6 +165,9 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
         });
         return format!("{json}\n");
     }
+    if options.brief {
+        return brief::brief(answers.iter().map(|(name, answer)| (name.as_str(), answer.as_ref())));
+    }
     if answers.is_empty() {
         return "no volumes are up\n".to_owned();
     }
@@ -178,7 +208,8 @@ pub(crate) fn render(status: &Status) -> String {
     lines.push(("stack", status.stack.clone()));
     lines.push(("size", size));
     if let Some(attached) = &status.attached {
-        lines.push(("device", format!("{} (by {})", attached.path, attached.by)));
+        let link = attached.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
+        lines.push(("device", format!("{link}{} (by {})", attached.path, attached.by)));
     }
     if let Some(nbd) = &status.nbd {
         nbd.uris.iter().for_each(|uri| lines.push(("nbd", uri.clone())));
@@ -197,14 +228,19 @@ pub(crate) fn render(status: &Status) -> String {
     lines.push((
         "process",
         format!(
-            "{}, up {}, {}, {} {}",
+            "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked",
             status.pid,
             duration(status.uptime_seconds),
             status.io,
             status.shards,
-            if status.shards == 1 { "shard" } else { "shards" }
+            if status.shards == 1 { "shard" } else { "shards" },
+            ByteSize(status.memory_bytes),
+            ByteSize(status.memory_locked_bytes)
         ),
     ));
+    if let Some(text) = brief::outdated(status, env!("CARGO_PKG_VERSION")) {
+        lines.push(("version", text));
+    }
     if let Some(trace) = &status.trace {
         let mut text = format!(
             "{}: {} requests, {:#} of at most {:#}, {} not recorded",

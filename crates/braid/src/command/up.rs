@@ -10,6 +10,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -21,10 +22,11 @@ use super::{given, serve, stacks};
 use crate::cli::{TraceArg, Up};
 use crate::control;
 use crate::failure::{Context, Failure};
+use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Ready, RunError, Spec, TraceTo, run};
+use crate::volume::{Notify, Ready, RunError, Spec, TraceTo, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -74,6 +76,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         arrays,
         notes,
         trace: trace_of(up)?,
+        root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
     if up.foreground {
@@ -199,6 +202,10 @@ fn apply_options(up: &Up, record: &mut Record) {
     if up.common.io != crate::volume::IoMode::Auto {
         record.io = up.common.io;
     }
+    record.re_add = up.re_add.unwrap_or(record.re_add);
+    if let Some(deadline) = up.common.member_deadline {
+        record.member_deadline = deadline;
+    }
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
@@ -226,17 +233,22 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         attach: record.attach,
         read_only: record.read_only,
         degraded: false,
+        re_add: record.re_add,
+        lasting: record.lasting(),
         accepted,
         forced: Vec::new(),
         arrays: Vec::new(),
         notes: Vec::new(),
         promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
+        member_deadline: record.member_deadline,
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
+        link: Some(places.link(name)),
         trace: None,
         given_up: places.given_up(),
+        root_storage: false,
     }
 }
 
@@ -263,7 +275,8 @@ fn run_in_foreground(
         }
         print_ready(up, ready);
     };
-    run(spec, ready).map_err(|error| serve::failure_of(&error))
+    let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
+    run(spec, manager, ready).map_err(|error| serve::failure_of(&error))
 }
 
 fn print_ready(up: &Up, ready: &Ready) {
@@ -274,6 +287,7 @@ fn print_ready(up: &Up, ready: &Ready) {
                 "output_version": control::OUTPUT_VERSION,
                 "name": ready.name,
                 "device": ready.device,
+                "link": ready.link,
                 "nbd": ready.uris,
                 "warnings": ready.warnings,
             })
@@ -284,15 +298,24 @@ fn print_ready(up: &Up, ready: &Ready) {
     if let Some(device) = &ready.device {
         println!("{}", device.display());
     }
+    if let Some(link) = &ready.link {
+        eprintln!("its name that stays is {}", link.display());
+    }
     ready.uris.iter().for_each(|uri| println!("{uri}"));
     if up.name.is_none() && stacks::is_expression(&up.target) {
         eprintln!("the volume is called {}: `braid down {}` ends it", ready.name, ready.name);
     }
 }
 
+/// A process of such a name is not ended by systemd when it ends all others
+/// (systemd.io/ROOT_STORAGE_DAEMONS).
+const ROOT_STORAGE: &str = "@braid";
+
 /// Starts the volume's process and waits until it is ready, or has said why not.
 fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
     let log = places.log(&spec.name);
+    log::make_room(&log).context(format_args!("cannot make room in the log {}", log.display()))?;
+    verbose!("starts the process of {}, which logs to {}", spec.name, log.display());
     let log_file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -301,7 +324,11 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         .open(&log)
         .context(format_args!("cannot open the log {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    if spec.root_storage {
+        command.arg0(ROOT_STORAGE);
+    }
+    let mut child = command
         .arg(super::VOLUME)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -337,10 +364,13 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
 pub(super) fn volume_process() -> Result<(), Failure> {
     let spec: Spec = serde_json::from_reader(std::io::stdin())
         .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
+    if let Some(control) = &spec.control {
+        log::bound(&control.with_extension("log"));
+    }
     // A process that leads its group already has a session of its own.
     let _ = braid_sys::process::new_session();
     serve::raise_open_files();
-    let result = run(&spec, |ready| say(&Outcome::Ready(ready.clone())));
+    let result = run(&spec, None, |ready| say(&Outcome::Ready(ready.clone())));
     result.map_err(|error| {
         say(&outcome_of(&error));
         serve::failure_of(&error)

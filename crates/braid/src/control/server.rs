@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
@@ -116,6 +116,7 @@ pub(crate) fn serve(
     let app = Router::new()
         .route("/v1/status", get(get_status))
         .route("/v1/curves", get(get_curves))
+        .route("/metrics", get(get_metrics))
         .route("/v1/stop", post(post_stop))
         .route("/v1/order", post(post_order))
         .with_state(Shared { volume, events })
@@ -145,6 +146,13 @@ async fn get_status(State(shared): State<Shared>) -> Result<Json<Status>, Status
     // It asks the shards, which may be busy; others are answered meanwhile.
     let asked = tokio::task::spawn_blocking(move || shared.volume.status());
     asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The same in Prometheus' text.
+async fn get_metrics(State(shared): State<Shared>) -> Result<impl IntoResponse, StatusCode> {
+    let Json(status) = get_status(State(shared)).await?;
+    let text = braid_metrics::render(&[status], &[]);
+    Ok(([(header::CONTENT_TYPE, braid_metrics::CONTENT_TYPE)], text))
 }
 
 async fn get_curves(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use braid_engine::assembled::{Source, bitmap_bytes};
 use braid_md::detect::{self, Found};
-use braid_md::{Superblock, Version};
+use braid_md::{BadBlocks, Features, Superblock, Version};
 use rustix::fs::OFlags;
 
 use crate::failure::{Context, Failure};
@@ -58,6 +58,21 @@ impl Image {
     /// They cannot be read.
     pub(crate) fn bitmap(&self, superblock: &Superblock) -> Result<Option<Vec<u8>>, Failure> {
         self.with_source(|source| bitmap_bytes(source, superblock)).context(self.cannot_read())
+    }
+
+    /// The bad-block log that a superblock names, if its entries count.
+    ///
+    /// # Errors
+    /// It cannot be read, or an entry lies beyond all members.
+    pub(crate) fn bad_blocks(&self, superblock: &Superblock) -> Result<Option<BadBlocks>, Failure> {
+        let counts = superblock.features.contains(Features::BAD_BLOCKS);
+        let Some(log) = superblock.bad_block_log.filter(|_| counts) else { return Ok(None) };
+        let Some(start) = superblock.super_offset.checked_add_signed(log.offset) else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; usize::try_from(log.size).context(self.cannot_read())?];
+        self.file.read_exact_at(&mut bytes, start).context(self.cannot_read())?;
+        BadBlocks::parse(&bytes, log.shift).map(Some).context(self.path.display())
     }
 
     /// Has `f` read the member's bytes.

@@ -6,6 +6,7 @@
 //!   member   the superblock that holds, and what it points to, checked
 //!   host     this machine: its name, its time zone, the time, randomness
 //!   allocate room in image files for what is written while an array is used
+//!   scan     the block devices of this machine
 //!   change   members opened for nobody else, bytes saved, bytes replaced
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
@@ -24,6 +25,7 @@ mod host;
 mod image;
 mod member;
 mod saved;
+mod scan;
 
 pub(crate) use allocate::allocate;
 pub(crate) use change::{Change, Held};
@@ -31,3 +33,4 @@ pub(crate) use host::{block_device_name, host_name, now, random_number, random_u
 pub(crate) use image::Image;
 pub(crate) use member::{Metadata, MetadataError, stripe_log_head};
 pub(crate) use saved::{Patch, Saved, SavedPatch, Trail};
+pub(crate) use scan::{block_devices, is_behind_another};

@@ -4,15 +4,16 @@
 //! Invariant: every call ends, with an error where a shard does not answer in time.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use braid_block::{Flags, Io, Span};
-use braid_device::Ram;
 use braid_engine::Dev;
 use braid_mem::Pool;
 use braid_uring::{Handle, Remote};
 
+use super::leaf::Leaf;
 use super::shard::{self, Local};
 
 /// How long writes that are under way may take to be answered, and a piece to be read or written.
@@ -60,14 +61,15 @@ impl AllShards {
         Ok(counts.iter().sum())
     }
 
-    /// Offers `ram`, which was resized, with the size that it has now.
-    pub(super) fn exchange(&self, ram: &Ram) -> io::Result<()> {
-        let ram = ram.clone();
-        self.on_each(move |_, local, done| {
-            local.front.exchange(Dev::new(ram.device()));
-            send(&done, ());
-        })
-        .map(drop)
+    /// Offers the RAM disk `leaf`, which was resized, with the size that it has now.
+    pub(super) fn exchange(&self, leaf: &Arc<Leaf>) -> io::Result<()> {
+        let leaf = Arc::clone(leaf);
+        let done = self.on_each(move |handle, local, done| {
+            let exchanged =
+                leaf.device(handle, &local.pool).map(|dev| drop(local.front.exchange(dev)));
+            send(&done, exchanged);
+        });
+        done?.into_iter().collect()
     }
 
     /// Whether anything of its first `size` bytes reads as something else than a hole.

@@ -5,7 +5,7 @@ use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
 };
 use braid_level::ParityLevel;
-use braid_md::Resync;
+use braid_md::{Resync, Superblock};
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
 
@@ -119,6 +119,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     ArrayStatus {
         name: md.map(|md| md.name.clone()),
         called: name,
+        full_name: superblock.and_then(full_name),
         left_out: md.map_or(Vec::new(), |md| left_out_of(md, &members)),
         lost,
         uuid: superblock.map(|one| one.array_uuid.to_string()),
@@ -199,6 +200,10 @@ fn left_out_of(md: &MdArray, members: &[ArrayMember]) -> Vec<LeftOutStatus> {
     md.left_out.iter().filter(is_away).cloned().collect()
 }
 
+fn full_name(superblock: &Superblock) -> Option<String> {
+    Some(superblock.name.clone()).filter(|name| !name.is_empty())
+}
+
 /// An array that keeps no copies, and has superblocks: nothing about it changes while it is up.
 fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
     let superblock = &md.superblock;
@@ -218,6 +223,7 @@ fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
     ArrayStatus {
         name: Some(md.name.clone()),
         called: md.name.clone(),
+        full_name: full_name(superblock),
         left_out: Vec::new(),
         lost: Vec::new(),
         uuid: Some(superblock.array_uuid.to_string()),

@@ -13,6 +13,7 @@ use braid_block::Limits;
 use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount, MountError};
 use serde::{Deserialize, Serialize};
 
+use super::link::{self, Link};
 use super::shard::Shard;
 use super::spec::Spec;
 use crate::control::{AttachedStatus, Event};
@@ -50,18 +51,24 @@ impl AttachError {
 struct Traces {
     process: Process,
     mount: PathBuf,
+    #[serde(default)]
+    link: Option<PathBuf>,
 }
 
 /// An attached volume.
 pub(crate) struct Attached {
     attachment: Attachment,
     facts: Facts,
+    /// Goes after the attachment.
+    _link: Option<Link>,
 }
 
 /// What a status says of it.
 #[derive(Clone)]
 pub(crate) struct Facts {
     pub(crate) path: PathBuf,
+    /// A name of it that stays.
+    pub(crate) link: Option<PathBuf>,
     mount: PathBuf,
     counters: Arc<Counters>,
 }
@@ -73,6 +80,7 @@ impl Facts {
         AttachedStatus {
             by: "fuse".to_owned(),
             path: self.path.display().to_string(),
+            link: self.link.as_ref().map(|link| link.display().to_string()),
             mount: self.mount.display().to_string(),
             reads: read(&counters.reads),
             writes: read(&counters.writes),
@@ -85,12 +93,14 @@ impl Facts {
 }
 
 impl Attached {
-    /// Attaches the volume that `shard` serves. `events` hears when the mount goes from outside.
+    /// Attaches the volume that `shard` serves. `events` hears when the mount goes from outside;
+    /// `warnings`, when the device has no name that stays.
     pub(crate) fn attach(
         spec: &Spec,
         shard: &Shard,
         limits: Limits,
         events: Sender<Event>,
+        warnings: &mut Vec<String>,
     ) -> Result<Attached, AttachError> {
         if !rustix::process::geteuid().is_root() {
             return Err(AttachError::NotRoot);
@@ -116,8 +126,15 @@ impl Attached {
         });
         let attachment = Attachment::attach(mount, &spec.name, &limits)?;
         let path = attachment.device().unwrap_or_default();
-        let facts = Facts { path, mount: spec.mount.clone(), counters };
-        Ok(Attached { attachment, facts })
+        let link = spec.link.as_ref().and_then(|link| {
+            let made = Link::make(link, &path, &spec.mount);
+            let warning =
+                |why| format!("{} does not lead to {}: {why}", link.display(), path.display());
+            made.map_err(|why| warnings.push(warning(why))).ok()
+        });
+        let named = link.as_ref().map(|link| link.path().to_owned());
+        let facts = Facts { path, link: named, mount: spec.mount.clone(), counters };
+        Ok(Attached { attachment, facts, _link: link })
     }
 
     /// The block device, for who has to do with it while it is attached.
@@ -163,7 +180,11 @@ pub(crate) fn clear_left(spec: &Spec) -> Result<Left, AttachError> {
     if let Some(mut left) = Attachment::find(&spec.mount)? {
         let device =
             left.device().map_or("its device".to_owned(), |path| path.display().to_string());
+        let path = left.device();
         let forced = left.detach_force();
+        if let (Some(link), Some(path)) = (&spec.link, path) {
+            link::remove(link, &path);
+        }
         let on_it: Vec<String> =
             forced.unmounted.iter().map(|point| point.display().to_string()).collect();
         told.push(match on_it.is_empty() {
@@ -180,12 +201,13 @@ pub(crate) fn clear_left(spec: &Spec) -> Result<Left, AttachError> {
 
 /// Notes this process, for a `down` that gets no answer from it.
 pub(crate) fn leave_traces(spec: &Spec) -> Result<(), AttachError> {
-    Traces::of_this_process(&spec.mount).write(&spec.traces())
+    Traces::of_this_process(&spec.mount, spec.link.as_deref()).write(&spec.traces())
 }
 
 impl Traces {
-    fn of_this_process(mount: &Path) -> Traces {
-        Traces { process: Process::this(), mount: mount.to_owned() }
+    fn of_this_process(mount: &Path, link: Option<&Path>) -> Traces {
+        let link = link.map(Path::to_owned);
+        Traces { process: Process::this(), mount: mount.to_owned(), link }
     }
 
     fn write(&self, path: &Path) -> Result<(), AttachError> {
@@ -222,7 +244,11 @@ pub(crate) fn clean_up_after(traces: &Path) -> Result<(), String> {
     }
     let found = Attachment::find(&traces.mount).map_err(|error| error.to_string())?;
     if let Some(mut attachment) = found {
+        let path = attachment.device();
         attachment.detach_force();
+        if let (Some(link), Some(path)) = (&traces.link, path) {
+            link::remove(link, &path);
+        }
     }
     Ok(())
 }
@@ -238,7 +264,7 @@ mod tests {
         std::fs::write(&precious, "as it was").unwrap();
         std::os::unix::fs::symlink(&precious, &traces).unwrap();
         std::os::unix::fs::symlink(&precious, traces.with_extension("json.new")).unwrap();
-        Traces::of_this_process(folder.path()).write(&traces).unwrap();
+        Traces::of_this_process(folder.path(), None).write(&traces).unwrap();
         assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
         assert!(std::fs::symlink_metadata(&traces).unwrap().is_file());
     }

@@ -96,7 +96,9 @@ impl Builder<'_> {
             Part::Joined { level, members } => {
                 let devs: Vec<Option<Dev>> =
                     members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
-                Some(self.join(level, devs, &members.iter().map(Part::path).collect::<Vec<_>>())?)
+                let called = members.iter().enumerate();
+                let called: Vec<String> = called.map(|(role, part)| part.called(role)).collect();
+                Some(self.join(level, devs, &called)?)
             }
         })
     }
@@ -144,12 +146,12 @@ impl Builder<'_> {
         self.redundant(&array.name, Some(uuid), &array.level, setup, array.is_changed)
     }
 
-    /// `paths` are those of members that are files or devices of their own.
+    /// `called` is what the array calls its members.
     fn join(
         &mut self,
         level: &Level,
         members: Vec<Option<Dev>>,
-        paths: &[Option<String>],
+        called: &[String],
     ) -> io::Result<Dev> {
         let layout = match level {
             Level::Linear(linear) => {
@@ -164,7 +166,7 @@ impl Builder<'_> {
         let resync = resync_of_unrecorded(level, volatile, members.iter().any(Option::is_none));
         let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
             Some(NewMember {
-                label: paths[role].clone().unwrap_or_else(|| format!("member {role}")),
+                label: called[role].clone(),
                 dev: dev?,
                 data_offset: 0,
                 number: role as u32,

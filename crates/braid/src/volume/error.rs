@@ -11,7 +11,7 @@ use super::image::ImageError;
 use super::leaf::LeafError;
 use super::media::MediaError;
 use super::memory::NotHeld;
-use super::shard::ShardError;
+use super::restart::ShardError;
 
 /// Why a volume did not come up, or did not end well.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
-use braid_device::{Buses, File, Modelled, Ram, RamError, RamOptions};
+use braid_device::{
+    Buses, Counted, Deadline, File, Histogram, Metered, Modelled, Ram, RamError, RamOptions, Tally,
+};
 use braid_engine::Dev;
 use braid_mem::{HUGE_PAGE, Pages, Pool};
 use braid_model::{BusProfile, Timetable};
@@ -15,6 +19,7 @@ use braid_uring::Handle;
 use super::admission::locked_by;
 use super::options::OpenOptions;
 use super::promises;
+use crate::control::{Latencies, MemberIo};
 
 /// Why a leaf is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -38,13 +43,23 @@ pub(crate) enum LeafError {
     ModelOverride { name: String, why: &'static str },
 }
 
+/// What becomes of a member that nobody will find again.
+const GOES: &str = "what it holds goes when the volume goes down";
+
 /// One leaf.
 pub(crate) struct Leaf {
+    /// A number that no other leaf of this process has.
+    pub(super) id: u64,
     /// Its path, if it is a whole file or device; else as the stack spells it.
     pub(crate) label: String,
     pub(crate) medium: Medium,
+    /// What it was asked for.
+    pub(super) tally: Tally,
+    /// How long a request of it may take; none for ever.
+    pub(super) deadline: Option<Duration>,
 }
 
+#[derive(Clone)]
 pub(crate) enum Medium {
     Ram(Ram),
     File(File),
@@ -52,13 +67,20 @@ pub(crate) enum Medium {
 }
 
 impl Leaf {
-    pub(super) fn new(stack: &Stack, medium: Medium) -> Leaf {
-        match &stack.node {
+    pub(super) fn new(stack: &Stack, medium: Medium, deadline: Option<Duration>) -> Leaf {
+        let label = match &stack.node {
             Node::File(file) if file.offset.bytes() == 0 && file.length.is_none() => {
-                Leaf { label: file.path().display().to_string(), medium }
+                file.path().display().to_string()
             }
-            _ => Leaf { label: stack.to_string(), medium },
-        }
+            _ => stack.to_string(),
+        };
+        Leaf::called(label, medium, deadline)
+    }
+
+    pub(super) fn called(label: String, medium: Medium, deadline: Option<Duration>) -> Leaf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Leaf { id, label, medium, tally: Tally::default(), deadline }
     }
 
     /// Its path, if it is a whole file or device, by which an operator names it.
@@ -80,16 +102,60 @@ impl Leaf {
         }
     }
 
-    /// Why nobody will find its file again once it is closed.
+    /// Whether `path` leads to it.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        let Medium::File(file) = &self.medium else { return false };
+        let leads =
+            || Some(braid_probe::leads_to(path, file.identity().ok()?.0).ok()? == Some(true));
+        file.path() == path || leads() == Some(true)
+    }
+
+    /// What it was asked for, in the words of a status.
+    pub(super) fn io(&self) -> MemberIo {
+        let Counted {
+            read_bytes,
+            written_bytes,
+            in_flight,
+            overdue,
+            timeouts,
+            reads,
+            writes,
+            flushes,
+        } = self.tally.read();
+        MemberIo {
+            read_bytes,
+            written_bytes,
+            in_flight,
+            overdue,
+            timeouts,
+            reads: latencies(&reads),
+            writes: latencies(&writes),
+            flushes: latencies(&flushes),
+        }
+    }
+
+    /// Why its block device is not there any more.
+    pub(super) fn vanished(&self) -> Option<&'static str> {
+        match &self.medium {
+            Medium::File(file) => file.vanished(),
+            Medium::Ram(_) | Medium::Modelled(_) => None,
+        }
+    }
+
+    /// Why nobody will find its file again once it is closed, or its device is not there any more.
     pub(crate) fn gone(&self) -> Option<String> {
         let Medium::File(file) = &self.medium else { return None };
+        if let Some(why) = file.vanished() {
+            return Some(why.to_owned());
+        }
         // What cannot be found out is not said.
         let (identity, links) = file.identity().ok()?;
         if links == 0 {
-            return Some("its file was deleted while the volume is up".to_owned());
+            return Some(format!("its file was deleted while the volume is up: {GOES}"));
         }
         let there = braid_probe::leads_to(file.path(), identity).ok()?;
-        (there == Some(false)).then(|| "another file, or none, lies at its path now".to_owned())
+        (there == Some(false))
+            .then(|| format!("another file, or none, lies at its path now: {GOES}"))
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -102,11 +168,29 @@ impl Leaf {
 
     /// A device on it for the shard of `handle`.
     pub(crate) fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
+        let tally = &self.tally;
         Ok(match &self.medium {
-            Medium::Ram(ram) => Dev::new(ram.device()),
-            Medium::File(file) => Dev::new(file.device(handle, pool)?),
-            Medium::Modelled(modelled) => Dev::new(modelled.device(handle)),
+            Medium::Ram(ram) => Dev::new(Metered::new(ram.device(), tally, handle, None)),
+            Medium::File(file) => {
+                let failures = Arc::clone(file.failures());
+                // With threads, those of one member that hangs are those of all.
+                let limit = self.deadline.filter(|_| handle.driver_name() == "uring");
+                let deadline = limit.map(|limit| Deadline { limit, failures });
+                Dev::new(Metered::new(file.device(handle, pool)?, tally, handle, deadline))
+            }
+            Medium::Modelled(modelled) => {
+                Dev::new(Metered::new(modelled.device(handle), tally, handle, None))
+            }
         })
+    }
+}
+
+fn latencies(times: &Histogram) -> Latencies {
+    let used = times.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    Latencies {
+        count: times.count(),
+        sum_us: times.sum_ns / 1000,
+        buckets: times.buckets[..used].to_vec(),
     }
 }
 

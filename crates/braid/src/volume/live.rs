@@ -274,7 +274,9 @@ impl Live {
             }
         };
         ram.resize(bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
-        self.shards.exchange(ram)?;
+        if let Some(leaf) = self.media.ram_leaf() {
+            self.shards.exchange(leaf)?;
+        }
         drop(quiet);
         let mut text = format!("{name} has {wish:#} now");
         if let Some(device) = self.attached.get() {

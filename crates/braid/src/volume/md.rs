@@ -12,7 +12,9 @@
 //! Invariant: nothing is written here; and what is found on the members is only believed after
 //! `braid_md` has checked it.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,11 +23,12 @@ use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
 use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
 use braid_level::Raid0Layout;
-use braid_md::Superblock;
+use braid_md::{Superblock, Uuid};
 use braid_md_text::next::command;
 use braid_stack::Stack;
 
 use super::admission;
+use super::deadline::MemberDeadline;
 use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::level::Level;
 use super::options::{OpenOptions, Unusable};
@@ -57,6 +60,8 @@ pub(crate) struct MdArray {
     pub(crate) warnings: Vec<String>,
     /// Members of old that are there, and take no part.
     pub(crate) left_out: Vec<LeftOutStatus>,
+    /// The members that the stack names, and those that came since, wherever they are.
+    named: Mutex<BTreeSet<String>>,
     /// The freshest superblock.
     pub(crate) superblock: Superblock,
     /// What closes the write hole.
@@ -68,6 +73,10 @@ pub(crate) struct MdArray {
     /// The open members, those first that it was assembled of: a member that is let go of is
     /// closed, so that others may have it.
     open: Mutex<Vec<Arc<Leaf>>>,
+    /// Those that were let go of while they had requests under way, which stay open as long.
+    former: Mutex<Vec<Arc<Leaf>>>,
+    /// How long members may take for a request.
+    pub(super) deadline: MemberDeadline,
 }
 
 impl MdArray {
@@ -109,6 +118,7 @@ impl MdArray {
             member: member.clone(),
             by_bitmap: *by_bitmap,
         };
+        let label = |path: &Path| path.display().to_string();
         let mut warnings = assembled.warnings.clone();
         for Unusable { path, why } in &unusable {
             warnings.push(format!("{}: {} is not used: {why}", assembled.name, path.display()));
@@ -117,6 +127,7 @@ impl MdArray {
             level: assembled.level.clone(),
             name: assembled.name.clone(),
             warnings,
+            named: Mutex::new(members.iter().flat_map(Stack::member_paths).map(label).collect()),
             left_out: assembled.left_out.iter().map(left_out).collect(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,
@@ -124,6 +135,8 @@ impl MdArray {
             limits: Limits { size: assembled.level.size(), ..combined },
             assembled,
             open: Mutex::new(open),
+            former: Mutex::default(),
+            deadline: options.deadline,
         })
     }
 
@@ -132,15 +145,38 @@ impl MdArray {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The members that it was ever to have, wherever they are.
+    pub(super) fn named(&self) -> BTreeSet<String> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What tells the member called `label` apart, if the array was assembled of it.
+    pub(super) fn uuid_of(&self, label: &str) -> Option<Uuid> {
+        let found = self.assembled.members.iter().find(|one| one.label == label)?;
+        Some(found.superblock.device_uuid)
+    }
+
     /// Keeps a member that came.
-    pub(crate) fn adopt(&self, leaf: Leaf) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(leaf));
+    pub(crate) fn adopt(&self, leaf: Arc<Leaf>) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
     }
 
     /// Lets go of a member.
     pub(crate) fn forget(&self, label: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|leaf| leaf.label != label);
+        let gone = open.extract_if(.., |leaf| leaf.label == label);
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.extend(gone);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+    }
+
+    /// Requests that a member of before, which `path` leads to, has not answered; none if it has
+    /// answered all.
+    pub(super) fn unanswered(&self, path: &Path) -> Option<u64> {
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+        former.iter().find(|leaf| leaf.is_at(path)).map(|leaf| leaf.tally.read().in_flight)
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -195,7 +231,8 @@ fn open_members(
             false => (member.superblock.data_offset, Some(member.usable)),
         };
         let file = open_file(path, options, offset, length)?;
-        Ok(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }))
+        let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
+        Ok(Arc::new(Leaf::called(member.label.clone(), Medium::File(file), deadline)))
     };
     assembled.members.iter().map(open).collect()
 }

@@ -48,6 +48,13 @@ pub(crate) struct Media {
     pub(super) root: Part,
 }
 
+/// Leaves that are members of one array, each with what the array calls it.
+pub(super) struct Siblings {
+    /// What people call the array.
+    pub(super) array: String,
+    pub(super) members: Vec<(String, Arc<Leaf>)>,
+}
+
 /// A part of a stack.
 pub(super) enum Part {
     Leaf(Arc<Leaf>),
@@ -78,15 +85,21 @@ impl Media {
         promises::check_stack(stack, options.promised)?;
         // Only a RAM disk that is all of a stack can grow: the others are parts of something.
         let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
-        let root = Opener { options, buses: Buses::default(), most_ram }.part(stack)?;
+        let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
+        let root = opener.part(stack)?;
         root.limits()?;
         Ok(Media { root })
     }
 
     /// The RAM disk, if the stack is one and nothing else.
     pub(crate) fn ram(&self) -> Option<&Ram> {
+        self.ram_leaf().and_then(|leaf| leaf.ram())
+    }
+
+    /// The leaf, if the stack is a RAM disk and nothing else.
+    pub(super) fn ram_leaf(&self) -> Option<&Arc<Leaf>> {
         match &self.root {
-            Part::Leaf(leaf) => leaf.ram(),
+            Part::Leaf(leaf) if leaf.ram().is_some() => Some(leaf),
             _ => None,
         }
     }
@@ -108,6 +121,13 @@ impl Media {
         let mut arrays = Vec::new();
         self.root.collect_md(&mut arrays);
         arrays
+    }
+
+    /// The arrays whose members are leaves.
+    pub(super) fn siblings(&self) -> Vec<Siblings> {
+        let mut all = Vec::new();
+        self.root.collect_siblings(&mut all);
+        all
     }
 
     /// Whether the stack has arrays that survive losses, or caches, which takes one shard for all of it:
@@ -136,6 +156,8 @@ struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
     most_ram: u64,
+    /// Whether an array above goes on without what is opened.
+    survives: bool,
 }
 
 impl Opener<'_> {
@@ -167,10 +189,16 @@ impl Opener<'_> {
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;
-            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium))));
+            let is_direct = matches!(&medium, Medium::File(file) if file.is_direct());
+            let deadline = self.options.deadline.of(self.survives, is_direct);
+            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium, deadline))));
         }
-        let members: Vec<Part> =
-            stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
+        let above = self.survives;
+        self.survives |= stack.shape().is_some_and(|shape| shape.level.is_redundant());
+        let members: Result<Vec<Part>, MediaError> =
+            stack.members().iter().map(|member| self.part(member)).collect();
+        self.survives = above;
+        let members = members?;
         let mut limits = Vec::new();
         for member in &members {
             limits.push(member.limits()?);
@@ -185,11 +213,16 @@ impl Opener<'_> {
 
 impl Part {
     /// The path of a whole file or device, as an operator names it.
-    pub(super) fn path(&self) -> Option<String> {
+    fn path(&self) -> Option<String> {
         match self {
             Part::Leaf(leaf) => leaf.path(),
             _ => None,
         }
+    }
+
+    /// What an array without superblocks calls it as the member of `role`.
+    pub(super) fn called(&self, role: usize) -> String {
+        self.path().unwrap_or_else(|| format!("member {role}"))
     }
 
     /// What holds for the part; none for a member that is not there.
@@ -237,6 +270,30 @@ impl Part {
                 members.iter().for_each(|member| member.collect_md(arrays));
             }
             Part::Leaf(_) | Part::Missing => {}
+        }
+    }
+
+    fn collect_siblings(&self, all: &mut Vec<Siblings>) {
+        match self {
+            Part::Leaf(_) | Part::Missing => {}
+            Part::Md(array) => {
+                let leaves = array.leaves().into_iter();
+                let members = leaves.map(|leaf| (leaf.label.clone(), leaf)).collect();
+                all.push(Siblings { array: array.name.clone(), members });
+            }
+            Part::Cached { origin, log, .. } => {
+                origin.collect_siblings(all);
+                log.iter().for_each(|log| log.collect_siblings(all));
+            }
+            Part::Joined { level, members } => {
+                let leaf = |(role, part): (usize, &Part)| match part {
+                    Part::Leaf(leaf) => Some((part.called(role), Arc::clone(leaf))),
+                    _ => None,
+                };
+                let siblings = members.iter().enumerate().filter_map(leaf).collect();
+                all.push(Siblings { array: level.name().to_owned(), members: siblings });
+                members.iter().for_each(|member| member.collect_siblings(all));
+            }
         }
     }
 

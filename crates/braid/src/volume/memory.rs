@@ -179,6 +179,21 @@ fn lie(others: usize) -> String {
     }
 }
 
+/// Bytes of this process's memory, by the name of a line of `/proc/self/status`; 0 if it does not say.
+pub(super) fn of_process(line: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value = status.lines().find_map(|one| one.strip_prefix(line));
+    let kib = value.and_then(|value| value.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
+}
+
+/// Whether the file of the program that this process runs was replaced or removed: see proc(5),
+/// `/proc/PID/exe`.
+pub(super) fn is_program_replaced() -> bool {
+    let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    program.as_os_str().as_encoded_bytes().ends_with(b" (deleted)")
+}
+
 /// Page faults of a thread of this process so far; 0 if it has ended.
 pub(super) fn faults(thread: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
@@ -202,5 +217,14 @@ mod tests {
         let fresh = braid_mem::Pool::new(1 << 20).unwrap();
         assert!(faults(thread) > before, "{}", fresh.total_bytes());
         assert_eq!(faults(u32::MAX), 0);
+    }
+
+    #[test]
+    fn memory_of_the_process_is_told_in_bytes() {
+        let resident = of_process("VmRSS:");
+        assert!(resident > 1 << 20 && resident.is_multiple_of(1024), "{resident}");
+        assert!(of_process("VmPeak:") >= resident);
+        assert_eq!(of_process("Name:"), 0);
+        assert!(!is_program_replaced());
     }
 }

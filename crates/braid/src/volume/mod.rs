@@ -6,6 +6,7 @@
 //!      ├─ shard 0        executor, pool, devices, NBD sessions; accepts; serves FUSE
 //!      ├─ shard 1 …      executor, pool, devices, NBD sessions
 //!      ├─ control        HTTP on a Unix socket (its own runtime)
+//!      ├─ returning      looks for members that went away
 //!      └─ signals        SIGTERM, SIGINT
 //! ```
 //!
@@ -15,45 +16,59 @@
 mod admission;
 mod all_shards;
 mod arrays;
+mod asking;
 mod attachment;
 mod beside;
 mod build;
 mod cache_log;
 mod caches;
 mod caching;
+mod deadline;
 mod error;
 mod front;
 mod given_up;
+mod health;
 mod image;
 mod leaf;
 mod level;
+mod link;
 mod live;
 mod md;
 mod media;
 mod memory;
 mod name_lock;
+mod new_root;
 mod newcomer;
+mod notify;
 mod options;
 mod orders;
+mod prepare;
 mod promises;
+mod restart;
+mod returning;
 mod run;
 mod shard;
 mod shared;
+mod slow;
 mod spec;
 mod to_write_back;
 mod trace;
 mod verdict;
 mod warm;
+mod watcher;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use braid_engine::assembled::log_troubles;
 pub(crate) use build::build;
+pub(crate) use deadline::MemberDeadline;
 pub(crate) use error::RunError;
 pub(crate) use md::is_served;
 pub(crate) use media::Media;
+pub(crate) use name_lock::NameLock;
+pub(crate) use notify::Notify;
 pub(crate) use options::{OpenOptions, Unusable};
 pub(crate) use promises::promised_by;
 pub(crate) use run::{Ready, run};
-pub(crate) use spec::{Attach, IoMode, Spec};
+pub(crate) use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
 pub(crate) use trace::TraceTo;

@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// A name that no other process has.
 #[derive(Debug)]
-pub(super) struct NameLock {
+pub(crate) struct NameLock {
     path: PathBuf,
     /// Locked; the lock goes when it is closed, after the path.
     _file: File,
@@ -27,7 +27,7 @@ pub(super) struct NameLock {
 
 impl NameLock {
     /// Locks the file at `path`; `None` if somebody else has it.
-    pub(super) fn claim(path: &Path) -> io::Result<Option<NameLock>> {
+    pub(crate) fn claim(path: &Path) -> io::Result<Option<NameLock>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(path)?;

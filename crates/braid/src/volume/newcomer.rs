@@ -8,8 +8,8 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use braid_device::File;
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
 use braid_probe::{Policy, check_member};
@@ -25,7 +25,7 @@ use crate::metadata::{Image, Metadata, allocate, random_uuid};
 
 /// A device that is to become a member.
 pub(super) struct Newcomer {
-    file: File,
+    leaf: Arc<Leaf>,
     pub(super) path: PathBuf,
     /// What it carries of this array already.
     known: Option<Metadata>,
@@ -41,6 +41,16 @@ impl Newcomer {
             return Err(OrderAnswer::refused(format!(
                 "{} is in use: it is a member already\n  next: `braid member remove` lets go of one \
                  that failed",
+                path.display()
+            )));
+        }
+        // What was written to it before could land on what is written now. Nor is it to be read before
+        // that is known: a read would hang, too.
+        if let Some(count) = array.unanswered(path) {
+            return Err(OrderAnswer::refused(format!(
+                "{} is not taken: {count} requests from when it was a member are still under way, and \
+                 may be carried out at any time\n  next: wait until it has answered them, or take it \
+                 away; then the same again",
                 path.display()
             )));
         }
@@ -64,6 +74,9 @@ impl Newcomer {
             )),
             error => OrderAnswer::failed(error.to_string()),
         })?;
+        let deadline = array.deadline.of(true, file.is_direct());
+        let label = path.display().to_string();
+        let leaf = Arc::new(Leaf::called(label, Medium::File(file), deadline));
         let found = Image::open(path).map(|image| image.found);
         let superblocks = found.map_err(|failure| OrderAnswer::failed(failure.text()))?;
         // A log that is written while the array is used must not be the first to find its file
@@ -73,7 +86,7 @@ impl Newcomer {
         })?;
         allocate(path, &areas).map_err(|failure| OrderAnswer::failed(failure.text()))?;
         Ok(Newcomer {
-            file,
+            leaf,
             path: path.to_owned(),
             known,
             superblocks: superblocks.iter().map(|found| found.offset).collect(),
@@ -81,8 +94,8 @@ impl Newcomer {
         })
     }
 
-    pub(super) fn leaf(&self) -> Leaf {
-        Leaf { label: self.path.display().to_string(), medium: Medium::File(self.file.clone()) }
+    pub(super) fn leaf(&self) -> Arc<Leaf> {
+        Arc::clone(&self.leaf)
     }
 
     /// As the engine takes it in: `anew` whatever it was before. `log` is the log that it needs room
@@ -95,10 +108,9 @@ impl Newcomer {
         handle: &Handle,
         local: &Local,
     ) -> Result<Admitted, String> {
-        let leaf = self.leaf();
-        let dev = leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
+        let dev = self.leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
         let newcomer = assembled::Newcomer {
-            label: leaf.label,
+            label: self.leaf.label.clone(),
             dev,
             known: self.known.as_ref().map(|known| &known.carried),
             anew,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use braid_device::Access;
 
+use super::deadline::MemberDeadline;
+
 /// A member of an `md(…)` level that cannot be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unusable {
@@ -29,6 +31,8 @@ pub(crate) struct OpenOptions {
     pub(crate) most_ram: u64,
     /// The folder that says which logs of caches must not be replayed.
     pub(crate) given_up: PathBuf,
+    /// How long members may take for a request.
+    pub(crate) deadline: MemberDeadline,
     /// The command that brings this stack up, if there is one: `braid up NAME`.
     pub(crate) command: Option<String>,
 }

@@ -8,26 +8,23 @@
 
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use braid_engine::redundant::{ControlError, JobKind, NewMember, Redundant, Speed, Status};
-use braid_md::Uuid;
+use braid_engine::redundant::{
+    ControlError, JobKind, MemberState, MemberStatus, NewMember, Redundant, Speed, Status,
+};
 use braid_stack::ByteSize;
-use braid_uring::Handle;
 
+use super::asking::{Which, answer_of, ask, on_each, on_one, send, which_has, which_takes};
 use super::build::AtWork;
 use super::caching::Caching;
 use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
-use super::shard::{Local, Orders as Remote};
-use crate::control::{Order, OrderAnswer, Outcome};
+use super::shard::Orders as Remote;
+use crate::control::{DeviceOrder, Order, OrderAnswer, Outcome};
 use crate::metadata::Metadata;
-
-/// How long an order may take: a superblock on every member, behind what is under way.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 const LEAST_WITH_TARGET: u64 = 1 << 20;
@@ -37,6 +34,7 @@ pub(super) fn carry_out(
     media: &Media,
     live: &Live,
     caching: &Caching,
+    devices: &dyn Fn(&DeviceOrder) -> OrderAnswer,
     remote: &Remote,
     order: Order,
 ) -> OrderAnswer {
@@ -44,9 +42,19 @@ pub(super) fn carry_out(
     match order {
         Order::Whole(order) => live.carry_out(&order, remote),
         Order::Cache(order) => caching.carry_out(live, remote, &order),
+        Order::Device(order) if remote.begin() => devices(&order),
+        Order::Device(_) => OrderAnswer::failed("whoever told of the device has gone"),
         Order::Add { member, force, again, array } => {
             match which_takes(&arrays, &member, array.as_deref()) {
-                Ok(array) => add(array, remote, &member, force, again),
+                Ok(array) => {
+                    if again {
+                        let label = member.display().to_string();
+                        if let Err(answer) = let_go_of_faulty(array, remote, &label, &member) {
+                            return answer;
+                        }
+                    }
+                    add(array, remote, &member, force, again)
+                }
                 Err(answer) => answer,
             }
         }
@@ -154,171 +162,70 @@ fn speed_in_words(speed: Speed) -> String {
     format!("minimum {:#}/s, maximum {max}, latency target {latency}", ByteSize(speed.min))
 }
 
-/// Whether `text` means an array: by its name, or its identifier.
-fn means(text: &str, name: &str, uuid: Option<&str>) -> bool {
-    let given = text.parse::<Uuid>().map(|uuid| uuid.to_string());
-    text == name || uuid.is_some_and(|uuid| given.as_deref() == Ok(uuid))
-}
-
-/// The array with superblocks that a device is to become a member of: the one that is named, the
-/// one whose superblock it carries, or the only one.
-fn which_takes<'a>(
-    arrays: &[&'a MdArray],
-    path: &Path,
-    named: Option<&str>,
-) -> Result<&'a MdArray, OrderAnswer> {
-    let uuid = |array: &MdArray| array.superblock.array_uuid;
-    let is_named =
-        |array: &&&MdArray, text: &str| means(text, &array.name, Some(&uuid(array).to_string()));
-    match (arrays, named) {
-        ([], _) => Err(OrderAnswer::refused(
-            "only an array with superblocks takes members in: nothing would remember them\n  next: \
-             `braid create` makes one",
-        )),
-        (_, Some(text)) => match arrays.iter().find(|array| is_named(array, text)) {
-            Some(array) => Ok(array),
-            None => Err(no_such_array(text, arrays.iter().map(|array| array.name.as_str()))),
-        },
-        ([array], None) => Ok(array),
-        (several, None) => {
-            let own = Metadata::read(path).ok().map(|own| own.superblock.array_uuid);
-            let array = several.iter().find(|array| Some(uuid(array)) == own);
-            array
-                .copied()
-                .ok_or_else(|| which_is_meant(arrays.iter().map(|array| array.name.as_str())))
-        }
+/// Takes in again, at `at`, what was the member `label`: `again` only by the bitmap.
+pub(super) fn bring_back(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+    again: bool,
+) -> OrderAnswer {
+    match let_go_of_faulty(array, remote, label, at) {
+        Ok(()) => add(array, remote, at, false, again),
+        Err(answer) => answer,
     }
 }
 
-/// The array with superblocks that has a member.
-fn which_has<'a>(
-    arrays: &[&'a MdArray],
-    member: &str,
-    named: Option<&str>,
-) -> Result<&'a MdArray, OrderAnswer> {
-    let has = |array: &&&MdArray| array.leaves().iter().any(|leaf| leaf.label == member);
-    match (named, arrays.iter().find(has)) {
-        (None, Some(array)) => Ok(array),
-        _ => which_takes(arrays, Path::new(member), named),
+/// Takes out the member `label`, whose device is gone.
+pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &str) -> OrderAnswer {
+    let (uuid, member, why) =
+        (array.superblock.array_uuid.to_string(), label.to_owned(), why.to_owned());
+    on_one(remote, Which::member(label, Some(uuid)), move |engine| {
+        let text = format!("{member} is faulty: {why}");
+        async move { engine.fail_because(&member, &why).await.map(|()| text) }
+    })
+}
+
+/// Adds a line to the log of an array.
+pub(super) fn note(array: &MdArray, remote: &Remote, text: String) -> OrderAnswer {
+    let uuid = array.superblock.array_uuid.to_string();
+    on_each(remote, Some(uuid), move |engine| {
+        engine.note(text.clone());
+        Ok(text.clone())
+    })
+}
+
+/// Lets go of what is left of a faulty member, if what is at `at` is of the array; one that is not
+/// faulty stays.
+fn let_go_of_faulty(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+) -> Result<(), OrderAnswer> {
+    let uuid = array.superblock.array_uuid;
+    let is_there = array.leaves().iter().any(|leaf| leaf.label == label);
+    let is_ours = || Metadata::read(at).is_ok_and(|own| own.superblock.array_uuid == uuid);
+    if !is_there || !is_ours() {
+        return Ok(());
     }
-}
-
-fn no_such_array<'a>(text: &str, there_are: impl Iterator<Item = &'a str>) -> OrderAnswer {
-    let names = there_are.collect::<Vec<_>>().join(", ");
-    OrderAnswer::refused(format!("the stack has no array {text:?}: there are {names}"))
-}
-
-fn which_is_meant<'a>(there_are: impl Iterator<Item = &'a str>) -> OrderAnswer {
-    let names: Vec<&str> = there_are.collect();
-    OrderAnswer::refused(format!(
-        "the stack has several arrays, and which one is meant is not said: {}\n  next: the same with \
-         --array {}",
-        names.join(", "),
-        names.first().copied().unwrap_or("NAME")
-    ))
-}
-
-/// Which of the arrays on the shard an order is for.
-enum Which {
-    /// The one with this name or identifier, or the only one.
-    Named(Option<String>),
-    /// The one that has this member, of those with this name or identifier.
-    Member(String, Option<String>),
-}
-
-impl Which {
-    fn member(member: &str, array: Option<String>) -> Which {
-        Which::Member(member.to_owned(), array)
-    }
-
-    /// The arrays that are meant.
-    fn of<'a>(&self, local: &'a Local) -> Result<Vec<&'a AtWork>, OrderAnswer> {
-        let all: Vec<&AtWork> = local.arrays.iter().map(Rc::as_ref).collect();
-        let names = || all.iter().map(|one| one.name.as_str());
-        if all.is_empty() {
-            return Err(OrderAnswer::refused("the volume has no array that survives a failure"));
-        }
-        let (Which::Named(named) | Which::Member(_, named)) = self;
-        let mut found = all.clone();
-        if let Some(text) = named {
-            found.retain(|one| means(text, &one.name, one.uuid.as_deref()));
-            if found.is_empty() {
-                return Err(no_such_array(text, names()));
+    let remote = remote.another().map_err(|error| OrderAnswer::failed(error.to_string()))?;
+    let (member, of_array) = (label.to_owned(), Some(uuid.to_string()));
+    let answer = on_one(&remote, Which::Member(label.to_owned(), of_array), move |engine| {
+        let is_faulty =
+            |one: &MemberStatus| one.label == member && one.state == MemberState::Faulty;
+        let faulty = engine.status().members.iter().any(is_faulty);
+        async move {
+            if faulty {
+                engine.remove(&member).await?;
             }
+            Ok(if faulty { "removed" } else { "" }.to_owned())
         }
-        let Which::Member(label, _) = self else { return Ok(found) };
-        let labels = |one: &&AtWork| -> Vec<String> {
-            one.array.status().members.into_iter().map(|one| one.label).collect()
-        };
-        let there_are: Vec<String> = found.iter().flat_map(labels).collect();
-        found.retain(|one| labels(one).contains(label));
-        if found.is_empty() {
-            return Err(OrderAnswer::refused(format!(
-                "{label} is no member of an array that survives a failure: there are {}",
-                there_are.join(", ")
-            )));
-        }
-        Ok(found)
+    });
+    if answer.outcome == Outcome::Done && !answer.text.is_empty() {
+        array.forget(label);
     }
-}
-
-/// Has `f` work on the one array that is meant.
-fn on_one<F, W>(remote: &Remote, which: Which, f: F) -> OrderAnswer
-where
-    F: FnOnce(Redundant) -> W + Send + 'static,
-    W: Future<Output = Result<String, ControlError>> + 'static,
-{
-    ask(remote, move |handle, local, answer| match which.of(local).as_deref() {
-        Ok([one]) => {
-            let work = f(one.array.clone());
-            handle.spawn(async move { send(&answer, answer_of(work.await)) });
-        }
-        Ok(several) => {
-            send(&answer, which_is_meant(several.iter().map(|one| one.name.as_str())));
-        }
-        Err(refused) => send(&answer, refused.clone()),
-    })
-}
-
-/// Has `f` work on all arrays, or the one that is named. None is touched if one refuses before.
-fn on_each(
-    remote: &Remote,
-    array: Option<String>,
-    f: impl Fn(&Redundant) -> Result<String, ControlError> + Send + 'static,
-) -> OrderAnswer {
-    ask(remote, move |_, local, answer| {
-        let found = match Which::Named(array).of(local) {
-            Ok(found) => found,
-            Err(refused) => return send(&answer, refused),
-        };
-        let several = found.len() > 1;
-        let text = |one: &&AtWork| {
-            let text = f(&one.array)?;
-            Ok(if several { format!("{}: {text}", one.name) } else { text })
-        };
-        let texts: Result<Vec<String>, ControlError> = found.iter().map(text).collect();
-        send(&answer, answer_of(texts.map(|texts| texts.join("\n"))));
-    })
-}
-
-fn answer_of(result: Result<String, ControlError>) -> OrderAnswer {
-    match result {
-        Ok(text) => OrderAnswer::done(text),
-        Err(error) => OrderAnswer::refused(error.to_string()),
-    }
-}
-
-/// Calls `f` on the shard, unless whoever gave the order has gone, and waits for what it sends.
-fn ask(
-    remote: &Remote,
-    f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
-) -> OrderAnswer {
-    remote.carry_out(PATIENCE, f)
-}
-
-fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
-    // Whoever asked may have lost patience.
-    let _ = to.send(answer);
+    Ok(())
 }
 
 fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) -> OrderAnswer {

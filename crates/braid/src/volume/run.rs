@@ -8,24 +8,28 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use braid_export_nbd::{Address, Listener};
-use braid_stack::{Node, Stack};
 use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
-use super::admission::admit;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
 use super::error::{RunError, system};
+use super::health::Health;
 use super::image::ImageError;
-use super::leaf::{Leaf, Medium};
 use super::live::Live;
-use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
-use super::shard::{self, Shard, ShardError};
+use super::new_root;
+use super::notify::Notify;
+use super::prepare::{
+    accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
+    start_trace, written_files,
+};
+use super::shard::{self, Shard};
 use super::shared::Shared;
 use super::spec::Spec;
-use super::trace::{Lane, Recorder};
+use super::trace::Recorder;
+use super::watcher::{self, Watcher};
 use crate::control::{self, Event, StopAnswer};
 use braid_control::Process;
 
@@ -33,31 +37,38 @@ use braid_control::Process;
 /// `timeout` signals the process and then its group.
 const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
 
-/// How long a process that was killed may take to let go of its members.
-const DYING: Duration = Duration::from_secs(10);
-/// Descriptors that must be left when all is open: for clients, for questions, for a member more.
-const SPARE_FILES: u64 = 24;
-
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {
     pub(crate) name: String,
     /// The block device, if it is attached.
     pub(crate) device: Option<PathBuf>,
+    /// A link to it, whose name stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where NBD clients connect.
     pub(crate) uris: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Brings the volume up, calls `ready`, and serves until it is told to end.
+/// Brings the volume up, calls `ready`, and serves until it is told to end; `manager` hears of all that.
 ///
 /// # Errors
 /// Before `ready`: nothing was changed. After: how it ended.
-pub(crate) fn run(spec: &Spec, ready: impl FnOnce(&Ready)) -> Result<(), RunError> {
+pub(crate) fn run(
+    spec: &Spec,
+    manager: Option<Notify>,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), RunError> {
     // A member that may not grow answers with an error, which is the member's matter.
     braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
-    let volume = Volume::bring_up(spec)?;
+    let mut volume = Volume::bring_up(spec)?;
     ready(&volume.ready());
+    if let Some(manager) = manager.map(Arc::new) {
+        manager.say(&format!("READY=1\nSTATUS={}", spec.stack));
+        feed_watchdog(&manager, &volume.shared.remotes).map_err(system("cannot start a thread"))?;
+        volume.manager = Some(manager);
+    }
     volume.serve()
 }
 
@@ -71,6 +82,7 @@ struct Volume {
     server: Option<control::Server>,
     /// Ends when nobody is served any more.
     trace: Option<Recorder>,
+    manager: Option<Arc<Notify>>,
     /// Held for the life of the process.
     _name: Option<NameLock>,
 }
@@ -109,6 +121,8 @@ impl Volume {
         warnings.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        let health =
+            Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
         let live = Live::new(spec, &media, remotes.clone(), limits);
         if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
             // Before anybody is served.
@@ -119,15 +133,19 @@ impl Volume {
             false => None,
             true => {
                 warnings.extend(memory::hold(spec.attach)?);
-                Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
+                Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
+        if spec.root_storage {
+            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
+        }
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
         let shared = Arc::new(Shared {
+            watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
             media,
             caching: Caching::new(spec, remotes.len()),
@@ -142,7 +160,9 @@ impl Volume {
             faults,
             started: Instant::now(),
             trace: trace.as_ref().map(Recorder::recording),
+            health,
         });
+        watch_members(&shared).map_err(system("cannot watch for members"))?;
         let mut server = None;
         if let Some(path) = &spec.control {
             if attached.is_none() {
@@ -163,6 +183,7 @@ impl Volume {
             control,
             server,
             trace,
+            manager: None,
             _name: name,
         })
     }
@@ -171,6 +192,7 @@ impl Volume {
         Ready {
             name: self.shared.spec.name.clone(),
             device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
+            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
             uris: self.shared.uris.clone(),
             warnings: self.shared.warnings.clone(),
         }
@@ -270,6 +292,10 @@ impl Volume {
 
     /// Takes no more requests, answers those under way, flushes.
     fn end(&mut self, lost: Option<ImageError>) -> Result<(), RunError> {
+        if let Some(manager) = &self.manager {
+            // From here on nobody feeds its watchdog.
+            manager.say("STOPPING=1");
+        }
         self.listeners.clear();
         let shards = std::mem::take(&mut self.shards);
         shards.iter().for_each(Shard::stop);
@@ -287,6 +313,37 @@ impl Volume {
         }
         result
     }
+}
+
+/// Feeds the service manager's watchdog for as long as all shards answer.
+fn feed_watchdog(manager: &Arc<Notify>, remotes: &[Remote]) -> io::Result<()> {
+    let Some(every) = manager.watchdog else { return Ok(()) };
+    let (manager, remotes) = (Arc::clone(manager), remotes.to_vec());
+    let feed = move || {
+        loop {
+            if shard::silent(&remotes, shard::PATIENCE).is_empty() {
+                manager.say("WATCHDOG=1");
+            }
+            std::thread::sleep(every);
+        }
+    };
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(feed).map(drop)
+}
+
+/// Looks for members that went away, for as long as there is a volume.
+fn watch_members(shared: &Arc<Shared>) -> io::Result<()> {
+    if shared.watcher.policy().is_none() {
+        return Ok(());
+    }
+    let shared = Arc::downgrade(shared);
+    let watch = move || {
+        while let Some(shared) = shared.upgrade() {
+            shared.watcher.look(&shared.media, None);
+            drop(shared);
+            std::thread::sleep(watcher::PERIOD);
+        }
+    };
+    std::thread::Builder::new().name("returning".to_owned()).spawn(watch).map(drop)
 }
 
 /// Saves the content of a volume that ends, if it has an image, whatever comes of it.
@@ -317,114 +374,6 @@ impl StopError {
             StopError::NotSaved { .. } => Vec::new(),
         }
     }
-}
-
-/// An image is of a volume: what a part of a stack holds is no content by itself.
-fn refuse_nested_images(stack: &Stack) -> Result<(), RunError> {
-    let is_one = |leaf: &&Stack| matches!(&leaf.node, Node::Ram(ram) if ram.image.is_some());
-    match stack.leaves().into_iter().find(is_one) {
-        Some(ram) if !stack.members().is_empty() => {
-            Err(RunError::NestedImage { ram: ram.to_string() })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses to serve with so few descriptors that nobody could connect.
-fn check_open_files() -> Result<(), RunError> {
-    let limit = braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
-    match open + SPARE_FILES <= limit {
-        true => Ok(()),
-        false => Err(RunError::TooFewFiles { limit, open }),
-    }
-}
-
-/// The members that lie in file systems, and are written.
-fn written_files(media: &Media) -> Vec<String> {
-    let is_one = |leaf: &Arc<Leaf>| match &leaf.medium {
-        Medium::File(file) => !file.is_block_device() && !file.limits().read_only,
-        Medium::Ram(_) | Medium::Modelled(_) => false,
-    };
-    media.leaves().into_iter().filter(is_one).map(|leaf| leaf.label.clone()).collect()
-}
-
-/// Locks the name of a volume that is known by one.
-fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
-    let Some(control) = &spec.control else { return Ok(None) };
-    match NameLock::claim(&control.with_extension("lock")) {
-        Ok(Some(lock)) => Ok(Some(lock)),
-        Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
-        Err(error) => Err(system("cannot lock the volume's name")(error)),
-    }
-}
-
-/// Checks the members and opens them. A process that was killed may still have them for a moment:
-/// that is waited for.
-fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunError> {
-    let deadline = Instant::now() + if is_dying { DYING } else { Duration::ZERO };
-    let open = || {
-        let mut options = spec.open_options();
-        options.most_ram = memory::most_ram(spec.attach);
-        options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
-        Ok::<Media, RunError>(Media::open(&spec.stack, &options)?)
-    };
-    loop {
-        match open() {
-            Err(error) if error.is_in_use() && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// Begins the trace that is asked for; answers what each of `shards` shards is given.
-fn start_trace(
-    spec: &Spec,
-    shards: usize,
-) -> Result<(Option<Recorder>, Vec<Option<Lane>>), RunError> {
-    let Some(to) = &spec.trace else { return Ok((None, (0..shards).map(|_| None).collect())) };
-    let path = to.path.clone();
-    match Recorder::create(to, &spec.name, shards) {
-        Ok((recorder, lanes)) => Ok((Some(recorder), lanes.into_iter().map(Some).collect())),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(RunError::TraceExists { path })
-        }
-        Err(source) => Err(RunError::Trace { path, source }),
-    }
-}
-
-fn start_shards(
-    spec: &Spec,
-    media: &Arc<Media>,
-    lanes: Vec<Option<Lane>>,
-    events: &Sender<Event>,
-) -> Result<Vec<Shard>, RunError> {
-    let mode = spec.io.executor_mode();
-    let start = |(index, lane)| {
-        let events = events.clone();
-        let ended = move || {
-            // Nobody listens any more when the volume is ending: then it is no news.
-            let _ = events.send(Event::ShardEnded);
-        };
-        Shard::start(index, spec, media, mode, lane, ended)
-    };
-    let started = lanes.into_iter().enumerate().map(start);
-    started.collect::<Result<_, ShardError>>().map_err(|error| match error {
-        ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
-        ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
-        error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),
-    })
-}
-
-fn accept_on(listeners: &[Listener], shards: &[Shard]) -> io::Result<()> {
-    for listener in listeners {
-        let fd = listener.try_clone_fd()?;
-        let remotes = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
-        shards[0].call(move |handle, local| shard::accept(handle, local, fd, remotes));
-    }
-    Ok(())
 }
 
 fn watch_signals(events: Sender<Event>) -> io::Result<()> {

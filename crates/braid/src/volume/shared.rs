@@ -10,15 +10,17 @@ use braid_uring::Remote;
 
 use super::attachment::Facts;
 use super::caching::Caching;
+use super::health::Health;
 use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
 use super::spec::Spec;
 use super::trace::Recording;
 use super::verdict::{self, Silent, Verdict};
+use super::watcher::Watcher;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
-    self, DeviceStatus, ExportStatus, MemberIo, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
+    self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
 
 /// What a status is made of.
@@ -39,12 +41,24 @@ pub(super) struct Shared {
     pub(super) faults: u64,
     pub(super) started: Instant,
     pub(super) trace: Option<Arc<Recording>>,
+    pub(super) health: Health,
+    pub(super) watcher: Watcher,
 }
 
 impl control::Volume for Shared {
     fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
-        let orders = shard::Orders::new(self.remotes[0].clone(), giver);
-        orders::carry_out(&self.media, &self.live, &self.caching, &orders, order)
+        let remote = shard::Orders::new(self.remotes[0].clone(), giver);
+        let removes = match &order {
+            control::Order::Remove { member, .. } => Some(member.clone()),
+            _ => None,
+        };
+        let devices = |order: &control::DeviceOrder| self.watcher.told(&self.media, order);
+        let answer =
+            orders::carry_out(&self.media, &self.live, &self.caching, &devices, &remote, order);
+        if let (Some(member), control::Outcome::Done) = (removes, answer.outcome) {
+            self.watcher.let_go(&member);
+        }
+        answer
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
@@ -63,7 +77,10 @@ impl control::Volume for Shared {
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, &caches, asked);
         let mut warnings = self.warnings.clone();
-        warnings.extend(verdict::warnings_of_gone(&members));
+        warnings.extend(verdict::warnings_of(&members));
+        warnings.extend(self.watcher.says());
+        // Who is back is the nearest way out of being degraded.
+        let next = self.watcher.next().filter(|_| state == "degraded").or(next);
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),
@@ -88,8 +105,13 @@ impl control::Volume for Shared {
             rams: self.rams(),
             trace: self.trace.as_ref().map(|trace| trace.status()),
             promised_bytes: promises::promised_by(&stack),
+            re_add: self.watcher.policy(),
             warnings,
             pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            program_replaced: memory::is_program_replaced(),
+            memory_bytes: memory::of_process("VmRSS:"),
+            memory_locked_bytes: memory::of_process("VmLck:"),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
             shards: self.nbd.len(),
@@ -122,8 +144,8 @@ impl Shared {
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-                io: MemberIo::default(),
-                slow: None,
+                io: leaf.io(),
+                slow: self.health.why_slow(leaf),
             }
         };
         self.media.leaves().iter().map(member).collect()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
+use super::deadline::MemberDeadline;
 use super::options::OpenOptions;
 use super::trace::TraceTo;
 
@@ -62,6 +63,41 @@ impl IoMode {
     }
 }
 
+/// What becomes of a member that went away and is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ReAdd {
+    /// It is re-added, if copying what was written meanwhile suffices
+    #[default]
+    Auto,
+    /// Status says so, with the command that re-adds it
+    Ask,
+    /// Nothing
+    Never,
+}
+
+impl ReAdd {
+    /// As it is typed.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            ReAdd::Auto => "auto",
+            ReAdd::Ask => "ask",
+            ReAdd::Never => "never",
+        }
+    }
+}
+
+/// What becomes of arrays that stay incomplete at boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LastResort {
+    /// They are started without the members that did not come
+    #[default]
+    Degraded,
+    /// They wait until they are complete, or somebody starts them
+    Wait,
+}
+
 /// Everything a volume process needs; handed to it as JSON on its standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
@@ -86,6 +122,12 @@ pub(crate) struct Spec {
     /// Identifiers of the arrays that members with superblocks were accepted for.
     #[serde(default)]
     pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// What becomes of a member that went away and is back.
+    #[serde(default)]
+    pub(crate) re_add: ReAdd,
+    /// Members with superblocks that can be found at another path: path, and what they are known by.
+    #[serde(default)]
+    pub(crate) lasting: Vec<(PathBuf, String)>,
     /// What whoever brings it up has found out and is to be known.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
@@ -93,18 +135,27 @@ pub(crate) struct Spec {
     #[serde(default)]
     pub(crate) promised: u64,
     pub(crate) io: IoMode,
+    /// How long members may take for a request.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub(crate) member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     pub(crate) shards: usize,
     /// The control socket; none for a volume in the foreground that nobody asks.
     pub(crate) control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub(crate) mount: PathBuf,
+    /// The link to the block device, under a name that stays.
+    #[serde(default)]
+    pub(crate) link: Option<PathBuf>,
     /// Where clients' requests are recorded, if they are.
     #[serde(default)]
     pub(crate) trace: Option<TraceTo>,
     /// The folder that says which logs of caches must not be replayed.
     #[serde(default)]
     pub(crate) given_up: PathBuf,
+    /// The root file system is on it: whoever ends all processes passes this one over.
+    #[serde(default)]
+    pub(crate) root_storage: bool,
 }
 
 impl Spec {
@@ -119,6 +170,7 @@ impl Spec {
             promised: self.promised,
             most_ram: 0,
             given_up: self.given_up.clone(),
+            deadline: self.member_deadline,
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }

@@ -250,11 +250,26 @@ fn failing(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Op
     ))
 }
 
-/// Members that nobody will find again once the volume is down, each with what that means.
-pub(super) fn warnings_of_gone(members: &[MemberStatus]) -> Vec<String> {
+/// Members that are gone, or will not be found again once the volume is down, each with what that means.
+fn all_gone(members: &[MemberStatus]) -> Vec<String> {
     let gone = members.iter().filter_map(|one| Some((&one.member, one.gone.as_ref()?)));
-    gone.map(|(label, why)| format!("{label}: {why}: what it holds goes when the volume goes down"))
-        .collect()
+    gone.map(|(label, why)| format!("{label}: {why}")).collect()
+}
+
+/// What is to be said of members that work, or of which an array can do without.
+pub(super) fn warnings_of(members: &[MemberStatus]) -> Vec<String> {
+    let mut warnings = all_gone(members);
+    for MemberStatus { member, io, slow, .. } in members {
+        if io.overdue > 0 {
+            let count = io.overdue;
+            warnings.push(format!(
+                "{member}: {count} requests have had no answer within their deadline: it is asked for \
+                 nothing until they have"
+            ));
+        }
+        warnings.extend(slow.iter().map(|why| format!("{member} is slow: {why}")));
+    }
+    warnings
 }
 
 fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Option<Verdict> {
@@ -263,7 +278,7 @@ fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Optio
     let has = |array: &&ArrayStatus| array.members.iter().any(|one| one.member == first);
     let keeps_copies =
         arrays.iter().find(has).is_some_and(|array| array.raid_disks > 1 && array.is_redundant());
-    let why = warnings_of_gone(members).join("; ");
+    let why = all_gone(members).join("; ");
     Some(if gone.next().is_none() && keeps_copies {
         let path = shell_path(first);
         verdict("degraded", why, Some(format!("`braid member replace {volume} {path} DEVICE`")))

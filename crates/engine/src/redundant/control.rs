@@ -75,7 +75,15 @@ pub enum ControlError {
     Unsuitable(String),
 }
 
+/// The remark of a member that an operator took out.
+pub const BY_ORDER: &str = "taken out by order";
+
 impl Redundant {
+    /// Adds a line to what happened.
+    pub fn note(&self, text: String) {
+        self.inner.core.note(text);
+    }
+
     /// Records who takes part, where that is not what the members say: an array that is started
     /// without some of them.
     ///
@@ -93,12 +101,27 @@ impl Redundant {
     /// # Errors
     /// It is not there, or holds the last copy of something.
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
+        self.fail_because(label, BY_ORDER).await
+    }
+
+    /// The same for a reason of its own, which its remark is from then on.
+    ///
+    /// # Errors
+    /// It is not there, or holds the last copy of something.
+    pub async fn fail_because(&self, label: &str, why: &str) -> Result<(), ControlError> {
         let core = self.writable()?;
         let member = core.named(label)?;
-        if !core.fail(&member, "taken out by order") {
+        if !core.fail(&member, why) {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
         core.recorded(false).await
+    }
+
+    /// Has reads avoid the members that `is_slow` says, by what people call them, where another copy can
+    /// be read. A hint: it is recorded nowhere, and decides nothing about who is believed.
+    pub fn avoid(&self, is_slow: impl Fn(&str) -> bool) {
+        let members = self.inner.core.roster.members();
+        members.iter().for_each(|member| member.is_slow.set(is_slow(&member.label)));
     }
 
     /// Lets go of a member that is faulty or a spare.

@@ -117,13 +117,13 @@ use publish::Publisher;
 use roster::Roster;
 use work::Work;
 
-pub use control::ControlError;
+pub use control::{BY_ORDER, ControlError};
 pub use job::{JobKind, JobStatus, LastScrub};
 pub use keeping::CacheStatus;
 pub use layout::Layout;
 pub use log::{Consistency, LogCost, LogSetup, RestartError};
 pub use parity::STRIPE_CACHE;
-pub use roster::{MemberState, NewMember};
+pub use roster::{MemberState, NewMember, REPLACED_BY};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 

@@ -20,6 +20,7 @@ use braid_lab_report::trust::{Finding, Judgement, judge};
 use crate::machine::{MIB, run, text};
 
 /// What a tool did, ready to be judged.
+#[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) commands: Vec<String>,
     pub(crate) evidence: Evidence,

@@ -14,7 +14,9 @@
 //! difference from mdadm 4.2. Deliberately absent: I/O, the clock, the time zone and the names of
 //! devices (see [`Surroundings`]), and any decision: what is shown is not believed.
 
+mod badblocks;
 mod bitmap;
+mod brief;
 mod explain;
 mod explain_values;
 mod export;
@@ -29,7 +31,9 @@ mod text_old;
 mod words;
 mod written;
 
+pub use badblocks::bad_blocks_text;
 pub use bitmap::{BitmapError, bitmap_text};
+pub use brief::{brief, counts_as_spare};
 pub use explain::explain;
 pub use export::export;
 pub use facts::{

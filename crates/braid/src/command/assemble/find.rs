@@ -4,21 +4,23 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, Holder, find_users, identify, served_by};
+use braid_probe::{FileKind, identify};
 use braid_shell::shell_path;
 
 use crate::cli::Assemble;
 use crate::command::{given, stacks};
 use crate::failure::{Context, Failure};
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{Metadata, MetadataError, block_devices, is_behind_another};
 use crate::volume::{OpenOptions, Unusable, admit};
 
-/// The members that have a superblock.
+/// The members that have a superblock: of those that are named, of the places that are to be looked at, and
+/// of `listed`.
 ///
 /// # Errors
 /// A member that was named has none, or may not be one; a folder cannot be read.
-pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
-    if assemble.members.is_empty() && !assemble.scan && assemble.folders.is_empty() {
+pub(super) fn members(assemble: &Assemble, listed: Vec<PathBuf>) -> Result<Vec<Metadata>, Failure> {
+    let has_place = assemble.scan || !assemble.folders.is_empty() || assemble.mdadm_conf.is_some();
+    if assemble.members.is_empty() && !has_place {
         return Err(Failure::usage("nothing says where to look")
             .next("name members, or --scan for all block devices, or --in FOLDER for its files"));
     }
@@ -26,9 +28,9 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
     let mut found = named_members(assemble, &named)?;
     let mut seen: HashSet<_> =
         named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
-    let mut places = Vec::new();
+    let mut places = listed;
     if assemble.scan {
-        places.extend(block_devices()?.into_iter().filter(|path| !is_served(path)));
+        places.extend(block_devices()?);
     }
     for folder in &given::absolute(&assemble.folders)? {
         places.extend(files_of(folder)?);
@@ -102,37 +104,6 @@ fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
             None
         }
     }
-}
-
-/// Whether another process serves what is on the device, as braid does for a volume's. It may have
-/// stopped, and then a reader of its device waits, unkillably, until it goes on.
-fn is_served(path: &Path) -> bool {
-    let Ok(Some(server)) = served_by(path) else { return false };
-    let path = path.display();
-    eprintln!(
-        "braid: passed over: {path} stands on {server}, which another process serves; name it to have it looked at"
-    );
-    true
-}
-
-/// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.
-fn is_behind_another(path: &Path) -> bool {
-    let holders = find_users(path).map(|usage| usage.holders).unwrap_or_default();
-    holders.iter().any(|holder| match holder {
-        Holder::BackingFile { .. } => true,
-        Holder::Device { name } => name.starts_with("dm-"),
-        _ => false,
-    })
-}
-
-/// All block devices that the kernel knows: the last column of `/proc/partitions`, behind a
-/// heading.
-fn block_devices() -> Result<Vec<PathBuf>, Failure> {
-    let text = fs::read_to_string("/proc/partitions").context("cannot read /proc/partitions")?;
-    let name = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
-    // A slash in a device's name is a `!` in the kernel's.
-    let path = |name: String| Path::new("/dev").join(name.replace('!', "/"));
-    Ok(text.lines().skip(1).filter_map(name).map(path).collect())
 }
 
 /// The regular files in a folder, not in those below it, by name.

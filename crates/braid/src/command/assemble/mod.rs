@@ -15,6 +15,7 @@
 mod find;
 mod force;
 mod show;
+mod taken_over;
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,10 @@ use crate::volume::is_served;
 use show::Verdict;
 
 pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
-    let found = find::members(assemble)?;
+    if let Some(file) = &assemble.mdadm_conf {
+        return taken_over::take_over(assemble, file);
+    }
+    let found = find::members(assemble, Vec::new())?;
     let mut sets = group(found.iter().map(Metadata::candidate).collect());
     sets.retain(|set| is_meant(assemble, set));
     let verdicts: Vec<Verdict<'_>> = sets.iter().map(|set| judge(assemble, set)).collect();
@@ -184,6 +188,11 @@ fn taken_in(verdict: &Verdict<'_>) -> Vec<PathBuf> {
     let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
     let all = assembly.members().chain(replacements).chain(&assembly.spares);
     all.map(|member| PathBuf::from(&member.label)).collect()
+}
+
+/// Where the array would be remembered.
+fn config_of(assemble: &Assemble, set: &Set) -> Result<PathBuf, Failure> {
+    Ok(Places::from_environment().config_file(&volume_name(assemble, set)?))
 }
 
 /// What the volume is called: as the user says, or as the array is called.

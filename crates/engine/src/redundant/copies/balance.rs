@@ -1,11 +1,11 @@
 //! Which copy to read.
 //!
-//! In this order: a member that is not write-mostly; one whose last read ended where this one
+//! In this order: a member that is not write-mostly; one that is not slower than the others; one whose last read ended where this one
 //! starts, so that a sequential stream stays where it is; the one with the fewest reads under
 //! way; the one whose last read ended nearest.
 //!
-//! While the copies may differ, the first of them that is not write-mostly is read, always: what
-//! was read once is then read again, until the resync has made it the truth.
+//! While the copies may differ, the first of them that is not write-mostly is read, always, also if it
+//! is slow: what was read once is then read again, until the resync has made it the truth.
 
 use braid_array::{ArraySpan, ByRole, MemberSpan, Mirrored};
 
@@ -29,8 +29,11 @@ pub(crate) fn choose(
         }
         let distance = member.head.get().abs_diff(run.offset);
         let rank = match first {
-            true => (member.write_mostly, false, 0, 0),
-            false => (member.write_mostly, distance != 0, member.reads.get(), distance),
+            true => (member.write_mostly, false, false, 0, 0),
+            false => {
+                let (slow, away) = (member.is_slow.get(), distance != 0);
+                (member.write_mostly, slow, away, member.reads.get(), distance)
+            }
         };
         if best.is_none_or(|(least, _)| rank < least) {
             best = Some((rank, copy));

@@ -111,7 +111,10 @@ impl Copies {
         let completions = join_all(started).await;
         let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);
         drop(completions);
-        io.payload.reclaim();
+        match failed.is_empty() {
+            true => io.payload.reclaim(),
+            false => io.payload.detach(),
+        }
         let result = match &failed[..] {
             [] => Ok(()),
             // A hint: whoever cannot follow it has what it had.

@@ -191,7 +191,7 @@ impl Core {
             }
         }
         self.are_good_again(&written).await;
-        payload.reclaim();
+        payload.detach();
         payload
     }
 
@@ -217,11 +217,16 @@ impl Core {
     }
 }
 
-/// Puts memory back in front of where it was taken from.
+/// Puts memory back in front of where it was taken from: in one piece, whatever memory came back.
 fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<Completion>) {
     for (buf, completion) in bufs.zip(completions) {
         let rest = std::mem::replace(buf, completion.payload);
         buf.append(rest);
+        if let Payload::Many(_) = buf
+            && let Some(whole) = std::mem::take(buf).into_one()
+        {
+            *buf = Payload::One(whole);
+        }
     }
 }
 

@@ -167,7 +167,10 @@ impl Parity {
         };
         let changed = self.change(inner, &guard, &mut unit, &mut columns, rest, flags).await;
         drop(columns);
-        unit.pieces.iter_mut().for_each(|piece| piece.payload.reclaim());
+        unit.pieces.iter_mut().for_each(|piece| match changed.everywhere {
+            true => piece.payload.reclaim(),
+            false => piece.payload.detach(),
+        });
         (guard.finish(changed.everywhere, changed.result).await, unit)
     }
 

@@ -84,6 +84,8 @@ pub(crate) struct Member {
     pub(super) state: Cell<MemberState>,
     pub(super) by_bitmap: Cell<bool>,
     pub(crate) write_mostly: bool,
+    /// Whether whoever watches the members found it slower than the others.
+    pub(crate) is_slow: Cell<bool>,
     /// As it was written last: what the next one is to say is kept beside it, since one may be on its
     /// way.
     pub(crate) superblock: RefCell<Option<Superblock>>,
@@ -119,6 +121,7 @@ impl Member {
             state: Cell::new(new.state),
             by_bitmap: Cell::new(new.by_bitmap),
             write_mostly: new.write_mostly,
+            is_slow: Cell::new(false),
             corrected: Cell::new(new.superblock.as_ref().map_or(0, |one| one.corrected_reads)),
             data_size: Cell::new(new.superblock.as_ref().map_or(0, |one| one.data_size)),
             told: Cell::new(new.superblock.as_ref().map_or(0, |one| one.events)),

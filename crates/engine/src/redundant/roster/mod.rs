@@ -28,6 +28,9 @@ use super::publish::Announced;
 pub(crate) use member::{Member, Slot};
 pub use member::{MemberState, NewMember};
 
+/// What the remark of a member begins with that another took over from.
+pub const REPLACED_BY: &str = "replaced by ";
+
 /// The members and their places.
 pub(crate) struct Roster {
     slots: RefCell<ByRole<Slot>>,
@@ -169,7 +172,7 @@ impl Roster {
         }
         if let Some(old) = &replaced {
             old.state.set(MemberState::Faulty);
-            old.remark.replace(format!("replaced by {}", member.label));
+            old.remark.replace(format!("{REPLACED_BY}{}", member.label));
         }
         self.changed();
         replaced

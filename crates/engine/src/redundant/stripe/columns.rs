@@ -101,7 +101,7 @@ impl Columns {
     /// After what [`Columns::share`] answered is gone: the rows can be read and computed anew.
     pub(in crate::redundant) fn reclaim(&mut self) {
         self.bufs.iter_mut().filter_map(|(_, buf)| buf.as_mut()).for_each(|buf| {
-            buf.reclaim();
+            buf.detach();
         });
     }
 
@@ -111,7 +111,7 @@ impl Columns {
     }
 
     fn put_back(&mut self, role: Role, mut payload: Payload) {
-        payload.reclaim();
+        payload.detach();
         self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
     }
 

@@ -215,7 +215,41 @@ fn random_clients_use_all_members_but_the_write_mostly_ones() {
     });
 }
 
-/// While the copies may differ, the same one is read, also where a member is write-mostly.
+#[test]
+fn a_slow_member_is_read_where_nobody_else_has_the_data() {
+    for_each_seed("reads::a_slow_member_is_read_where_nobody_else_has_the_data", 20, |seed| {
+        let world = World::new(seed, PAIR);
+        let (dev, mirror) = (world.dev.clone(), world.array.clone());
+        let slow = mirror.status().members[0].label.clone();
+        let other = mirror.status().members[1].label.clone();
+        mirror.avoid(|label| label == slow);
+        let (mut dice, traces) = (rng(seed), world.disks.clone());
+        let reads = move || -> Vec<usize> {
+            let count = |disk: &braid_sim::SimDisk| {
+                let is_read = |op: Op, at: u64| op == Op::Read && at >= DATA;
+                disk.trace().iter().filter(|one| is_read(one.op, one.span.offset)).count()
+            };
+            traces.borrow().iter().map(count).collect()
+        };
+        world.run(async move {
+            let mut read = || {
+                let offset = dice.below(PAIR.member_size / 4096) * 4096;
+                dev.start(Io::read(offset, pool().get(4096).unwrap()))
+            };
+            for _ in 0..20 {
+                let both = vec![read(), read()];
+                braid_engine::join_all(both).await;
+            }
+            assert_eq!(reads(), [0, 40]);
+            mirror.fail(&other).await.expect("the slow one has all of it");
+            assert_eq!(read().await.result, Ok(()));
+            assert_eq!(reads(), [1, 40]);
+        });
+    });
+}
+
+/// While the copies may differ, the same one is read, also where a member is write-mostly or becomes
+/// slow.
 #[test]
 fn reads_before_a_resync_agree_with_what_it_makes_the_truth() {
     for_each_seed("reads::reads_before_a_resync_agree_with_what_it_makes_the_truth", 40, |seed| {
@@ -231,9 +265,15 @@ fn reads_before_a_resync_agree_with_what_it_makes_the_truth() {
         let bad = Span::new(DATA + 65536, 512);
         world.disk((seed as usize + 1) % 2).faults().add_latent(bad);
         let (dev, pause) = (world.dev.clone(), world.sleep(10));
+        let mirror = world.array.clone();
         world.run(async move {
             let done = dev.start(Io::read(0, pool().get(4096).unwrap())).await;
             let before = done.payload.to_vec();
+            for slow in mirror.status().members {
+                mirror.avoid(|label| label == slow.label);
+                let done = dev.start(Io::read(0, pool().get(4096).unwrap())).await;
+                assert!(done.payload.to_vec() == before, "{} before", before[0]);
+            }
             pause.await;
             let done = dev.start(Io::read(0, pool().get(4096).unwrap())).await;
             assert!(done.payload.to_vec() == before, "{} before", before[0]);

@@ -1,0 +1,305 @@
+//! `braid incremental`: a device came or went, as `mdadm --incremental` has it.
+//!
+//! ```text
+//!   DEVICE ──superblock──▶ array ──rule──▶ the kernel's: nothing
+//!                                    └──▶ a volume's ─┬─ up    told; its policy decides
+//!                                                     └─ down  all members that are there ──assess──▶
+//!                                 complete: start │ not: the timer, which starts it all the same
+//! ```
+//!
+//! Invariants: nothing is written to a device here; a volume is started by `braid up`, which takes its
+//! name's lock, so never twice.
+//!
+//! Deliberately absent: whose an array is (`ownership`); what becomes of a member that is back, which
+//! the volume decides (`volume::returning`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use braid_md::assembly::{Options, Set, Start, group};
+use braid_probe::identify;
+use braid_shell::shell_path;
+
+use super::stacks::absolute_path;
+use crate::cli::Incremental;
+use crate::control::{self, DeviceOrder, Order, Outcome};
+use crate::failure::{Context, Failure};
+use crate::membership::Membership;
+use crate::metadata::Metadata;
+use crate::ownership::{Owned, Owners};
+use crate::places::{Places, check_name};
+use crate::volume::{LastResort, is_served};
+
+pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
+    let places = Places::from_environment();
+    match (&options.fail, &options.run_last_resort, &options.device) {
+        (Some(device), ..) => gone(&places, device),
+        (_, Some(volume), _) => last_resort(&places, volume, options.no_start),
+        (.., Some(device)) => came(&places, &absolute_path(device)?, options),
+        (None, None, None) => Err(Failure::usage("no device is given")),
+    }
+}
+
+/// How a volume that is down is.
+#[derive(Debug, PartialEq, Eq)]
+enum Readiness {
+    /// All that its arrays count on are there.
+    Complete,
+    /// Members are missing, and all data is there.
+    Degraded(String),
+    /// Too much is missing, or does not fit.
+    Not(String),
+}
+
+/// Judges the arrays `wanted`, of which the sets were found; `absent` are members without superblocks.
+fn readiness(wanted: &[String], sets: &[Set], absent: &[PathBuf]) -> Readiness {
+    if let Some(path) = absent.first() {
+        return Readiness::Not(format!("{} is not there", path.display()));
+    }
+    let mut degraded = None;
+    for uuid in wanted {
+        let Some(set) = sets.iter().find(|set| set.uuid.to_string() == *uuid) else {
+            return Readiness::Not(format!("no member of the array {uuid} is there"));
+        };
+        let options = Options {
+            force: false,
+            read_only: false,
+            degraded: false,
+            raid0_layout: None,
+            supported: &is_served,
+        };
+        let assembly = set.assess(options);
+        if assembly.can_start == Start::ReadWrite {
+            continue;
+        }
+        let without = set.assess(Options { degraded: true, ..options });
+        match without.can_start {
+            Start::ReadWrite => degraded = degraded.or(Some(assembly.state.to_string())),
+            _ => return Readiness::Not(assembly.state.to_string()),
+        }
+    }
+    degraded.map_or(Readiness::Complete, Readiness::Degraded)
+}
+
+/// Looks at all members of a volume, and at `device`, which may be one at another path.
+fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
+    let record = &owned.record;
+    let stack = Membership::of(record).resolve(&record.stack);
+    let arrays = record.arrays();
+    let mut wanted: Vec<String> = arrays.iter().map(|(_, uuid)| uuid.clone()).collect();
+    wanted.sort();
+    wanted.dedup();
+    let plain = crate::membership::without_superblocks(&stack);
+    let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path.exists()).collect();
+    let paths = stack.member_paths();
+    let found: Vec<Metadata> =
+        paths.into_iter().filter_map(|path| Metadata::read(path).ok()).collect();
+    // It may lie at a path that the record does not name, or be named by a link.
+    let is = |one: &Metadata, other: &Path| matches!((identify(&one.path), identify(other)), (Ok(one), Ok(other)) if one == other);
+    let newcomer = device.filter(|device| !found.iter().any(|one| is(one, &device.path)));
+    let candidates = found.iter().map(Metadata::candidate);
+    let sets = group(candidates.chain(newcomer.map(Metadata::candidate)).collect());
+    readiness(&wanted, &sets, &absent)
+}
+
+fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Failure> {
+    let metadata = Metadata::read(device).map_err(Failure::failed)?;
+    let uuid = metadata.superblock.array_uuid.to_string();
+    let owners = Owners::read(places)?;
+    owners.unreadable.iter().for_each(|why| eprintln!("braid: warning: passed over: {why}"));
+    let Some(owned) = owners.of(&uuid)? else {
+        return say(
+            options,
+            device,
+            &uuid,
+            None,
+            "kernel",
+            "left to the kernel: no NAME.toml names its array",
+        );
+    };
+    let volume = owned.volume.as_str();
+    let say = |state: &str, text: &str| say(options, device, &uuid, Some(volume), state, text);
+    if control::get_status(&places.control(volume)).is_ok() {
+        if options.no_start {
+            return say("up", "its policy decides what becomes of it");
+        }
+        return say("up", &tell(places, owned, device)?);
+    }
+    let readiness = look(owned, Some(&metadata));
+    if options.no_start {
+        return match &readiness {
+            Readiness::Complete => say("complete", "which can be started"),
+            Readiness::Degraded(why) => {
+                say("unsafe", &format!("not enough to start safely: {why}"))
+            }
+            Readiness::Not(why) => say("incomplete", &format!("not enough to start: {why}")),
+        };
+    }
+    match &readiness {
+        Readiness::Complete => {
+            start(places, volume, false)?;
+            say("started", started(places))
+        }
+        Readiness::Degraded(why) => {
+            let next = wait(places, owned)?;
+            say("unsafe", &format!("not enough to start safely: {why}{next}"))
+        }
+        Readiness::Not(why) => say("incomplete", &format!("not enough to start: {why}")),
+    }
+}
+
+/// Tells a volume that is up of a device, by the path that it knows; answers what became of it.
+fn tell(places: &Places, owned: &Owned, device: &Path) -> Result<String, Failure> {
+    let same = |path: &&Path| matches!((identify(path), identify(device)), (Ok(one), Ok(other)) if one == other);
+    let known = owned.record.stack.member_paths().into_iter().find(same).unwrap_or(device);
+    let order = Order::Device(DeviceOrder::Back { device: known.to_owned() });
+    let answered = control::post_order(&places.control(&owned.volume), &order, 0);
+    Ok(answered.context(&owned.volume)?.text)
+}
+
+/// One line, or what udev takes in.
+fn say(
+    options: &Incremental,
+    device: &Path,
+    uuid: &str,
+    volume: Option<&str>,
+    state: &str,
+    text: &str,
+) -> Result<(), Failure> {
+    if options.export {
+        println!("BRAID_OWNER={}", if volume.is_some() { "braid" } else { "kernel" });
+        println!("BRAID_ARRAY={uuid}");
+        if let Some(volume) = volume {
+            println!("BRAID_VOLUME={volume}");
+        }
+        println!("BRAID_STATE={state}");
+        return Ok(());
+    }
+    let path = device.display();
+    match volume {
+        Some(volume) if state == "up" => {
+            println!("braid: {path} is of {volume}, which is up: {text}")
+        }
+        Some(volume) => println!("braid: {path} attached to {volume}, {text}"),
+        None => println!("braid: {path} {text} ({uuid})"),
+    }
+    Ok(())
+}
+
+/// Starts a volume, by systemd where that is in charge.
+fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
+    if places.are_systemd_s() {
+        if degraded {
+            // The unit reads it, and removes it when it is up.
+            places.prepare_run()?;
+            let file = places.last_resort(volume);
+            std::fs::write(&file, "BRAID_UP_OPTIONS=--degraded\n")
+                .context(format_args!("cannot write {}", file.display()))?;
+        }
+        return systemctl(&format!("braid@{volume}.service"));
+    }
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    command.args(["up", volume]).args(degraded.then_some("--degraded"));
+    let output = command.output().context("cannot start braid up")?;
+    // Another device that came at the same time may have been faster.
+    if output.status.success() || control::get_status(&places.control(volume)).is_ok() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::failed(why.trim().trim_start_matches("braid: ")))
+}
+
+fn started(places: &Places) -> &'static str {
+    match places.are_systemd_s() {
+        true => "which is being started.",
+        false => "which has been started.",
+    }
+}
+
+fn systemctl(unit: &str) -> Result<(), Failure> {
+    let status = Command::new("systemctl").args(["start", "--no-block", unit]).status();
+    let status = status.context("cannot run systemctl")?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::failed(format!("systemctl start {unit} failed ({status})"))),
+    }
+}
+
+/// Starts the timer for a volume that is incomplete; answers what is to be said of that.
+fn wait(places: &Places, owned: &Owned) -> Result<String, Failure> {
+    let volume = &owned.volume;
+    if owned.record.last_resort == LastResort::Wait {
+        return Ok(String::new());
+    }
+    if places.are_systemd_s() {
+        systemctl(&format!("braid-last-resort@{volume}.timer"))?;
+        return Ok("; it is started without them in 30 s".to_owned());
+    }
+    Ok(format!("\n  next: braid incremental --run-last-resort {volume}"))
+}
+
+/// Nothing more came: what can be started is.
+fn last_resort(places: &Places, volume: &str, no_start: bool) -> Result<(), Failure> {
+    check_name(volume)?;
+    let owners = Owners::read(places)?;
+    let Some(owned) = owners.volumes.iter().find(|one| one.volume == volume) else {
+        let file = places.config_file(volume);
+        return Err(Failure::usage(format!(
+            "{} cannot be read, so {volume:?} names no volume",
+            file.display()
+        )));
+    };
+    if control::get_status(&places.control(volume)).is_ok() {
+        println!("braid: {volume} is up");
+        return Ok(());
+    }
+    let (degraded, text) = match look(owned, None) {
+        Readiness::Complete => (false, "complete".to_owned()),
+        Readiness::Degraded(why) if owned.record.last_resort == LastResort::Degraded => (true, why),
+        Readiness::Degraded(why) => {
+            return Err(Failure::refused(format!("{volume} waits for its members: {why}"))
+                .next(format!("with them, or to go on without: braid up {volume} --degraded")));
+        }
+        Readiness::Not(why) => {
+            return Err(Failure::failed(format!("{volume} cannot be started: {why}")).next(
+                format!(
+                    "braid assemble --scan; its members are in {}",
+                    shell_path(&places.config_file(volume))
+                ),
+            ));
+        }
+    };
+    if !no_start {
+        start(places, volume, degraded)?;
+    }
+    let done =
+        if no_start { "can be started" } else { started(places).trim_start_matches("which ") };
+    println!("braid: {volume} {done} ({text})");
+    Ok(())
+}
+
+/// Tells all volumes that are up of a device that is gone.
+fn gone(places: &Places, device: &str) -> Result<(), Failure> {
+    // A number is no path.
+    let device = match device.contains(':') {
+        true => device.to_owned(),
+        false => absolute_path(Path::new(device))?.display().to_string(),
+    };
+    let order = Order::Device(DeviceOrder::Gone { device: device.clone() });
+    let mut is_member = false;
+    for volume in places.running_names()? {
+        match control::post_order(&places.control(&volume), &order, 0) {
+            Ok(answer) if answer.outcome == Outcome::Done => {
+                is_member = true;
+                println!("braid: {volume}: {}", answer.text);
+            }
+            Ok(_) => {}
+            Err(error) => eprintln!("braid: warning: {volume}: {error}"),
+        }
+    }
+    match is_member {
+        true => Ok(()),
+        false => Err(Failure::failed(format!("{device} is no member of a volume that is up"))),
+    }
+}

@@ -1,0 +1,246 @@
+//! A document of docs/ as a manual page of section 7: Markdown to man(7) and tbl(1). Pure.
+//!
+//! It knows what those documents use: headings, paragraphs, lists, code, tables; bold, italic, code, links.
+//! What else there is comes out as it is written. Deliberately absent: Markdown in general.
+
+use std::fmt::Write as _;
+
+/// The page `NAME(7)` of a document, whose first line is its title; `source` is the program and version.
+pub(super) fn page(name: &str, markdown: &str, source: &str) -> String {
+    let (title, body) = markdown.split_once('\n').unwrap_or((markdown, ""));
+    let title = title.trim_start_matches(['#', ' ']);
+    // The first line says that there are tables.
+    let mut page =
+        format!("'\\\" t\n.TH {} 7 \"\" \"{source}\"\n.ad l\n.nh\n", name.to_uppercase());
+    let _ = writeln!(page, ".SH NAME\n{name} \\- {}\n.SH DESCRIPTION", inline(title));
+    let mut writer = Writer { page, state: State::Between, columns: 0 };
+    let mut lines = body.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_heading_of_table = lines.peek().is_some_and(|next| next.starts_with("|--"));
+        writer.line(line, is_heading_of_table);
+    }
+    writer.go_to(State::Between);
+    writer.page
+}
+
+/// What the lines before have begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing.
+    Between,
+    Paragraph,
+    Item,
+    /// By indentation.
+    Code,
+    /// Between two fences.
+    Fenced,
+    Table,
+    /// Of HTML, which nobody is shown.
+    Comment,
+}
+
+struct Writer {
+    page: String,
+    state: State,
+    /// Of the table.
+    columns: usize,
+}
+
+impl Writer {
+    fn put(&mut self, line: &str) {
+        self.page.push_str(line);
+        self.page.push('\n');
+    }
+
+    /// Ends what was begun, and begins something else.
+    fn go_to(&mut self, next: State) {
+        match self.state {
+            State::Code | State::Fenced => self.put(".fi\n.RE"),
+            State::Table => self.put(".TE\n.sp"),
+            _ => {}
+        }
+        if matches!(next, State::Code | State::Fenced) {
+            self.put(".PP\n.RS 4\n.nf");
+        }
+        self.state = next;
+    }
+
+    fn line(&mut self, line: &str, is_heading_of_table: bool) {
+        let fence = line.trim_start().starts_with("```");
+        match self.state {
+            State::Comment => {
+                if line.contains("-->") {
+                    self.state = State::Between;
+                }
+            }
+            State::Fenced if fence => self.go_to(State::Between),
+            State::Fenced => self.put(&verbatim(line)),
+            _ if fence => self.go_to(State::Fenced),
+            State::Code if line.is_empty() => self.put(""),
+            State::Code if line.starts_with("    ") => self.put(&verbatim(&line[4..])),
+            _ if line.trim().is_empty() => self.go_to(State::Between),
+            _ if line.starts_with("<!--") => {
+                let next = if line.contains("-->") { State::Between } else { State::Comment };
+                self.go_to(next);
+            }
+            State::Between if line.starts_with("    ") => {
+                self.go_to(State::Code);
+                self.put(&verbatim(&line[4..]));
+            }
+            _ if line.starts_with('|') => self.row(line, is_heading_of_table),
+            _ => self.text(line),
+        }
+    }
+
+    fn text(&mut self, line: &str) {
+        let heading = line.trim_start_matches('#');
+        let level = line.len() - heading.len();
+        let number = line.trim_start().split_once(". ").filter(|(number, _)| {
+            !number.is_empty() && number.len() < 3 && number.bytes().all(|one| one.is_ascii_digit())
+        });
+        if level > 0 && heading.starts_with(' ') {
+            self.go_to(State::Between);
+            let macro_ = if level <= 2 { ".SH" } else { ".SS" };
+            // A heading may have spaces, and what stands in quotes.
+            let text = inline(heading.trim()).replace('"', "\\(dq");
+            self.put(&format!("{macro_} \"{text}\""));
+        } else if let Some(item) = line.trim_start().strip_prefix("* ") {
+            self.go_to(State::Item);
+            self.put(".IP \\(bu 2");
+            self.put(&inline(item));
+        } else if let Some((number, item)) = number {
+            self.go_to(State::Item);
+            self.put(&format!(".IP {number}. 4"));
+            self.put(&inline(item));
+        } else {
+            if !matches!(self.state, State::Paragraph | State::Item) {
+                self.go_to(State::Paragraph);
+                self.put(".PP");
+            }
+            self.put(&inline(line.trim()));
+        }
+    }
+
+    /// A line of a table: its heading, what separates that, or a row.
+    fn row(&mut self, line: &str, is_heading: bool) {
+        let cells: Vec<String> = cells(line);
+        if is_heading {
+            self.go_to(State::Table);
+            self.columns = cells.len();
+            let format = |of: &str| vec![of; cells.len()].join(" ");
+            self.put(&format!(".TS\nallbox;\n{}\n{}.", format("lbx"), format("lx")));
+        } else if self.state != State::Table || line.starts_with("|--") {
+            return;
+        }
+        // A row has as many cells as the heading, or tbl stops.
+        let texts = cells.iter().map(String::as_str).chain(std::iter::repeat(""));
+        let block = |cell: &str| format!("T{{\n{}\nT}}", inline(cell));
+        let row: Vec<String> = texts.take(self.columns).map(block).collect();
+        self.put(&row.join("\t"));
+    }
+}
+
+/// What stands between the bars, which may be escaped.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.trim().trim_start_matches('|');
+    let line = line.strip_suffix('|').unwrap_or(line).replace("\\|", "\u{0}");
+    line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+}
+
+/// Text as it is.
+fn verbatim(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\t', "    ");
+    match text.starts_with(['.', '\'']) {
+        true => format!("\\&{text}"),
+        false => text,
+    }
+}
+
+/// Text with what is bold, italic, code, and links in it.
+fn inline(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['*', '`', '[', '!']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(&verbatim(before));
+        let marked =
+            [("**", "\\fB"), ("`", "\\fB"), ("*", "\\fI")].into_iter().find_map(|(mark, font)| {
+                let (inner, after) = from.strip_prefix(mark)?.split_once(mark)?;
+                let is_text = !inner.is_empty() && !inner.starts_with(' ') && !inner.ends_with(' ');
+                is_text.then_some((mark, font, inner, after))
+            });
+        if let Some((mark, font, inner, after)) = marked {
+            let inner = if mark == "`" { verbatim(inner) } else { inline(inner) };
+            let _ = write!(out, "{font}{inner}\\fR");
+            rest = after;
+        } else if let Some((label, target, after)) = link(from.trim_start_matches('!')) {
+            out.push_str(
+                &match target.split('#').next().and_then(|file| file.strip_suffix(".md")) {
+                    Some(page) if !page.contains('/') => {
+                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), verbatim(page))
+                    }
+                    _ if target.contains("://") => {
+                        format!("{} ({})", inline(label), verbatim(target))
+                    }
+                    _ => inline(label),
+                },
+            );
+            rest = after;
+        } else {
+            let first = from.chars().next().map_or(0, char::len_utf8);
+            out.push_str(&verbatim(&from[..first]));
+            rest = &from[first..];
+        }
+    }
+    out.push_str(&verbatim(rest));
+    match out.starts_with(['.', '\'']) {
+        true => format!("\\&{out}"),
+        false => out,
+    }
+}
+
+/// `[label](target)` at the start of a text: both, and what follows.
+fn link(text: &str) -> Option<(&str, &str, &str)> {
+    let (label, after) = text.strip_prefix('[')?.split_once("](")?;
+    let (target, after) = after.split_once(')')?;
+    (!label.contains(']')).then_some((label, target, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_a_page() {
+        let markdown = "# RAM disks\n\nOf *some* **memory**,\n.as `a-b` is; see [arrays](arrays.md#x).\n\n    braid up \\x\n\n    .more\n\n\
+                        ## A \"part\"\n* one\n  and more\n* two\n1. first\n\n| a | b |\n|---|---|\n| `x` | y \\| z |\n| short |\n\n\
+                        <!-- begin\nhidden -->\n```\n* code\n```\nEnd: 2 * 3 [sic] it's.\n";
+        let expected = "'\\\" t\n.TH BRAID-RAM 7 \"\" \"braid 1\"\n.ad l\n.nh\n.SH NAME\nbraid-ram \\- RAM disks\n.SH DESCRIPTION\n\
+            .PP\nOf \\fIsome\\fR \\fBmemory\\fR,\n\\&.as \\fBa\\-b\\fR is; see arrays (\\fBbraid\\-arrays\\fR(7)).\n\
+            .PP\n.RS 4\n.nf\nbraid up \\ex\n\n\\&.more\n\n.fi\n.RE\n\
+            .SH \"A \\(dqpart\\(dq\"\n.IP \\(bu 2\none\nand more\n.IP \\(bu 2\ntwo\n.IP 1. 4\nfirst\n\
+            .TS\nallbox;\nlbx lbx\nlx lx.\nT{\na\nT}\tT{\nb\nT}\nT{\n\\fBx\\fR\nT}\tT{\ny | z\nT}\nT{\nshort\nT}\tT{\n\nT}\n.TE\n.sp\n\
+            .PP\n.RS 4\n.nf\n* code\n.fi\n.RE\n.PP\nEnd: 2 * 3 [sic] it's.\n";
+        assert_eq!(page("braid-ram", markdown, "braid 1"), expected);
+    }
+
+    #[test]
+    fn every_document_is_a_page_without_markup_and_with_its_tables_ended() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let mut pages = 0;
+        for entry in std::fs::read_dir(docs).unwrap().flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let text = page("braid-x", &std::fs::read_to_string(&path).unwrap(), "braid");
+            let count = |of: &str| text.lines().filter(|line| *line == of).count();
+            for (begin, end) in [(".TS", ".TE"), (".nf", ".fi"), (".RS 4", ".RE")] {
+                assert_eq!(count(begin), count(end), "{begin} in {}", path.display());
+            }
+            assert!(text.lines().all(|line| !line.starts_with("|--") && !line.starts_with("## ")));
+            pages += 1;
+        }
+        assert!(pages > 10, "{pages}");
+    }
+}

@@ -1,0 +1,41 @@
+//! `failed` and `detached` in the place of a member, as mdadm has them: who is meant. Pure, but for the
+//! question whether a path is there.
+
+use std::path::Path;
+
+use crate::control::{ArrayStatus, Status};
+
+/// Whether several members are meant. A file of this name is meant by `./failed`.
+pub(super) fn is_word(member: &Path) -> bool {
+    ["failed", "detached"].iter().any(|word| member.as_os_str() == *word)
+}
+
+/// The members that are faulty; or those that take no part (faulty, or spares) and whose device has
+/// gone. Each with its array, where the stack has several.
+pub(super) fn meant(
+    status: &Status,
+    array: Option<&str>,
+    word: &Path,
+    exists: &dyn Fn(&Path) -> bool,
+) -> Vec<(Option<String>, String)> {
+    let detached = word.as_os_str() == "detached";
+    let several = status.arrays.len() > 1;
+    let is_meant_array = |one: &&ArrayStatus| {
+        array.is_none_or(|array| one.called == array || one.uuid.as_deref() == Some(array))
+    };
+    let has_gone = |member: &str| {
+        let leaf = status.members.iter().find(|leaf| leaf.member == member);
+        leaf.is_some_and(|leaf| leaf.gone.is_some()) || !exists(Path::new(member))
+    };
+    let mut all = Vec::new();
+    for one in status.arrays.iter().filter(is_meant_array) {
+        let array = several.then(|| one.called.clone());
+        let is_meant = |state: &str, member: &str| match detached {
+            false => state == "faulty",
+            true => matches!(state, "faulty" | "spare") && has_gone(member),
+        };
+        let members = one.members.iter().filter(|one| is_meant(&one.state, &one.member));
+        all.extend(members.map(|member| (array.clone(), member.member.clone())));
+    }
+    all
+}

@@ -1,0 +1,80 @@
+//! What a status is for scripts: a line for each volume; an array as mdadm exports it; whether the program
+//! that serves is the one that is installed.
+
+use std::fmt::Write as _;
+
+use crate::control::{ArrayMember, ArrayStatus, Status};
+use crate::failure::Failure;
+
+/// A line for each volume, without a header: its name, its state, and how it is reached: its block
+/// device, else its first URI, else `-`. One that does not answer is `unanswered`.
+pub(super) fn brief<'a>(
+    answers: impl Iterator<Item = (&'a str, Result<&'a Status, &'a Failure>)>,
+) -> String {
+    let line = |(name, answer): (&str, Result<&Status, &Failure>)| match answer {
+        Ok(status) => {
+            let device = status.attached.as_ref().map(|attached| attached.path.as_str());
+            let uri = status.nbd.as_ref().and_then(|nbd| nbd.uris.first());
+            let reached = device.or(uri.map(String::as_str)).unwrap_or("-");
+            format!("{name} {} {reached}\n", status.state)
+        }
+        Err(_) => format!("{name} unanswered -\n"),
+    };
+    answers.map(line).collect()
+}
+
+/// An array in the words of `mdadm --detail --export` (mdadm 4.2, `Detail.c`); `MD_DEVNAME` is the
+/// volume's name, which is below /dev/braid.
+pub(super) fn export(volume: &str, array: &ArrayStatus) -> String {
+    let mut text = format!("MD_LEVEL={}\nMD_DEVICES={}\n", array.level, array.raid_disks);
+    let facts = [
+        ("MD_METADATA", array.metadata.as_deref()),
+        ("MD_UUID", array.uuid.as_deref()),
+        ("MD_DEVNAME", Some(volume)),
+        ("MD_NAME", array.full_name.as_deref()),
+    ];
+    for (key, value) in facts {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{key}={}", in_one_line(value));
+        }
+    }
+    for member in &array.members {
+        let key = key_of(&member.member);
+        let role = role_of(member).map_or("spare".to_owned(), |role| role.to_string());
+        let _ = writeln!(text, "MD_DEVICE_{key}_ROLE={role}");
+        let _ = writeln!(text, "MD_DEVICE_{key}_DEV={}", in_one_line(&member.member));
+    }
+    text
+}
+
+/// md has no role for what is faulty.
+fn role_of(member: &ArrayMember) -> Option<u16> {
+    member.role.filter(|_| member.state != "faulty")
+}
+
+/// `/dev/sda1` as a part of a variable's name: `dev_sda1`.
+fn key_of(member: &str) -> String {
+    let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
+    member.trim_start_matches('/').chars().map(plain).collect()
+}
+
+/// What would begin another line, or steer a terminal, is replaced.
+fn in_one_line(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
+}
+
+/// What is to be known if the program that serves is not the one that is asked with, `own` being the
+/// version of the latter.
+pub(super) fn outdated(status: &Status, own: &str) -> Option<String> {
+    let served = match status.version.as_str() {
+        "" => "a version before 0.1.0".to_owned(),
+        version => version.to_owned(),
+    };
+    let what = match (status.version == own, status.program_replaced) {
+        (true, false) => return None,
+        (true, true) => format!("{served}, whose program was replaced since by another {own}"),
+        (false, _) => format!("{served}, and {own} is installed"),
+    };
+    let name = &status.name;
+    Some(format!("{what}: it goes on; when it suits: `braid down {name}`, then `braid up {name}`"))
+}

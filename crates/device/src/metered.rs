@@ -1,0 +1,337 @@
+//! A leaf with a watch: how long its requests take, and what becomes of those that are not answered.
+//!
+//! ```text
+//!   working ── a request has had no answer for the deadline ──▶ hanging
+//!      ▲         all that is under way is answered: ETIMEDOUT      │ what comes is answered: ETIMEDOUT
+//!      └─────────────── the medium is through with all of it ──────┘
+//! ```
+//!
+//! Invariants
+//! * Memory that the medium works on stays with it until it is through: whoever asked gets other
+//!   memory, with the same bytes if it was a write.
+//! * Nothing is asked of a leaf while a request that was answered for it is under way. So a write that
+//!   lands late lands before whatever is written after it.
+//! * Without a deadline nothing is answered for the medium.
+//! * In the steady state nothing is allocated.
+//!
+//! Deliberately absent: what follows from it. An array takes a member out whose requests fail.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
+use braid_engine::{CompletionSource, Device, Pending, Ticket};
+use braid_mem::Buf;
+use braid_uring::{Failures, Handle};
+use slab::Slab;
+
+use crate::tally::{Counts, Tally};
+
+/// Requests under way at once that are prepared for.
+const UNDER_WAY: usize = 256;
+
+/// How often a deadline is looked at in the time that it gives, and the longest time between.
+const LOOKS: u32 = 8;
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// A device of one shard, whose requests are timed.
+pub struct Metered<D> {
+    device: D,
+    meter: Rc<Meter>,
+}
+
+/// Bytes that may be discarded or zeroed in the time of a read.
+const DISCARDED: u64 = 64 << 20;
+
+/// How long a medium may take for a request, and who is told when it took longer.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    /// How long a read or a write may take; it may be exceeded by an eighth, at most by a second. A
+    /// flush may take twice as long (as Linux' sd has it), a discard as long for each 64 MiB.
+    pub limit: Duration,
+    /// Where requests that are answered for the medium count as failures of it.
+    pub failures: Arc<Failures>,
+}
+
+struct Meter {
+    counts: Arc<Counts>,
+    under_way: RefCell<Slab<UnderWay>>,
+    deadline: Option<Deadline>,
+    /// Requests that were answered for the medium, which still has them.
+    overdue: Cell<usize>,
+    handle: Handle,
+}
+
+struct UnderWay {
+    op: Op,
+    bytes: u64,
+    started: Instant,
+    state: State,
+}
+
+enum State {
+    /// With whoever waits, if somebody does and there is a deadline.
+    Pending(Pending, Option<Waker>),
+    /// It is being polled.
+    Polled,
+    /// Answered, by the medium or for it.
+    Done(Completion),
+}
+
+impl Deadline {
+    fn of(&self, op: Op, bytes: u64) -> Duration {
+        match op {
+            Op::Read | Op::Write => self.limit,
+            Op::Flush => self.limit * 2,
+            Op::Discard | Op::WriteZeroes => {
+                let times = u32::try_from(bytes.div_ceil(DISCARDED)).unwrap_or(u32::MAX);
+                self.limit.saturating_mul(times)
+            }
+        }
+    }
+}
+
+impl<D: Device> Metered<D> {
+    /// Times the requests to `device`, for the shard of `handle`, into `tally`.
+    pub fn new(
+        device: D,
+        tally: &Tally,
+        handle: &Handle,
+        deadline: Option<Deadline>,
+    ) -> Metered<D> {
+        let meter = Rc::new(Meter {
+            counts: tally.of_shard(),
+            under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
+            deadline,
+            overdue: Cell::new(0),
+            handle: handle.clone(),
+        });
+        if let Some(deadline) = &meter.deadline {
+            let pause = (deadline.limit / LOOKS).clamp(Duration::from_millis(1), LONGEST);
+            handle.spawn(watch(Rc::downgrade(&meter), handle.clone(), pause));
+        }
+        Metered { device, meter }
+    }
+}
+
+impl<D: Device> Device for Metered<D> {
+    fn limits(&self) -> Limits {
+        self.device.limits()
+    }
+
+    #[inline]
+    fn start(&self, io: Io) -> Pending {
+        let meter = &self.meter;
+        if meter.overdue.get() > 0 {
+            meter.time_out(false);
+            return Pending::ready(io.complete(Err(Errno::TIMEDOUT)));
+        }
+        let (op, bytes, started) = (io.op, io.span.len, Instant::now());
+        match self.device.start(io) {
+            done @ Pending::Ready(_) => {
+                meter.counts.answered(op, bytes, started.elapsed());
+                done
+            }
+            pending => {
+                meter.counts.begun();
+                let state = State::Pending(pending, None);
+                let entry = UnderWay { op, bytes, started, state };
+                let id = meter.under_way.borrow_mut().insert(entry);
+                let id = u32::try_from(id).expect("fewer requests than there is memory for");
+                let source = Rc::clone(meter) as Rc<dyn CompletionSource>;
+                Pending::Ticket(Ticket::new(source, id))
+            }
+        }
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.device.extents(span)
+    }
+}
+
+impl CompletionSource for Meter {
+    #[inline]
+    fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion> {
+        let key = id as usize;
+        let state = std::mem::replace(&mut self.under_way.borrow_mut()[key].state, State::Polled);
+        let (mut pending, waker) = match state {
+            State::Pending(pending, waker) => (pending, waker),
+            State::Done(completion) => {
+                self.under_way.borrow_mut().remove(key);
+                return Poll::Ready(completion);
+            }
+            State::Polled => panic!("a request is polled while it is polled"),
+        };
+        match Pin::new(&mut pending).poll(cx) {
+            Poll::Ready(completion) => {
+                let UnderWay { op, bytes, started, .. } = self.under_way.borrow_mut().remove(key);
+                self.counts.answered(op, bytes, started.elapsed());
+                self.counts.ended();
+                Poll::Ready(completion)
+            }
+            Poll::Pending => {
+                let waker = match (waker, &self.deadline) {
+                    (_, None) => None,
+                    (Some(mut waker), _) => {
+                        waker.clone_from(cx.waker());
+                        Some(waker)
+                    }
+                    (None, _) => Some(cx.waker().clone()),
+                };
+                self.under_way.borrow_mut()[key].state = State::Pending(pending, waker);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn abandon(&self, id: u32) {
+        let entry = self.under_way.borrow_mut().remove(id as usize);
+        if let State::Pending(pending, _) = entry.state {
+            let counts = Arc::clone(&self.counts);
+            self.handle.spawn(async move {
+                drop(pending.await);
+                counts.ended();
+            });
+        }
+    }
+
+    fn lend(&self, id: u32) -> Payload {
+        match &self.under_way.borrow()[id as usize].state {
+            State::Pending(pending, _) => pending.lend(),
+            State::Polled | State::Done(_) => Payload::None,
+        }
+    }
+}
+
+/// Looks after the deadline of `meter` every `pause`, as long as it is there.
+async fn watch(meter: Weak<Meter>, handle: Handle, pause: Duration) {
+    loop {
+        let due = Instant::now() + pause;
+        handle.sleep_until(due).await;
+        let Some(meter) = meter.upgrade() else { return };
+        let now = Instant::now();
+        if now > due + pause * 2 {
+            meter.forgive(now);
+        } else if meter.has_late(now) {
+            // What the medium has answered by now is taken in first.
+            handle.sleep(Duration::from_millis(1)).await;
+            meter.look(now);
+        }
+    }
+}
+
+impl Meter {
+    fn time_out(&self, has_begun: bool) {
+        self.counts.timed_out(has_begun);
+        if let Some(deadline) = &self.deadline {
+            deadline.failures.record(Errno::TIMEDOUT);
+        }
+    }
+
+    /// The process, or the machine, stood still, and the medium perhaps with it: what is under way
+    /// begins anew.
+    fn forgive(&self, now: Instant) {
+        self.under_way.borrow_mut().iter_mut().for_each(|(_, entry)| entry.started = now);
+    }
+
+    /// Which requests are with the medium, of those that `is_meant`.
+    fn pending(&self, is_meant: impl Fn(&UnderWay) -> bool) -> Vec<usize> {
+        let under_way = self.under_way.borrow();
+        let is_pending = |entry: &UnderWay| matches!(entry.state, State::Pending(..));
+        let found = under_way.iter().filter(|(_, entry)| is_pending(entry) && is_meant(entry));
+        found.map(|(key, _)| key).collect()
+    }
+
+    fn is_late(&self, entry: &UnderWay, now: Instant) -> bool {
+        self.deadline.as_ref().is_some_and(|deadline| {
+            now.saturating_duration_since(entry.started) >= deadline.of(entry.op, entry.bytes)
+        })
+    }
+
+    fn has_late(&self, now: Instant) -> bool {
+        !self.pending(|entry| self.is_late(entry, now)).is_empty()
+    }
+
+    /// Answers all requests for the medium if one is overdue.
+    fn look(self: &Rc<Self>, now: Instant) {
+        let late = self.pending(|entry| self.is_late(entry, now));
+        // Whoever waits for it may not have come to what is answered.
+        if late.into_iter().all(|key| self.is_done(key, now)) {
+            return;
+        }
+        for key in self.pending(|_| true) {
+            if !self.is_done(key, now) {
+                self.answer_for(key, now);
+            }
+        }
+    }
+
+    /// Whether the medium has answered the request `key`, which is pending.
+    fn is_done(&self, key: usize, now: Instant) -> bool {
+        let state = std::mem::replace(&mut self.under_way.borrow_mut()[key].state, State::Polled);
+        let State::Pending(mut pending, waker) = state else {
+            self.under_way.borrow_mut()[key].state = state;
+            return true;
+        };
+        let told = waker.as_ref().unwrap_or(Waker::noop());
+        let polled = Pin::new(&mut pending).poll(&mut Context::from_waker(told));
+        let entry = &mut self.under_way.borrow_mut()[key];
+        match polled {
+            Poll::Ready(completion) => {
+                let took = now.saturating_duration_since(entry.started);
+                self.counts.answered(entry.op, entry.bytes, took);
+                self.counts.ended();
+                entry.state = State::Done(completion);
+                true
+            }
+            Poll::Pending => {
+                entry.state = State::Pending(pending, waker);
+                false
+            }
+        }
+    }
+
+    /// Answers the request `key`, which is pending, for the medium.
+    fn answer_for(self: &Rc<Self>, key: usize, now: Instant) {
+        let mut under_way = self.under_way.borrow_mut();
+        let entry = &mut under_way[key];
+        let State::Pending(pending, _) = &entry.state else { return };
+        // Where there is no memory now there may be some when it is looked at again.
+        let Ok(payload) = stand_in(entry.op, entry.bytes, &pending.lend()) else { return };
+        let done = Completion { result: Err(Errno::TIMEDOUT), payload };
+        let state = std::mem::replace(&mut entry.state, State::Done(done));
+        let took = now.saturating_duration_since(entry.started);
+        self.counts.answered(entry.op, entry.bytes, took);
+        drop(under_way);
+        let State::Pending(pending, waker) = state else { return };
+        self.time_out(true);
+        self.overdue.set(self.overdue.get() + 1);
+        let meter = Rc::clone(self);
+        self.handle.spawn(async move {
+            drop(pending.await);
+            meter.counts.came_back();
+            meter.overdue.set(meter.overdue.get() - 1);
+        });
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Memory in place of what the medium has: as long, and for a write with the bytes of `lent`.
+fn stand_in(op: Op, bytes: u64, lent: &Payload) -> std::io::Result<Payload> {
+    if !op.has_data() {
+        return Ok(Payload::None);
+    }
+    let len = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+    let mut buf = Buf::apart(len)?;
+    let mut rest = &mut buf[..];
+    for from in lent.bufs() {
+        let (part, behind) = rest.split_at_mut(from.len());
+        part.copy_from_slice(from);
+        rest = behind;
+    }
+    Ok(Payload::One(buf))
+}

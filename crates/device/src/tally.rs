@@ -1,0 +1,219 @@
+//! What a leaf was asked for, and how long that took: counted where requests are answered, added up
+//! where somebody asks.
+//!
+//! Each shard has [`Counts`] of its own for each leaf, which it alone writes, with plain relaxed stores;
+//! a [`Tally`] has those of all shards. So counting is no traffic between processors.
+
+use std::array;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use braid_block::Op;
+
+/// Buckets of a [`Histogram`]: the last one begins at 2^30 µs, which is 18 minutes.
+pub const BUCKETS: usize = 32;
+
+/// What one leaf was asked for, by all shards. Cheap to clone, all clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    shards: Arc<Mutex<Vec<Arc<Counts>>>>,
+}
+
+impl Tally {
+    /// Counts for one more shard.
+    pub(crate) fn of_shard(&self) -> Arc<Counts> {
+        let counts = Arc::<Counts>::default();
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
+        counts
+    }
+
+    /// All shards together, as of about now.
+    pub fn read(&self) -> Counted {
+        let mut sum = Counted::default();
+        let shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        shards.iter().for_each(|counts| sum += &**counts);
+        sum
+    }
+}
+
+/// What a leaf was asked for since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Requests that the medium has not answered.
+    pub in_flight: u64,
+    /// Of these, those that were answered for it at their deadline.
+    pub overdue: u64,
+    /// Requests that were answered at their deadline, or refused because others had been.
+    pub timeouts: u64,
+    /// Of reads.
+    pub reads: Histogram,
+    /// Of writes, discards and zeroes.
+    pub writes: Histogram,
+    /// Of flushes.
+    pub flushes: Histogram,
+}
+
+/// How many requests took how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Their times, added up, in ns.
+    pub sum_ns: u64,
+    /// Those that took less than 2^i µs and no less than half of that; the last has what took longer,
+    /// too.
+    pub buckets: [u64; BUCKETS],
+}
+
+impl Histogram {
+    /// Requests.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// What one shard asked a leaf for. Written by that shard alone.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    in_flight: AtomicU64,
+    overdue: AtomicU64,
+    timeouts: AtomicU64,
+    reads: Times,
+    writes: Times,
+    flushes: Times,
+}
+
+#[derive(Debug)]
+struct Times {
+    sum_ns: AtomicU64,
+    buckets: [AtomicU64; BUCKETS],
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times { sum_ns: AtomicU64::new(0), buckets: array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+/// There is one writer, so this loses nothing, and needs no locked instruction.
+#[inline]
+fn add(to: &AtomicU64, count: u64) {
+    to.store(to.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+}
+
+impl Counts {
+    /// A request went to the medium.
+    #[inline]
+    pub(crate) fn begun(&self) {
+        add(&self.in_flight, 1);
+    }
+
+    /// The medium is through with a request that had begun.
+    #[inline]
+    pub(crate) fn ended(&self) {
+        add(&self.in_flight, u64::MAX);
+    }
+
+    /// Whoever asked was answered, by the medium or for it, after `took`.
+    #[inline]
+    pub(crate) fn answered(&self, op: Op, bytes: u64, took: Duration) {
+        let times = match op {
+            Op::Read => {
+                add(&self.read_bytes, bytes);
+                &self.reads
+            }
+            Op::Write => {
+                add(&self.written_bytes, bytes);
+                &self.writes
+            }
+            Op::Discard | Op::WriteZeroes => &self.writes,
+            Op::Flush => &self.flushes,
+        };
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        add(&times.sum_ns, ns);
+        add(&times.buckets[bucket(ns)], 1);
+    }
+
+    /// A request was answered for the medium, which still has it if it `has_begun`.
+    pub(crate) fn timed_out(&self, has_begun: bool) {
+        add(&self.timeouts, 1);
+        add(&self.overdue, u64::from(has_begun));
+    }
+
+    /// The medium is through with a request that was overdue.
+    pub(crate) fn came_back(&self) {
+        add(&self.overdue, u64::MAX);
+        self.ended();
+    }
+}
+
+/// Which bucket has what took `ns`.
+#[inline]
+fn bucket(ns: u64) -> usize {
+    let us = ns / 1000;
+    ((u64::BITS - us.leading_zeros()) as usize).min(BUCKETS - 1)
+}
+
+impl AddAssign<&Counts> for Counted {
+    fn add_assign(&mut self, counts: &Counts) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.read_bytes += read(&counts.read_bytes);
+        self.written_bytes += read(&counts.written_bytes);
+        self.in_flight += read(&counts.in_flight);
+        self.overdue += read(&counts.overdue);
+        self.timeouts += read(&counts.timeouts);
+        let pairs = [
+            (&mut self.reads, &counts.reads),
+            (&mut self.writes, &counts.writes),
+            (&mut self.flushes, &counts.flushes),
+        ];
+        for (sum, times) in pairs {
+            sum.sum_ns = sum.sum_ns.wrapping_add(read(&times.sum_ns));
+            for (sum, count) in sum.buckets.iter_mut().zip(&times.buckets) {
+                *sum += read(count);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_bucket_ends_where_the_next_begins() {
+        assert_eq!([0, 999, 1000, 1999, 2000, 3999, 4000].map(bucket), [0, 0, 1, 1, 2, 2, 3]);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_lies_in_the_bucket_that_its_time_says(ns in any::<u64>()) {
+            let (us, index) = (ns / 1000, bucket(ns));
+            prop_assert!(index == BUCKETS - 1 || us < 1 << index);
+            prop_assert!(us >= (1u64 << index) / 2);
+        }
+
+        #[test]
+        fn shards_add_up(times in proptest::collection::vec((0..3usize, 0..10_000_000u64), 0..50)) {
+            let tally = Tally::default();
+            let shards = [tally.of_shard(), tally.of_shard(), tally.of_shard()];
+            for (shard, ns) in &times {
+                shards[*shard].begun();
+                shards[*shard].answered(Op::Read, 512, Duration::from_nanos(*ns));
+                shards[*shard].ended();
+            }
+            let sum = tally.read();
+            prop_assert_eq!(sum.reads.count(), times.len() as u64);
+            prop_assert_eq!(sum.reads.sum_ns, times.iter().map(|(_, ns)| ns).sum::<u64>());
+            prop_assert_eq!((sum.read_bytes, sum.in_flight), (512 * times.len() as u64, 0));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A leaf that does not answer: what those who wait are told, and when it is asked again.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use braid_block::{Completion, Errno, Flags, Io, Limits};
+use braid_device::{Deadline, Metered, Tally};
+use braid_engine::{Dev, Device, Pending};
+use braid_mem::Pool;
+use braid_uring::{Config, Executor, Failures, Handle};
+
+const LIMIT: Duration = Duration::from_millis(400);
+
+/// What the medium does with the requests that it is given.
+#[derive(Default)]
+struct Medium {
+    hangs: Cell<bool>,
+    /// What it was asked for, and what it has answered.
+    asked: RefCell<Vec<u64>>,
+    answered: RefCell<Vec<u64>>,
+}
+
+struct Stubborn {
+    medium: Rc<Medium>,
+    handle: Handle,
+}
+
+impl Device for Stubborn {
+    fn limits(&self) -> Limits {
+        Limits::new(1 << 20, 512)
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let (medium, handle) = (Rc::clone(&self.medium), self.handle.clone());
+        medium.asked.borrow_mut().push(io.span.offset);
+        Pending::task(async move {
+            handle.sleep(Duration::from_millis(1)).await;
+            while medium.hangs.get() {
+                handle.sleep(Duration::from_millis(1)).await;
+            }
+            medium.answered.borrow_mut().push(io.span.offset);
+            io.complete(Ok(()))
+        })
+    }
+}
+
+struct World {
+    dev: Dev,
+    medium: Rc<Medium>,
+    tally: Tally,
+    failures: Arc<Failures>,
+    pool: Pool,
+    handle: Handle,
+}
+
+impl World {
+    fn write(&self, offset: u64) -> Pending {
+        let mut buf = self.pool.get(512).expect("memory");
+        buf.fill(7);
+        self.dev.start(Io::write(offset, buf, Flags::NONE))
+    }
+
+    fn read(&self, offset: u64) -> Pending {
+        self.dev.start(Io::read(offset, self.pool.get(1024).expect("memory")))
+    }
+}
+
+fn in_a_world<F: Future<Output = ()> + 'static>(
+    deadline: Option<Duration>,
+    f: impl FnOnce(World) -> F,
+) {
+    let executor = Executor::new(Config::default()).expect("an executor");
+    let handle = executor.handle();
+    let medium = Rc::<Medium>::default();
+    let (tally, failures) = (Tally::default(), Arc::<Failures>::default());
+    let deadline = deadline.map(|limit| Deadline { limit, failures: Arc::clone(&failures) });
+    let device = Stubborn { medium: Rc::clone(&medium), handle: handle.clone() };
+    let dev = Dev::new(Metered::new(device, &tally, &handle, deadline));
+    let pool = Pool::new(1 << 20).expect("memory");
+    executor.block_on(f(World { dev, medium, tally, failures, pool, handle }));
+}
+
+#[test]
+fn what_is_answered_in_time_is_counted() {
+    in_a_world(Some(LIMIT), |world| async move {
+        let (write, read) = (world.write(512), world.read(0));
+        assert_eq!(world.tally.read().in_flight, 2);
+        assert_eq!((write.await.result, read.await.result), (Ok(()), Ok(())));
+        assert_eq!(world.dev.start(Io::flush()).await.result, Ok(()));
+        let counted = world.tally.read();
+        assert_eq!((counted.read_bytes, counted.written_bytes), (1024, 512));
+        assert_eq!((counted.in_flight, counted.overdue, counted.timeouts), (0, 0, 0));
+        for times in [&counted.reads, &counted.writes, &counted.flushes] {
+            assert_eq!(times.count(), 1);
+            assert!(times.sum_ns >= 1_000_000, "{times:?}");
+        }
+    });
+}
+
+#[test]
+fn all_that_is_under_way_is_answered_and_nothing_more_is_asked_until_the_medium_is_through() {
+    in_a_world(Some(LIMIT), |world| async move {
+        let World { medium, tally, handle, .. } = &world;
+        medium.hangs.set(true);
+        let start = Instant::now();
+        let (write, read) = (world.write(512), world.read(1024));
+        let completions = braid_engine::join_all(vec![write, read]).await;
+        assert!(start.elapsed() >= LIMIT, "{:?}", start.elapsed());
+        let lens = completions.iter().map(|Completion { result, payload }| {
+            assert_eq!(*result, Err(Errno::TIMEDOUT));
+            payload.len()
+        });
+        assert_eq!(lens.collect::<Vec<_>>(), [512, 1024], "memory in place of what the medium has");
+        let counted = tally.read();
+        assert_eq!((counted.in_flight, counted.overdue, counted.timeouts), (2, 2, 2));
+        // A write that lands late must not land on this one.
+        assert_eq!(world.write(512).await.result, Err(Errno::TIMEDOUT));
+        assert_eq!(*medium.asked.borrow(), [512, 1024]);
+        assert_eq!(world.failures.count(), 3);
+        medium.hangs.set(false);
+        while tally.read().overdue > 0 {
+            handle.sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(medium.answered.borrow().len(), 2, "it is asked again before it is through");
+        assert_eq!(world.write(2048).await.result, Ok(()));
+        assert_eq!(tally.read().in_flight, 0);
+    });
+}
+
+#[test]
+fn without_a_deadline_it_is_waited_for() {
+    in_a_world(None, |world| async move {
+        let World { medium, handle, .. } = &world;
+        medium.hangs.set(true);
+        let write = world.write(512);
+        let (hangs, sleeper) = (Rc::clone(medium), handle.clone());
+        handle.spawn(async move {
+            sleeper.sleep(LIMIT * 2).await;
+            hangs.hangs.set(false);
+        });
+        assert_eq!(write.await.result, Ok(()));
+    });
+}
+
+#[test]
+fn what_nobody_waits_for_is_under_way_until_the_medium_is_through() {
+    in_a_world(None, |world| async move {
+        let World { medium, tally, handle, .. } = &world;
+        medium.hangs.set(true);
+        drop(world.write(512));
+        handle.sleep(Duration::from_millis(5)).await;
+        assert_eq!(tally.read().in_flight, 1);
+        medium.hangs.set(false);
+        while tally.read().in_flight > 0 {
+            handle.sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(*medium.answered.borrow(), [512]);
+    });
+}
+
+#[test]
+fn whoever_is_slow_to_ask_gets_what_the_medium_answered() {
+    in_a_world(Some(LIMIT), |world| async move {
+        let (mut write, late) = (Box::pin(world.write(512)), world.handle.clone());
+        // Once, as somebody would who has other things to do.
+        std::future::poll_fn(|cx| {
+            let _ = write.as_mut().poll(cx);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        late.sleep(LIMIT * 2).await;
+        assert_eq!(write.await.result, Ok(()));
+        assert_eq!(world.tally.read().timeouts, 0);
+    });
+}

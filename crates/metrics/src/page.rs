@@ -1,0 +1,208 @@
+//! The text format, version 0.0.4: families, samples, labels, histograms.
+//!
+//! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>, "Text-based format".
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use braid_control::Latencies;
+
+/// What an HTTP answer with this text says that it is.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The bounds of a histogram's buckets: 2^i µs for these i, from 16 µs to 16.8 s. The same for all,
+/// so that buckets of several series can be added up.
+const BOUNDS: std::ops::RangeInclusive<u32> = 4..=24;
+
+/// What kind of number a family has.
+#[derive(Clone, Copy)]
+enum Kind {
+    Gauge,
+    Counter,
+    Histogram,
+}
+
+/// A number of a sample; what is whole is written as it is, also beyond 2^53.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Whole(u64),
+    Real(f64),
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Whole(value)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Value {
+        Value::Whole(value as u64)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Whole(value.into())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Whole(value.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Real(value)
+    }
+}
+
+/// µs in seconds.
+pub(crate) fn micros(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+struct Family {
+    help: &'static str,
+    kind: Kind,
+    samples: String,
+}
+
+/// All families so far.
+#[derive(Default)]
+pub(crate) struct Page {
+    families: BTreeMap<&'static str, Family>,
+}
+
+/// A name and a value of a label.
+pub(crate) type Label<'a> = (&'a str, &'a str);
+
+/// A page on which all samples are of one volume, or one part of it.
+pub(crate) struct Of<'a> {
+    page: &'a mut Page,
+    labels: Vec<(&'static str, String)>,
+}
+
+impl Page {
+    pub(crate) fn of(&mut self, volume: &str) -> Of<'_> {
+        Of { page: self, labels: vec![("volume", volume.to_owned())] }
+    }
+
+    pub(crate) fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[Label<'_>],
+        value: impl Into<Value>,
+    ) {
+        let samples = self.family(name, help, Kind::Gauge);
+        sample(samples, name, labels, value.into());
+    }
+
+    fn family(&mut self, name: &'static str, help: &'static str, kind: Kind) -> &mut String {
+        let new = || Family { help, kind, samples: String::new() };
+        &mut self.families.entry(name).or_insert_with(new).samples
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, Family { help, kind, samples }) in &self.families {
+            let kind = match kind {
+                Kind::Gauge => "gauge",
+                Kind::Counter => "counter",
+                Kind::Histogram => "histogram",
+            };
+            let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}"));
+        }
+        text
+    }
+}
+
+impl Of<'_> {
+    /// A part of it: with another label.
+    pub(crate) fn part(&mut self, label: &'static str, value: &str) -> Of<'_> {
+        let mut labels = self.labels.clone();
+        labels.push((label, value.to_owned()));
+        Of { page: self.page, labels }
+    }
+
+    pub(crate) fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        value: impl Into<Value>,
+    ) {
+        self.add(name, help, Kind::Gauge, value.into());
+    }
+
+    pub(crate) fn counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        value: impl Into<Value>,
+    ) {
+        self.add(name, help, Kind::Counter, value.into());
+    }
+
+    /// A sample for each of `states`, 1 for the one that it is in and 0 for the others.
+    pub(crate) fn states(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        states: &[&str],
+        is: &str,
+    ) {
+        for state in states {
+            self.part("state", state).gauge(name, help, is == *state);
+        }
+    }
+
+    /// A histogram. `le` is "at most" where [`Latencies`] has "less than": the clock's step apart.
+    pub(crate) fn histogram(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        latencies: &Latencies,
+    ) {
+        let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
+        let samples = self.page.family(name, help, Kind::Histogram);
+        let bucket = format!("{name}_bucket");
+        let mut below = 0;
+        let mut counts = latencies.buckets.iter();
+        for exponent in 0..=*BOUNDS.end() {
+            below += counts.next().unwrap_or(&0);
+            if BOUNDS.contains(&exponent) {
+                let bound = micros(1 << exponent).to_string();
+                let labels = [&labels[..], &[("le", &*bound)]].concat();
+                sample(samples, &bucket, &labels, Value::Whole(below));
+            }
+        }
+        // The number and the buckets may have been read a request apart.
+        let count = latencies.count.max(latencies.buckets.iter().sum());
+        sample(samples, &bucket, &[&labels[..], &[("le", "+Inf")]].concat(), Value::Whole(count));
+        sample(samples, &format!("{name}_sum"), &labels, micros(latencies.sum_us).into());
+        sample(samples, &format!("{name}_count"), &labels, Value::Whole(count));
+    }
+
+    fn add(&mut self, name: &'static str, help: &'static str, kind: Kind, value: Value) {
+        let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
+        sample(self.page.family(name, help, kind), name, &labels, value);
+    }
+}
+
+fn sample(out: &mut String, name: &str, labels: &[Label<'_>], value: Value) {
+    let label = |(key, value): &Label<'_>| format!("{key}=\"{}\"", escaped(value));
+    let labels: Vec<String> = labels.iter().map(label).collect();
+    let value = match value {
+        Value::Whole(value) => value.to_string(),
+        Value::Real(value) => value.to_string(),
+    };
+    writeln!(out, "{name}{{{}}} {value}", labels.join(",")).expect("a string takes everything");
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

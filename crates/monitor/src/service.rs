@@ -1,0 +1,238 @@
+//! The monitor: looks, tells, remembers; again and again, or once.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::deliver::{Courier, Outcome};
+use crate::event::{Event, Severity};
+use crate::message::{Message, line};
+use crate::observe::observe;
+use crate::receivers::{Receivers, Wake, now};
+use crate::state::{Store, StoreError};
+use crate::watch::{Known, Observation, Policy};
+
+/// Why the monitor does not watch.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// Another one does, with the same state.
+    #[error("another monitor runs already, and tells what there is to tell")]
+    Taken,
+    /// The folder of its state cannot be used.
+    #[error("cannot keep what was told in {0}: {1}")]
+    State(String, String),
+    /// The configuration cannot be carried out here.
+    #[error("{0}")]
+    Receiver(String),
+    /// Volumes cannot be looked for.
+    #[error("cannot look for volumes in {0}: {1}")]
+    Run(String, io::Error),
+    /// Nobody reads the events.
+    #[error("standard output: {0}")]
+    Output(io::Error),
+}
+
+/// What a monitor works with.
+pub struct Monitor<'a> {
+    /// Who is told what.
+    pub config: &'a Config,
+    /// The folder of control sockets.
+    pub run: &'a Path,
+    /// The folder of its state.
+    pub state: &'a Path,
+    /// What this machine is called.
+    pub host: &'a str,
+    /// Events go to standard output, as a line of JSON each.
+    pub json: bool,
+}
+
+impl Monitor<'_> {
+    /// Watches until `wake` says to stop. `started` is given the sending end of what it listens to.
+    ///
+    /// # Errors
+    /// See [`MonitorError`].
+    pub fn watch(&self, started: impl FnOnce(Sender<Wake>)) -> Result<(), MonitorError> {
+        let (sender, wake) = channel();
+        let mut session = Session::open(self, &sender)?;
+        started(sender);
+        eprintln!("braid monitor: watches {}", self.run.display());
+        let interval = Duration::from_secs(self.config.interval.0);
+        let mut failed = false;
+        loop {
+            let looked = Instant::now();
+            match session.look() {
+                Err(error @ MonitorError::Run(..)) if !failed => {
+                    eprintln!("braid monitor: {error}");
+                    failed = true;
+                }
+                Err(MonitorError::Run(..)) => {}
+                other => {
+                    other?;
+                    failed = false;
+                }
+            }
+            if session.wait(&wake, looked + interval) {
+                eprintln!("braid monitor: ends");
+                session.end(Duration::from_secs(5));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks once, tells what there is to tell, and waits until it is told; answers whether nothing is wrong.
+    ///
+    /// # Errors
+    /// See [`MonitorError`].
+    pub fn once(&self) -> Result<bool, MonitorError> {
+        let (sender, _wake) = channel();
+        let mut session = Session::open(self, &sender)?;
+        // There is no later look that could tell whether it stays so.
+        session.policy.settle = 0;
+        session.look()?;
+        let limit = self.config.limit();
+        let attempt = Duration::from_secs(self.config.timeout.0 + self.config.retry.first.0);
+        let deadline = Instant::now() + attempt * 2;
+        while !session.receivers.is_quiet(limit) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let open = session.known.open();
+        let is_well = open.iter().all(|event| event.severity < Severity::Warning)
+            && session.receivers.is_quiet(limit);
+        if !self.json {
+            open.iter().for_each(|event| eprintln!("braid monitor: now: {}", line(event)));
+        }
+        session.end(Duration::ZERO);
+        Ok(is_well)
+    }
+
+    /// Sends a test message for each array to each receiver, once; answers for each of these what became of them.
+    ///
+    /// # Errors
+    /// See [`MonitorError`].
+    pub fn test(&self) -> Result<Vec<(String, Result<usize, String>)>, MonitorError> {
+        let seen = self.see(&Observation::default())?;
+        let events = Known::test_messages(&seen, now());
+        let couriers: Result<Vec<_>, String> = self
+            .config
+            .targets()
+            .into_iter()
+            .map(|(name, _, target)| Ok((name, Courier::new(self.config, &target, self.host)?)))
+            .collect();
+        let couriers = couriers.map_err(MonitorError::Receiver)?;
+        // Side by side, so that one that hangs delays none.
+        std::thread::scope(|scope| {
+            let bring = |courier: Courier| {
+                for event in &events {
+                    let message = Message::of(event.clone());
+                    match courier.deliver(&message, &std::sync::atomic::AtomicBool::new(false)) {
+                        Outcome::Delivered => {}
+                        Outcome::Later(why) | Outcome::Never(why) => return Err(why),
+                    }
+                }
+                Ok(events.len())
+            };
+            let started: Vec<_> = couriers
+                .into_iter()
+                .map(|(name, courier)| (name, scope.spawn(move || bring(courier))))
+                .collect();
+            let joined = started.into_iter().map(|(name, thread)| {
+                let outcome =
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                (name, outcome)
+            });
+            Ok(joined.collect())
+        })
+    }
+
+    fn see(&self, before: &Observation) -> Result<Observation, MonitorError> {
+        let run = || self.run.display().to_string();
+        observe(self.run, before).map_err(|error| MonitorError::Run(run(), error))
+    }
+}
+
+/// A monitor at work.
+struct Session<'a> {
+    monitor: &'a Monitor<'a>,
+    policy: Policy,
+    store: Store,
+    known: Known,
+    seen: Observation,
+    receivers: Receivers,
+}
+
+impl<'a> Session<'a> {
+    fn open(monitor: &'a Monitor<'a>, wake: &Sender<Wake>) -> Result<Session<'a>, MonitorError> {
+        let (store, state, remark) = Store::open(monitor.state).map_err(|error| match error {
+            StoreError::Taken => MonitorError::Taken,
+            StoreError::Io(error) => {
+                MonitorError::State(monitor.state.display().to_string(), error.to_string())
+            }
+        })?;
+        if let Some(remark) = remark {
+            eprintln!("braid monitor: {remark}");
+        }
+        let receivers = Receivers::start(monitor.config, monitor.host, state.waiting, wake)
+            .map_err(MonitorError::Receiver)?;
+        Ok(Session {
+            monitor,
+            policy: monitor.config.policy(),
+            store,
+            known: state.known,
+            seen: Observation::default(),
+            receivers,
+        })
+    }
+
+    /// Looks once, and lets everybody know what there is to tell.
+    fn look(&mut self) -> Result<(), MonitorError> {
+        self.seen = self.monitor.see(&self.seen)?;
+        let events: Vec<Event> = self
+            .known
+            .step(&self.seen, &self.policy, now())
+            .into_iter()
+            .filter(|event| self.monitor.config.is_told(&event.name))
+            .collect();
+        self.receivers.tell(&events);
+        self.save();
+        for event in &events {
+            if self.monitor.json {
+                let text = serde_json::to_string(event).map_err(io::Error::from);
+                text.and_then(|text| writeln!(io::stdout(), "{text}"))
+                    .map_err(MonitorError::Output)?;
+            }
+            eprintln!("braid monitor: {}", line(event));
+        }
+        Ok(())
+    }
+
+    /// Waits until `until`, keeping note of what was delivered; answers whether to stop.
+    fn wait(&mut self, wake: &Channel<Wake>, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match wake.recv_timeout(left) {
+                Ok(Wake::Stop) => return true,
+                Ok(Wake::Changed) => self.save(),
+                Err(RecvTimeoutError::Timeout) => return false,
+                // The threads hold the other end as long as this one lives.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(left),
+            }
+        }
+    }
+
+    /// A state that cannot be kept costs messages twice after a restart, not the watch.
+    fn save(&mut self) {
+        let waiting = self.receivers.waiting();
+        if let Err(error) = self.store.save(&self.known, waiting) {
+            eprintln!("braid monitor: cannot keep what was told: {error}");
+        }
+    }
+
+    fn end(mut self, grace: Duration) {
+        let waiting = self.receivers.end(grace);
+        if let Err(error) = self.store.save(&self.known, waiting) {
+            eprintln!("braid monitor: cannot keep what was told: {error}");
+        }
+    }
+}

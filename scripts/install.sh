@@ -1,0 +1,140 @@
+#!/bin/sh
+# Puts what was built where a system has it, or takes it away again: install.sh install|uninstall
+#
+#   PREFIX    /usr/local  below which all of it lies; units look for the program there
+#   DESTDIR               put in front of every path, for who makes a package
+#   BINARY    target/release/braid  the program
+#   ZSH_DIR   PREFIX/share/zsh/site-functions
+#   SYSCONFDIR  /etc, if PREFIX is /usr or /usr/local; else PREFIX/etc
+#
+# Files of packaging/ are taken by what they are called: *.service, *.socket, *.timer, *.target, *.rules,
+# *.default (as /etc/default/NAME, if there is none), initramfs-tools and dracut; *.toml and other folders
+# are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, and folders that are empty then.
+# Nothing else is changed: neither systemd nor udev is told.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+PREFIX=${PREFIX:-/usr/local}
+DESTDIR=${DESTDIR:-}
+BINARY=${BINARY:-$here/target/release/braid}
+case $PREFIX in
+    /*) ;;
+    *) echo "install.sh: PREFIX=$PREFIX is no absolute path" >&2; exit 2 ;;
+esac
+case $PREFIX in
+    /usr | /usr/local) etc=${SYSCONFDIR:-/etc} ;;
+    *) etc=${SYSCONFDIR:-$PREFIX/etc} ;;
+esac
+share=$PREFIX/share
+doc=$share/doc/braid
+installed=$DESTDIR$share/braid/installed
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+put() { # MODE FILE PATH
+    install -D -m "$1" "$2" "$DESTDIR$3"
+    echo "$3" >>"$work/list"
+}
+
+# A file whose text says where the program and its documentation are.
+put_located() { # FILE PATH [MODE]
+    sed -e "s|/usr/bin/braid|$PREFIX/bin/braid|g" -e "s|/usr/share/doc/braid|$doc|g" "$1" >"$work/located"
+    put "${3:-644}" "$work/located" "$2"
+}
+
+# All files below a folder.
+put_folder() { # FOLDER PATH [MODE]
+    find "$1" -type f | LC_ALL=C sort | while read -r one; do
+        put_located "$one" "$2/${one#"$1"/}" "${3:-644}"
+    done
+}
+
+install_all() {
+    if [ ! -x "$BINARY" ]; then
+        echo "install.sh: there is no program $BINARY; next: make build" >&2
+        exit 1
+    fi
+    cp "$BINARY" "$work/braid"
+    strip --strip-unneeded --remove-section=.comment --remove-section=.note "$work/braid"
+    put 755 "$work/braid" "$PREFIX/bin/braid"
+
+    for file in "$here"/packaging/*; do
+        name=${file##*/}
+        case $name in
+            *.service | *.socket | *.timer | *.target) put_located "$file" "$PREFIX/lib/systemd/system/$name" ;;
+            *.rules) put_located "$file" "$PREFIX/lib/udev/rules.d/$name" ;;
+            *.default)
+                # What was changed there is the administrator's.
+                [ -e "$DESTDIR$etc/default/${name%.default}" ] || put_located "$file" "$etc/default/${name%.default}"
+                ;;
+            *.toml) put_located "$file" "$doc/examples/$name" ;;
+            debian) ;;
+            # A root file system on a volume. What makes an initramfs looks below /usr only.
+            initramfs-tools) put_folder "$file" "$share/initramfs-tools" 755 ;;
+            dracut) put_folder "$file" "$PREFIX/lib/dracut/modules.d" 755 ;;
+            *) [ ! -d "$file" ] || put_folder "$file" "$doc/examples/$name" ;;
+        esac
+    done
+
+    mkdir "$work/man"
+    "$work/braid" man --into "$work/man" --docs "$here/docs"
+    for page in "$work/man"/*; do
+        gzip -9n "$page"
+        put 644 "$page.gz" "$share/man/man${page##*.}/${page##*/}.gz"
+    done
+    "$work/braid" completions bash >"$work/bash"
+    "$work/braid" completions zsh >"$work/zsh"
+    "$work/braid" completions fish >"$work/fish"
+    put 644 "$work/bash" "$share/bash-completion/completions/braid"
+    put 644 "$work/zsh" "${ZSH_DIR:-$share/zsh/site-functions}/_braid"
+    put 644 "$work/fish" "$share/fish/vendor_completions.d/braid.fish"
+
+    for page in "$here"/docs/*.md "$here/README.md"; do
+        put 644 "$page" "$doc/${page##*/}"
+    done
+    for licence in LICENSE-MIT LICENSE-APACHE; do
+        put 644 "$here/$licence" "$doc/$licence"
+    done
+    gzip -9nc "$here/CHANGELOG.md" >"$work/CHANGELOG.md.gz"
+    put 644 "$work/CHANGELOG.md.gz" "$doc/CHANGELOG.md.gz"
+}
+
+case ${1:-} in
+    install)
+        : >"$work/list"
+        install_all
+        # Of an earlier version, what this one does not have.
+        if [ -e "$installed" ]; then
+            LC_ALL=C sort "$installed" >"$work/before"
+            LC_ALL=C sort "$work/list" | LC_ALL=C comm -23 "$work/before" - | while read -r path; do
+                case $path in "$etc"/*) echo "$path" >>"$work/list" ;; *) rm -f "$DESTDIR$path" ;; esac
+            done
+        fi
+        [ "${LISTED:-yes}" = no ] || install -D -m 644 "$work/list" "$installed"
+        ;;
+    uninstall)
+        if [ ! -e "$installed" ]; then
+            echo "install.sh: nothing is installed below $DESTDIR$PREFIX: there is no $installed" >&2
+            exit 1
+        fi
+        { cat "$installed"; echo "$share/braid/installed"; } >"$work/list"
+        while read -r path; do
+            rm -f "$DESTDIR$path"
+        done <"$work/list"
+        # Folders that only braid had, from the innermost on.
+        while read -r path; do
+            folder=${path%/*}
+            while [ "$folder" != "$PREFIX" ] && [ "$folder" != "$etc" ] && [ -n "$folder" ]; do
+                case $folder in
+                    */braid | */braid/*) rmdir "$DESTDIR$folder" 2>/dev/null || break ;;
+                    *) break ;;
+                esac
+                folder=${folder%/*}
+            done
+        done <"$work/list"
+        ;;
+    *)
+        echo "usage: [PREFIX=…] [DESTDIR=…] install.sh install|uninstall" >&2
+        exit 2
+        ;;
+esac

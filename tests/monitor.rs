@@ -1,0 +1,386 @@
+//! `braid monitor`: real volumes whose members fail, a real mail server, a real web server, real programs.
+
+mod common;
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use common::{MIB, Scratch, Tool, UpVolume, send_signal, skip_without, start, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Prints the port, then writes what arrives to a file: a mail in each, with the envelope in front.
+const MAIL_SERVER: &str = r#"
+import asyncio, sys, os
+from aiosmtpd.smtp import SMTP
+class Handler:
+    async def handle_DATA(self, server, session, envelope):
+        with open(sys.argv[1], "a") as file:
+            file.write("ENVELOPE %s %s\n" % (envelope.mail_from, ",".join(envelope.rcpt_tos)))
+            file.write(envelope.content.decode() + "\nEND\n")
+        return "250 OK"
+async def main():
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: SMTP(Handler(), hostname="test"), "127.0.0.1", 0)
+    with open(sys.argv[2] + ".new", "w") as file:
+        file.write(str(server.sockets[0].getsockname()[1]))
+    os.rename(sys.argv[2] + ".new", sys.argv[2])
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+/// The same for HTTP: the first requests are turned away for now, as many as the third argument says.
+const WEB_SERVER: &str = r#"
+import sys, os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    refuse = int(sys.argv[3])
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if Handler.refuse > 0:
+            Handler.refuse -= 1
+            self.send_error(503)
+            return
+        assert self.headers["content-type"] == "application/json"
+        with open(sys.argv[1], "ab") as file:
+            file.write(body + b"\n")
+        self.send_response(204)
+        self.end_headers()
+server = HTTPServer(("127.0.0.1", 0), Handler)
+with open(sys.argv[2] + ".new", "w") as file:
+    file.write(str(server.server_port))
+os.rename(sys.argv[2] + ".new", sys.argv[2])
+server.serve_forever()
+"#;
+
+/// A process that ends with this value.
+struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    fn start(tool: Tool, log: PathBuf) -> Running {
+        let mut command = tool.into_command();
+        let to = |path: &Path| File::create(path).expect("a file for what it says");
+        command.stdin(Stdio::null()).stdout(to(&log.with_extension("out"))).stderr(to(&log));
+        Running { child: start(&mut command).expect("it starts"), log }
+    }
+
+    /// What it has said.
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// SIGTERM, and its end, which must be a good one.
+    #[track_caller]
+    fn stop(mut self) {
+        send_signal(self.child.id(), Signal::TERM);
+        let mut status = None;
+        wait_until("the monitor's end", || {
+            status = self.child.try_wait().expect("a child can be waited for");
+            status.is_some()
+        });
+        assert!(status.is_some_and(|status| status.success()), "{status:?}: {}", self.text());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- {}\n{}", self.log.display(), self.text());
+        }
+        if matches!(self.child.try_wait(), Ok(None)) {
+            send_signal(self.child.id(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A server in Python that notes what it gets in `NAME.got`; and its port.
+fn server(scratch: &Scratch, name: &str, script: &str, refuse: u32) -> (Running, u64) {
+    let got = scratch.join(&format!("{name}.got"));
+    File::create(&got).expect("a file");
+    let port = scratch.join(&format!("{name}.port"));
+    let tool = Tool::new("/usr/bin/python3").args(["-c", script]).arg(got).arg(&port);
+    let tool = tool.arg(refuse.to_string());
+    let running = Running::start(tool, scratch.join(&format!("{name}.log")));
+    let mut number = None;
+    wait_until("the port of a server", || {
+        number = std::fs::read_to_string(&port).ok().and_then(|text| text.parse().ok());
+        number.is_some()
+    });
+    (running, number.expect("it was waited for"))
+}
+
+fn got(scratch: &Scratch, name: &str) -> String {
+    std::fs::read_to_string(scratch.join(&format!("{name}.got"))).unwrap_or_default()
+}
+
+/// All events that the web server got.
+fn hooked(scratch: &Scratch) -> Vec<Value> {
+    let got = got(scratch, "web");
+    let bodies = got.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    bodies.flat_map(|body| body["events"].as_array().expect("events").clone()).collect()
+}
+
+fn count(scratch: &Scratch, event: &str) -> usize {
+    hooked(scratch).iter().filter(|one| one["event"] == event).count()
+}
+
+/// A shell script that can be run.
+fn script(scratch: &Scratch, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scratch.join(name);
+    let write = || {
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+    };
+    common::with_files_open(write).expect("a script");
+    path.display().to_string()
+}
+
+fn configure(scratch: &Scratch, text: &str) -> String {
+    let path = scratch.join("monitor.toml");
+    std::fs::write(&path, text).expect("a configuration");
+    path.display().to_string()
+}
+
+fn watch(scratch: &Scratch, config: &str, log: &str) -> Running {
+    let tool = scratch.braid().args(["monitor", "--json", "--config", config]);
+    Running::start(tool, scratch.join(log))
+}
+
+/// A mirror of two files, with superblocks.
+fn mirror<'a>(scratch: &'a Scratch, name: &str) -> UpVolume<'a> {
+    let [a, b] = ["a", "b"].map(|member| format!("{name}-{member}.img"));
+    scratch.sparse(&a, 16 * MIB);
+    scratch.sparse(&b, 16 * MIB);
+    let create = ["create", name, "--level", "raid1", "--bitmap", "64K", "--assume-clean"];
+    scratch.run(&[&create[..], &[&a, &b]].concat()).ok();
+    UpVolume::start(scratch, name, &["--attach", "none"])
+        .unwrap_or_else(|output| panic!("{output}"))
+}
+
+#[test]
+fn everybody_is_told_once_of_what_happens_and_that_it_is_well_again() {
+    skip_without!("python3");
+    if !Path::new("/usr/lib/python3/dist-packages/aiosmtpd").exists() {
+        println!("skipped: python3-aiosmtpd is not installed");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (_mail, mail_port) = server(&scratch, "mail", MAIL_SERVER, 0);
+    let (_web, web_port) = server(&scratch, "web", WEB_SERVER, 2);
+    let told = script(
+        &scratch,
+        "told",
+        "echo \"$# $* | $BRAID_SEVERITY | $BRAID_NEXT\" >> \"$(dirname \"$0\")/program.got\"",
+    );
+    let config = configure(
+        &scratch,
+        &format!(
+            "interval = \"1s\"\nsettle = \"0\"\nleave_out = [\"RebuildNN\"]\n\
+             [limit]\nburst = 100\n[retry]\nfirst = \"1s\"\n\
+             [mail]\nto = [\"admin@example.org\", \"Ops <ops@example.org>\"]\nfrom = \"braid@example.org\"\n\
+             via = \"smtp\"\n[smtp]\nhost = \"127.0.0.1\"\nport = {mail_port}\n\
+             [[webhook]]\nurl = \"http://127.0.0.1:{web_port}/hook\"\n\
+             [[program]]\npath = \"{told}\"\n"
+        ),
+    );
+    let home = mirror(&scratch, "home");
+    let monitor = watch(&scratch, &config, "monitor.log");
+    wait_until("the array is known", || count(&scratch, "NewArray") == 1);
+
+    scratch.run(&["member", "fail", "home", "home-b.img"]).ok();
+    let has = |name: &'static str, text: &'static str| {
+        let scratch = &scratch;
+        wait_until(text, move || got(scratch, name).contains(text));
+    };
+    has("mail", "Subject: Fail event on home");
+    has("mail", "END");
+    has("program", "Fail home");
+    wait_until("the webhook", || count(&scratch, "Fail") == 1);
+    let mail = got(&scratch, "mail");
+    for part in [
+        "ENVELOPE braid@example.org admin@example.org,ops@example.org",
+        "To: admin@example.org, Ops <ops@example.org>",
+        "event: Fail (critical)",
+        "since: 20",
+        "meaning: a member that was in use",
+        "next: `braid member remove home home-b.img`",
+    ] {
+        // Long lines are folded by what a mail may have.
+        let flat = mail.replace("=\n", "").replace("=\r\n", "");
+        assert!(flat.contains(part), "{part} is not in {mail}");
+    }
+    let program = got(&scratch, "program");
+    assert!(
+        program.contains("3 Fail home home-b.img | critical | `braid member remove"),
+        "{program}"
+    );
+
+    // Started anew it has nothing to say but what is new.
+    monitor.stop();
+    let monitor = watch(&scratch, &config, "monitor2.log");
+    let other = scratch.up("ram(1M)", &["--name", "other", "--attach", "none"]);
+    wait_until("what is new", || count(&scratch, "NewArray") == 2);
+    assert_eq!((count(&scratch, "Fail"), count(&scratch, "DegradedArray")), (1, 0));
+
+    scratch.run(&["member", "remove", "home", "home-b.img"]).ok();
+    scratch.run(&["member", "re-add", "home", "home-b.img"]).ok();
+    has("mail", "Subject: WellAgain (DegradedArray) event on home");
+    wait_until("the webhook", || count(&scratch, "WellAgain") == 1);
+    let again =
+        hooked(&scratch).into_iter().find(|one| one["event"] == "WellAgain").expect("it came");
+    assert_eq!((&again["ended"], &again["array"]), (&"DegradedArray".into(), &"home".into()));
+
+    // A process that dies has not been taken down; one that was taken down has.
+    home.kill();
+    has("mail", "Subject: VolumeGone event on home");
+    other.down();
+    wait_until("the webhook", || count(&scratch, "DeviceDisappeared") == 1);
+    assert_eq!((count(&scratch, "Fail"), count(&scratch, "VolumeGone")), (1, 1));
+    assert!(!got(&scratch, "mail").contains("NewArray"), "mail is of warnings and worse");
+    let log = monitor.text();
+    assert!(log.contains("VolumeGone on home (critical)"), "{log}");
+    monitor.stop();
+}
+
+#[test]
+fn a_receiver_that_hangs_delays_nobody() {
+    let scratch = Scratch::new();
+    // It takes connections, as the kernel does for it, and never answers.
+    let hangs = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = hangs.local_addr().expect("an address").port();
+    let sleeps = script(&scratch, "sleeps", "echo $$ > \"$0.pid\"; exec sleep 1000");
+    let told = script(&scratch, "told", "echo \"$*\" >> \"$(dirname \"$0\")/program.got\"");
+    let config = configure(
+        &scratch,
+        &format!(
+            "interval = \"1s\"\nsettle = \"0\"\ntimeout = \"10m\"\n[limit]\nburst = 100\n\
+             [[webhook]]\nurl = \"http://127.0.0.1:{port}/\"\n[[program]]\npath = \"{sleeps}\"\n\
+             [[program]]\npath = \"{told}\"\n"
+        ),
+    );
+    let home = scratch.up("ram(1M)", &["--name", "home", "--attach", "none"]);
+    let monitor = watch(&scratch, &config, "monitor.log");
+    let (_connection, _) = hangs.accept().expect("the webhook comes");
+    let pid = scratch.join("sleeps.pid");
+    wait_until("the program that hangs", || {
+        std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
+    });
+    home.kill();
+    wait_until("the other program is told all the same", || {
+        got(&scratch, "program").contains("VolumeGone home")
+    });
+    monitor.stop();
+    let pid = std::fs::read_to_string(&pid).expect("a number");
+    assert!(!common::is_alive(pid.trim().parse().expect("a number")), "it sleeps on");
+    // What was not delivered is kept.
+    let state = std::fs::read_to_string(scratch.join("state/monitor.json")).expect("a state");
+    let state: Value = serde_json::from_str(&state).expect("JSON");
+    let waiting = &state["waiting"][format!("webhook http://127.0.0.1:{port}")];
+    assert_eq!(waiting["under_way"]["events"][0]["event"], "NewArray", "{waiting}");
+    assert_eq!(waiting["events"][0]["event"], "VolumeGone", "{waiting}");
+}
+
+#[test]
+fn once_tells_what_is_wrong_by_mail_and_exit_status() {
+    let scratch = Scratch::new();
+    let sendmail = script(
+        &scratch,
+        "sendmail",
+        "folder=$(dirname \"$0\"); echo \"$*\" >> \"$folder/sendmail.got\"; cat >> \"$folder/sendmail.got\"",
+    );
+    let config = configure(
+        &scratch,
+        &format!(
+            "[mail]\nto = [\"root@localhost\"]\nfrom = \"a@b.org\"\nsendmail = \"{sendmail}\"\n"
+        ),
+    );
+    let once = || scratch.run(&["monitor", "--oneshot", "--config", &config]);
+    once().ok();
+    assert_eq!(got(&scratch, "sendmail"), "");
+    let home = mirror(&scratch, "home");
+    once().ok();
+    scratch.run(&["member", "fail", "home", "home-a.img"]).ok();
+    once().fails(1, &["Fail on home", "home-a.img failed", "now: DegradedArray on home"]);
+    let mail = got(&scratch, "sendmail");
+    assert!(mail.starts_with("-oi -t\n") && !mail.contains('\r'), "{mail}");
+    assert!(
+        mail.contains("\nTo: root@localhost\n") && mail.contains("\nSubject: Fail event on home")
+    );
+    // It is as wrong as before, and was told.
+    once().fails(1, &["now: DegradedArray on home"]);
+    assert_eq!(got(&scratch, "sendmail"), mail);
+    home.down();
+    let watches = watch(&scratch, &config, "monitor.log");
+    wait_until("it watches", || watches.text().contains("watches"));
+    once().fails(3, &["another monitor runs already", "next: "]);
+    watches.stop();
+    once().ok();
+}
+
+#[test]
+fn a_test_says_which_messages_arrived() {
+    let scratch = Scratch::new();
+    let told = script(&scratch, "told", "echo \"$*\" >> \"$(dirname \"$0\")/program.got\"");
+    let fails = script(&scratch, "fails", "exit 3");
+    // Nobody listens there any more.
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
+    let config = configure(
+        &scratch,
+        &format!(
+            "[[webhook]]\nurl = \"http://127.0.0.1:{port}/secret\"\n[[program]]\npath = \"{told}\"\n\
+             [[program]]\npath = \"{fails}\"\n"
+        ),
+    );
+    let _one = scratch.up("raid1(ram(1M), ram(1M))", &["--name", "one", "--attach", "none"]);
+    let _two = scratch.up("ram(1M)", &["--name", "two", "--attach", "none"]);
+    let test = || scratch.run(&["monitor", "--test", "--config", &config]);
+    let output = test().fails(1, &[]);
+    for part in [
+        &format!("program {told}: 2 messages were handed over"),
+        &format!("program {fails}: failed: {fails} ended with exit status 3"),
+        &format!("webhook http://127.0.0.1:{port}: failed: "),
+    ] {
+        assert!(output.out.contains(part), "{part} is not in {output}");
+    }
+    assert!(!output.out.contains("secret"), "{output}");
+    assert_eq!(got(&scratch, "program"), "TestMessage one\nTestMessage two\n");
+    let nobody = configure(&scratch, "");
+    scratch.run(&["monitor", "--test", "--config", &nobody]).fails(1, &["names nobody", "next: "]);
+}
+
+#[test]
+fn a_configuration_is_checked_and_nobody_is_told() {
+    let scratch = Scratch::new();
+    let check = |text: &str| {
+        let config = configure(&scratch, text);
+        scratch.run(&["monitor", "--check", "--config", &config])
+    };
+    let fine =
+        check("[[program]]\npath = \"/bin/false\"\nleast = \"critical\"\n[spares]\nhome = 2\n")
+            .ok();
+    for part in
+        ["tells program /bin/false, of what is critical", "every 5s", "wants 2 spares of home"]
+    {
+        assert!(fine.out.contains(part), "{part} is not in {fine}");
+    }
+    check("[mail]\nto = [\"a@b.org\"]\ncolour = 1\n").fails(2, &["monitor.toml", "line 3", "`to`"]);
+    check("[mail]\nto = [\"nobody\"]\n").fails(2, &["monitor.toml", "line 2", "nobody@localhost"]);
+    check("reminder = \"1s\"\n").fails(2, &["monitor.toml: line 1: reminder", "next: "]);
+    let missing = ["monitor", "--config", "missing.toml"];
+    scratch.run(&missing).fails(2, &["cannot read missing.toml"]);
+    assert!(!scratch.join("state").exists(), "a refusal leaves nothing");
+    // Without being named, a file that is not there is one that says nothing.
+    let nothing = scratch.run(&["monitor", "--check"]).ok();
+    assert!(
+        nothing.out.contains("is not there") && nothing.out.contains("tells nobody"),
+        "{nothing}"
+    );
+}
