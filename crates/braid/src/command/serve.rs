@@ -31,6 +31,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         mount: std::path::PathBuf::new(),
         trace: None,
         given_up: Places::from_environment().given_up(),
+        scrubs: None,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

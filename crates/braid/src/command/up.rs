@@ -237,6 +237,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         mount: places.mount(name),
         trace: None,
         given_up: places.given_up(),
+        scrubs: Some(places.scrubs(name)),
     }
 }
 

@@ -37,6 +37,7 @@ mod options;
 mod orders;
 mod promises;
 mod run;
+mod scrubs;
 mod shard;
 mod shared;
 mod spec;

@@ -8,6 +8,7 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
+use super::scrubs::{Part, Scrubs};
 use super::shard::{Local, Orders as Remote};
 use crate::control::{Order, OrderAnswer, Outcome};
 use crate::metadata::Metadata;
@@ -30,13 +32,14 @@ use crate::metadata::Metadata;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
-const LEAST_WITH_TARGET: u64 = 1 << 20;
+pub(super) const LEAST_WITH_TARGET: u64 = 1 << 20;
 
 /// Carries out `order`, on the whole of the volume or on the arrays of `media`, which live on the shard of `remote`.
 pub(super) fn carry_out(
-    media: &Media,
+    media: &Arc<Media>,
     live: &Live,
     caching: &Caching,
+    scrubs: &Arc<Scrubs>,
     remote: &Remote,
     order: Order,
 ) -> OrderAnswer {
@@ -79,13 +82,22 @@ pub(super) fn carry_out(
                 (false, true) => Some(JobKind::Repair),
                 (false, false) => Some(JobKind::Check),
             };
-            on_each(remote, array, move |engine| {
+            let named = array.clone();
+            let answer = on_each(remote, array, move |_, engine| {
                 let status = engine.status();
                 engine.scrub(kind).map(|()| scrub_in_words(kind, &status))
-            })
+            });
+            if answer.outcome == Outcome::Done {
+                scrubs.forget(named.as_deref());
+            }
+            answer
+        }
+        Order::ScrubUntil { repair, until_ms, latency_us_p99, array } => {
+            let part = Part { repair, until_ms, latency_us_p99, array };
+            scrubs.scrub(media, remote, &part)
         }
         Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99, array } => {
-            on_each(remote, array, move |engine| {
+            on_each(remote, array, move |_, engine| {
                 let mut speed = engine.status().speed;
                 speed.min = min_bytes_per_second.unwrap_or(speed.min);
                 if let Some(max) = max_bytes_per_second {
@@ -155,7 +167,7 @@ fn speed_in_words(speed: Speed) -> String {
 }
 
 /// Whether `text` means an array: by its name, or its identifier.
-fn means(text: &str, name: &str, uuid: Option<&str>) -> bool {
+pub(super) fn means(text: &str, name: &str, uuid: Option<&str>) -> bool {
     let given = text.parse::<Uuid>().map(|uuid| uuid.to_string());
     text == name || uuid.is_some_and(|uuid| given.as_deref() == Ok(uuid))
 }
@@ -280,11 +292,11 @@ where
     })
 }
 
-/// Has `f` work on all arrays, or the one that is named. None is touched if one refuses before.
-fn on_each(
+/// Has `f` work on all arrays, each with its number, or the one that is named. None is touched if one refuses before.
+pub(super) fn on_each(
     remote: &Remote,
     array: Option<String>,
-    f: impl Fn(&Redundant) -> Result<String, ControlError> + Send + 'static,
+    f: impl Fn(usize, &Redundant) -> Result<String, ControlError> + Send + 'static,
 ) -> OrderAnswer {
     ask(remote, move |_, local, answer| {
         let found = match Which::Named(array).of(local) {
@@ -293,7 +305,8 @@ fn on_each(
         };
         let several = found.len() > 1;
         let text = |one: &&AtWork| {
-            let text = f(&one.array)?;
+            let number = local.arrays.iter().position(|other| std::ptr::eq(&**other, *one));
+            let text = f(number.unwrap_or_default(), &one.array)?;
             Ok(if several { format!("{}: {text}", one.name) } else { text })
         };
         let texts: Result<Vec<String>, ControlError> = found.iter().map(text).collect();

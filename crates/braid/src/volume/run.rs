@@ -22,6 +22,7 @@ use super::live::Live;
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
+use super::scrubs::Scrubs;
 use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
 use super::spec::Spec;
@@ -131,6 +132,7 @@ impl Volume {
             spec: spec.clone(),
             media,
             caching: Caching::new(spec, remotes.len()),
+            scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
             remotes,
             live,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),

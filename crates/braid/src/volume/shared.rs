@@ -13,6 +13,7 @@ use super::caching::Caching;
 use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
+use super::scrubs::Scrubs;
 use super::spec::Spec;
 use super::trace::Recording;
 use super::verdict::{self, Silent, Verdict};
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) remotes: Vec<Remote>,
     pub(super) live: Live,
     pub(super) caching: Caching,
+    pub(super) scrubs: Arc<Scrubs>,
     pub(super) nbd: Vec<Arc<Counters>>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
@@ -44,7 +46,7 @@ pub(super) struct Shared {
 impl control::Volume for Shared {
     fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
         let orders = shard::Orders::new(self.remotes[0].clone(), giver);
-        orders::carry_out(&self.media, &self.live, &self.caching, &orders, order)
+        orders::carry_out(&self.media, &self.live, &self.caching, &self.scrubs, &orders, order)
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
@@ -57,7 +59,8 @@ impl control::Volume for Shared {
         let stack = self.stack();
         let silent = shard::silent(&self.remotes, shard::PATIENCE);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
-        let arrays = arrays::all(&self.media, remote, limits.read_only);
+        let mut arrays = arrays::all(&self.media, remote, limits.read_only);
+        self.scrubs.tell(&mut arrays);
         let caches = remote.map_or(Vec::new(), caches::all);
         let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
         let Verdict { state, why, next } =

@@ -105,6 +105,9 @@ pub(crate) struct Spec {
     /// The folder that says which logs of caches must not be replayed.
     #[serde(default)]
     pub(crate) given_up: PathBuf,
+    /// Where it is kept how far scrubs in parts are; nowhere without.
+    #[serde(default)]
+    pub(crate) scrubs: Option<PathBuf>,
 }
 
 impl Spec {
