@@ -4,7 +4,7 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes, how far scrubs are | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //! | links to block devices       | /dev/braid    | none: only root attaches                |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
@@ -133,6 +133,11 @@ impl Places {
     /// The folder that says which logs of caches must not be replayed.
     pub(crate) fn given_up(&self) -> PathBuf {
         self.state.join("given-up")
+    }
+
+    /// How far scrubs in parts of a volume are.
+    pub(crate) fn scrubs(&self, name: &str) -> PathBuf {
+        self.state.join("scrubs").join(format!("{name}.json"))
     }
 
     pub(crate) fn control(&self, name: &str) -> PathBuf {

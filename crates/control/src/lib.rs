@@ -29,7 +29,8 @@ mod status;
 mod stop;
 
 pub use array_status::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubPlaceStatus,
+    ScrubStatus, SuspectStatus,
 };
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,

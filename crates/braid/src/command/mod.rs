@@ -21,11 +21,14 @@ mod model;
 mod monitor;
 mod owners;
 mod page;
+mod screen;
+mod scrub_parts;
 mod scrubbed;
 mod serve;
 mod several;
 mod stacks;
 mod status;
+mod top;
 mod trace;
 mod undo;
 mod up;
@@ -67,6 +70,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
         Command::Metrics(options) => metrics::metrics(&options),
+        Command::Top(options) => top::top(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),

@@ -36,6 +36,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         trace: None,
         given_up: Places::from_environment().given_up(),
         root_storage: false,
+        scrubs: None,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

@@ -1,8 +1,8 @@
 //! `braid status`: how volumes are.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::Instant;
 
 use braid_stack::ByteSize;
 
@@ -13,6 +13,7 @@ use crate::control::{
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
+use super::screen::{Screen, watched};
 use super::scrubbed;
 
 mod brief;
@@ -26,14 +27,33 @@ pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     if !options.watch {
         return print(options, &places).map(|()| ExitCode::SUCCESS);
     }
-    let terminal = std::io::stdout().is_terminal();
+    watch(options, &places)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints it again and again: over itself on a terminal, until a key ends it.
+fn watch(options: &cli::Status, places: &Places) -> Result<(), Failure> {
+    let screen = if options.json { None } else { Screen::open().context("the terminal")? };
+    let mut before = String::new();
     loop {
-        if terminal && !options.json {
-            // Home, and clear what is below.
-            print!("\x1b[H\x1b[J");
+        let due = Instant::now() + options.interval;
+        match &screen {
+            None => {
+                print(options, places)?;
+                std::thread::sleep(options.interval);
+            }
+            Some(screen) => {
+                let text = text(options, ask(options, places)?)?;
+                let lines = watched(&text, &before, screen.size());
+                screen.draw(&lines).context("the terminal")?;
+                before = text;
+                while let Some(key) = screen.key(due).context("the terminal")? {
+                    if key == b'q' {
+                        return Ok(());
+                    }
+                }
+            }
         }
-        print(options, &places)?;
-        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
@@ -86,7 +106,11 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
 }
 
 /// Prints what was answered; of one volume that was named, its failure is the command's.
-fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> {
+fn show(options: &cli::Status, answers: Vec<Answer>) -> Result<(), Failure> {
+    write_out(&text(options, answers)?)
+}
+
+fn text(options: &cli::Status, mut answers: Vec<Answer>) -> Result<String, Failure> {
     if options.name.is_some()
         && let Some((_, Err(_))) = answers.first()
         && let (_, Err(failure)) = answers.remove(0)
@@ -95,12 +119,12 @@ fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> 
     }
     if options.export {
         let answered = answers.first().and_then(|(_, answer)| answer.as_ref().ok());
-        return answered.map_or(Ok(()), |status| {
+        return answered.map_or(Ok(String::new()), |status| {
             let array = one_array(status, options.which.array.as_deref())?;
-            write_out(&brief::export(&status.name, array))
+            Ok(brief::export(&status.name, array))
         });
     }
-    write_out(&render_all(options, &answers))
+    Ok(render_all(options, &answers))
 }
 
 /// The array that is meant by its name or identifier, or the only one.
@@ -349,6 +373,9 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
     if let Some(job) = &array.job {
         lines.push(("pass", render_job(job)));
     }
+    if let Some(place) = array.scrub_place.as_ref().filter(|_| !is_scrubbing(array)) {
+        lines.push(("scrub", scrubbed::paused(place)));
+    }
     if let Some(scrub) = &array.last_scrub {
         let left = scrubbed::not_compared(array, scrub, false);
         let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
@@ -403,6 +430,10 @@ fn render_protection(array: &ArrayStatus) -> Option<String> {
         "bitmap" => open("what the bitmap says"),
         _ => open("all"),
     })
+}
+
+fn is_scrubbing(array: &ArrayStatus) -> bool {
+    array.job.as_ref().is_some_and(|job| matches!(job.kind.as_str(), "check" | "repair"))
 }
 
 fn render_job(job: &JobStatus) -> String {

@@ -249,6 +249,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         trace: None,
         given_up: places.given_up(),
         root_storage: false,
+        scrubs: Some(places.scrubs(name)),
     }
 }
 

@@ -156,6 +156,9 @@ pub(crate) struct Spec {
     /// The root file system is on it: whoever ends all processes passes this one over.
     #[serde(default)]
     pub(crate) root_storage: bool,
+    /// Where it is kept how far scrubs in parts are; nowhere without.
+    #[serde(default)]
+    pub(crate) scrubs: Option<PathBuf>,
 }
 
 impl Spec {
