@@ -75,11 +75,10 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let record = std::fs::read_to_string(scratch.config_file("home")).unwrap();
     assert!(record.contains("c.img") && record.contains("b.img"), "{record}");
     // What the program refuses is passed on, with what to do next.
-    scratch.file("d.img", 8 * MIB, 1);
-    let ext = scratch.join("d.img");
-    scratch.patch("d.img", 1080, &[0x53, 0xef]);
-    let refused = web.post(orders, &json!({ "order": { "add": { "member": ext } } }));
-    assert!([400, 409, 502].contains(&refused.status), "{refused:?}");
+    ["d.img", "e.img"].map(|name| scratch.sparse(name, 8 * MIB));
+    scratch.run(&["create", "other", "--level", "raid1", "d.img", "e.img"]).ok();
+    let refused = web.post(orders, &json!({ "order": { "add": { "member": path("d.img") } } }));
+    refused.refused(409, "other");
     web.get("/api/v1/volumes/nobody").refused(404, "no volume called nobody is up");
     web.post("/api/v1/volumes/home/orders?x=1", &fail(&a)).refused(400, "means nothing here");
 }

@@ -114,6 +114,7 @@ try:
     time.sleep(2)
     for name, width, scheme in [("light", 1280, "light"), ("dark", 1280, "dark"), ("phone", 360, "light"), ("phone-dark", 360, "dark")]:
         look(width, scheme)
+        time.sleep(1)  # charts are drawn anew with what comes next
         picture(name, width)
     ground = "return getComputedStyle(document.body).backgroundColor"
     dark = driver.execute_script(ground)

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::json;
 
-use crate::common::{MIB, Scratch};
+use crate::common::{MIB, Scratch, Tool, skip_without};
 use crate::server::{Web, over_unix};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -205,4 +205,55 @@ fn a_unix_socket_is_its_owners_and_needs_no_token() {
     let over = format!("unix:{}", file.display());
     scratch.run(&["web", "--listen", &over]).fails(1, &["cannot listen"]);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), MIB);
+}
+
+#[test]
+fn with_tls_it_is_reached_by_its_name_and_without_the_key_not_at_all() {
+    skip_without!("openssl", "python3");
+    let scratch = Scratch::new();
+    let (cert, key) = (scratch.join("cert.pem"), scratch.join("key.pem"));
+    let new = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ];
+    let files = ["-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=nas.lan"];
+    let names = ["-addext", "subjectAltName=DNS:nas.lan,DNS:localhost,IP:127.0.0.1"];
+    let openssl = Tool::new("openssl").folder(scratch.path()).args(new).args(files).args(names);
+    openssl.run().ok();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let tls = ["--tls-cert", cert, "--tls-key", key, "--host", "nas.lan"];
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let start = |listen| scratch.braid().args(["web", "--listen", listen]).args(tls).run();
+    start("127.0.0.1:0").fails(3, &["others may read it (mode 644)", "chmod 600"]);
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let web = Web::start(&scratch, &tls);
+    let (address, token) = web.printed.split_once("/#token=").unwrap();
+    let port = address.strip_prefix("https://nas.lan:").expect("its name").to_owned();
+    let script = "import sys; from braid import Braid, Refused\n\
+        url, token, cert = sys.argv[1:]\n\
+        assert Braid(url, token=token, cafile=cert).volumes() == []\n\
+        try: Braid(url, token='0' * 64, cafile=cert).volumes()\n\
+        except Refused as refused: assert refused.status == 401\n\
+        try: Braid(url, token=token).volumes()\n\
+        except OSError as error: print(type(error).__name__)";
+    let clients = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python");
+    let url = format!("https://localhost:{port}");
+    let python = Tool::new("python3")
+        .env("PYTHONPATH", clients)
+        .args(["-B", "-c", script, &url, token, cert]);
+    let said = python.run().ok();
+    assert_eq!(said.out.trim(), "SSLCertVerificationError", "{said}");
+    // Who speaks without encryption is not answered.
+    let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: nas.lan\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 }

@@ -138,7 +138,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make, volu
     (dialog.querySelector('[autofocus]') || dialog).focus();
   };
   const refused = (error, again) => show(
-    h('div.note.bad', { role: 'alert' }, h('p', null, h('b', null, 'Not done. '), words(error.message)), error.next ? h('p', null, 'Next: ', words(error.next)) : null),
+    h('div.note.bad', { role: 'alert' }, h('p', null, h('b', null, 'Not done: '), words(error.message)), error.next ? h('p', null, 'Next: ', words(error.next)) : null),
     h('div.row.end', null, again ? h('button', { type: 'button', act: again }, 'Look again') : null, cancel('Close')));
 
   const plan = async (values) => {
@@ -152,7 +152,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make, volu
       return refused(error, fields.length ? form : null);
     }
     if (!planned.possible) {
-      return refused({ message: `That is not possible now: ${planned.why_not}`, next: planned.next }, fields.length ? form : null);
+      return refused({ message: `that is not possible now: ${planned.why_not}`, next: planned.next }, fields.length ? form : null);
     }
     const done = async () => {
       show(h('p', null, 'At it …'), h('div.row.end', null, h('button', { type: 'button', disabled: true }, confirm)));

@@ -330,7 +330,7 @@ async fn stop(
         status => status.ok(),
     };
     if only_plan {
-        let (does, loses) = crate::plan::of_stop(&name, status.as_ref(), force);
+        let (does, loses) = crate::plan::stop(&name, status.as_ref(), force);
         return Ok(Json(json!(Plan::possible(does, loses, line.typed()))));
     }
     if let Some(status) = &status {

@@ -142,7 +142,7 @@ fn of_cache(volume: &str, order: &CacheOrder) -> Line {
 /// A path in an order that is not a whole one: it would be looked for in the folder of this server.
 pub(crate) fn relative_path(order: &Order) -> Option<&Path> {
     let path = match order {
-        Order::Add { member, .. } => member,
+        Order::Add { member, .. } | Order::Device(DeviceOrder::Back { device: member }) => member,
         Order::Replace { with, .. } => with,
         Order::Whole(WholeOrder::Save { file, .. } | WholeOrder::Restore { file, .. }) => file,
         _ => return None,

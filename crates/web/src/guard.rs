@@ -76,7 +76,7 @@ impl Guard {
                 format!("{host:?} is no name of this server: a page elsewhere may have made it point here"),
             )
             .next(format!(
-                "ask for it by {names}; a port that is forwarded has to keep its number"
+                "ask for it by {names}; a port that is forwarded has to keep its number, and with TLS --host allows a name"
             )));
         }
         let foreign = |what: &str, from: &str| {

@@ -19,6 +19,7 @@ use tokio::time::Sleep;
 use crate::app::{self, Shared};
 use crate::guard::{Guard, Names};
 use crate::reports::Reports;
+use crate::tls::Tls;
 use crate::token::Token;
 use crate::watch::Folders;
 
@@ -55,6 +56,10 @@ pub struct Config {
     pub program: PathBuf,
     /// Reports of the laboratory lie below it.
     pub lab: Option<PathBuf>,
+    /// What a TCP listener encrypts with; without it there is none beyond the loopback.
+    pub tls: Option<Tls>,
+    /// Further names by which it may be called, without the port.
+    pub hosts: Vec<String>,
 }
 
 /// Where it listens.
@@ -71,6 +76,8 @@ pub enum Bound {
 pub enum ListenError {
     /// The address can be reached from elsewhere.
     Exposed(SocketAddr),
+    /// The certificate or its key is of no use, and why.
+    Tls(String),
     /// Somebody listens there.
     InUse(PathBuf),
     /// There is no token for a listener that anybody of this machine can reach.
@@ -86,6 +93,7 @@ impl fmt::Display for ListenError {
                 write!(f, "{address} can be reached from other machines, and there is no TLS")
             }
             ListenError::InUse(path) => write!(f, "somebody listens at {} already", path.display()),
+            ListenError::Tls(why) => write!(f, "TLS cannot be had: {why}"),
             ListenError::NoToken => f.write_str("a TCP listener needs a token"),
             ListenError::Io(what, error) => write!(f, "{what}: {error}"),
         }
@@ -114,6 +122,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
 }
 
 async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenError> {
+    let acceptor = config.tls.as_ref().map(Tls::acceptor).transpose().map_err(ListenError::Tls)?;
     let (listener, bound, names) = bind(&config).await?;
     let reports = config.lab.as_deref().map(Reports::below).transpose();
     let reports = reports.map_err(failed("the folder of reports"))?;
@@ -121,7 +130,7 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
         Listener::Tcp(_) => Some(config.token.ok_or(ListenError::NoToken)?),
         Listener::Unix(_) => config.token,
     };
-    let guard = Guard { names, scheme: "http", token };
+    let guard = Guard { names, scheme: scheme(acceptor.is_some()), token };
     let folders = Folders { run: config.run, records: config.records };
     let shared = Shared::new(guard, folders, config.program, reports);
     tokio::spawn(shared.watch.clone().run());
@@ -131,11 +140,13 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
     loop {
         let permit = connections.clone().acquire_owned().await;
         let app = TowerToHyperService::new(app.clone());
+        let acceptor = acceptor.clone();
         let accepted = match &listener {
             Listener::Tcp(tcp) => tcp.accept().await.map(|(stream, _)| {
                 // Answers are small and go out at once; where that cannot be said they go out later.
                 let _ = stream.set_nodelay(true);
-                Box::pin(connection(stream, app)) as Pin<Box<dyn Future<Output = ()> + Send>>
+                Box::pin(encrypted(stream, acceptor, app))
+                    as Pin<Box<dyn Future<Output = ()> + Send>>
             }),
             Listener::Unix(unix) => unix.accept().await.map(|(stream, _)| {
                 Box::pin(connection(stream, app)) as Pin<Box<dyn Future<Output = ()> + Send>>
@@ -156,23 +167,17 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
 
 async fn bind(config: &Config) -> Result<(Listener, Bound, Names), ListenError> {
     match &config.listen {
-        Listen::Tcp(address) if !address.ip().is_loopback() => Err(ListenError::Exposed(*address)),
+        Listen::Tcp(address) if !address.ip().is_loopback() && config.tls.is_none() => {
+            Err(ListenError::Exposed(*address))
+        }
         Listen::Tcp(address) => {
             let bound = tokio::net::TcpListener::bind(address).await;
             let listener = bound.map_err(failed(format_args!("cannot listen at {address}")))?;
             let own = listener.local_addr().map_err(failed("the listener"))?;
-            let (url, port) = (format!("http://{own}/"), own.port());
-            // What a browser leaves out is the port of its scheme.
-            let mut names = vec![own.to_string(), format!("localhost:{port}")];
-            if port == 80 {
-                names.extend(
-                    names
-                        .clone()
-                        .iter()
-                        .filter_map(|name| name.strip_suffix(":80"))
-                        .map(str::to_owned),
-                );
-            }
+            let names = names(own, &config.hosts, config.tls.is_some());
+            let first = config.hosts.first().map(|host| format!("{host}:{}", own.port()));
+            let called = first.unwrap_or_else(|| own.to_string());
+            let url = format!("{}://{called}/", scheme(config.tls.is_some()));
             Ok((Listener::Tcp(listener), Bound::Url(url), Names::These(names)))
         }
         Listen::Unix(path) => {
@@ -193,6 +198,40 @@ async fn bind(config: &Config) -> Result<(Listener, Bound, Names), ListenError> 
             let listener =
                 bound.map_err(failed(format_args!("cannot listen at {}", path.display())))?;
             Ok((Listener::Unix(listener), Bound::Unix(path.clone()), Names::Loopback))
+        }
+    }
+}
+
+fn scheme(is_encrypted: bool) -> &'static str {
+    if is_encrypted { "https" } else { "http" }
+}
+
+/// All names of the server at `own`, as a browser says them: without the port of its scheme.
+fn names(own: SocketAddr, hosts: &[String], is_encrypted: bool) -> Vec<String> {
+    let port = own.port();
+    let mut names = vec![own.to_string(), format!("localhost:{port}")];
+    names.extend(hosts.iter().map(|host| format!("{}:{port}", host.to_ascii_lowercase())));
+    let usual = if is_encrypted { ":443" } else { ":80" };
+    let short: Vec<String> =
+        names.iter().filter_map(|name| name.strip_suffix(usual)).map(str::to_owned).collect();
+    names.extend(short);
+    names
+}
+
+/// A connection over TCP, encrypted if there is something to do it with.
+async fn encrypted(
+    stream: tokio::net::TcpStream,
+    acceptor: Option<tokio_rustls::TlsAcceptor>,
+    app: TowerToHyperService<axum::Router>,
+) {
+    match acceptor {
+        None => connection(stream, app).await,
+        // Who does not shake hands is not heard.
+        Some(acceptor) => {
+            if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_COMES, acceptor.accept(stream)).await
+            {
+                connection(stream, app).await;
+            }
         }
     }
 }
@@ -259,5 +298,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let tried = Pin::new(&mut self.stream).poll_shutdown(cx);
         self.judge(cx, tried)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_as_browsers_say_them() {
+        let names = |address: &str, hosts: &[&str], tls| {
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            super::names(address.parse().unwrap(), &hosts, tls)
+        };
+        assert_eq!(names("127.0.0.1:80", &[], true), ["127.0.0.1:80", "localhost:80"]);
+        let short = ["127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"];
+        assert_eq!(names("127.0.0.1:80", &[], false), short);
+        let named = ["[::]:8443", "localhost:8443", "nas.lan:8443"];
+        assert_eq!(names("[::]:8443", &["NAS.lan"], true), named);
     }
 }

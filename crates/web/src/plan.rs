@@ -1,14 +1,20 @@
-//! What an order would do, said before it is done; whether it can be done now; and which orders that need
-//! no more words a volume offers. Pure, on what the volume says of itself.
+//! What an order would do, said before it is done, and whether it can be done now. Pure, on what the volume
+//! says of itself.
 //!
 //! What is said to be possible may still be refused: a device that is to be taken in is looked at only when
 //! it is. What is said to be impossible is not tried.
 
-use braid_control::{ArrayMember, ArrayStatus, CacheOrder, DeviceOrder, Order, Status, WholeOrder};
+use braid_control::{ArrayMember, ArrayStatus, DeviceOrder, Order, Status};
 use braid_level::Level;
 use serde::Serialize;
 
 use crate::command::of_order;
+use reason::{Not, Said};
+
+mod reason;
+mod whole;
+
+pub(crate) use whole::stop;
 
 /// What would happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,32 +39,6 @@ impl Plan {
         Plan { does, loses, possible: true, why_not: None, next: None, command }
     }
 }
-
-/// An order that can be given as it is.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Offer {
-    /// What a button says.
-    pub(crate) label: &'static str,
-    /// The member that it is about.
-    pub(crate) member: Option<String>,
-    pub(crate) order: Order,
-}
-
-/// Why something is not possible, and what to do instead.
-struct Not(String, Option<String>);
-
-impl Not {
-    fn because(why: impl Into<String>) -> Not {
-        Not(why.into(), None)
-    }
-
-    fn next(self, next: impl Into<String>) -> Not {
-        Not(self.0, Some(next.into()))
-    }
-}
-
-/// What is done, and what could be lost.
-type Said = Result<(String, Option<String>), Not>;
 
 /// What `order` would do to the volume that says `status` of itself.
 pub(crate) fn plan(status: &Status, order: &Order) -> Plan {
@@ -163,8 +143,8 @@ fn said(status: &Status, order: &Order) -> Said {
                 }
             }
         }
-        Order::Whole(order) => whole(status, order),
-        Order::Cache(order) => cache(status, order),
+        Order::Whole(order) => whole::whole(status, order),
+        Order::Cache(order) => whole::cache(status, order),
     }
 }
 
@@ -345,198 +325,6 @@ fn scrub(status: &Status, repair: bool, cancel: bool, array: Option<&str>) -> Sa
         _ => "The copies are made the same as the first one: nobody knows which of them was right.",
     };
     Ok((format!("Compares {what}, and writes again what differs.{waits}"), Some(loses.to_owned())))
-}
-
-fn whole(status: &Status, order: &WholeOrder) -> Said {
-    let name = &status.name;
-    let users = match (&status.attached, &status.nbd) {
-        (Some(device), _) => format!(" Whatever uses {} gets errors when it writes.", device.path),
-        (None, Some(nbd)) if nbd.connections > 0 => {
-            " Its NBD clients get errors when they write.".to_owned()
-        }
-        _ => String::new(),
-    };
-    let ram = || match status.rams.as_slice() {
-        [] => Err(Not::because(format!("{name} is no RAM disk"))),
-        _ => Ok(()),
-    };
-    match order {
-        WholeOrder::Lock { .. } if status.device.locked => {
-            Err(Not::because(format!("{name} is locked already")))
-        }
-        WholeOrder::Lock { .. } => Ok((
-            format!("Refuses writes to {name} until it is unlocked; reads go on."),
-            (!users.is_empty()).then(|| users.trim().to_owned()),
-        )),
-        WholeOrder::Unlock if !status.device.locked => {
-            Err(Not::because(format!("{name} is not locked")))
-        }
-        WholeOrder::Unlock => Ok((format!("Lets {name} be written to again."), None)),
-        WholeOrder::Erase { .. } => {
-            ram()?;
-            Ok((
-                format!("Forgets all that {name} holds, and gives its memory back."),
-                Some("All of its content is lost.".to_owned()),
-            ))
-        }
-        WholeOrder::Resize { bytes, .. } => {
-            ram()?;
-            let smaller = *bytes < status.device.size_bytes;
-            Ok((
-                format!("Gives {name} {bytes} bytes instead of {}.", status.device.size_bytes),
-                smaller
-                    .then(|| "It is refused where something was written beyond that.".to_owned()),
-            ))
-        }
-        WholeOrder::Save { file, force } => Ok((
-            format!(
-                "Writes the content of {name} to {}, compressed; writes wait or are refused meanwhile.",
-                file.display()
-            ),
-            force.then(|| format!("{} is replaced, if it is there.", file.display())),
-        )),
-        WholeOrder::Restore { file, .. } => Ok((
-            format!(
-                "Takes the content of {name} from {}, after all of that was checked.",
-                file.display()
-            ),
-            Some(format!("What {name} holds now is overwritten.")),
-        )),
-    }
-}
-
-fn cache(status: &Status, order: &CacheOrder) -> Said {
-    let name = &status.name;
-    let dirty: u64 = status
-        .caches
-        .iter()
-        .filter_map(|one| one.write_back.as_ref())
-        .map(|one| one.dirty_bytes)
-        .sum();
-    let has_one = || match status.caches.is_empty() {
-        true => Err(Not::because(format!("{name} has no cache")).next("attach one")),
-        false => Ok(()),
-    };
-    let done = |text: String| Ok((text, None));
-    match order {
-        CacheOrder::Attach { parameters, .. } => {
-            let volatile = parameters.contains("write-back") && parameters.contains("volatile");
-            Ok((
-                format!(
-                    "Puts a cache ({parameters}) in front of {name}; nobody waits for it. It stays until it is detached."
-                ),
-                volatile.then(|| {
-                    "What it has not written yet is lost with a power cut or a crash.".to_owned()
-                }),
-            ))
-        }
-        CacheOrder::Detach => {
-            has_one()?;
-            done(format!(
-                "Takes the cache in front of {name} off; the {dirty} bytes that are not written yet are written first."
-            ))
-        }
-        CacheOrder::Resize { bytes, .. } => {
-            has_one()?;
-            done(format!(
-                "Gives the cache {bytes} bytes of memory; what would leave first leaves first."
-            ))
-        }
-        CacheOrder::Mode { mode, .. } => {
-            has_one()?;
-            done(format!(
-                "Has the cache treat writes as {mode} does; what is dirty is drained first."
-            ))
-        }
-        CacheOrder::Drain { bytes_per_second } => {
-            has_one()?;
-            let rate = bytes_per_second
-                .map_or("nothing".to_owned(), |rate| format!("{rate} bytes a second"));
-            done(format!("Holds what the cache drains to {rate}, while there is time."))
-        }
-    }
-}
-
-/// What the end of a volume means; one that does not answer says nothing of itself.
-pub(crate) fn of_stop(
-    name: &str,
-    status: Option<&Status>,
-    force: bool,
-) -> (String, Option<String>) {
-    let Some(status) = status else {
-        let does = format!("Ends what is left of {name}, and removes what it left.");
-        return (does, Some("What was being written and was not flushed may be lost.".to_owned()));
-    };
-    let device = status.attached.as_ref().map(|device| format!("{} goes away, ", device.path));
-    let does = format!(
-        "Ends {name}: {}what is under way is answered and flushed. It can be brought up again.",
-        device.unwrap_or_default()
-    );
-    let mut loses = Vec::new();
-    if status.device.volatile {
-        loses.push(
-            "Its content is lost: it is in memory alone, unless it is saved to an image."
-                .to_owned(),
-        );
-    }
-    match (force, &status.attached, &status.nbd) {
-        (true, Some(_), _) => {
-            loses.push("The device is taken away from whoever uses it.".to_owned())
-        }
-        (false, Some(_), _) => {
-            loses.push("It is refused while anybody uses the device.".to_owned())
-        }
-        (_, None, Some(nbd)) if nbd.connections > 0 => {
-            loses.push(format!("Connections of NBD clients end: {}.", nbd.connections));
-        }
-        _ => {}
-    }
-    (does, (!loses.is_empty()).then(|| loses.join(" ")))
-}
-
-/// The orders that can be given now as they are, each of which is possible by [`plan`].
-pub(crate) fn offers(status: &Status) -> Vec<Offer> {
-    let mut all = Vec::new();
-    for array in &status.arrays {
-        let named = (status.arrays.len() > 1).then(|| array.called.clone());
-        for one in &array.members {
-            let (member, array) = (one.member.clone(), named.clone());
-            let about = Some(member.clone());
-            all.push(Offer {
-                label: "Take out",
-                member: about.clone(),
-                order: Order::Fail { member: member.clone(), array: array.clone() },
-            });
-            all.push(Offer {
-                label: "Remove",
-                member: about,
-                order: Order::Remove { member, array },
-            });
-        }
-        for left in &array.left_out {
-            let order = Order::Add {
-                member: left.member.clone().into(),
-                force: false,
-                again: left.by_bitmap,
-                array: named.clone(),
-            };
-            all.push(Offer { label: "Take in again", member: Some(left.member.clone()), order });
-        }
-    }
-    let scrub = |repair, cancel| Order::Scrub { repair, cancel, array: None };
-    let runs = status.arrays.iter().any(|array| array.requested.is_some());
-    let whole = |label, order| Offer { label, member: None, order };
-    if !runs {
-        all.push(whole("Check copies", scrub(false, false)));
-        all.push(whole("Check and repair", scrub(true, false)));
-    }
-    all.push(whole("End the scrub", scrub(false, true)));
-    all.push(whole("Detach the cache", Order::Cache(CacheOrder::Detach)));
-    all.push(whole("Lock", Order::Whole(WholeOrder::Lock { force: false })));
-    all.push(whole("Unlock", Order::Whole(WholeOrder::Unlock)));
-    all.push(whole("Erase", Order::Whole(WholeOrder::Erase { force: false })));
-    all.retain(|offer| said(status, &offer.order).is_ok());
-    all
 }
 
 #[cfg(test)]

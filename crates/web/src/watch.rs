@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 
 use crate::answer::Refusal;
-use crate::{change, plan, state};
+use crate::{change, offers, state};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
@@ -117,7 +117,7 @@ pub(crate) fn view(status: &Status) -> Value {
     let mut view = json!(status);
     if let Value::Object(view) = &mut view {
         view.insert("if_state".to_owned(), state::mark(status).into());
-        view.insert("offers".to_owned(), json!(plan::offers(status)));
+        view.insert("offers".to_owned(), json!(offers::offers(status)));
     }
     view
 }

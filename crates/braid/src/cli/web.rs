@@ -18,6 +18,15 @@ pub(crate) struct Web {
     /// Show the reports of the laboratory below this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lab: Option<PathBuf>,
+    /// Encrypt with this certificate, in PEM; needed to listen beyond the loopback
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's key, which only its owner may read
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A name by which this server may be called besides its address (may be repeated; with TLS)
+    #[arg(long, value_name = "NAME", requires = "tls_cert")]
+    pub(crate) host: Vec<String>,
     /// Take the token from this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

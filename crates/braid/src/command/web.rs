@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use braid_shell::shell_path;
-use braid_web::{Bound, Config, Listen, ListenError, Token, serve};
+use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, serve};
 
 use crate::cli::Web;
 use crate::failure::{Context, Failure};
@@ -22,7 +22,10 @@ pub(super) fn web(web: &Web) -> Result<(), Failure> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let (run, records) = places.run_and_records();
     let secret = token.clone();
-    let config = Config { listen, token, run, records, program, lab: web.lab.clone() };
+    let files = web.tls_cert.clone().zip(web.tls_key.clone());
+    let tls = files.map(|(cert, key)| Tls { cert, key });
+    let (lab, hosts) = (web.lab.clone(), web.host.clone());
+    let config = Config { listen, token, run, records, program, lab, tls, hosts };
     serve(config, |bound| match (bound, &secret) {
         (Bound::Url(url), Some(token)) if !web.hide_token => {
             println!("{url}#token={}", token.secret());
@@ -60,10 +63,13 @@ fn token(web: &Web, places: &Places) -> Result<Token, Failure> {
 fn failure(error: &ListenError) -> Failure {
     match error {
         ListenError::Exposed(address) => Failure::refused(error).next(format!(
-            "braid web --listen 127.0.0.1:{port}, and from elsewhere ssh -L {port}:127.0.0.1:{port} this-machine",
+            "braid web --listen 127.0.0.1:{port}, and from elsewhere ssh -L {port}:127.0.0.1:{port} this-machine; or \
+             give it --tls-cert and --tls-key",
             port = address.port()
         )),
         ListenError::InUse(_) => Failure::refused(error).next("use that one, or name another"),
+        ListenError::Tls(_) => Failure::refused(error)
+            .next("--tls-cert and --tls-key name PEM files of a certificate and its key; chmod 600 the key"),
         ListenError::Io(..) | ListenError::NoToken => Failure::failed(error),
     }
 }

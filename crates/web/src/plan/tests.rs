@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::offers::offers;
 
 fn member(name: &str, role: Option<u16>, state: &str) -> Value {
     json!({ "member": name, "number": 0, "role": role, "state": state, "recovered_bytes": null,
