@@ -172,12 +172,21 @@ fn cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
 }
 
-/// Text as it is.
+/// Text as it is: a line of code.
 fn verbatim(line: &str) -> String {
-    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\t', "    ");
-    match text.starts_with(['.', '\'']) {
-        true => format!("\\&{text}"),
-        false => text,
+    protected(escaped(&line.replace('\t', "    ")))
+}
+
+/// What roff would read as something else.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+/// A line that is no request, whatever it begins with.
+fn protected(line: String) -> String {
+    match line.starts_with(['.', '\'']) {
+        true => format!("\\&{line}"),
+        false => line,
     }
 }
 
@@ -187,7 +196,7 @@ fn inline(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(['*', '`', '[', '!']) {
         let (before, from) = rest.split_at(at);
-        out.push_str(&verbatim(before));
+        out.push_str(&escaped(before));
         let marked =
             [("**", "\\fB"), ("`", "\\fB"), ("*", "\\fI")].into_iter().find_map(|(mark, font)| {
                 let (inner, after) = from.strip_prefix(mark)?.split_once(mark)?;
@@ -195,17 +204,17 @@ fn inline(text: &str) -> String {
                 is_text.then_some((mark, font, inner, after))
             });
         if let Some((mark, font, inner, after)) = marked {
-            let inner = if mark == "`" { verbatim(inner) } else { inline(inner) };
+            let inner = if mark == "`" { escaped(inner) } else { inline(inner) };
             let _ = write!(out, "{font}{inner}\\fR");
             rest = after;
         } else if let Some((label, target, after)) = link(from.trim_start_matches('!')) {
             out.push_str(
                 &match target.split('#').next().and_then(|file| file.strip_suffix(".md")) {
                     Some(page) if !page.contains('/') => {
-                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), verbatim(page))
+                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), escaped(page))
                     }
                     _ if target.contains("://") => {
-                        format!("{} ({})", inline(label), verbatim(target))
+                        format!("{} ({})", inline(label), escaped(target))
                     }
                     _ => inline(label),
                 },
@@ -213,15 +222,12 @@ fn inline(text: &str) -> String {
             rest = after;
         } else {
             let first = from.chars().next().map_or(0, char::len_utf8);
-            out.push_str(&verbatim(&from[..first]));
+            out.push_str(&escaped(&from[..first]));
             rest = &from[first..];
         }
     }
-    out.push_str(&verbatim(rest));
-    match out.starts_with(['.', '\'']) {
-        true => format!("\\&{out}"),
-        false => out,
-    }
+    out.push_str(&escaped(rest));
+    protected(out)
 }
 
 /// `[label](target)` at the start of a text: both, and what follows.
