@@ -87,19 +87,6 @@ impl Places {
         self.config.join(format!("{name}.toml"))
     }
 
-    /// The names of volumes that have a `NAME.toml`.
-    pub(crate) fn known_names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.config).into_iter().flatten().flatten();
-        let name = |path: PathBuf| {
-            let is_one = path.extension().is_some_and(|extension| extension == "toml");
-            let name = path.file_stem()?.to_str()?.to_owned();
-            (is_one && check_name(&name).is_ok()).then_some(name)
-        };
-        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.path())).collect();
-        names.sort();
-        names
-    }
-
     /// Where `NAME.toml` goes when the volume is forgotten.
     pub(crate) fn forgotten(&self, name: &str) -> PathBuf {
         self.state.join("forgotten").join(format!("{name}.toml"))

@@ -37,6 +37,7 @@ fn names() -> String {
     // Others have their configuration in that folder, too.
     let is_one = |name: &String| Record::read(&places.config_file(name)).is_ok();
     let mut names: BTreeSet<String> = places.known_names().into_iter().filter(is_one).collect();
+    let mut names = BTreeSet::from_iter(places.configured_names().unwrap_or_default());
     names.extend(places.running_names().unwrap_or_default());
     names.into_iter().map(|name| name + "\n").collect()
 }

@@ -21,6 +21,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
         re_add: crate::volume::ReAdd::Never,
+        spare_group: None,
         lasting: Vec::new(),
         accepted: forced.clone(),
         forced,

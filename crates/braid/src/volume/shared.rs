@@ -116,6 +116,7 @@ impl control::Volume for Shared {
             trace: self.trace.as_ref().map(|trace| trace.status()),
             promised_bytes: promises::promised_by(&stack),
             re_add: self.watcher.policy(),
+            spare_group: self.spec.spare_group.clone(),
             warnings,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
