@@ -39,6 +39,7 @@ for purpose in "${@:-build}"; do
             need sysbench sysbench
             need bonnie++ bonnie++
             need hdparm hdparm
+            need openssl openssl
             need chromium chromium
             need chromedriver chromium-driver
             need '/usr/lib/python3/dist-packages/selenium' python3-selenium

@@ -79,9 +79,11 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
             let word = if *again { "re-add" } else { "add" };
             on_array(&["member", word], array).flag("force", *force).path(member)
         }
-        Order::Device(DeviceOrder::Back { device }) => Line::new(&["incremental"]).path(device),
+        Order::Device(DeviceOrder::Back { device }) => {
+            Line::new(&["incremental"]).without_json().path(device)
+        }
         Order::Device(DeviceOrder::Gone { device }) => {
-            Line::new(&["incremental"]).option("fail", Some(device))
+            Line::new(&["incremental"]).without_json().option("fail", Some(device))
         }
         Order::Replace { member, with, force, array } => {
             on_array(&["member", "replace"], array).flag("force", *force).name(member).path(with)
@@ -188,6 +190,11 @@ mod tests {
                 r#"{"scrub":{"repair":true}}"#,
                 "scrub --repair --json -- home",
                 "braid scrub --repair home",
+            ),
+            (
+                r#"{"device":{"gone":{"device":"8:16"}}}"#,
+                "incremental --fail=8:16 --",
+                "braid incremental --fail=8:16",
             ),
             (
                 r#"{"scrub":{"repair":true,"cancel":true}}"#,

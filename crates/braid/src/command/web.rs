@@ -15,12 +15,18 @@ pub(super) fn web(web: &Web) -> Result<(), Failure> {
         Some(path) => Listen::Unix(path.into()),
         None => Listen::Tcp(address(&web.listen)?),
     };
+    let (run, records) = places.run_and_records();
+    if let Listen::Unix(path) = &listen
+        && path.parent() == Some(run.as_path())
+    {
+        let text = format!("{} is the folder of volumes' sockets", run.display());
+        return Err(Failure::usage(text).next("braid web --listen unix:/run/braid-web.sock"));
+    }
     let token = match listen {
         Listen::Tcp(_) => Some(token(web, &places)?),
         Listen::Unix(_) => None,
     };
     let program = std::env::current_exe().context("cannot find this program")?;
-    let (run, records) = places.run_and_records();
     let secret = token.clone();
     let files = web.tls_cert.clone().zip(web.tls_key.clone());
     let tls = files.map(|(cert, key)| Tls { cert, key });
