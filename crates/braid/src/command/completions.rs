@@ -14,7 +14,6 @@ use clap_complete::Shell;
 use crate::cli::{Cli, Completions};
 use crate::failure::{Context, Failure};
 use crate::places::Places;
-use crate::record::Record;
 
 /// Commands that have a `NAME` of something else.
 const OTHERS: [&str; 3] = ["create", "lab", "model"];
@@ -34,9 +33,6 @@ pub(super) fn completions(options: &Completions) -> Result<(), Failure> {
 /// The volumes that are up, or were before, a line each. Who may not look is told of none.
 fn names() -> String {
     let places = Places::from_environment();
-    // Others have their configuration in that folder, too.
-    let is_one = |name: &String| Record::read(&places.config_file(name)).is_ok();
-    let mut names: BTreeSet<String> = places.known_names().into_iter().filter(is_one).collect();
     let mut names = BTreeSet::from_iter(places.configured_names().unwrap_or_default());
     names.extend(places.running_names().unwrap_or_default());
     names.into_iter().map(|name| name + "\n").collect()

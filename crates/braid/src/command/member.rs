@@ -6,9 +6,9 @@ use std::time::Duration;
 use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
+use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
-use super::{scrub_parts, scrubbed};
 use crate::cli;
 use crate::control::{
     self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
@@ -87,9 +87,6 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
 }
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
-    if scrub.is_in_parts() {
-        return scrub_parts::scrub(scrub);
-    }
     let before = if scrub.wait { Some(status(scrub.name())?) } else { None };
     let order =
         Order::Scrub { repair: scrub.repair, cancel: scrub.cancel, array: array_of(&scrub.which) };

@@ -73,6 +73,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Top(options) => top::top(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
+        Command::Scrub(scrub) if scrub.is_in_parts() => scrub_parts::scrub(&scrub),
         Command::Scrub(scrub) => member::scrub(&scrub),
         Command::Grow(grow) => member::grow(&grow),
         Command::Lock(options) => whole::lock(&options),

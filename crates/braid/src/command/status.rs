@@ -59,23 +59,10 @@ fn watch(options: &cli::Status, places: &Places) -> Result<(), Failure> {
 
 /// The worst of the volumes that were asked for, in the numbers of `mdadm --detail --test`.
 fn test(options: &cli::Status, places: &Places) -> u8 {
-    let rank = |(_, answer): &Answer| match answer.as_ref().map(|status| status.state.as_str()) {
-        Ok("online" | "resyncing") => 0,
-        Ok("degraded") => 1,
-        Ok(_) => 2,
-        Err(_) => 4,
-    };
-    let answers = match ask(options, places) {
-        Ok(answers) => answers,
-        Err(failure) => {
-            eprintln!("braid: {}", failure.text());
-            return 4;
-        }
-    };
-    let worst = answers.iter().map(rank).max().unwrap_or(0);
-    if let Err(failure) = show(options, answers) {
-        eprintln!("braid: {}", failure.text());
-    }
+    let tell = |failure: Failure| eprintln!("braid: {}", failure.text());
+    let Ok(answers) = ask(options, places).map_err(tell) else { return 4 };
+    let worst = answers.iter().map(|(_, answer)| brief::test(answer.as_ref())).max().unwrap_or(0);
+    show(options, answers).unwrap_or_else(tell);
     worst
 }
 
@@ -119,30 +106,10 @@ fn text(options: &cli::Status, mut answers: Vec<Answer>) -> Result<String, Failu
     }
     if options.export {
         let answered = answers.first().and_then(|(_, answer)| answer.as_ref().ok());
-        return answered.map_or(Ok(String::new()), |status| {
-            let array = one_array(status, options.which.array.as_deref())?;
-            Ok(brief::export(&status.name, array))
-        });
+        let which = options.which.array.as_deref();
+        return answered.map_or(Ok(String::new()), |status| brief::export(status, which));
     }
     Ok(render_all(options, &answers))
-}
-
-/// The array that is meant by its name or identifier, or the only one.
-fn one_array<'a>(status: &'a Status, meant: Option<&str>) -> Result<&'a ArrayStatus, Failure> {
-    let is_meant = |array: &&ArrayStatus| {
-        meant.is_none_or(|meant| array.called == meant || array.uuid.as_deref() == Some(meant))
-    };
-    let found: Vec<&ArrayStatus> = status.arrays.iter().filter(is_meant).collect();
-    match found[..] {
-        [array] => Ok(array),
-        [] => Err(Failure::failed(format!("{} has no such array", status.name))
-            .next("`braid status --json` says all of a volume that is no array")),
-        _ => {
-            let called: Vec<&str> = found.iter().map(|array| array.called.as_str()).collect();
-            let text = format!("{} has {} arrays: {}", status.name, found.len(), called.join(", "));
-            Err(Failure::usage(text).next("--array NAME says which"))
-        }
-    }
 }
 
 /// Fails when nobody reads any more, which ends a watch.
