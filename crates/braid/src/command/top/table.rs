@@ -4,15 +4,15 @@ use braid_stack::ByteSize;
 
 use super::rows::{Figures, Volume};
 
-const HEAD: &str = "volume, members                     state           r/s     w/s   read/s  write/s     mean      p99 queue errors";
-
 /// Columns of a name.
 const NAME: usize = 35;
 
 /// The whole table.
 pub(super) fn text(volumes: &[Volume]) -> String {
+    let heads = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "queue", "errors"];
+    let head = line("volume, members", "state", &heads.map(ToOwned::to_owned));
     let rows = volumes.iter().flat_map(rows_of);
-    let lines: Vec<String> = std::iter::once(HEAD.to_owned()).chain(rows).collect();
+    let lines: Vec<String> = std::iter::once(head).chain(rows).collect();
     lines.join("\n") + "\n\n"
 }
 
@@ -43,14 +43,25 @@ fn row(name: &str, state: &str, figures: &Figures) -> String {
     let queue = figures.in_flight.map_or(String::new(), |count| count.to_string());
     let mean = figures.mean_us.map_or(String::new(), time);
     let p99 = figures.p99_us.map_or(String::new(), |us| format!("<{}", time(us as f64)));
-    format!(
-        "{:<NAME$} {state:<12} {:>7.0} {:>7.0} {:>8} {:>8} {mean:>8} {p99:>8} {queue:>5} {:>6}",
-        shortened(name),
-        figures.reads,
-        figures.writes,
+    let cells = [
+        format!("{:.0}", figures.reads),
+        format!("{:.0}", figures.writes),
         bytes(figures.read_bytes),
         bytes(figures.written_bytes),
-        figures.errors
+        mean,
+        p99,
+        queue,
+        figures.errors.to_string(),
+    ];
+    line(&shortened(name), state, &cells)
+}
+
+/// A line of the table, its head or a row.
+fn line(name: &str, state: &str, cells: &[String; 8]) -> String {
+    let [reads, writes, read, written, mean, p99, queue, errors] = cells;
+    format!(
+        "{name:<NAME$} {state:<12} {reads:>7} {writes:>7} {read:>9} {written:>9} {mean:>8} {p99:>9} \
+         {queue:>5} {errors:>6}"
     )
 }
 
