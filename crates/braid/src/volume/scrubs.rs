@@ -73,6 +73,8 @@ pub(super) struct Scrubs {
 struct State {
     kept: Vec<Kept>,
     is_watched: bool,
+    /// How many orders there were: what was seen before the last of them says nothing of it.
+    orders: u64,
 }
 
 /// An array that survives losses, and which of those.
@@ -230,6 +232,7 @@ impl Scrubs {
             named.is_none_or(|text| asking::means(text, &kept.called, kept.uuid.as_deref()))
         };
         let mut state = self.state();
+        state.orders += 1;
         state.kept.retain(|kept| !is_meant(kept));
         self.save(&state);
     }
@@ -273,6 +276,7 @@ impl Scrubs {
             engine.scrub_as(Some(order)).map(|()| text)
         });
         let mut state = self.state();
+        state.orders += 1;
         if answer.outcome == Outcome::Done && !std::mem::replace(&mut state.is_watched, true) {
             let (scrubs, media, remote) = (Arc::clone(self), Arc::clone(media), remote.clone());
             let watch = move || scrubs.watch(&media, &remote);
@@ -286,6 +290,7 @@ impl Scrubs {
     fn watch(&self, media: &Media, remote: &Remote) {
         loop {
             std::thread::sleep(LOOK);
+            let orders = self.state().orders;
             let seen = arrays::all(media, Some(remote), false);
             let places = shard::ask(remote, |local| {
                 let place = |one: &std::rc::Rc<super::build::AtWork>| {
@@ -297,6 +302,9 @@ impl Scrubs {
             // The volume has ended, or does not answer.
             let Some(places) = places else { continue };
             let mut state = self.state();
+            if state.orders != orders {
+                continue;
+            }
             let before = state.kept.clone();
             let is_running = places.iter().any(|(_, is_wanted)| *is_wanted);
             for (array, (place, _)) in numbered(&seen).zip(places) {
@@ -349,4 +357,83 @@ fn percent(done: u64, total: u64) -> String {
 fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(numbers: &[u32], last_ended_ms: Option<u64>) -> ArrayStatus {
+        let member = |(role, number): (usize, &u32)| {
+            serde_json::json!({
+                "member": format!("m{number}"), "number": number, "role": role, "state": "in_sync",
+                "recovered_bytes": null, "replacement": false, "write_mostly": false,
+                "corrected_reads": 0, "bad_ranges": 0, "remark": null,
+            })
+        };
+        let last = last_ended_ms.map(|ended_ms| {
+            serde_json::json!({"kind": "check", "ended_ms": ended_ms, "mismatch_bytes": 0})
+        });
+        let array = serde_json::json!({
+            "name": "a", "called": "a", "uuid": "u", "metadata": "1.2", "level": "raid1",
+            "layout": null, "layout_number": 0, "chunk_bytes": null, "size_bytes": 1 << 20,
+            "state": "clean", "raid_disks": 2, "in_sync": [true, true], "resync_from_bytes": null,
+            "members": numbers.iter().enumerate().map(member).collect::<Vec<_>>(),
+            "events": 1, "bitmap_chunk_bytes": null, "bitmap_chunks": null,
+            "bitmap_chunks_set": null, "job": null, "requested": null, "last_scrub": last,
+            "mismatch_bytes": 0, "mismatch_offsets": [], "speed_min_bytes_per_second": 0,
+            "speed_max_bytes_per_second": null, "speed_latency_us_p99": null, "log": [],
+        });
+        serde_json::from_value(array).expect("a status")
+    }
+
+    fn place(kind: JobKind, done: u64) -> ScrubPlace {
+        let suspects = vec![(Role::new(1), 4096)];
+        let found = ScrubFound { mismatches: 4096, suspects, ..ScrubFound::default() };
+        ScrubPlace { kind, done, total: 1 << 20, found }
+    }
+
+    #[test]
+    fn a_place_is_given_back_as_it_was_seen_for_the_same_scrub_of_the_same_array() {
+        let (check, repair) = (JobKind::Check, JobKind::Repair);
+        let same = array(&[0, 1], None);
+        let mut state = State::default();
+        state.see((0, &same), Some(place(check, 4096)), 10);
+        state.see((0, &same), Some(place(check, 8192)), 20);
+        let text = serde_json::to_string(&state.kept).expect("JSON");
+        state.kept = serde_json::from_str(&text).expect("what was written");
+        assert_eq!((state.kept[0].began_ms, state.kept[0].seen_ms), (10, 20));
+        assert_eq!(state.place((0, &same), check), Some(place(check, 8192)));
+        // Of none of these, and then of nobody any more.
+        for (number, other, kind) in
+            [(0, array(&[0, 2], None), check), (0, same.clone(), repair), (1, same.clone(), check)]
+        {
+            let mut state = State { kept: state.kept.clone(), ..State::default() };
+            assert_eq!(state.place((number, &other), kind), None, "{other:?}");
+            assert_eq!(state.place((0, &same), check).is_some(), number == 1);
+        }
+    }
+
+    #[test]
+    fn a_member_that_changed_while_it_ran_has_the_next_one_begin_anew() {
+        let (before, after) = (array(&[0, 1], None), array(&[0], None));
+        let mut state = State::default();
+        state.see((0, &before), Some(place(JobKind::Check, 4096)), 10);
+        state.see((0, &after), Some(place(JobKind::Check, 8192)), 20);
+        assert_eq!(state.place((0, &after), JobKind::Check), None);
+        // The engine began anew with the new member: a round of its own.
+        state.see((0, &before), Some(place(JobKind::Check, 8192)), 10);
+        state.see((0, &after), Some(place(JobKind::Check, 4096)), 30);
+        assert_eq!(state.place((0, &after), JobKind::Check), Some(place(JobKind::Check, 4096)));
+    }
+
+    #[test]
+    fn what_went_through_is_forgotten_and_what_only_waited_is_not() {
+        let mut state = State::default();
+        state.see((0, &array(&[0, 1], Some(5))), Some(place(JobKind::Check, 4096)), 10);
+        state.see((0, &array(&[0, 1], Some(5))), None, 20);
+        assert_eq!(state.kept.len(), 1, "the time was over before its turn came");
+        state.see((0, &array(&[0, 1], Some(15))), None, 20);
+        assert_eq!(state.kept, []);
+    }
 }

@@ -221,3 +221,79 @@ fn sort_by<T>(rows: &mut [T], sort: Sort, of: impl Fn(&T) -> &Figures) {
     };
     rows.sort_by(|one, other| key(other).total_cmp(&key(one)));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(pid: u32, reads: &[u64], read_bytes: u64) -> Status {
+        let count: u64 = reads.iter().sum();
+        let io = serde_json::json!({
+            "read_bytes": read_bytes, "in_flight": 3,
+            "reads": {"count": count, "sum_us": read_bytes / 100, "buckets": reads},
+        });
+        let member = |name: &str, io: &serde_json::Value| {
+            serde_json::json!({
+                "member": name, "size_bytes": 1, "direct": null, "failures": 2,
+                "last_failure": null, "io": io,
+            })
+        };
+        let status = serde_json::json!({
+            "output_version": 1, "name": "v", "state": "online", "why": null, "next": null,
+            "stack": "", "attached": null, "nbd": null, "warnings": [], "pid": pid,
+            "uptime_seconds": 0, "io": "uring", "shards": 1, "cpu_ns": 0,
+            "device": {
+                "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
+                "optimal_io_bytes": 512, "read_only": false, "volatile": false,
+            },
+            "members": [member("a", &serde_json::json!({})), member("b", &io)],
+        });
+        serde_json::from_value(status).expect("a status")
+    }
+
+    fn look(at: u64, status: Option<Status>) -> Look {
+        Look { at: Duration::from_secs(at), volumes: vec![("v".to_owned(), status)] }
+    }
+
+    #[test]
+    fn rates_and_latencies_are_of_the_interval() {
+        // 90 in below 16 µs and 10 in below 1 ms since; before, 1000 that took a second.
+        let mut reads = [0; 21];
+        reads[20] = 1000;
+        let before = look(10, Some(status(1, &reads, 4000)));
+        (reads[4], reads[10]) = (90, 10);
+        let now = look(12, Some(status(1, &reads, 24_000)));
+        let rows = rows(&before, &now, Sort::Stack);
+        let figures = &rows[0].members[1].figures;
+        assert_eq!((figures.reads, figures.writes, figures.read_bytes), (50.0, 0.0, 10_000.0));
+        assert_eq!((figures.mean_us, figures.p99_us), (Some(2.0), Some(1024)));
+        assert_eq!((figures.in_flight, figures.errors), (Some(3), 2));
+        let idle = &rows[0].members[0].figures;
+        assert_eq!((idle.reads, idle.mean_us, idle.p99_us), (0.0, None, None));
+    }
+
+    #[test]
+    fn what_came_up_between_or_does_not_answer_has_done_nothing() {
+        let now = look(12, Some(status(2, &[5], 4000)));
+        for before in [look(10, Some(status(1, &[1], 100))), look(10, None)] {
+            let rows = rows(&before, &now, Sort::Stack);
+            assert_eq!((rows[0].members[1].figures.reads, &*rows[0].state), (0.0, "online"));
+        }
+        let rows = rows(&now, &look(13, None), Sort::Stack);
+        assert_eq!((&*rows[0].state, rows[0].members.len()), ("no answer", 0));
+    }
+
+    #[test]
+    fn the_largest_comes_first_and_equals_keep_their_order() {
+        let (before, now) = (look(1, Some(status(1, &[0], 0))), look(2, Some(status(1, &[5], 9))));
+        let names = |sort| {
+            let rows = rows(&before, &now, sort);
+            rows[0].members.iter().map(|one| one.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Sort::Stack), ["a", "b"]);
+        assert_eq!(names(Sort::Errors), ["a", "b"]);
+        for sort in [Sort::Bytes, Sort::Latency, Sort::InFlight] {
+            assert_eq!(names(sort), ["b", "a"], "{sort:?}");
+        }
+    }
+}

@@ -80,3 +80,62 @@ fn time(us: f64) -> String {
         us => format!("{:.1} s", us / 1e6),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Member;
+    use super::*;
+
+    fn volume() -> Volume {
+        let figures = Figures {
+            reads: 12.4,
+            read_bytes: 2048.0,
+            mean_us: Some(1500.0),
+            p99_us: Some(4096),
+            in_flight: Some(7),
+            ..Figures::default()
+        };
+        let name = "/dev/disk/by-id/usb-A_Very_Long_Name_Of_A_Stick-0:0".to_owned();
+        Volume {
+            name: "v".to_owned(),
+            state: "online".to_owned(),
+            figures: Figures { errors: 3, ..Figures::default() },
+            members: vec![Member { name, state: "in sync".to_owned(), figures }],
+            notes: vec!["raid1: check 50.0 %".to_owned()],
+        }
+    }
+
+    #[test]
+    fn columns_stand_below_their_heads_and_a_long_name_keeps_its_end() {
+        let text = text(&[volume()]);
+        let lines: Vec<&str> = text.lines().collect();
+        // Where `what` ends, in columns.
+        let end = |line: &str, what: &str| {
+            let end = line.find(what).map(|at| at + what.len());
+            end.map(|end| line[..end].chars().count())
+        };
+        for (head, cell) in [
+            (" r/s", " 12 "),
+            (" read/s", "2 KiB"),
+            ("mean", "1.5 ms"),
+            ("p99", "<4.1 ms"),
+            ("queue", " 7"),
+        ] {
+            assert_eq!(end(lines[0], head), end(lines[2], cell.trim_end()), "{head}\n{text}");
+        }
+        assert!(lines[2].starts_with("  …") && lines[2].contains("Stick-0:0 in sync"), "{text}");
+        assert!(lines[1].ends_with('3') && lines[1].len() == lines[0].len(), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_beyond_the_edges() {
+        for columns in 0..140 {
+            for rows in 1..8 {
+                let lines = lines(&[volume()], (columns, rows));
+                assert!(lines.len() <= rows, "{lines:?}");
+                assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:?}");
+            }
+        }
+        assert_eq!(lines(&[volume()], (99, 3))[2], "… and 2 lines more");
+    }
+}
