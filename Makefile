@@ -7,7 +7,7 @@ FUZZ ?= 60
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build install uninstall deb demo check deny test reproduce reproduce-document interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+.PHONY: all build install uninstall deb demo check deny test reproduce reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -85,6 +85,14 @@ interop:
 	@scripts/setup.sh build test
 	$(CARGO) test $(FLAGS) --package braid --test interop -- --nocapture
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
+
+# A machine that boots from a volume, loses a disk, and boots again: a real kernel in an emulated machine,
+# some minutes. Fetches the kernel, which is not installed.
+guest: export BRAID_GUEST = $(CURDIR)/target/guest
+guest:
+	@scripts/setup.sh build test guest
+	@scripts/guest-kernel.sh $(BRAID_GUEST)
+	$(CARGO) test $(FLAGS) --package braid --test root -- --nocapture
 
 # Every preset of the laboratory at a small scale on modelled members, reports included: a quarter
 # of an hour or more. (`make test` has a part of each.) Screenshots and reports stay in target/tmp.

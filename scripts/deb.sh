@@ -48,7 +48,7 @@ for script in postinst prerm postrm; do
     if [ -n "$daemons" ]; then
         sed "s/@DAEMONS@/${daemons% }/" "packaging/debian/$script"
     else
-        sed 's/systemctl .*@DAEMONS@.*$/:/' "packaging/debian/$script"
+        sed 's/[a-z-]* [a-z-]* @DAEMONS@.*$/:/' "packaging/debian/$script"
     fi >"$control/$script"
     chmod 755 "$control/$script"
 done

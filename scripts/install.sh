@@ -92,6 +92,7 @@ install_all() {
     for page in "$here"/docs/*.md "$here/README.md"; do
         put 644 "$page" "$doc/${page##*/}"
     done
+    [ ! -d "$here/docs/api" ] || put_folder "$here/docs/api" "$doc/api"
     for licence in LICENSE-MIT LICENSE-APACHE; do
         put 644 "$here/$licence" "$doc/$licence"
     done

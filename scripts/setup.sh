@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, by Debian package: setup.sh [build] [test] [lab] [demo] [bench]
+# Installs what is missing, by Debian package: setup.sh [build] [test] [guest] [lab] [demo] [bench]
 #
 # Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops.
 # Nothing is touched where everything is there already.
@@ -47,6 +47,13 @@ for purpose in "${@:-build}"; do
             need '/usr/lib/python3/dist-packages/aiosmtpd' python3-aiosmtpd
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
+            ;;
+        guest)
+            need qemu-system-x86_64 qemu-system-x86
+            need mkinitramfs initramfs-tools
+            need busybox busybox-static
+            need depmod kmod
+            need strip binutils
             ;;
         lab)
             need fio fio

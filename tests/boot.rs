@@ -313,7 +313,7 @@ fn arrays_of_a_mdadm_conf_are_taken_over() {
     let line = line.replace(" /dev/md/home ", " /dev/md/mirror ");
     let folder = scratch.path().display();
     let conf = format!(
-        "# as administrators have it\nDEVICE {folder}/*.img\n{line}   spares=0\n\
+        "# as administrators have it\nDEVICE {folder}/*.img\n{line}   spares=0 spare-group=g\n\
          ARRAY <ignore> UUID=1c8f6bb4:0a3b2c4d:5e6f7081:92a3b4c5\n"
     );
     fs::write(scratch.join("mdadm.conf"), conf).expect("a file");
@@ -325,10 +325,14 @@ fn arrays_of_a_mdadm_conf_are_taken_over() {
     let uuid = line.split("UUID=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a UUID");
     assert!(told.out.contains(&format!("ARRAY <ignore> UUID={}", uuid.trim())), "{told}");
     let record = fs::read_to_string(scratch.config_file("mirror")).expect("a record");
+    let (record, group) = (record.replace("spare-group = \"g\"\n", ""), record);
+    assert_ne!(record, group, "the group is taken over, too");
     assert_eq!(record, taken, "as if it had been created here");
     assert!(scratch.read("a.img") == before, "members are not written");
     let told = came(&scratch, "a.img").ok();
     assert!(told.out.contains("attached to mirror, which has been started"), "{told}");
+    let status = scratch.run(&["status", "mirror", "--json"]).ok().json();
+    assert_eq!(status["volumes"][0]["spare_group"], "g");
     scratch.run(&["down", "mirror"]).ok();
     fs::write(scratch.join("mdadm.conf"), "ARRAY /dev/md0 UUID=12\n").expect("a file");
     scratch.run(&["assemble", "--mdadm-conf", "mdadm.conf"]).fails(2, &["line 1", "is no UUID"]);

@@ -395,6 +395,7 @@ fn shells_complete_names_of_volumes() {
     assert_eq!(offered(&scratch, &["braid", "sta"]), ["status"]);
     assert!(offered(&scratch, &["braid", "create", "h"]).is_empty());
     assert!(offered(&scratch, &["braid", "status", ""]).contains(&"--export".to_owned()));
+    std::fs::write(scratch.config_file("monitor"), "[mail]\n").expect("no volume");
     assert_eq!(scratch.run(&["completions", "--names"]).ok().out, "home\nhuge\n");
     volume.down();
 

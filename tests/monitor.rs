@@ -204,23 +204,23 @@ fn everybody_is_told_once_of_what_happens_and_that_it_is_well_again() {
     has("program", "Fail home");
     wait_until("the webhook", || count(&scratch, "Fail") == 1);
     let mail = got(&scratch, "mail");
+    let failed = scratch.join("home-b.img").display().to_string();
+    let next = format!("`braid member remove home {failed}`, then `braid member add home DEVICE`");
     for part in [
         "ENVELOPE braid@example.org admin@example.org,ops@example.org",
         "To: admin@example.org, Ops <ops@example.org>",
         "event: Fail (critical)",
         "since: 20",
         "meaning: a member that was in use",
-        "next: `braid member remove home home-b.img`",
+        &format!("where: home {failed}, on "),
+        &format!("next: {next}\n"),
     ] {
         // Long lines are folded by what a mail may have.
-        let flat = mail.replace("=\n", "").replace("=\r\n", "");
+        let flat = mail.replace("\r\n", "\n").replace("=\n", "");
         assert!(flat.contains(part), "{part} is not in {mail}");
     }
     let program = got(&scratch, "program");
-    assert!(
-        program.contains("3 Fail home home-b.img | critical | `braid member remove"),
-        "{program}"
-    );
+    assert!(program.contains(&format!("3 Fail home {failed} | critical | {next}\n")), "{program}");
 
     // Started anew it has nothing to say but what is new.
     monitor.stop();

@@ -141,3 +141,96 @@ fn the_alert_rules_are_what_prometheus_takes_and_do_what_they_say() {
         assert_eq!(judged.code(), 0, "{}{}", judged.out, judged.err);
     }
 }
+
+/// A volume of two members without superblocks, which were made to agree.
+fn pair(scratch: &Scratch) -> common::UpVolume<'_> {
+    let (a, b) = (scratch.sparse("a.img", 64 << 20), scratch.sparse("b.img", 64 << 20));
+    let stack = format!("raid1({}, {})", a.display(), b.display());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    wait_until("the members to agree", || volume.status()["arrays"][0]["job"].is_null());
+    volume
+}
+
+#[test]
+fn a_scrub_with_an_end_pauses_and_the_next_life_goes_on_there() {
+    let scratch = Scratch::new();
+    let volume = pair(&scratch);
+    // Long after the resync of members without superblocks.
+    scratch.run(&["speed", "v", "--max", "8M"]).ok();
+    scratch.run(&["scrub", "v", "--for", "0s"]).fails(2, &["--for 0s"]);
+    scratch.run(&["scrub", "v", "--until", "soon"]).fails(2, &["--until soon"]);
+    scratch.run(&["scrub", "v", "--for", "2s", "--until", "06:00"]).fails(2, &["cannot be used"]);
+    scratch.run(&["scrub", "v", "--latency", "20ms"]).fails(2, &["required"]);
+    let out = scratch.run(&["scrub", "v", "--for", "2s", "--wait"]).ok().out;
+    assert!(out.contains("check begins") && out.contains("the scrub paused"), "{out}");
+    let place = || volume.status()["arrays"][0]["scrub_place"].clone();
+    wait_until("the place to be kept", || place()["done_bytes"].as_u64() > Some(0));
+    let array = volume.status()["arrays"][0].clone();
+    assert!(array["last_scrub"].is_null(), "a part is no scrub: {array}");
+    let text = scratch.run(&["status", "v"]).ok().out;
+    assert!(text.contains("scrub: check is at ") && text.contains("it goes on"), "{text}");
+    wait_until("the last look", || {
+        let kept = std::fs::read_to_string(scratch.path().join("state/scrubs/v.json"));
+        kept.is_ok_and(|text| text.contains(&format!("\"done_bytes\": {}", place()["done_bytes"])))
+    });
+    let before = place();
+    volume.kill();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    wait_until("the members to agree", || volume.status()["arrays"][0]["job"].is_null());
+    assert_eq!(volume.status()["arrays"][0]["scrub_place"], before);
+    let text = scratch.run(&["metrics"]).ok().out;
+    let sample = "braid_scrub_part_done_bytes{volume=\"v\",array=\"raid1\",kind=\"check\"}";
+    assert_eq!(Some(value(&text, sample)), before["done_bytes"].as_f64());
+    // The second part goes on, and through: the sum of both parts is the scrub.
+    let out = scratch.run(&["scrub", "--all", "--continue", "--for", "10m"]).ok().out;
+    assert!(out.contains("check goes on at ") && out.contains("copies agree"), "{out}");
+    let array = volume.status()["arrays"][0].clone();
+    assert_eq!(array["last_scrub"]["compared_bytes"], array["size_bytes"], "{array}");
+    wait_until("the place to be forgotten", || {
+        volume.status()["arrays"][0]["scrub_place"].is_null()
+            && !scratch.path().join("state/scrubs/v.json").exists()
+    });
+    volume.down();
+}
+
+#[test]
+fn what_was_kept_of_another_array_counts_for_nothing() {
+    let scratch = Scratch::new();
+    let volume = pair(&scratch);
+    scratch.run(&["speed", "v", "--max", "8M"]).ok();
+    scratch.run(&["scrub", "v", "--for", "1s", "--wait"]).ok();
+    let file = scratch.path().join("state/scrubs/v.json");
+    wait_until("the place to be kept", || file.exists());
+    volume.down();
+    let text = std::fs::read_to_string(&file).expect("what is kept");
+    let other = text.replace("\"what\": \"raid1 67108864", "\"what\": \"raid1 99");
+    assert_ne!(text, other);
+    for (kept, says) in
+        [(other, "check begins"), ("{".to_owned(), "check begins"), (text, "check goes on")]
+    {
+        std::fs::write(&file, kept).expect("a file");
+        let volume = scratch.up("v", &["--attach", "none"]);
+        wait_until("the members to agree", || volume.status()["arrays"][0]["job"].is_null());
+        let out = scratch.run(&["scrub", "v", "--for", "1h"]).ok().out;
+        assert!(out.contains(says), "{says}: {out}");
+        volume.kill();
+    }
+    // An order without an end is of all of the array, and what was kept is forgotten.
+    let volume = scratch.up("v", &["--attach", "none"]);
+    scratch.run(&["scrub", "v", "--cancel"]).ok();
+    assert!(!file.exists());
+    volume.down();
+}
+
+#[test]
+fn top_prints_tables_where_there_is_no_terminal() {
+    let scratch = Scratch::new();
+    let volume = pair(&scratch);
+    let out = scratch.run(&["top", "--interval", "0.2", "--count", "2"]).ok().out;
+    assert_eq!(out.matches("volume, members").count(), 2, "{out}");
+    assert_eq!(out.matches("a.img").count(), 2, "{out}");
+    assert!(!out.contains('\x1b'), "{out}");
+    scratch.run(&["top", "w", "--count", "1"]).fails(1, &["no process answers"]);
+    scratch.run(&["top", "--interval", "0"]).fails(2, &["0.1 to 3600"]);
+    volume.down();
+}

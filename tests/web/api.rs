@@ -75,7 +75,9 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let record = std::fs::read_to_string(scratch.config_file("home")).unwrap();
     assert!(record.contains("c.img") && record.contains("b.img"), "{record}");
     // What the program refuses is passed on, with what to do next.
-    ["d.img", "e.img"].map(|name| scratch.sparse(name, 8 * MIB));
+    for name in ["d.img", "e.img"] {
+        scratch.sparse(name, 8 * MIB);
+    }
     scratch.run(&["create", "other", "--level", "raid1", "d.img", "e.img"]).ok();
     let refused = web.post(orders, &json!({ "order": { "add": { "member": path("d.img") } } }));
     refused.refused(409, "other");
@@ -158,7 +160,8 @@ fn wrong(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<St
         Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
         _ => vec![kind],
     };
-    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+    let is_kind = kinds.contains(&kind) || kind == "integer" && kinds.contains(&"number");
+    if !is_kind {
         found.push(format!("{place}: {kind} is not one of {kinds:?}"));
     }
     if let Some(allowed) = schema["enum"].as_array()

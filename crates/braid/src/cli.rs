@@ -9,6 +9,8 @@ mod metrics;
 mod model;
 mod model_fit;
 mod monitor;
+mod scrub;
+mod top;
 mod trace;
 mod web;
 mod whole;
@@ -30,6 +32,8 @@ pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
+pub(crate) use scrub::{Scrub, Time as ScrubTime};
+pub(crate) use top::Top;
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
@@ -62,6 +66,8 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Show volumes and members as they work: rates, latencies, what runs and how long it takes
+    Top(Top),
     /// Print what volumes say of themselves as Prometheus reads it, or serve that
     Metrics(Metrics),
     /// Print what md's superblocks on members say
@@ -240,9 +246,12 @@ pub(crate) struct Status {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print again every second, until interrupted
+    /// Show it again every second, with what changed in bold, until q is pressed
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = top::seconds, requires = "watch")]
+    pub(crate) interval: std::time::Duration,
     /// Say by the exit status how the volume's arrays are, as mdadm --detail --test does: 0 well,
     /// 1 degraded, 2 failed, 4 not to be found
     #[arg(long, conflicts_with = "watch")]
@@ -273,7 +282,7 @@ pub(crate) enum Member {
     Replace(Replace),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct WhichArray {
     /// Which array of a stack that has several: its name or identifier
     #[arg(long, value_name = "NAME|UUID")]
@@ -312,27 +321,6 @@ pub(crate) struct Replace {
     /// Accept it whatever it carries
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Scrub {
-    /// The volume's name
-    pub(crate) name: String,
-    /// Make what differs agree: copies as the first one is, parity as the data is; of a raid6, put
-    /// right the member that is proved wrong
-    #[arg(long)]
-    pub(crate) repair: bool,
-    /// End the scrub that runs or waits
-    #[arg(long, conflicts_with = "repair")]
-    pub(crate) cancel: bool,
-    /// Wait until it has ended, and print what it found; exit status 1 if anything differs
-    #[arg(long, conflicts_with = "cancel")]
-    pub(crate) wait: bool,
-    #[command(flatten)]
-    pub(crate) which: WhichArray,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

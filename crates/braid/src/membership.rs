@@ -32,7 +32,7 @@ pub(crate) struct Membership {
     pub(crate) recognised: Vec<PathBuf>,
     /// Members that are found by another path now: from, to, and what tells them apart.
     pub(crate) moved: Vec<(PathBuf, PathBuf, String)>,
-    /// Paths at which a member of an array was that is nowhere now, and another device or nothing is there.
+    /// Paths of members of arrays that are nowhere now.
     absent: Vec<PathBuf>,
     /// What is not as the record says, a line each.
     pub(crate) changed: Vec<String>,

@@ -4,7 +4,7 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes, how far scrubs are | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //! | links to block devices       | /dev/braid    | none: only root attaches                |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
@@ -87,19 +87,6 @@ impl Places {
         self.config.join(format!("{name}.toml"))
     }
 
-    /// The names of volumes that have a `NAME.toml`.
-    pub(crate) fn known_names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.config).into_iter().flatten().flatten();
-        let name = |path: PathBuf| {
-            let is_one = path.extension().is_some_and(|extension| extension == "toml");
-            let name = path.file_stem()?.to_str()?.to_owned();
-            (is_one && check_name(&name).is_ok()).then_some(name)
-        };
-        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.path())).collect();
-        names.sort();
-        names
-    }
-
     /// Where `NAME.toml` goes when the volume is forgotten.
     pub(crate) fn forgotten(&self, name: &str) -> PathBuf {
         self.state.join("forgotten").join(format!("{name}.toml"))
@@ -133,6 +120,11 @@ impl Places {
     /// The folder that says which logs of caches must not be replayed.
     pub(crate) fn given_up(&self) -> PathBuf {
         self.state.join("given-up")
+    }
+
+    /// How far scrubs in parts of a volume are.
+    pub(crate) fn scrubs(&self, name: &str) -> PathBuf {
+        self.state.join("scrubs").join(format!("{name}.json"))
     }
 
     pub(crate) fn control(&self, name: &str) -> PathBuf {

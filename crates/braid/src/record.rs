@@ -46,6 +46,9 @@ pub(crate) struct Record {
     /// What becomes of arrays that stay incomplete at boot.
     #[serde(default, rename = "last-resort")]
     pub(crate) last_resort: LastResort,
+    /// Volumes of one group share their spares.
+    #[serde(default, rename = "spare-group", skip_serializing_if = "Option::is_none")]
+    pub(crate) spare_group: Option<String>,
     #[serde(default, rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<Known>,
 }
@@ -169,6 +172,7 @@ impl Record {
             shards: 0,
             re_add: ReAdd::default(),
             last_resort: LastResort::default(),
+            spare_group: None,
             members: Vec::new(),
         }
     }

@@ -56,7 +56,10 @@ pub struct ArrayStatus {
     /// Places that no member can give any more: offset and length in bytes of the array.
     #[serde(default)]
     pub lost: Vec<(u64, u64)>,
-    /// The last check or repair that ran to its end.
+    /// How far a scrub in parts is, while one runs (a few seconds old) and between two.
+    #[serde(default)]
+    pub scrub_place: Option<ScrubPlaceStatus>,
+    /// The last check or repair that ran to its end; of one in parts, of all parts together.
     pub last_scrub: Option<ScrubStatus>,
     /// Of the pass that runs, or ran last.
     pub mismatch_bytes: u64,
@@ -205,4 +208,23 @@ pub struct ScrubStatus {
     /// Bytes that members' bad-block logs list, which are not read.
     #[serde(default)]
     pub listed_bytes: u64,
+}
+
+/// How far a check or repair in parts is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubPlaceStatus {
+    /// `check` or `repair`.
+    pub kind: String,
+    /// All below was compared.
+    pub done_bytes: u64,
+    /// How far it goes.
+    pub total_bytes: u64,
+    /// When its first part began, in milliseconds since 1970.
+    pub began_ms: u64,
+    /// When it was there, in milliseconds since 1970.
+    pub seen_ms: u64,
+    /// Bytes that differed so far.
+    pub mismatch_bytes: u64,
+    /// Bytes that could not be read so far, and were not compared.
+    pub unread_bytes: u64,
 }

@@ -25,11 +25,13 @@ mod member_status;
 mod order;
 mod process;
 mod sockets;
+mod spares;
 mod status;
 mod stop;
 
 pub use array_status::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubPlaceStatus,
+    ScrubStatus, SuspectStatus,
 };
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
@@ -43,6 +45,7 @@ pub use member_status::{Latencies, MemberIo, MemberStatus};
 pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub use process::{Process, is_ending};
 pub use sockets::{Named, volumes};
+pub use spares::{SpareMove, plan_moves};
 pub use status::{
     AttachedStatus, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus,
 };

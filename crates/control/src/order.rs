@@ -47,6 +47,16 @@ pub enum Order {
         cancel: bool,
         array: Option<String>,
     },
+    /// Scrub for a time, from where the last such scrub stopped.
+    ScrubUntil {
+        #[serde(default)]
+        repair: bool,
+        /// When it pauses, in milliseconds since 1970.
+        until_ms: u64,
+        /// What 99 of 100 requests of clients are to stay below meanwhile; the limits that are set without.
+        latency_us_p99: Option<u64>,
+        array: Option<String>,
+    },
     /// Set the limits of passes; what is not given stays.
     Speed {
         min_bytes_per_second: Option<u64>,

@@ -52,6 +52,9 @@ pub struct Status {
     /// arrays that take members in.
     #[serde(default)]
     pub re_add: Option<String>,
+    /// Volumes of one group share their spares.
+    #[serde(default)]
+    pub spare_group: Option<String>,
     /// What is not as it should be, though it works.
     pub warnings: Vec<String>,
     /// The volume's process.

@@ -57,6 +57,11 @@ fn add_array(of: &mut Of<'_>, array: &ArrayStatus) {
         "Bytes that differ, of the comparison that runs or ran last.",
         array.mismatch_bytes,
     );
+    if let Some(place) = &array.scrub_place {
+        let mut of = of.part("kind", &place.kind);
+        of.gauge("braid_scrub_part_done_bytes", "How far a scrub in parts is.", place.done_bytes);
+        of.gauge("braid_scrub_part_size_bytes", "How far it goes.", place.total_bytes);
+    }
     if let Some(scrub) = &array.last_scrub {
         let mut of = of.part("kind", &scrub.kind);
         of.gauge(

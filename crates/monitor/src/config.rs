@@ -109,13 +109,14 @@ pub(crate) struct Mail {
 /// How a mail server is talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Tls {
+pub(crate) enum Encryption {
     /// In the clear.
     None,
     /// From the STARTTLS on, which has to be there.
     Starttls,
     /// From the start.
-    Tls,
+    #[serde(rename = "tls")]
+    Always,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -126,7 +127,7 @@ pub(crate) struct Smtp {
     #[serde(default)]
     port: Option<u16>,
     #[serde(default)]
-    tls: Option<Tls>,
+    tls: Option<Encryption>,
     #[serde(default)]
     insecure: bool,
     #[serde(default)]
@@ -347,15 +348,15 @@ impl Config {
 
 impl Smtp {
     /// In the clear on this machine, else STARTTLS.
-    pub(crate) fn tls(&self) -> Tls {
-        self.tls.unwrap_or(if self.is_local() { Tls::None } else { Tls::Starttls })
+    pub(crate) fn tls(&self) -> Encryption {
+        self.tls.unwrap_or(if self.is_local() { Encryption::None } else { Encryption::Starttls })
     }
 
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap_or(match self.tls() {
-            Tls::None => 25,
-            Tls::Starttls => 587,
-            Tls::Tls => 465,
+            Encryption::None => 25,
+            Encryption::Starttls => 587,
+            Encryption::Always => 465,
         })
     }
 
@@ -364,12 +365,12 @@ impl Smtp {
     }
 }
 
-impl Tls {
+impl Encryption {
     fn word(self) -> &'static str {
         match self {
-            Tls::None => "in the clear",
-            Tls::Starttls => "STARTTLS",
-            Tls::Tls => "TLS",
+            Encryption::None => "in the clear",
+            Encryption::Starttls => "STARTTLS",
+            Encryption::Always => "TLS",
         }
     }
 }

@@ -157,7 +157,9 @@ impl Event {
             "" => "this machine".to_owned(),
             volume => volume.to_owned(),
         };
-        for part in [&self.array, &self.member].into_iter().flatten() {
+        // An array is often called as the only volume that it is of.
+        let array = self.array.as_ref().filter(|array| **array != self.volume);
+        for part in array.into_iter().chain(&self.member) {
             place = format!("{place} {part}");
         }
         place

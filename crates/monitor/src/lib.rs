@@ -31,4 +31,4 @@ mod watch;
 pub use config::{Config, ConfigError};
 pub use event::{Event, KINDS, Kind, Severity};
 pub use receivers::Wake;
-pub use service::{Monitor, MonitorError};
+pub use service::{Monitor, MonitorError, Tested};

@@ -34,6 +34,9 @@ pub enum MonitorError {
     Output(io::Error),
 }
 
+/// How many messages a receiver took, or why it did not.
+pub type Tested = Result<usize, String>;
+
 /// What a monitor works with.
 pub struct Monitor<'a> {
     /// Who is told what.
@@ -111,7 +114,7 @@ impl Monitor<'_> {
     ///
     /// # Errors
     /// See [`MonitorError`].
-    pub fn test(&self) -> Result<Vec<(String, Result<usize, String>)>, MonitorError> {
+    pub fn test(&self) -> Result<Vec<(String, Tested)>, MonitorError> {
         let seen = self.see(&Observation::default())?;
         let events = Known::test_messages(&seen, now());
         let couriers: Result<Vec<_>, String> = self

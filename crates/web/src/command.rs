@@ -92,6 +92,12 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
             // The command takes one of them; an order to end a scrub is one, whatever else it says.
             on_array(&["scrub"], array).flag("repair", *repair && !cancel).flag("cancel", *cancel)
         }
+        Order::ScrubUntil { repair, until_ms, latency_us_p99, array } => {
+            on_array(&["scrub"], array)
+                .flag("repair", *repair)
+                .option("until", Some(format!("@{until_ms}")))
+                .option("latency", latency_us_p99.map(|us| format!("{us}us")))
+        }
         Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99, array } => {
             let latency =
                 latency_us_p99.map(|us| if us == 0 { "0".into() } else { format!("{us}us") });

@@ -109,6 +109,11 @@ fn said(status: &Status, order: &Order) -> Said {
             ))
         }
         Order::Scrub { repair, cancel, array } => scrub(status, *repair, *cancel, array.as_deref()),
+        Order::ScrubUntil { repair, array, .. } => {
+            let (does, loses) = scrub(status, *repair, false, array.as_deref())?;
+            let parts = "It pauses when its time is over, and the next such scrub goes on there.";
+            Ok((format!("{does} {parts}"), loses))
+        }
         Order::Speed { .. } => {
             any_array(status, None)?;
             done(

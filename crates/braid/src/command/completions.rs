@@ -33,7 +33,7 @@ pub(super) fn completions(options: &Completions) -> Result<(), Failure> {
 /// The volumes that are up, or were before, a line each. Who may not look is told of none.
 fn names() -> String {
     let places = Places::from_environment();
-    let mut names: BTreeSet<String> = places.known_names().into_iter().collect();
+    let mut names = BTreeSet::from_iter(places.configured_names().unwrap_or_default());
     names.extend(places.running_names().unwrap_or_default());
     names.into_iter().map(|name| name + "\n").collect()
 }

@@ -16,9 +16,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use braid_level::Raid0Layout;
 use braid_md::assembly::{Options, Set, Start, group};
 use braid_probe::identify;
 use braid_shell::shell_path;
+use braid_stack::Node;
 
 use super::stacks::absolute_path;
 use crate::cli::Incremental;
@@ -51,8 +53,14 @@ enum Readiness {
     Not(String),
 }
 
-/// Judges the arrays `wanted`, of which the sets were found; `absent` are members without superblocks.
-fn readiness(wanted: &[String], sets: &[Set], absent: &[PathBuf]) -> Readiness {
+/// Judges the arrays `wanted`, of which the sets were found; `absent` are members without superblocks, and
+/// `raid0_layout` is used where none is recorded.
+fn readiness(
+    wanted: &[String],
+    sets: &[Set],
+    absent: &[PathBuf],
+    raid0_layout: Option<Raid0Layout>,
+) -> Readiness {
     if let Some(path) = absent.first() {
         return Readiness::Not(format!("{} is not there", path.display()));
     }
@@ -65,7 +73,7 @@ fn readiness(wanted: &[String], sets: &[Set], absent: &[PathBuf]) -> Readiness {
             force: false,
             read_only: false,
             degraded: false,
-            raid0_layout: None,
+            raid0_layout,
             supported: &is_served,
         };
         let assembly = set.assess(options);
@@ -99,7 +107,11 @@ fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
     let newcomer = device.filter(|device| !found.iter().any(|one| is(one, &device.path)));
     let candidates = found.iter().map(Metadata::candidate);
     let sets = group(candidates.chain(newcomer.map(Metadata::candidate)).collect());
-    readiness(&wanted, &sets, &absent)
+    let layout = match &stack.node {
+        Node::Md(md) => md.layout,
+        _ => None,
+    };
+    readiness(&wanted, &sets, &absent, layout)
 }
 
 fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Failure> {
@@ -301,5 +313,67 @@ fn gone(places: &Places, device: &str) -> Result<(), Failure> {
     match is_member {
         true => Ok(()),
         false => Err(Failure::failed(format!("{device} is no member of a volume that is up"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_md::Version;
+    use braid_md::assembly::Candidate;
+
+    use super::*;
+
+    /// The members of a golden array, of which some are there.
+    fn sets(array: &str, there: &[usize]) -> (Vec<Set>, String) {
+        let array = braid_golden::named(array);
+        let version: Version = array.metadata.parse().expect("a version");
+        let candidate = |index: &usize| {
+            let member = &array.members[*index];
+            let at = member.super_offset_bytes.expect("a superblock");
+            let image = array.expand_member(*index);
+            let superblock = braid_md::Superblock::parse(
+                version,
+                at,
+                member.bytes,
+                &image[at as usize..][..4096],
+            );
+            Candidate {
+                label: format!("m{index}"),
+                size: member.bytes,
+                superblock: superblock.expect("one that holds"),
+                bitmap: None,
+                log_head: None,
+                log_trouble: None,
+            }
+        };
+        let sets = group(there.iter().map(candidate).collect());
+        let uuid = group(vec![candidate(&0)])[0].uuid.to_string();
+        (sets, uuid)
+    }
+
+    #[test]
+    fn what_can_be_started_and_what_waits() {
+        let absent = [PathBuf::from("/srv/x")];
+        for (array, there, absent, expected) in [
+            ("raid5-3", &[0, 1, 2][..], &[][..], "Complete"),
+            ("raid5-3", &[0, 2], &[], "Degraded"),
+            ("raid5-3", &[2], &[], "Not"),
+            ("raid5-3", &[], &[], "Not"),
+            ("raid5-3", &[0, 1, 2], &absent, "Not"),
+            ("linear-2", &[0, 1], &[], "Complete"),
+            ("linear-2", &[0], &[], "Not"),
+        ] {
+            let (sets, uuid) = sets(array, there);
+            let readiness = readiness(&[uuid], &sets, absent, None);
+            assert!(
+                format!("{readiness:?}").starts_with(expected),
+                "{array} {there:?}: {readiness:?}"
+            );
+        }
+        // Of two arrays the worse counts.
+        let ((mut both, first), (others, second)) =
+            (sets("raid5-3", &[0, 1, 2]), sets("linear-2", &[0]));
+        both.extend(others);
+        assert!(matches!(readiness(&[first, second], &both, &[], None), Readiness::Not(_)));
     }
 }

@@ -87,11 +87,11 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
 }
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
-    let before = if scrub.wait { Some(status(&scrub.name)?) } else { None };
+    let before = if scrub.wait { Some(status(scrub.name())?) } else { None };
     let order =
         Order::Scrub { repair: scrub.repair, cancel: scrub.cancel, array: array_of(&scrub.which) };
-    let Some(before) = before else { return give(&scrub.name, &order, scrub.json) };
-    let text = carried_out(&scrub.name, &order, 0)?;
+    let Some(before) = before else { return give(scrub.name(), &order, scrub.json) };
+    let text = carried_out(scrub.name(), &order, 0)?;
     if !scrub.json {
         println!("{text}");
     }
@@ -106,7 +106,7 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
     };
     loop {
         std::thread::sleep(Duration::from_millis(200));
-        let now = status(&scrub.name)?;
+        let now = status(scrub.name())?;
         let meant: Vec<&ArrayStatus> =
             now.arrays.iter().filter(|one| is_scrubbed(scrub, one)).collect();
         if meant.iter().any(|array| array.requested.is_some()) {
@@ -120,7 +120,7 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
 }
 
 /// Whether the scrub that was asked for is for this array, too.
-fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
+pub(super) fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
     array.is_redundant()
         && scrub.which.array.as_ref().is_none_or(|text| {
             let uuid = text.parse::<Uuid>().map(|uuid| uuid.to_string()).ok();
@@ -129,7 +129,11 @@ fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
 }
 
 /// What the scrubs found, and whether that is well: all was compared, and agrees.
-fn report(scrub: &cli::Scrub, arrays: &[&ArrayStatus], several: bool) -> Result<(), Failure> {
+pub(super) fn report(
+    scrub: &cli::Scrub,
+    arrays: &[&ArrayStatus],
+    several: bool,
+) -> Result<(), Failure> {
     let scrubbed: Vec<(&ArrayStatus, &ScrubStatus)> =
         arrays.iter().filter_map(|one| Some((*one, one.last_scrub.as_ref()?))).collect();
     if scrub.json {
@@ -161,7 +165,7 @@ fn judge_scrubbed(
     let differ = if scrub.repair { "differed" } else { "differ" };
     let mut text = scrubbed::found(array, found, differ);
     let left = scrubbed::not_compared(array, found, true);
-    let (name, repaired) = (&scrub.name, array.repaired_bytes);
+    let (name, repaired) = (scrub.name(), array.repaired_bytes);
     if found.mismatch_bytes > 0 {
         text = [vec![text], left.clone()].concat().join("; ");
         if !scrub.repair {
@@ -248,12 +252,7 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
     let latency_us_p99 = match speed.latency.as_deref() {
         None => None,
         Some("0") => Some(0),
-        Some(text) => {
-            let latency: Latency = text
-                .parse()
-                .map_err(|error| Failure::usage(format!("--latency {text}: {error}")))?;
-            Some((latency.nanoseconds() / 1000).max(1))
-        }
+        Some(text) => Some(micros_of(text)?),
     };
     let order = Order::Speed {
         min_bytes_per_second: speed.min.map(ByteSize::bytes),
@@ -262,6 +261,13 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
         array: array_of(&speed.which),
     };
     give(&speed.name, &order, speed.json)
+}
+
+/// `--latency`, in µs.
+pub(super) fn micros_of(text: &str) -> Result<u64, Failure> {
+    let parsed: Result<Latency, _> = text.parse();
+    let latency = parsed.map_err(|error| Failure::usage(format!("--latency {text}: {error}")))?;
+    Ok((latency.nanoseconds() / 1000).max(1))
 }
 
 fn array_of(which: &cli::WhichArray) -> Option<String> {

@@ -21,11 +21,14 @@ mod model;
 mod monitor;
 mod owners;
 mod page;
+mod screen;
+mod scrub_parts;
 mod scrubbed;
 mod serve;
 mod several;
 mod stacks;
 mod status;
+mod top;
 mod trace;
 mod undo;
 mod up;
@@ -67,8 +70,10 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
         Command::Metrics(options) => metrics::metrics(&options),
+        Command::Top(options) => top::top(&options),
         Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
+        Command::Scrub(scrub) if scrub.is_in_parts() => scrub_parts::scrub(&scrub),
         Command::Scrub(scrub) => member::scrub(&scrub),
         Command::Grow(grow) => member::grow(&grow),
         Command::Lock(options) => whole::lock(&options),

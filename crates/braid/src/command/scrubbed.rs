@@ -5,8 +5,9 @@
 
 use braid_level::raid10::Columns;
 use braid_level::{Level, Raid10Layout};
+use jiff::Timestamp;
 
-use crate::control::{ArrayStatus, ScrubStatus};
+use crate::control::{ArrayStatus, ScrubPlaceStatus, ScrubStatus};
 
 /// How many places are named.
 const PLACES: usize = 8;
@@ -39,6 +40,22 @@ pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> S
         text = format!("{text}; no member alone explains {}", array.unexplained_bytes);
     }
     text
+}
+
+/// How far a scrub in parts is that does not run now, in one line.
+pub(super) fn paused(place: &ScrubPlaceStatus) -> String {
+    let percent = place.done_bytes as f64 * 100.0 / place.total_bytes.max(1) as f64;
+    let since =
+        i64::try_from(place.began_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let since = since.map_or(String::new(), |since| since.strftime(" since %Y-%m-%d").to_string());
+    let mut text = format!("{} is at {percent:.1} %{since}", place.kind);
+    for (bytes, what) in [(place.mismatch_bytes, "differ"), (place.unread_bytes, "cannot be read")]
+    {
+        if bytes > 0 {
+            text = format!("{text}, {bytes} bytes {what} so far");
+        }
+    }
+    format!("{text}; it goes on with the next `braid scrub --for` or `--until`")
 }
 
 /// The first places of many.

@@ -21,6 +21,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
         re_add: crate::volume::ReAdd::Never,
+        spare_group: None,
         lasting: Vec::new(),
         accepted: forced.clone(),
         forced,
@@ -36,6 +37,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         trace: None,
         given_up: Places::from_environment().given_up(),
         root_storage: false,
+        scrubs: None,
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

@@ -1,8 +1,8 @@
 //! `braid status`: how volumes are.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::Instant;
 
 use braid_stack::ByteSize;
 
@@ -13,6 +13,7 @@ use crate::control::{
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
+use super::screen::{Screen, watched};
 use super::scrubbed;
 
 mod brief;
@@ -26,36 +27,42 @@ pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     if !options.watch {
         return print(options, &places).map(|()| ExitCode::SUCCESS);
     }
-    let terminal = std::io::stdout().is_terminal();
+    watch(options, &places)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints it again and again: over itself on a terminal, until a key ends it.
+fn watch(options: &cli::Status, places: &Places) -> Result<(), Failure> {
+    let screen = if options.json { None } else { Screen::open().context("the terminal")? };
+    let mut before = String::new();
     loop {
-        if terminal && !options.json {
-            // Home, and clear what is below.
-            print!("\x1b[H\x1b[J");
+        let due = Instant::now() + options.interval;
+        match &screen {
+            None => {
+                print(options, places)?;
+                std::thread::sleep(options.interval);
+            }
+            Some(screen) => {
+                let text = text(options, ask(options, places)?)?;
+                let lines = watched(&text, &before, screen.size());
+                screen.draw(&lines).context("the terminal")?;
+                before = text;
+                while let Some(key) = screen.key(due).context("the terminal")? {
+                    if key == b'q' {
+                        return Ok(());
+                    }
+                }
+            }
         }
-        print(options, &places)?;
-        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
 /// The worst of the volumes that were asked for, in the numbers of `mdadm --detail --test`.
 fn test(options: &cli::Status, places: &Places) -> u8 {
-    let rank = |(_, answer): &Answer| match answer.as_ref().map(|status| status.state.as_str()) {
-        Ok("online" | "resyncing") => 0,
-        Ok("degraded") => 1,
-        Ok(_) => 2,
-        Err(_) => 4,
-    };
-    let answers = match ask(options, places) {
-        Ok(answers) => answers,
-        Err(failure) => {
-            eprintln!("braid: {}", failure.text());
-            return 4;
-        }
-    };
-    let worst = answers.iter().map(rank).max().unwrap_or(0);
-    if let Err(failure) = show(options, answers) {
-        eprintln!("braid: {}", failure.text());
-    }
+    let tell = |failure: Failure| eprintln!("braid: {}", failure.text());
+    let Ok(answers) = ask(options, places).map_err(tell) else { return 4 };
+    let worst = answers.iter().map(|(_, answer)| brief::test(answer.as_ref())).max().unwrap_or(0);
+    show(options, answers).unwrap_or_else(tell);
     worst
 }
 
@@ -86,7 +93,11 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
 }
 
 /// Prints what was answered; of one volume that was named, its failure is the command's.
-fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> {
+fn show(options: &cli::Status, answers: Vec<Answer>) -> Result<(), Failure> {
+    write_out(&text(options, answers)?)
+}
+
+fn text(options: &cli::Status, mut answers: Vec<Answer>) -> Result<String, Failure> {
     if options.name.is_some()
         && let Some((_, Err(_))) = answers.first()
         && let (_, Err(failure)) = answers.remove(0)
@@ -95,30 +106,10 @@ fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> 
     }
     if options.export {
         let answered = answers.first().and_then(|(_, answer)| answer.as_ref().ok());
-        return answered.map_or(Ok(()), |status| {
-            let array = one_array(status, options.which.array.as_deref())?;
-            write_out(&brief::export(&status.name, array))
-        });
+        let which = options.which.array.as_deref();
+        return answered.map_or(Ok(String::new()), |status| brief::export(status, which));
     }
-    write_out(&render_all(options, &answers))
-}
-
-/// The array that is meant by its name or identifier, or the only one.
-fn one_array<'a>(status: &'a Status, meant: Option<&str>) -> Result<&'a ArrayStatus, Failure> {
-    let is_meant = |array: &&ArrayStatus| {
-        meant.is_none_or(|meant| array.called == meant || array.uuid.as_deref() == Some(meant))
-    };
-    let found: Vec<&ArrayStatus> = status.arrays.iter().filter(is_meant).collect();
-    match found[..] {
-        [array] => Ok(array),
-        [] => Err(Failure::failed(format!("{} has no such array", status.name))
-            .next("`braid status --json` says all of a volume that is no array")),
-        _ => {
-            let called: Vec<&str> = found.iter().map(|array| array.called.as_str()).collect();
-            let text = format!("{} has {} arrays: {}", status.name, found.len(), called.join(", "));
-            Err(Failure::usage(text).next("--array NAME says which"))
-        }
-    }
+    Ok(render_all(options, &answers))
 }
 
 /// Fails when nobody reads any more, which ends a watch.
@@ -349,6 +340,9 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
     if let Some(job) = &array.job {
         lines.push(("pass", render_job(job)));
     }
+    if let Some(place) = array.scrub_place.as_ref().filter(|_| !is_scrubbing(array)) {
+        lines.push(("scrub", scrubbed::paused(place)));
+    }
     if let Some(scrub) = &array.last_scrub {
         let left = scrubbed::not_compared(array, scrub, false);
         let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
@@ -403,6 +397,10 @@ fn render_protection(array: &ArrayStatus) -> Option<String> {
         "bitmap" => open("what the bitmap says"),
         _ => open("all"),
     })
+}
+
+fn is_scrubbing(array: &ArrayStatus) -> bool {
+    array.job.as_ref().is_some_and(|job| matches!(job.kind.as_str(), "check" | "repair"))
 }
 
 fn render_job(job: &JobStatus) -> String {

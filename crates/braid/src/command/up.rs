@@ -234,6 +234,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         read_only: record.read_only,
         degraded: false,
         re_add: record.re_add,
+        spare_group: record.spare_group.clone(),
         lasting: record.lasting(),
         accepted,
         forced: Vec::new(),
@@ -249,6 +250,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         trace: None,
         given_up: places.given_up(),
         root_storage: false,
+        scrubs: Some(places.scrubs(name)),
     }
 }
 

@@ -147,11 +147,11 @@ where
     })
 }
 
-/// Has `f` work on all arrays, or the one that is named. None is touched if one refuses before.
+/// Has `f` work on all arrays, each with its number, or the one that is named. None is touched if one refuses before.
 pub(super) fn on_each(
     remote: &Remote,
     array: Option<String>,
-    f: impl Fn(&Redundant) -> Result<String, ControlError> + Send + 'static,
+    f: impl Fn(usize, &Redundant) -> Result<String, ControlError> + Send + 'static,
 ) -> OrderAnswer {
     ask(remote, move |_, local, answer| {
         let found = match Which::Named(array).of(local) {
@@ -160,7 +160,8 @@ pub(super) fn on_each(
         };
         let several = found.len() > 1;
         let text = |one: &&AtWork| {
-            let text = f(&one.array)?;
+            let number = local.arrays.iter().position(|other| std::ptr::eq(&**other, *one));
+            let text = f(number.unwrap_or_default(), &one.array)?;
             Ok(if several { format!("{}: {text}", one.name) } else { text })
         };
         let texts: Result<Vec<String>, ControlError> = found.iter().map(text).collect();

@@ -47,6 +47,7 @@ mod promises;
 mod restart;
 mod returning;
 mod run;
+mod scrubs;
 mod shard;
 mod shared;
 mod slow;

@@ -8,6 +8,7 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use braid_engine::redundant::{
@@ -22,19 +23,18 @@ use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
+use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs};
 use super::shard::Orders as Remote;
 use crate::control::{DeviceOrder, Order, OrderAnswer, Outcome};
 use crate::metadata::Metadata;
 
-/// The minimum of a pass that has a latency target, if none is given, in bytes a second.
-const LEAST_WITH_TARGET: u64 = 1 << 20;
-
 /// Carries out `order`, on the whole of the volume or on the arrays of `media`, which live on the shard of `remote`.
 pub(super) fn carry_out(
-    media: &Media,
+    media: &Arc<Media>,
     live: &Live,
     caching: &Caching,
     devices: &dyn Fn(&DeviceOrder) -> OrderAnswer,
+    scrubs: &Arc<Scrubs>,
     remote: &Remote,
     order: Order,
 ) -> OrderAnswer {
@@ -87,13 +87,22 @@ pub(super) fn carry_out(
                 (false, true) => Some(JobKind::Repair),
                 (false, false) => Some(JobKind::Check),
             };
-            on_each(remote, array, move |engine| {
+            let named = array.clone();
+            let answer = on_each(remote, array, move |_, engine| {
                 let status = engine.status();
                 engine.scrub(kind).map(|()| scrub_in_words(kind, &status))
-            })
+            });
+            if answer.outcome == Outcome::Done {
+                scrubs.forget(named.as_deref());
+            }
+            answer
+        }
+        Order::ScrubUntil { repair, until_ms, latency_us_p99, array } => {
+            let part = Part { repair, until_ms, latency_us_p99, array };
+            scrubs.scrub(media, remote, &part)
         }
         Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99, array } => {
-            on_each(remote, array, move |engine| {
+            on_each(remote, array, move |_, engine| {
                 let mut speed = engine.status().speed;
                 speed.min = min_bytes_per_second.unwrap_or(speed.min);
                 if let Some(max) = max_bytes_per_second {
@@ -189,7 +198,7 @@ pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &s
 /// Adds a line to the log of an array.
 pub(super) fn note(array: &MdArray, remote: &Remote, text: String) -> OrderAnswer {
     let uuid = array.superblock.array_uuid.to_string();
-    on_each(remote, Some(uuid), move |engine| {
+    on_each(remote, Some(uuid), move |_, engine| {
         engine.note(text.clone());
         Ok(text.clone())
     })

@@ -25,6 +25,7 @@ use super::prepare::{
     accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
     start_trace, written_files,
 };
+use super::scrubs::Scrubs;
 use super::shard::{self, Shard};
 use super::shared::Shared;
 use super::spec::Spec;
@@ -149,6 +150,7 @@ impl Volume {
             spec: spec.clone(),
             media,
             caching: Caching::new(spec, remotes.len()),
+            scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
             remotes,
             live,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),

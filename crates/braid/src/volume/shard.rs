@@ -155,6 +155,11 @@ impl Orders {
         Orders::own(&self.remote)
     }
 
+    /// The shard.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
     /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
     pub(crate) fn begin(&self) -> bool {
         self.giver.begin()

@@ -14,6 +14,7 @@ use super::health::Health;
 use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
+use super::scrubs::Scrubs;
 use super::spec::Spec;
 use super::trace::Recording;
 use super::verdict::{self, Silent, Verdict};
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) remotes: Vec<Remote>,
     pub(super) live: Live,
     pub(super) caching: Caching,
+    pub(super) scrubs: Arc<Scrubs>,
     pub(super) nbd: Vec<Arc<Counters>>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
@@ -53,8 +55,15 @@ impl control::Volume for Shared {
             _ => None,
         };
         let devices = |order: &control::DeviceOrder| self.watcher.told(&self.media, order);
-        let answer =
-            orders::carry_out(&self.media, &self.live, &self.caching, &devices, &remote, order);
+        let answer = orders::carry_out(
+            &self.media,
+            &self.live,
+            &self.caching,
+            &devices,
+            &self.scrubs,
+            &remote,
+            order,
+        );
         if let (Some(member), control::Outcome::Done) = (removes, answer.outcome) {
             self.watcher.let_go(&member);
         }
@@ -71,7 +80,8 @@ impl control::Volume for Shared {
         let stack = self.stack();
         let silent = shard::silent(&self.remotes, shard::PATIENCE);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
-        let arrays = arrays::all(&self.media, remote, limits.read_only);
+        let mut arrays = arrays::all(&self.media, remote, limits.read_only);
+        self.scrubs.tell(&mut arrays);
         let caches = remote.map_or(Vec::new(), caches::all);
         let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
         let Verdict { state, why, next } =
@@ -106,6 +116,7 @@ impl control::Volume for Shared {
             trace: self.trace.as_ref().map(|trace| trace.status()),
             promised_bytes: promises::promised_by(&stack),
             re_add: self.watcher.policy(),
+            spare_group: self.spec.spare_group.clone(),
             warnings,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(slow(&judge, 0..3), [1]);
         let well = [reads(0, 50, 9_000), reads(1, 30, 9_000), reads(2, 50, 9_000)];
         (6..8).for_each(|step| judge.judge(at(step * 5), "md0", &well));
-        assert_eq!(slow(&judge, 0..3), []);
+        assert_eq!(slow(&judge, 0..3), [0_u64; 0]);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         judge.judge(at(1) + KEPT - at(1), "md0", &avoided);
         assert_eq!(slow(&judge, 0..2), [1]);
         judge.judge(at(1) + KEPT, "md0", &avoided);
-        assert_eq!(slow(&judge, 0..2), []);
+        assert_eq!(slow(&judge, 0..2), [0_u64; 0]);
         assert_eq!(judge.why(1), None);
     }
 
@@ -263,7 +263,7 @@ mod tests {
         for members in [&few[..], &alone, &large, &quick] {
             let mut judge = Judge::default();
             (0..5).for_each(|step| judge.judge(at(step), "md0", members));
-            assert_eq!(slow(&judge, 0..2), [], "{members:?}");
+            assert_eq!(slow(&judge, 0..2), [0_u64; 0], "{members:?}");
         }
     }
 

@@ -125,6 +125,9 @@ pub(crate) struct Spec {
     /// What becomes of a member that went away and is back.
     #[serde(default)]
     pub(crate) re_add: ReAdd,
+    /// Volumes of one group share their spares.
+    #[serde(default)]
+    pub(crate) spare_group: Option<String>,
     /// Members with superblocks that can be found at another path: path, and what they are known by.
     #[serde(default)]
     pub(crate) lasting: Vec<(PathBuf, String)>,
@@ -156,6 +159,9 @@ pub(crate) struct Spec {
     /// The root file system is on it: whoever ends all processes passes this one over.
     #[serde(default)]
     pub(crate) root_storage: bool,
+    /// Where it is kept how far scrubs in parts are; nowhere without.
+    #[serde(default)]
+    pub(crate) scrubs: Option<PathBuf>,
 }
 
 impl Spec {

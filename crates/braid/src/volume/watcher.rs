@@ -32,7 +32,7 @@ use crate::metadata::Metadata;
 /// How often members are looked for.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
-/// The remark of a member whose device went away.
+/// What the remark of a member begins with whose device went away.
 const DEVICE_WENT: &str = "its device went away";
 
 /// Looks for members, one look at a time.
@@ -237,7 +237,7 @@ fn standing(member: &ArrayMember) -> Standing {
     let remark = member.remark.as_deref().unwrap_or_default();
     match member.state.as_str() {
         "faulty" if remark == BY_ORDER || remark.starts_with(REPLACED_BY) => Standing::OutByOrder,
-        "faulty" if remark == DEVICE_WENT => Standing::DeviceWent,
+        "faulty" if remark.starts_with(DEVICE_WENT) => Standing::DeviceWent,
         "faulty" => Standing::Faulty,
         _ => Standing::Works,
     }

@@ -13,6 +13,7 @@ use super::keeping::Inner;
 use super::layout::{Layout, SyncSpan};
 use super::publish::Turn;
 use super::roster::{Member, MemberState, NewMember};
+use super::scrub::ScrubOrder;
 use super::throttle::Speed;
 
 /// Why something is not done.
@@ -218,9 +219,20 @@ impl Redundant {
     /// # Errors
     /// The volume is read-only.
     pub fn scrub(&self, kind: Option<JobKind>) -> Result<(), ControlError> {
+        let whole = |kind| ScrubOrder { kind, from: None, until: None, speed: None };
+        self.scrub_as(kind.map(whole))
+    }
+
+    /// Starts a check or a repair, or a part of one; with `None` ends the one that runs. Whatever paused
+    /// is forgotten: an order says where it goes on.
+    ///
+    /// # Errors
+    /// The volume is read-only.
+    pub fn scrub_as(&self, order: Option<ScrubOrder>) -> Result<(), ControlError> {
         let core = self.writable()?;
+        let kind = order.as_ref().map(|order| order.kind);
         debug_assert!(matches!(kind, None | Some(JobKind::Check | JobKind::Repair)));
-        core.work.request(kind);
+        core.work.request(order);
         Ok(())
     }
 

@@ -32,7 +32,7 @@
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
 //! | `log/` | a log that closes the write hole, as a trait; the two that there are |
 //! | `read`, `write` | what every read that fails, and every change of data, stand in |
-//! | `job`, `sync`, `pass`, `work`, `throttle` | resync, recovery, scrub: what they are, what is next, doing it, how fast |
+//! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: what they are, what is next, doing it, how fast |
 //! | `upkeep` | after the writes: marks clean, clears bits; the array's own tasks |
 //! | `control`, `grow`, `status` | what an operator does; what the array says of itself |
 //! | `ranges`, `background`, `found` | locks, futures without an owner, what a scrub found |
@@ -64,6 +64,7 @@ mod agreement;
 mod background;
 mod bad;
 mod bits;
+mod compare;
 mod control;
 mod copies;
 mod core;
@@ -84,6 +85,7 @@ mod publish;
 mod ranges;
 mod read;
 mod roster;
+mod scrub;
 mod status;
 mod stripe;
 mod superblocks;
@@ -124,6 +126,7 @@ pub use layout::Layout;
 pub use log::{Consistency, LogCost, LogSetup, RestartError};
 pub use parity::STRIPE_CACHE;
 pub use roster::{MemberState, NewMember, REPLACED_BY};
+pub use scrub::{ScrubFound, ScrubOrder, ScrubPlace};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 

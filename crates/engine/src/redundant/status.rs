@@ -11,6 +11,7 @@ use super::keeping::{CacheStatus, Inner};
 use super::layout::SyncByte;
 use super::log::{Consistency, LogCost};
 use super::roster::{Member, MemberState};
+use super::scrub::ScrubPlace;
 use super::throttle::Speed;
 
 /// A member, as it is now.
@@ -68,6 +69,8 @@ pub struct Status {
     pub job: Option<JobStatus>,
     /// A scrub that was asked for and waits.
     pub requested: Option<JobKind>,
+    /// How far the scrub is that runs for a time, or that paused when that was over.
+    pub scrub_place: Option<ScrubPlace>,
     /// The last scrub that ended.
     pub last_scrub: Option<LastScrub>,
     /// Bytes that differed in the pass that runs or ran last, and the first places.
@@ -130,7 +133,8 @@ impl Redundant {
             events: core.publisher.events(),
             broken: core.gate.is_stopped(),
             job: core.work.status(core.clock.now()),
-            requested: core.work.requested(),
+            requested: core.work.requested(core.clock.unix_time()),
+            scrub_place: core.work.place(),
             last_scrub: core.work.last(),
             mismatches: found.mismatches,
             mismatch_places: found.places.into_iter().map(SyncByte::get).collect(),

@@ -11,12 +11,10 @@
 //! filled in one pass, and a member that comes to be filled meanwhile has the pass begin anew with
 //! it.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use braid_array::coordinates::OfMember;
 use braid_array::{MemberByte, MemberSpan, Role};
@@ -24,14 +22,11 @@ use braid_array::{MemberByte, MemberSpan, Role};
 use super::background::Later;
 use super::job::JobKind;
 use super::keeping::{Inner, Lost};
-use super::layout::{OfSync, SyncByte, SyncSpan};
+use super::layout::SyncSpan;
 use super::pass::{End, Walk};
 use super::roster::Member;
 use super::work::POOL;
 use crate::canary::Canary;
-
-/// How long a resync that cannot make members agree waits before it is tried again.
-const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 enum Job {
@@ -86,10 +81,10 @@ impl Inner {
         if self.needs_resync() && !core.work.is_put_off(core.clock.now()) {
             return Some(Job::Compare(JobKind::Resync));
         }
-        core.work.requested().map(Job::Compare)
+        core.work.requested(core.clock.unix_time()).map(Job::Compare)
     }
 
-    fn needs_resync(&self) -> bool {
+    pub(super) fn needs_resync(&self) -> bool {
         let core = &self.core;
         if core.agreement.is_clean() {
             // What a bitmap said when the array was put together.
@@ -100,6 +95,12 @@ impl Inner {
             // Where nothing is left to compare with, nothing tells that members agree.
             self.keeping.may_agree(core)
         }
+    }
+
+    /// Nobody is to be filled.
+    pub(super) fn members_are_settled(&self) -> bool {
+        let roster = &self.core.roster;
+        roster.recovering().is_empty() && roster.vacancy().is_none()
     }
 
     async fn take_over(self: &Rc<Self>, spare: &Rc<Member>, role: Role) {
@@ -158,7 +159,7 @@ impl Inner {
     }
 
     /// When every copy is there and they agree, no bit is needed any more.
-    fn forget_needs(&self) {
+    pub(super) fn forget_needs(&self) {
         let core = &self.core;
         if !core.gate.is_degraded()
             && core.roster.recovering().is_empty()
@@ -168,54 +169,11 @@ impl Inner {
             intent.need_nothing();
         }
     }
-
-    /// Compares the copies, and but for a check makes them the same.
-    async fn compare(self: &Rc<Self>, kind: JobKind) {
-        let core = &self.core;
-        let is_resync = kind == JobKind::Resync;
-        let comparing = Comparing {
-            inner: Rc::clone(self),
-            kind,
-            total: SyncByte::new(core.layout.borrow().sync_size()),
-            // A bitmap says where copies can differ; a scrub looks everywhere.
-            by_bitmap: is_resync && core.intent.borrow().is_some(),
-            is_stuck: Rc::default(),
-        };
-        let from =
-            if is_resync { core.agreement.begin_pass(comparing.total) } else { SyncByte::START };
-        core.work.find_nothing();
-        if self.pass(&comparing, from).await == End::Done && comparing.is_as_large() {
-            if is_resync {
-                self.finish_resync(comparing.is_stuck.get());
-            } else {
-                let found = core.work.found();
-                core.work.finish_request(kind, core.clock.unix_time());
-                core.note(found.summary(kind));
-            }
-            // A stopped array has no next job.
-            let _ = core.publish().await;
-        }
-        self.end_pass();
-    }
-
-    fn finish_resync(self: &Rc<Self>, is_stuck: bool) {
-        let core = &self.core;
-        if core.agreement.end_pass() {
-            core.note("the copies agree: resync done".to_owned());
-            self.forget_needs();
-        } else if is_stuck {
-            core.note(format!(
-                "the resync could not make all members agree; it is tried again in {} s",
-                AGAIN.as_secs()
-            ));
-            core.work.put_off(core.clock.now() + AGAIN);
-        }
-    }
 }
 
 /// How long a window may be that needs as many buffers for each byte, in bytes: all of it is in
 /// memory at once, and of several windows.
-fn fitting(buffers: usize) -> u64 {
+pub(super) fn fitting(buffers: usize) -> u64 {
     ((POOL / 4 / buffers) as u64 & !4095).max(4096)
 }
 
@@ -328,7 +286,12 @@ impl Walk<OfMember> for Filling {
 impl Inner {
     /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
     /// `most` if there is anything to do, and which part of the array.
-    fn stretch(&self, span: SyncSpan, most: u64, by_bitmap: bool) -> (u64, Option<SyncSpan>) {
+    pub(super) fn stretch(
+        &self,
+        span: SyncSpan,
+        most: u64,
+        by_bitmap: bool,
+    ) -> (u64, Option<SyncSpan>) {
         let (len, needed) = match &*self.core.intent.borrow() {
             Some(intent) if by_bitmap => intent.stretch(span, most),
             _ => (span.len.min(most), true),
@@ -361,83 +324,5 @@ impl Inner {
             core.note(format!("{}: {place} cannot be read, and nobody else has it", member.label));
         }
         Ok(())
-    }
-}
-
-/// Members that are compared: over the sync bytes.
-struct Comparing {
-    inner: Rc<Inner>,
-    kind: JobKind,
-    /// Where what was there when it began ends.
-    total: SyncByte,
-    by_bitmap: bool,
-    /// Members could not be made to agree somewhere.
-    is_stuck: Rc<Cell<bool>>,
-}
-
-impl Comparing {
-    /// Whether the array is as large as it was when this began.
-    fn is_as_large(&self) -> bool {
-        self.inner.core.layout.borrow().sync_size() == self.total.get()
-    }
-}
-
-impl Walk<OfSync> for Comparing {
-    fn kind(&self) -> JobKind {
-        self.kind
-    }
-
-    fn member(&self) -> Option<String> {
-        None
-    }
-
-    fn total(&self) -> SyncByte {
-        self.total
-    }
-
-    /// Filling a member comes first: it gives back redundancy.
-    fn is_wanted(&self) -> bool {
-        let Inner { core, .. } = &*self.inner;
-        let wanted = match self.kind {
-            JobKind::Resync => self.inner.needs_resync(),
-            kind => core.work.requested() == Some(kind),
-        };
-        wanted
-            && self.is_as_large()
-            && core.roster.recovering().is_empty()
-            && core.roster.vacancy().is_none()
-    }
-
-    fn next(&self, offset: SyncByte, most: u64) -> (u64, bool) {
-        let piece = self.inner.keeping.piece_to_compare(offset);
-        let piece = SyncSpan::new(offset, piece.len.min(self.total - offset));
-        let most = most.min(fitting(self.inner.keeping.compared()));
-        let (len, place) = self.inner.stretch(piece, most, self.by_bitmap);
-        (len, place.is_some())
-    }
-
-    fn work(&self, part: SyncSpan) -> Later<'static, Result<(), String>> {
-        let (inner, kind) = (Rc::clone(&self.inner), self.kind);
-        let is_stuck = Rc::clone(&self.is_stuck);
-        Box::pin(async move {
-            let found = inner.keeping.compare(&inner, part, kind).await;
-            if kind == JobKind::Resync
-                && let Some(place) = found.unsettled
-            {
-                // Where superblocks said "clean", and only bits were left, members do not differ.
-                if !inner.core.agreement.is_clean() {
-                    inner.core.agreement.differ_from(place);
-                }
-                is_stuck.set(true);
-            }
-            inner.core.work.find(found);
-            Ok(())
-        })
-    }
-
-    fn reached(&self, frontier: SyncByte) {
-        if self.kind == JobKind::Resync {
-            self.inner.core.agreement.reached(frontier);
-        }
     }
 }

@@ -8,6 +8,7 @@ use braid_mem::Pool;
 
 use super::found::Found;
 use super::job::{JobKind, JobStatus, LastScrub};
+use super::scrub::{ScrubOrder, ScrubPlace};
 use super::throttle::{Speed, Throttle};
 use crate::signal::Signal;
 
@@ -31,7 +32,9 @@ pub(super) struct Work {
     throttle: RefCell<Throttle>,
     timing: Cell<bool>,
     stop: Cell<bool>,
-    requested: Cell<Option<JobKind>>,
+    requested: RefCell<Option<ScrubOrder>>,
+    /// Of a scrub whose time is over.
+    paused: RefCell<Option<ScrubPlace>>,
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
     last: Cell<Option<LastScrub>>,
@@ -59,7 +62,8 @@ impl Work {
             throttle: RefCell::new(Throttle::new(speed)),
             timing: Cell::new(false),
             stop: Cell::new(false),
-            requested: Cell::new(None),
+            requested: RefCell::default(),
+            paused: RefCell::default(),
             current: RefCell::default(),
             found: RefCell::default(),
             last: Cell::default(),
@@ -135,13 +139,53 @@ impl Work {
         self.tell();
     }
 
-    pub(super) fn request(&self, kind: Option<JobKind>) {
-        self.requested.set(kind);
+    pub(super) fn request(&self, order: Option<ScrubOrder>) {
+        self.requested.replace(order);
+        self.paused.take();
         self.tell();
     }
 
-    pub(super) fn requested(&self) -> Option<JobKind> {
-        self.requested.get()
+    /// The scrub that is asked for, unless its time is over at `unix_now`.
+    pub(super) fn requested(&self, unix_now: Duration) -> Option<JobKind> {
+        let order = self.requested.borrow();
+        let wanted = |order: &&ScrubOrder| order.until.is_none_or(|until| unix_now < until);
+        order.as_ref().filter(wanted).map(|order| order.kind)
+    }
+
+    /// The scrub that was asked for last, unless it is done.
+    pub(super) fn order(&self) -> Option<ScrubOrder> {
+        self.requested.borrow().clone()
+    }
+
+    /// What was asked for begins anew when its turn comes again.
+    pub(super) fn begin_anew(&self) {
+        if let Some(order) = &mut *self.requested.borrow_mut() {
+            order.from = None;
+        }
+    }
+
+    /// The time of what was asked for is over; it came to here.
+    pub(super) fn pause(&self) -> Option<ScrubPlace> {
+        let place = self.place();
+        self.requested.take();
+        self.paused.replace(place.clone());
+        place
+    }
+
+    /// How far the scrub is that runs for a time, or pauses.
+    pub(super) fn place(&self) -> Option<ScrubPlace> {
+        let is_for_a_time = self.requested.borrow().as_ref().is_some_and(|it| it.until.is_some());
+        let running = self.current.borrow().as_ref().and_then(|current| {
+            let (kind, done, total) = (current.kind, current.done, current.total);
+            let is_scrub = matches!(kind, JobKind::Check | JobKind::Repair);
+            (is_scrub && is_for_a_time).then(|| ScrubPlace {
+                kind,
+                done,
+                total,
+                found: self.found().into(),
+            })
+        });
+        running.or_else(|| self.paused.borrow().clone())
     }
 
     pub(super) fn found(&self) -> Found {
@@ -198,7 +242,7 @@ impl Work {
 
     /// Forgets what was asked for: it is done.
     pub(super) fn finish_request(&self, kind: JobKind, now: Duration) {
-        self.requested.set(None);
+        self.requested.take();
         let mismatches = self.found.borrow().mismatches;
         self.last.set(Some(LastScrub { kind, ended: now, mismatches }));
     }

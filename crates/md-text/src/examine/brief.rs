@@ -57,8 +57,8 @@ pub fn brief(sb: &Written<'_>, verbose: bool) -> String {
 #[must_use]
 pub fn counts_as_spare(sb: &Written<'_>) -> bool {
     if sb.is_old() {
-        // Its own entry of the table of disks: the state is the fourth word.
-        return sb.word(old::THIS_DISK + 3) & IN_SYNC == 0;
+        // Number, major, minor, role, state.
+        return sb.word(old::THIS_DISK + 4) & IN_SYNC == 0;
     }
     sb.role() > role::MAX
 }

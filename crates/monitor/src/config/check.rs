@@ -1,6 +1,6 @@
 //! What a configuration must not say although each value of it is fine.
 
-use super::{Config, Span, Tls, Via, known_events};
+use super::{Config, Encryption, Span, Via, known_events};
 use crate::event::{KINDS, Severity};
 
 /// The first thing that makes no sense: its key, and why.
@@ -90,10 +90,10 @@ fn mail(config: &Config) -> Option<(String, String)> {
     if smtp.user.is_some() != smtp.password_file.is_some() {
         return wrong("smtp", "user and password_file go together");
     }
-    if smtp.ca_file.is_some() && smtp.tls() == Tls::None {
+    if smtp.ca_file.is_some() && smtp.tls() == Encryption::None {
         return wrong("smtp.ca_file", "without TLS no certificate is looked at");
     }
-    if smtp.tls() == Tls::None && !smtp.is_local() && !smtp.insecure {
+    if smtp.tls() == Encryption::None && !smtp.is_local() && !smtp.insecure {
         let problem = "mails, and a password, would go to another machine in the clear: \"starttls\" or \"tls\", or \
                        `insecure = true` if that is meant";
         return wrong("smtp.tls", problem);

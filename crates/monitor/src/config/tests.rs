@@ -81,11 +81,11 @@ fn a_local_server_is_talked_to_in_the_clear_and_another_is_not() {
         let smtp = config.smtp.expect("a server");
         (smtp.tls(), smtp.port())
     };
-    assert_eq!(smtp(""), (Tls::None, 25));
-    assert_eq!(smtp("host = \"127.0.0.1\"\nport = 2525"), (Tls::None, 2525));
-    assert_eq!(smtp("host = \"x.org\""), (Tls::Starttls, 587));
-    assert_eq!(smtp("host = \"x.org\"\ntls = \"tls\""), (Tls::Tls, 465));
-    assert_eq!(smtp("host = \"x.org\"\ntls = \"none\"\ninsecure = true"), (Tls::None, 25));
+    assert_eq!(smtp(""), (Encryption::None, 25));
+    assert_eq!(smtp("host = \"127.0.0.1\"\nport = 2525"), (Encryption::None, 2525));
+    assert_eq!(smtp("host = \"x.org\""), (Encryption::Starttls, 587));
+    assert_eq!(smtp("host = \"x.org\"\ntls = \"tls\""), (Encryption::Always, 465));
+    assert_eq!(smtp("host = \"x.org\"\ntls = \"none\"\ninsecure = true"), (Encryption::None, 25));
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, Tls as Encryption, TlsParameters};
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 
 use super::{Child, Outcome};
-use crate::config::{Config, Program, Smtp, Tls, Via};
+use crate::config::{Config, Encryption, Program, Smtp, Via};
 use crate::message::Message;
 
 /// From whom to whom, and by what.
@@ -105,14 +105,14 @@ fn why(error: &dyn std::error::Error) -> String {
 }
 
 fn transport(smtp: &Smtp, host: &str, limit: Duration) -> Result<SmtpTransport, String> {
-    let encryption = match smtp.tls() {
-        Tls::None => Encryption::None,
-        Tls::Starttls => Encryption::Required(parameters(smtp)?),
-        Tls::Tls => Encryption::Wrapper(parameters(smtp)?),
+    let tls = match smtp.tls() {
+        Encryption::None => Tls::None,
+        Encryption::Starttls => Tls::Required(parameters(smtp)?),
+        Encryption::Always => Tls::Wrapper(parameters(smtp)?),
     };
     let mut builder = SmtpTransport::builder_dangerous(&smtp.host)
         .port(smtp.port())
-        .tls(encryption)
+        .tls(tls)
         .hello_name(ClientId::Domain(host.to_owned()))
         .timeout(Some(limit));
     if let (Some(user), Some(file)) = (&smtp.user, &smtp.password_file) {

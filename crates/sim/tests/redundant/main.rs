@@ -4,10 +4,12 @@
 //! * `world`: how images become an array again, and what must hold of a set of images.
 //! * `copies`: raid1 and raid10.
 //! * `parity`: raid4, raid5 and raid6.
+//! * `parts`: scrubs that do not run in one go.
 
 mod audit;
 mod bad_places;
 mod copies;
 mod parity;
+mod parts;
 mod shape;
 mod world;

@@ -14,6 +14,7 @@ use crate::cli::Assemble;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::{Context, Failure};
 use crate::metadata::Metadata;
+use crate::record::Record;
 
 /// What became of a line.
 struct Outcome<'a> {
@@ -113,9 +114,18 @@ fn remember(assemble: &Assemble, line: &ArrayLine, set: &Set) -> Result<PathBuf,
     let taken = match verdict.is_accepted {
         false => Err(Failure::refused(&verdict.assembly)),
         true if assemble.plan => super::config_of(&own, set),
-        true => take(&own, &verdict).map(|taken| taken.config),
+        true => take(&own, &verdict).and_then(|taken| with_group(taken.config, line)),
     };
     taken.map_err(|failure| failure.text())
+}
+
+/// The record at `config`, with the group that shares its spares.
+fn with_group(config: PathBuf, line: &ArrayLine) -> Result<PathBuf, Failure> {
+    if line.spare_group.is_some() {
+        let record = Record::read(&config)?;
+        Record { spare_group: line.spare_group.clone(), ..record }.write(&config)?;
+    }
+    Ok(config)
 }
 
 fn print(assemble: &Assemble, file: &Path, outcomes: &[Outcome<'_>]) {

@@ -13,7 +13,7 @@ pub(super) fn page(name: &str, markdown: &str, source: &str) -> String {
     let mut page =
         format!("'\\\" t\n.TH {} 7 \"\" \"{source}\"\n.ad l\n.nh\n", name.to_uppercase());
     let _ = writeln!(page, ".SH NAME\n{name} \\- {}\n.SH DESCRIPTION", inline(title));
-    let mut writer = Writer { page, state: State::Between, columns: 0 };
+    let mut writer = Writer { page, state: State::Between, heading: Vec::new() };
     let mut lines = body.lines().peekable();
     while let Some(line) = lines.next() {
         let is_heading_of_table = lines.peek().is_some_and(|next| next.starts_with("|--"));
@@ -22,6 +22,9 @@ pub(super) fn page(name: &str, markdown: &str, source: &str) -> String {
     writer.go_to(State::Between);
     writer.page
 }
+
+/// Columns that a table may have on a terminal of 80.
+const WIDEST: usize = 3;
 
 /// What the lines before have begun.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,8 @@ enum State {
     /// Between two fences.
     Fenced,
     Table,
+    /// Of a table that is too wide for boxes: each is a paragraph.
+    Rows,
     /// Of HTML, which nobody is shown.
     Comment,
 }
@@ -43,7 +48,7 @@ struct Writer {
     page: String,
     state: State,
     /// Of the table.
-    columns: usize,
+    heading: Vec<String>,
 }
 
 impl Writer {
@@ -123,21 +128,41 @@ impl Writer {
 
     /// A line of a table: its heading, what separates that, or a row.
     fn row(&mut self, line: &str, is_heading: bool) {
-        let cells: Vec<String> = cells(line);
+        let cells = cells(line);
         if is_heading {
-            self.go_to(State::Table);
-            self.columns = cells.len();
             let format = |of: &str| vec![of; cells.len()].join(" ");
-            self.put(&format!(".TS\nallbox;\n{}\n{}.", format("lbx"), format("lx")));
-        } else if self.state != State::Table || line.starts_with("|--") {
-            return;
+            let begin = format!(".TS\nallbox;\n{}\n{}.", format("lbx"), format("lx"));
+            let is_wide = cells.len() > WIDEST;
+            self.go_to(if is_wide { State::Rows } else { State::Table });
+            self.heading = cells;
+            if is_wide {
+                return;
+            }
+            self.put(&begin);
+            return self.put(&boxes(&self.heading, self.heading.len()));
         }
-        // A row has as many cells as the heading, or tbl stops.
-        let texts = cells.iter().map(String::as_str).chain(std::iter::repeat(""));
-        let block = |cell: &str| format!("T{{\n{}\nT}}", inline(cell));
-        let row: Vec<String> = texts.take(self.columns).map(block).collect();
-        self.put(&row.join("\t"));
+        match self.state {
+            _ if line.starts_with("|--") => {}
+            State::Table => self.put(&boxes(&cells, self.heading.len())),
+            State::Rows => {
+                let named = self.heading.iter().zip(&cells).skip(1);
+                let facts: Vec<String> = named
+                    .filter(|(_, cell)| !cell.is_empty())
+                    .map(|(heading, cell)| inline(&format!("*{heading}*: {cell}")))
+                    .collect();
+                let first = cells.first().map(|cell| inline(cell)).unwrap_or_default();
+                self.put(&format!(".TP\n{first}\n{}", facts.join("\n.br\n")));
+            }
+            _ => {}
+        }
     }
+}
+
+/// A row of as many boxes as the heading has: of another number tbl stops.
+fn boxes(cells: &[String], columns: usize) -> String {
+    let texts = cells.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let block = |cell: &str| format!("T{{\n{}\nT}}", inline(cell));
+    texts.take(columns).map(block).collect::<Vec<String>>().join("\t")
 }
 
 /// What stands between the bars, which may be escaped.
@@ -147,12 +172,21 @@ fn cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
 }
 
-/// Text as it is.
+/// Text as it is: a line of code.
 fn verbatim(line: &str) -> String {
-    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\t', "    ");
-    match text.starts_with(['.', '\'']) {
-        true => format!("\\&{text}"),
-        false => text,
+    protected(escaped(&line.replace('\t', "    ")))
+}
+
+/// What roff would read as something else.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+/// A line that is no request, whatever it begins with.
+fn protected(line: String) -> String {
+    match line.starts_with(['.', '\'']) {
+        true => format!("\\&{line}"),
+        false => line,
     }
 }
 
@@ -162,7 +196,7 @@ fn inline(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(['*', '`', '[', '!']) {
         let (before, from) = rest.split_at(at);
-        out.push_str(&verbatim(before));
+        out.push_str(&escaped(before));
         let marked =
             [("**", "\\fB"), ("`", "\\fB"), ("*", "\\fI")].into_iter().find_map(|(mark, font)| {
                 let (inner, after) = from.strip_prefix(mark)?.split_once(mark)?;
@@ -170,17 +204,17 @@ fn inline(text: &str) -> String {
                 is_text.then_some((mark, font, inner, after))
             });
         if let Some((mark, font, inner, after)) = marked {
-            let inner = if mark == "`" { verbatim(inner) } else { inline(inner) };
+            let inner = if mark == "`" { escaped(inner) } else { inline(inner) };
             let _ = write!(out, "{font}{inner}\\fR");
             rest = after;
         } else if let Some((label, target, after)) = link(from.trim_start_matches('!')) {
             out.push_str(
                 &match target.split('#').next().and_then(|file| file.strip_suffix(".md")) {
                     Some(page) if !page.contains('/') => {
-                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), verbatim(page))
+                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), escaped(page))
                     }
                     _ if target.contains("://") => {
-                        format!("{} ({})", inline(label), verbatim(target))
+                        format!("{} ({})", inline(label), escaped(target))
                     }
                     _ => inline(label),
                 },
@@ -188,15 +222,12 @@ fn inline(text: &str) -> String {
             rest = after;
         } else {
             let first = from.chars().next().map_or(0, char::len_utf8);
-            out.push_str(&verbatim(&from[..first]));
+            out.push_str(&escaped(&from[..first]));
             rest = &from[first..];
         }
     }
-    out.push_str(&verbatim(rest));
-    match out.starts_with(['.', '\'']) {
-        true => format!("\\&{out}"),
-        false => out,
-    }
+    out.push_str(&escaped(rest));
+    protected(out)
 }
 
 /// `[label](target)` at the start of a text: both, and what follows.
@@ -214,12 +245,12 @@ mod tests {
     fn a_document_is_a_page() {
         let markdown = "# RAM disks\n\nOf *some* **memory**,\n.as `a-b` is; see [arrays](arrays.md#x).\n\n    braid up \\x\n\n    .more\n\n\
                         ## A \"part\"\n* one\n  and more\n* two\n1. first\n\n| a | b |\n|---|---|\n| `x` | y \\| z |\n| short |\n\n\
-                        <!-- begin\nhidden -->\n```\n* code\n```\nEnd: 2 * 3 [sic] it's.\n";
+                        | a | b | c | d |\n|--|--|--|--|\n| x | | 2 | `3` |\n\n<!-- begin\nhidden -->\n```\n* code\n```\nEnd: 2 * 3 [sic] it's.\n";
         let expected = "'\\\" t\n.TH BRAID-RAM 7 \"\" \"braid 1\"\n.ad l\n.nh\n.SH NAME\nbraid-ram \\- RAM disks\n.SH DESCRIPTION\n\
             .PP\nOf \\fIsome\\fR \\fBmemory\\fR,\n\\&.as \\fBa\\-b\\fR is; see arrays (\\fBbraid\\-arrays\\fR(7)).\n\
             .PP\n.RS 4\n.nf\nbraid up \\ex\n\n\\&.more\n\n.fi\n.RE\n\
             .SH \"A \\(dqpart\\(dq\"\n.IP \\(bu 2\none\nand more\n.IP \\(bu 2\ntwo\n.IP 1. 4\nfirst\n\
-            .TS\nallbox;\nlbx lbx\nlx lx.\nT{\na\nT}\tT{\nb\nT}\nT{\n\\fBx\\fR\nT}\tT{\ny | z\nT}\nT{\nshort\nT}\tT{\n\nT}\n.TE\n.sp\n\
+            .TS\nallbox;\nlbx lbx\nlx lx.\nT{\na\nT}\tT{\nb\nT}\nT{\n\\fBx\\fR\nT}\tT{\ny | z\nT}\nT{\nshort\nT}\tT{\n\nT}\n.TE\n.sp\n.TP\nx\n\\fIc\\fR: 2\n.br\n\\fId\\fR: \\fB3\\fR\n\
             .PP\n.RS 4\n.nf\n* code\n.fi\n.RE\n.PP\nEnd: 2 * 3 [sic] it's.\n";
         assert_eq!(page("braid-ram", markdown, "braid 1"), expected);
     }

@@ -23,9 +23,41 @@ pub(super) fn brief<'a>(
     answers.map(line).collect()
 }
 
-/// An array in the words of `mdadm --detail --export` (mdadm 4.2, `Detail.c`); `MD_DEVNAME` is the
-/// volume's name, which is below /dev/braid.
-pub(super) fn export(volume: &str, array: &ArrayStatus) -> String {
+/// How a volume is in the numbers of `mdadm --detail --test`.
+pub(super) fn test(answer: Result<&Status, &Failure>) -> u8 {
+    match answer.map(|status| status.state.as_str()) {
+        Ok("online" | "resyncing") => 0,
+        Ok("degraded") => 1,
+        Ok(_) => 2,
+        Err(_) => 4,
+    }
+}
+
+/// The array of `status` that is meant, or the only one, in the words of `mdadm --detail --export` (mdadm 4.2,
+/// `Detail.c`); `MD_DEVNAME` is the volume's name, which is below /dev/braid.
+pub(super) fn export(status: &Status, which: Option<&str>) -> Result<String, Failure> {
+    Ok(exported(&status.name, one_array(status, which)?))
+}
+
+/// The array that is meant by its name or identifier, or the only one.
+fn one_array<'a>(status: &'a Status, meant: Option<&str>) -> Result<&'a ArrayStatus, Failure> {
+    let is_meant = |array: &&ArrayStatus| {
+        meant.is_none_or(|meant| array.called == meant || array.uuid.as_deref() == Some(meant))
+    };
+    let found: Vec<&ArrayStatus> = status.arrays.iter().filter(is_meant).collect();
+    match found[..] {
+        [array] => Ok(array),
+        [] => Err(Failure::failed(format!("{} has no such array", status.name))
+            .next("`braid status --json` says all of a volume that is no array")),
+        _ => {
+            let called: Vec<&str> = found.iter().map(|array| array.called.as_str()).collect();
+            let text = format!("{} has {} arrays: {}", status.name, found.len(), called.join(", "));
+            Err(Failure::usage(text).next("--array NAME says which"))
+        }
+    }
+}
+
+fn exported(volume: &str, array: &ArrayStatus) -> String {
     let mut text = format!("MD_LEVEL={}\nMD_DEVICES={}\n", array.level, array.raid_disks);
     let facts = [
         ("MD_METADATA", array.metadata.as_deref()),

@@ -1,0 +1,82 @@
+//! `braid top`: volumes and their members as they work: rates, latencies, what runs and how long it takes.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::cli;
+use crate::control::{self, Status};
+use crate::failure::{Context, Failure};
+use crate::places::{Places, check_name};
+
+use super::screen::Screen;
+
+mod rows;
+mod table;
+
+use rows::{Look, Sort};
+
+pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
+    let places = Places::from_environment();
+    let started = Instant::now();
+    let mut before = look(options, &places, started)?;
+    let screen = Screen::open().context("the terminal")?;
+    let (mut sort, mut drawn) = (Sort::Stack, 0);
+    let mut due = Instant::now() + options.interval;
+    loop {
+        match &screen {
+            None => std::thread::sleep(due.saturating_duration_since(Instant::now())),
+            Some(screen) => match screen.key(due).context("the terminal")? {
+                Some(b'q') => return Ok(()),
+                Some(key) => {
+                    sort = Sort::of_key(key).unwrap_or(sort);
+                    // With the next look.
+                    continue;
+                }
+                None => {}
+            },
+        }
+        due = Instant::now() + options.interval;
+        let now = look(options, &places, started)?;
+        let volumes = rows::rows(&before, &now, sort);
+        match &screen {
+            Some(screen) => {
+                screen.draw(&table::lines(&volumes, screen.size())).context("the terminal")?;
+            }
+            None => print(&table::text(&volumes))?,
+        }
+        before = now;
+        drawn += 1;
+        if options.count == Some(drawn) {
+            return Ok(());
+        }
+    }
+}
+
+/// How the volume that is named is, or all of them, and when.
+fn look(options: &cli::Top, places: &Places, started: Instant) -> Result<Look, Failure> {
+    let names = match &options.name {
+        Some(name) => {
+            check_name(name)?;
+            vec![name.clone()]
+        }
+        None => places.running_names()?,
+    };
+    let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
+    let at: Duration = started.elapsed();
+    let mut volumes: Vec<(String, Option<Status>)> = Vec::new();
+    for (name, answer) in names.into_iter().zip(control::get_statuses(&sockets)) {
+        match answer {
+            Err(error) if options.name.is_some() => {
+                return Err(Failure::failed(format!("{name}: {error}")).next(error.next(&name)));
+            }
+            answer => volumes.push((name, answer.ok())),
+        }
+    }
+    Ok(Look { at, volumes })
+}
+
+/// Fails when nobody reads any more.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+}

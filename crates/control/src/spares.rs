@@ -1,0 +1,170 @@
+//! Spares that arrays of one group share: which of them has to go where.
+//!
+//! An array that lacks a member and has no spare is given one of another volume's in its group, if that one
+//! lacks nothing. What a plan says is carried out by two orders, first [`Order::Remove`] and then
+//! [`Order::Add`]; in between the spare is nobody's, and a plan made then is the same again.
+//!
+//! Invariants: pure; a spare is promised once, an array is given one at a time, and a spare that is too small for
+//! any member is not.
+//!
+//! Deliberately absent: asking and ordering, which `braid monitor` does for what mdadm calls `MoveSpare`.
+//!
+//! Source: mdadm 4.2 `Monitor.c` (`try_spare_migration`).
+//!
+//! [`Order::Remove`]: crate::Order::Remove
+//! [`Order::Add`]: crate::Order::Add
+
+use crate::array_status::ArrayStatus;
+use crate::status::Status;
+
+/// A spare that has to go from one volume to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpareMove {
+    /// The spare's path.
+    pub member: String,
+    /// The volume that has it.
+    pub from: String,
+    /// The volume that lacks a member, and what its array is called.
+    pub to: String,
+    /// What that array is called.
+    pub array: String,
+}
+
+/// The moves that volumes with these statuses ask for, in the order of those that lack a member.
+pub fn plan_moves(statuses: &[Status]) -> Vec<SpareMove> {
+    let mut moves: Vec<SpareMove> = Vec::new();
+    for (needy, array) in
+        statuses.iter().flat_map(|one| one.arrays.iter().map(move |array| (one, array)))
+    {
+        let Some(group) = needy.spare_group.as_ref().filter(|_| is_short(array)) else { continue };
+        let least = least_member(needy, array);
+        let donors = statuses
+            .iter()
+            .filter(|one| one.name != needy.name && one.spare_group.as_ref() == Some(group));
+        let spare = donors.flat_map(|donor| {
+            let arrays = donor.arrays.iter().filter(|array| !array.in_sync.contains(&false));
+            let spares = arrays.flat_map(|array| &array.members).filter(|one| one.state == "spare");
+            spares.map(move |spare| (donor, spare.member.as_str()))
+        });
+        let mut fitting = spare.filter(|(donor, spare)| {
+            size_of(donor, spare) >= least && moves.iter().all(|one| one.member != *spare)
+        });
+        if let Some((donor, spare)) = fitting.next() {
+            let (member, from) = (spare.to_owned(), donor.name.clone());
+            moves.push(SpareMove {
+                member,
+                from,
+                to: needy.name.clone(),
+                array: array.called.clone(),
+            });
+        }
+    }
+    moves
+}
+
+/// Whether a member is missing that nobody is about to replace.
+fn is_short(array: &ArrayStatus) -> bool {
+    let takes_over = |state: &str| {
+        array.members.iter().filter(|one| one.state == state && !one.replacement).count()
+    };
+    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
+    missing > takes_over("spare") + takes_over("recovering")
+}
+
+/// The smallest of the members that work: none is used beyond it.
+fn least_member(status: &Status, array: &ArrayStatus) -> u64 {
+    let works = array.members.iter().filter(|one| one.state == "in_sync");
+    works.map(|one| size_of(status, &one.member)).min().unwrap_or(u64::MAX)
+}
+
+fn size_of(status: &Status, member: &str) -> u64 {
+    status.members.iter().find(|one| one.member == member).map_or(0, |one| one.size_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A volume of a group with one array of two roles, whose members are in these states.
+    fn volume(name: &str, group: Option<&str>, states: &[&str], size: u64) -> Status {
+        let label = |index: usize| format!("/dev/{name}{index}");
+        let member = |(index, state): (usize, &&str)| {
+            json!({
+                "member": label(index), "number": index, "role": null, "state": state,
+                "recovered_bytes": null, "replacement": false, "write_mostly": false,
+                "corrected_reads": 0, "bad_ranges": 0, "remark": null,
+            })
+        };
+        let members: Vec<Value> = states.iter().enumerate().map(member).collect();
+        let leaf = |index| {
+            json!({
+                "member": label(index), "size_bytes": size, "direct": true, "failures": 0,
+                "last_failure": null,
+            })
+        };
+        let leaves: Vec<Value> = (0..states.len()).map(leaf).collect();
+        let in_sync = states.iter().filter(|state| **state == "in_sync").count();
+        let array = json!({
+            "name": name, "called": name, "uuid": null, "metadata": "1.2", "level": "raid1", "layout": null,
+            "layout_number": 0, "chunk_bytes": null, "size_bytes": 1, "state": "active", "raid_disks": 2,
+            "in_sync": [in_sync > 0, in_sync > 1], "members": members, "resync_from_bytes": null,
+            "events": 7, "bitmap_chunk_bytes": null, "bitmap_chunks": null, "bitmap_chunks_set": null,
+            "job": null, "requested": null, "last_scrub": null, "mismatch_bytes": 0,
+            "mismatch_offsets": [], "speed_min_bytes_per_second": 0,
+            "speed_max_bytes_per_second": null, "speed_latency_us_p99": null, "log": [],
+        });
+        let status = json!({
+            "output_version": 1, "name": name, "state": "online", "why": null, "next": null, "stack": "",
+            "device": {
+                "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
+                "optimal_io_bytes": 512, "read_only": false, "volatile": false,
+            },
+            "attached": null, "nbd": null, "members": leaves, "arrays": [array], "warnings": [], "pid": 1,
+            "uptime_seconds": 1, "io": "threads", "shards": 1, "cpu_ns": 0, "spare_group": group,
+        });
+        serde_json::from_value(status).expect("a status")
+    }
+
+    const WHOLE: [&str; 3] = ["in_sync", "in_sync", "spare"];
+    const SHORT: [&str; 2] = ["in_sync", "faulty"];
+
+    fn moved(statuses: &[Status]) -> Vec<(String, String, String)> {
+        plan_moves(statuses).into_iter().map(|one| (one.member, one.from, one.to)).collect()
+    }
+
+    #[test]
+    fn a_spare_goes_to_who_lacks_a_member() {
+        let give = volume("a", Some("g"), &WHOLE, 100);
+        let expected = [("/dev/a2".to_owned(), "a".to_owned(), "b".to_owned())];
+        assert_eq!(moved(&[give.clone(), volume("b", Some("g"), &SHORT, 100)]), expected);
+        for (why, group, states, size) in [
+            ("another group", Some("h"), &SHORT[..], 100),
+            ("no group", None, &SHORT, 100),
+            ("it lacks nothing", Some("g"), &WHOLE, 100),
+            ("a spare of its own takes over", Some("g"), &["in_sync", "faulty", "spare"], 100),
+            ("it is being filled", Some("g"), &["in_sync", "faulty", "recovering"], 100),
+            ("too small", Some("g"), &SHORT, 101),
+            ("nobody works", Some("g"), &["faulty", "faulty"], 100),
+        ] {
+            assert_eq!(moved(&[give.clone(), volume("b", group, states, size)]), [], "{why}");
+        }
+        let short_too = volume("a", Some("g"), &["in_sync", "faulty", "spare"], 100);
+        assert_eq!(
+            moved(&[short_too, volume("b", Some("g"), &SHORT, 100)]),
+            [],
+            "it needs it itself"
+        );
+    }
+
+    #[test]
+    fn one_spare_goes_to_one_of_two() {
+        let volumes = [
+            volume("b", Some("g"), &SHORT, 100),
+            volume("a", Some("g"), &WHOLE, 100),
+            volume("c", Some("g"), &SHORT, 100),
+        ];
+        assert_eq!(moved(&volumes), [("/dev/a2".into(), "a".into(), "b".into())]);
+    }
+}

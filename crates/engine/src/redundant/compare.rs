@@ -1,0 +1,184 @@
+//! Comparing members: a resync, which makes them agree, and a scrub, which says whether they do.
+//!
+//! Windows end in any order; what they found counts when the frontier has passed them, so that a scrub
+//! that pauses, or is cut off, has found what lies below its frontier and nothing else ([`super::scrub`]).
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::background::Later;
+use super::found::Found;
+use super::job::JobKind;
+use super::keeping::Inner;
+use super::layout::{OfSync, SyncByte, SyncSpan};
+use super::pass::{End, Walk};
+use super::scrub::ScrubPlace;
+use super::sync::fitting;
+
+/// How long a resync that cannot make members agree waits before it is tried again.
+const AGAIN: Duration = Duration::from_secs(60);
+
+impl Inner {
+    /// Compares the copies, and but for a check makes them the same.
+    pub(super) async fn compare(self: &Rc<Self>, kind: JobKind) {
+        let core = &self.core;
+        let is_resync = kind == JobKind::Resync;
+        let comparing = Comparing {
+            inner: Rc::clone(self),
+            kind,
+            total: SyncByte::new(core.layout.borrow().sync_size()),
+            // A bitmap says where copies can differ; a scrub looks everywhere.
+            by_bitmap: is_resync && core.intent.borrow().is_some(),
+            is_stuck: Rc::default(),
+            ahead: Rc::default(),
+        };
+        core.work.find_nothing();
+        let order = core.work.order().filter(|_| !is_resync);
+        let from = match order.as_ref().and_then(|order| order.from.as_ref()) {
+            _ if is_resync => core.agreement.begin_pass(comparing.total),
+            Some(place) if place.is_of(kind, comparing.total) => {
+                core.work.find(place.found.clone().into());
+                SyncByte::new(place.done)
+            }
+            _ => SyncByte::START,
+        };
+        let usual = core.work.speed();
+        let own = order.and_then(|order| order.speed);
+        own.into_iter().for_each(|speed| core.work.set_speed(speed));
+        let end = self.pass(&comparing, from).await;
+        // What was set meanwhile stays.
+        if own == Some(core.work.speed()) {
+            core.work.set_speed(usual);
+        }
+        if end == End::Interrupted && !is_resync {
+            self.scrub_is_interrupted(&comparing);
+        }
+        if end == End::Done && comparing.is_as_large() {
+            if is_resync {
+                self.finish_resync(comparing.is_stuck.get());
+            } else {
+                let found = core.work.found();
+                core.work.finish_request(kind, core.clock.unix_time());
+                core.note(found.summary(kind));
+            }
+            // A stopped array has no next job.
+            let _ = core.publish().await;
+        }
+        self.end_pass();
+    }
+
+    /// A scrub pauses because its time is over; what interrupts it otherwise, if it is wanted still, has
+    /// another array begin with it anew.
+    fn scrub_is_interrupted(&self, comparing: &Comparing) {
+        let core = &self.core;
+        let is_same = comparing.is_as_large() && self.members_are_settled();
+        let is_over = core.work.requested(core.clock.unix_time()).is_none();
+        let is_its = core.work.order().is_some_and(|order| order.kind == comparing.kind);
+        if !is_same {
+            core.work.begin_anew();
+        } else if is_over
+            && is_its
+            && let Some(place) = core.work.pause()
+        {
+            let ScrubPlace { kind, done, total, .. } = place;
+            core.note(format!("{kind} pauses at {done} of {total} bytes: its time is over"));
+        }
+    }
+
+    fn finish_resync(self: &Rc<Self>, is_stuck: bool) {
+        let core = &self.core;
+        if core.agreement.end_pass() {
+            core.note("the copies agree: resync done".to_owned());
+            self.forget_needs();
+        } else if is_stuck {
+            core.note(format!(
+                "the resync could not make all members agree; it is tried again in {} s",
+                AGAIN.as_secs()
+            ));
+            core.work.put_off(core.clock.now() + AGAIN);
+        }
+    }
+}
+
+/// Members that are compared: over the sync bytes.
+struct Comparing {
+    inner: Rc<Inner>,
+    kind: JobKind,
+    /// Where what was there when it began ends.
+    total: SyncByte,
+    by_bitmap: bool,
+    /// Members could not be made to agree somewhere.
+    is_stuck: Rc<Cell<bool>>,
+    /// What windows found that are done before those below them, by where they begin.
+    ahead: Rc<RefCell<BTreeMap<SyncByte, Found>>>,
+}
+
+impl Comparing {
+    /// Whether the array is as large as it was when this began.
+    fn is_as_large(&self) -> bool {
+        self.inner.core.layout.borrow().sync_size() == self.total.get()
+    }
+}
+
+impl Walk<OfSync> for Comparing {
+    fn kind(&self) -> JobKind {
+        self.kind
+    }
+
+    fn member(&self) -> Option<String> {
+        None
+    }
+
+    fn total(&self) -> SyncByte {
+        self.total
+    }
+
+    /// Filling a member comes first: it gives back redundancy.
+    fn is_wanted(&self) -> bool {
+        let Inner { core, .. } = &*self.inner;
+        let wanted = match self.kind {
+            JobKind::Resync => self.inner.needs_resync(),
+            kind => core.work.requested(core.clock.unix_time()) == Some(kind),
+        };
+        wanted && self.is_as_large() && self.inner.members_are_settled()
+    }
+
+    fn next(&self, offset: SyncByte, most: u64) -> (u64, bool) {
+        let piece = self.inner.keeping.piece_to_compare(offset);
+        let piece = SyncSpan::new(offset, piece.len.min(self.total - offset));
+        let most = most.min(fitting(self.inner.keeping.compared()));
+        let (len, place) = self.inner.stretch(piece, most, self.by_bitmap);
+        (len, place.is_some())
+    }
+
+    fn work(&self, part: SyncSpan) -> Later<'static, Result<(), String>> {
+        let (inner, kind) = (Rc::clone(&self.inner), self.kind);
+        let (is_stuck, ahead) = (Rc::clone(&self.is_stuck), Rc::clone(&self.ahead));
+        Box::pin(async move {
+            let found = inner.keeping.compare(&inner, part, kind).await;
+            if kind == JobKind::Resync
+                && let Some(place) = found.unsettled
+            {
+                // Where superblocks said "clean", and only bits were left, members do not differ.
+                if !inner.core.agreement.is_clean() {
+                    inner.core.agreement.differ_from(place);
+                }
+                is_stuck.set(true);
+            }
+            ahead.borrow_mut().insert(part.offset, found);
+            Ok(())
+        })
+    }
+
+    fn reached(&self, frontier: SyncByte) {
+        let mut ahead = self.ahead.borrow_mut();
+        while let Some(window) = ahead.first_entry().filter(|window| *window.key() < frontier) {
+            self.inner.core.work.find(window.remove());
+        }
+        if self.kind == JobKind::Resync {
+            self.inner.core.agreement.reached(frontier);
+        }
+    }
+}
