@@ -160,7 +160,8 @@ fn wrong(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<St
         Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
         _ => vec![kind],
     };
-    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+    let is_kind = kinds.contains(&kind) || kind == "integer" && kinds.contains(&"number");
+    if !is_kind {
         found.push(format!("{place}: {kind} is not one of {kinds:?}"));
     }
     if let Some(allowed) = schema["enum"].as_array()

@@ -305,7 +305,7 @@ async function listReports() {
     const pages = reports.filter(({ path }) => path.endsWith('.html'));
     const others = reports.filter(({ path }) => !path.endsWith('.html'));
     const line = ({ path, modified_ms: at }) => h('li', { 'data-key': path }, h('span', null, path), h('div.row', null, h('span.soft.small', null, new Date(at).toLocaleString()), h('button', { type: 'button', 'aria-label': `Open ${path}`, act: () => openReport(path) }, 'Open')));
-    nodes = [pages.length ? h('ul.list', null, pages.map(line)) : h('p.soft', null, 'There are no reports yet: `braid lab run` makes them.'.replaceAll('`', '')),
+    nodes = [pages.length ? h('ul.list', null, pages.map(line)) : h('p.soft', null, words('There are no reports yet: `braid lab run` makes them.')),
       others.length ? h('details', { 'data-key': 'others' }, h('summary', null, `Data (${others.length})`), h('ul.list', null, others.map(line))) : null];
   } catch (error) {
     nodes = [h('p.note.bad', null, words(error.message))];

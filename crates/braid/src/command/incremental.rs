@@ -277,7 +277,7 @@ fn last_resort(places: &Places, volume: &str, no_start: bool) -> Result<(), Fail
             return Err(Failure::failed(format!("{volume} cannot be started: {why}")).next(
                 format!(
                     "braid assemble --scan; its members are in {}",
-                    shell_path(&places.config_file(volume))
+                    shell_path(places.config_file(volume))
                 ),
             ));
         }
