@@ -195,9 +195,9 @@ class Volume:
         """What an order would do, and whether it can be given now."""
         return self._braid.post(f"{self._path}/orders?plan=1", {"order": order})
 
-    def order(self, order):
-        """Gives an order; answers what was done."""
-        seen, self._seen = self._seen, None
+    def order(self, order, if_state=None):
+        """Gives an order; answers what was done. `if_state`: the mark of a state, as a plan has it."""
+        seen, self._seen = if_state or self._seen, None
         return self._braid.post(f"{self._path}/orders", self._with(seen, {"order": order}))["done"]
 
     def stop(self, force=False, *, plan=False):

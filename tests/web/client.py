@@ -45,8 +45,11 @@ refused(404, "no volume called nobody", lambda: braid.volume("nobody").look())
 
 states = braid.follow()
 assert next(states)["volumes"]["home"]["state"] == "online"
-assert "as if it had failed" in home.plan({"fail": {"member": b}})["does"]
-assert "is faulty now" in home.fail(b)
+order = {"fail": {"member": b}}
+planned = home.plan(order)
+assert "as if it had failed" in planned["does"]
+assert "is faulty now" in home.order(order, planned["if_state"])
+refused(409, "has changed since", lambda: home.order({"scrub": {}}, planned["if_state"]))
 for state in states:
     if state["volumes"]["home"]["state"] == "degraded":
         assert state["volumes"]["home"]["stack"], "what did not change is still there"

@@ -127,8 +127,8 @@ document.addEventListener('click', (event) => {
 // --- operations ---------------------------------------------------------------------------------
 
 // Asks what an operation would do, shows it, and does it when it is confirmed. `make` answers the path and
-// the body of the request from what was filled in. The state that was seen goes with it.
-function operate({ title, confirm = title, risk = false, fields = [], make, volume }) {
+// the body of the request from what was filled in. The state by which it was planned goes with it.
+function operate({ title, confirm = title, risk = false, fields = [], make }) {
   const dialog = $('ask');
   const close = () => dialog.close();
   const cancel = (label = 'Cancel') => h('button', { type: 'button', autofocus: true, act: close }, label);
@@ -142,7 +142,6 @@ function operate({ title, confirm = title, risk = false, fields = [], make, volu
     h('div.row.end', null, again ? h('button', { type: 'button', act: again }, 'Look again') : null, cancel('Close')));
 
   const plan = async (values) => {
-    const seen = volume ? (state.volumes[volume] || {}).if_state : undefined;
     const { path, body } = make(values);
     show(h('p', null, 'Asking what it would do …'), h('div.row.end', null, cancel()));
     let planned;
@@ -157,7 +156,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make, volu
     const done = async () => {
       show(h('p', null, 'At it …'), h('div.row.end', null, h('button', { type: 'button', disabled: true }, confirm)));
       try {
-        const answer = await post(path, seen === undefined ? body : { ...body, if_state: seen });
+        const answer = await post(path, planned.if_state ? { ...body, if_state: planned.if_state } : body);
         const text = typeof answer.done === 'string' && answer.done ? answer.done : 'Done.';
         show(h('div.note.good', { role: 'status' }, h('p', null, words(text))), h('div.row.end', null, cancel('Close')));
       } catch (error) {
@@ -207,7 +206,7 @@ const FORCE = { name: 'force', kind: 'check', label: 'Take it whatever it carrie
 const MIB = 1 << 20;
 const count = (text, unit) => (text === '' ? null : Math.round(Number(text) * unit));
 const ordering = (volume, make) => ({
-  volume, make: (values) => ({ path: `/volumes/${volume}/orders`, body: { order: make(values) } }),
+  make: (values) => ({ path: `/volumes/${volume}/orders`, body: { order: make(values) } }),
 });
 
 const RISKY = ['Take out', 'Erase', 'Check and repair'];
@@ -250,7 +249,7 @@ const actions = {
     ...ordering(volume, ({ size }) => ({ whole: { resize: { bytes: count(size, MIB) } } })),
   }),
   down: (volume) => operate({
-    title: `Bring down ${volume}`, confirm: 'Bring down', risk: true, volume,
+    title: `Bring down ${volume}`, confirm: 'Bring down', risk: true,
     fields: [{ name: 'force', kind: 'check', label: 'Also if somebody uses it: it is taken away from them' }],
     make: ({ force }) => ({ path: `/volumes/${volume}/stop`, body: { force } }),
   }),

@@ -256,6 +256,13 @@ struct Ordered {
     if_state: Option<String>,
 }
 
+/// A plan, with the mark of the state by which it was made.
+fn by_state(plan: &Plan, status: Option<&Status>) -> Value {
+    let mut said = json!(plan);
+    said["if_state"] = status.map(state::mark).into();
+    said
+}
+
 /// Refuses what was decided by a state that is no more, with what is so now.
 fn still(status: &Status, if_state: Option<&str>) -> Result<(), Refusal> {
     if if_state.is_none_or(|seen| seen == state::mark(status)) {
@@ -299,7 +306,7 @@ async fn give_order(
     let status = blocking(move || asked.folders.status(&of)).await?;
     let plan = plan(&status, &order);
     if only_plan {
-        return Ok(Json(json!(plan)));
+        return Ok(Json(by_state(&plan, Some(&status))));
     }
     possible(&plan)?;
     still(&status, if_state.as_deref())?;
@@ -331,7 +338,8 @@ async fn stop(
     };
     if only_plan {
         let (does, loses) = crate::plan::stop(&name, status.as_ref(), force);
-        return Ok(Json(json!(Plan::possible(does, loses, line.typed()))));
+        let plan = Plan::possible(does, loses, line.typed());
+        return Ok(Json(by_state(&plan, status.as_ref())));
     }
     if let Some(status) = &status {
         still(status, if_state.as_deref())?;
