@@ -183,6 +183,8 @@ fn a_place_is_of_one_scrub_of_one_array() {
             let status = array.status();
             assert!(status.job.is_none() && status.requested.is_none(), "{status:#?}");
             // A member is replaced meanwhile: all of the array is compared again.
+            let mut place = place;
+            place.found.mismatches = 4096;
             let on = order(JobKind::Check, Some(place), None);
             array.scrub_as(Some(on)).expect("it is writable");
             rest(&handle, 200).await;
