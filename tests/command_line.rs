@@ -57,7 +57,10 @@ fn every_command_explains_itself() {
         (&["down", "--help"], &["Usage: braid down [OPTIONS] <NAME>", "--force"]),
         (&["status", "--help"], &["Usage: braid status [OPTIONS] [NAME]", "--json", "--watch"]),
         (&["doctor", "--help"], &["Usage: braid doctor [OPTIONS]", "--json"]),
-        (&["lab", "--help"], &["Usage: braid lab [OPTIONS] <COMMAND>", "presets", "plan", "run", "report"]),
+        (
+            &["lab", "--help"],
+            &["Usage: braid lab [OPTIONS] <COMMAND>", "presets", "plan", "run", "report"],
+        ),
         (
             &["lab", "plan", "--help"],
             &["<FILE.toml|PRESET>", "--baseline <STACK>", "--subject <NAME=STACK>"],

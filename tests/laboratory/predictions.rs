@@ -92,23 +92,30 @@ fn what_makes_no_sense_is_refused() {
     lab.run(&["resume", folder]).fails(3, &["predicted, and these would be measured"]);
 }
 
-/// The same models, in wall time through the volume and its export: what the schedule of the model says
-/// comes out on a busy machine as well, for nothing here waits for a processor.
+/// The same models, in wall time through the volume and its export. A machine that is busy with something
+/// else takes from a run and never adds to it: none is faster than predicted, and one of some is as fast.
 #[test]
 fn what_is_predicted_is_what_a_run_measures() {
     skip_without!("fio");
     let lab = Lab::new();
     let file = lab.campaign(&campaign(READS).replace("repetitions = 3", "repetitions = 1"));
     predict(&lab, &[&file, "--output", "said"]).ok();
-    lab.run(&["run", &file, "--out", "seen", "--quiet", "--format", "json"]).ok();
-    let (said, seen) = (numbers(&lab, "said"), numbers(&lab, "seen"));
+    let said = numbers(&lab, "said");
     assert_eq!(said.len(), 4);
-    for (cell, rate) in said {
-        let apart = (seen[&cell] / rate).ln().abs();
-        println!("{cell:?}: {rate:.0} predicted, {:.0} measured", seen[&cell]);
-        assert!(apart < 0.1, "{cell:?}: {rate:.0} predicted, {:.0} measured", seen[&cell]);
-    }
-    let compared = lab.run(&["compare", "said", "seen"]).ok();
+    let is_undisturbed = |folder: &String| {
+        lab.run(&["run", &file, "--out", folder, "--quiet", "--format", "json"]).ok();
+        let seen = numbers(&lab, folder);
+        let apart = said.iter().map(|(cell, rate)| {
+            let measured = seen[cell];
+            println!("{folder}: {cell:?}: {rate:.0} predicted, {measured:.0} measured");
+            assert!(measured < rate * 1.1, "{cell:?} is faster than its model");
+            (measured / rate).ln().abs()
+        });
+        apart.fold(0.0, f64::max) < 0.1
+    };
+    let mut folders = (1..=5).map(|run| format!("seen-{run}"));
+    let seen = folders.find(is_undisturbed).expect("one run of five is as fast as predicted");
+    let compared = lab.run(&["compare", "said", &seen]).ok();
     assert!(compared.out.contains("first, predicted"), "{compared}");
     assert!(compared.out.contains("All 4 numbers are within that."), "{compared}");
 }
