@@ -34,7 +34,7 @@ pub(crate) use rooted::resolve_device;
 pub use setup::{FileSystem, Health, Setup};
 pub use subject::{MemberDecl, Source, Subject, SubjectDecl, expand_subjects};
 
-use keys::hint;
+use keys::{Lists, hint};
 
 /// The seed that is used when the campaign names none.
 pub const DEFAULT_SEED: u64 = 42;
@@ -174,8 +174,8 @@ impl Campaign {
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
     /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB (those that may be
-    /// nothing at least 1 MiB), or what they were if that is less; nothing stays nothing, and shapes
-    /// (block sizes, depths, processes, repetitions) stay as they are.
+    /// nothing at least 1 MiB), or what they were if that is less, and hold a block; nothing stays nothing,
+    /// and shapes (block sizes, depths, processes, repetitions) stay as they are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let size_from = |least_mib: u64, size: ByteSize| {
@@ -202,6 +202,14 @@ impl Campaign {
         for job in &mut self.jobs {
             let Some(tool) = crate::tool::find(&job.tool) else { continue };
             let defaults = crate::settings::Settings::defaults(tool.parameters());
+            let block = largest_block(tool.parameters(), &job.settings);
+            let scale =
+                |parameter: &Parameter, value: &Value| match (scale(parameter, value), value) {
+                    (Value::Size(scaled), Value::Size(before)) => {
+                        Value::Size(scaled.max(block.min(*before)))
+                    }
+                    (scaled, _) => scaled,
+                };
             for parameter in tool.parameters().iter().filter(|parameter| parameter.scales) {
                 if let Some(values) = job.settings.get_mut(parameter.name) {
                     *values = values.iter().map(|value| scale(parameter, value)).collect();
@@ -216,6 +224,17 @@ impl Campaign {
         }
         self
     }
+}
+
+/// The largest of the sizes that a job was given and that do not scale: an amount holds a block of it.
+fn largest_block(parameters: &[Parameter], given: &Lists) -> ByteSize {
+    let shapes = parameters.iter().filter(|parameter| !parameter.scales);
+    let values = shapes.filter_map(|parameter| given.get(parameter.name)).flatten();
+    let size = |value: &Value| match value {
+        Value::Size(size) => Some(*size),
+        _ => None,
+    };
+    values.filter_map(size).max().unwrap_or(ByteSize(0))
 }
 
 #[cfg(test)]

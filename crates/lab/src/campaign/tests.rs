@@ -235,3 +235,13 @@ fn what_is_not_scaled_stays_and_what_is_made_smaller_is_never_larger() {
     assert_eq!(sizes(3.0), ["12M", "2700M"]);
     assert_eq!(campaign.scaled(0.5).runtime_s, 0.1);
 }
+
+/// Found by a fuzzer: dd's default size, made smaller, held no block of its own.
+#[test]
+fn what_is_made_smaller_holds_a_block() {
+    let text = "name = \"large\"\n[[subject]]\nname = \"ram\"\nstack = \"ram(2400M)\"\nbaseline = true\n\
+                [[job]]\ntool = \"dd\"\nop = \"write\"\nbs = \"900M\"\n";
+    let scaled = parse_campaign(text, "large").unwrap().scaled(0.01);
+    assert_eq!(scaled.jobs[0].settings["size"], [Value::Size(ByteSize(900 << 20))]);
+    Planned::checked(&scaled).unwrap();
+}
