@@ -6,28 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use serde_json::{Value, json};
 
 use crate::common::{MIB, Scratch, wait_until};
-use crate::server::Web;
-
-/// A raid1 of two members that agree, called `home`, up without a device.
-fn with_home(scratch: &Scratch) {
-    for name in ["a.img", "b.img", "c.img"] {
-        scratch.sparse(name, 8 * MIB);
-    }
-    scratch
-        .run(&[
-            "create",
-            "home",
-            "--level",
-            "raid1",
-            "a.img",
-            "b.img",
-            "--assume-clean",
-            "--bitmap",
-            "internal",
-        ])
-        .ok();
-    scratch.run(&["up", "home", "--attach", "none"]).ok();
-}
+use crate::server::{Web, with_home};
 
 fn member_state(web: &Web<'_>, member: &str) -> String {
     let volume = web.get("/api/v1/volumes/home").ok();

@@ -6,28 +6,16 @@
 use std::path::Path;
 
 use crate::common::{MIB, Scratch, Tool, skip_without};
-use crate::server::Web;
+use crate::server::{Web, with_home};
 
 #[test]
 fn a_member_is_taken_out_and_in_again_by_clicks() {
     skip_without!("chromium", "chromedriver");
     let scratch = Scratch::new();
-    for name in ["a.img", "b.img", "c.img", "d.img", "e.img"] {
+    with_home(&scratch);
+    for name in ["d.img", "e.img"] {
         scratch.sparse(name, 8 * MIB);
     }
-    let raid1 = [
-        "create",
-        "home",
-        "--level",
-        "raid1",
-        "a.img",
-        "b.img",
-        "--assume-clean",
-        "--bitmap",
-        "internal",
-    ];
-    scratch.run(&raid1).ok();
-    scratch.run(&["up", "home", "--attach", "none"]).ok();
     scratch
         .run(&["create", "media", "--level", "raid5", "c.img", "d.img", "e.img", "--assume-clean"])
         .ok();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{LIMIT, Scratch, start};
+use crate::common::{LIMIT, MIB, Scratch, start};
 
 /// The server: killed when dropped.
 pub(crate) struct Web<'a> {
@@ -167,4 +167,25 @@ impl Answer {
             _ => self,
         }
     }
+}
+
+/// A raid1 of two members that agree, called `home`, up without a device.
+pub(crate) fn with_home(scratch: &Scratch) {
+    for name in ["a.img", "b.img", "c.img"] {
+        scratch.sparse(name, 8 * MIB);
+    }
+    scratch
+        .run(&[
+            "create",
+            "home",
+            "--level",
+            "raid1",
+            "a.img",
+            "b.img",
+            "--assume-clean",
+            "--bitmap",
+            "internal",
+        ])
+        .ok();
+    scratch.run(&["up", "home", "--attach", "none"]).ok();
 }
