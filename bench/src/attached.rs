@@ -31,9 +31,22 @@ impl Loop {
     /// # Errors
     /// If there is no `losetup`, no free device or no permission.
     pub fn over(file: &Path) -> Result<Loop> {
+        Loop::new(file, &[])
+    }
+
+    /// Sets one up over `bytes` of `file` from `start` on.
+    ///
+    /// # Errors
+    /// As [`Loop::over`].
+    pub fn over_part(file: &Path, start: u64, bytes: u64) -> Result<Loop> {
+        Loop::new(file, &[format!("--offset={start}"), format!("--sizelimit={bytes}")])
+    }
+
+    fn new(file: &Path, part: &[String]) -> Result<Loop> {
         let losetup = require("losetup", "mount")?;
         let mut command = Command::new(&losetup);
-        command.args(["--find", "--show", "--direct-io=on", "--sector-size=4096"]).arg(file);
+        command.args(["--find", "--show", "--direct-io=on", "--sector-size=4096"]);
+        command.args(part).arg(file);
         let path = PathBuf::from(run(&mut command)?.trim());
         let undo = Undo::with(&format!("{} -d {}", losetup.display(), path.display()))?;
         Ok(Loop { losetup, path, _undo: undo })

@@ -104,7 +104,8 @@ mod tests {
             (CachePolicy::Lru, [1, 5, 6, 7]),
             (CachePolicy::Arc, [1, 5, 6, 7]),
             (CachePolicy::Sieve, [1, 5, 6, 7]),
-            (CachePolicy::S3Fifo, [1, 5, 6, 7]),
+            // The last one is in the small queue, which gives way first.
+            (CachePolicy::S3Fifo, [1, 4, 5, 6]),
         ] {
             let mut contents = Contents::new(8, BLOCK, name, 1 << 20);
             (0..8).for_each(|block| read(&mut contents, block));

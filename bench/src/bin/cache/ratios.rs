@@ -15,7 +15,7 @@ use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
 
 use crate::add;
-use traces::{TRACES, Trace};
+use traces::{MOVING, TRACES, Trace};
 
 const SLOTS: u32 = 5_000;
 const REQUESTS: usize = 400_000;
@@ -26,11 +26,11 @@ const SEEDS: u64 = 5;
 type Hits = fn(trace: &[u64]) -> f64;
 
 pub(crate) fn run(args: &Args, table: &mut Table) -> Result<()> {
-    for (name, trace) in TRACES {
+    for (name, trace) in TRACES.into_iter().chain([MOVING]) {
         for (peer, beside) in [("moka", moka as Hits), ("quick_cache", quick), ("lru", lru)] {
             let points = match (name, peer) {
                 ("scans", "lru") => Target::AtLeast(5.0),
-                (_, "lru") => Target::None,
+                (_, "lru") | ("moving", _) => Target::None,
                 _ => Target::AtLeast(0.0),
             };
             let row = format!("hits, {name}: s3-fifo − {peer}, points");

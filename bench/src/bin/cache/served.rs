@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use braid_bench::args::Args;
+use braid_bench::attached::{BraidUp, Loop};
 use braid_bench::fio::{self, Subject, Workload};
 use braid_bench::peer::{Folder, Server};
 use braid_bench::stats::{Estimate, Target, median};
@@ -18,6 +19,10 @@ const DISK: &str = "model(usb-flash, size=1G, read=150MB/s, write=150MB/s, laten
 /// With room for what a round writes in memory and in the log.
 const WRITE_BACK: &str = "size=1G, mode=write-back, dirty=768M, \
     log=model(usb-flash, size=1G, read=150MB/s, write=150MB/s, latency=8ms)";
+
+/// Half of the disk is what the cache stands before, the other half its log.
+const HALF: u64 = 512 << 20;
+const WRITE_BACK_ON_ONE: &str = "size=512M, mode=write-back, dirty=256M, log=LOG";
 
 /// What is compared.
 #[derive(Clone, Copy)]
@@ -34,9 +39,9 @@ enum Figure {
 
 struct Row {
     name: &'static str,
-    /// The origin; `FILE` in it is the path of a file.
+    /// The origin; `FILE` is the path of a file, `HALF` half of an attached [`DISK`].
     origin: &'static str,
-    /// What stands before it, without its origin.
+    /// What stands before it, without its origin; `LOG` is the other half.
     cache: &'static str,
     workload: Option<Workload>,
     figure: Figure,
@@ -62,7 +67,7 @@ const fn miss(name: &'static str, origin: &'static str) -> Row {
     Row { name, origin, cache: "size=4M", workload, figure: Figure::Time, target }
 }
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     cpu(
         "hit: 4 KiB random read, depth 1: server CPU / bare RAM's",
         fio("randread", 4096, 1),
@@ -91,6 +96,14 @@ const ROWS: [Row; 10] = [
         figure: Figure::Burst,
         target: Target::AtLeast(20.0),
     },
+    Row {
+        name: "disk, write-back, log on the same: 4 KiB random, flushed / bare",
+        origin: "HALF",
+        cache: WRITE_BACK_ON_ONE,
+        workload: fio("randwrite", 4096, 32),
+        figure: Figure::Burst,
+        target: Target::AtLeast(5.0),
+    },
     miss("disk, miss: 4 KiB random read, depth 1: time / bare", DISK),
     miss("file, miss: 4 KiB random read, depth 1: time / bare", "FILE"),
 ];
@@ -112,36 +125,80 @@ pub(crate) fn run(args: &Args, table: &mut Table) -> Result<()> {
     for row in rows {
         eprintln!("{} ...", row.name);
         let images = tempfile::tempdir_in(&files).map_err(Error::io("a folder for files"))?;
-        let bare = origin(row, images.path(), "a")?;
-        let stack = format!("cache({}, {})", row.cache, origin(row, images.path(), "b")?);
-        let start = || {
-            let serve = |name, stack: &str| Server::braid(&braid, name, stack, folder.path());
-            Ok::<_, Error>([serve("cached", &stack)?, serve("bare", &bare)?])
+        let (figures, estimate) = match row.origin {
+            "HALF" => on_one_disk(row, &braid, folder.path(), rounds, seconds)?,
+            _ => side_by_side(row, &braid, [folder.path(), images.path()], rounds, seconds)?,
         };
-        let mut servers = start()?;
-        if matches!(row.figure, Figure::Cpu) {
-            for server in &servers {
-                fio::fill(Subject::Nbd(server.socket()))?;
-            }
-        }
-        let mut figures: [Vec<f64>; 2] = Default::default();
-        for round in 0..rounds {
-            if matches!(row.figure, Figure::Time | Figure::Burst) && round > 0 {
-                // fio asks for the same places in every round: they would be held by now.
-                drop(servers);
-                servers = start()?;
-            }
-            for turn in 0..servers.len() {
-                let index = (round + turn) % servers.len();
-                figures[index].push(measure(&servers[index], row, seconds)?);
-            }
-        }
-        let estimate = Estimate::of_ratio(&figures[0], &figures[1]);
         let middle =
             figures.each_ref().map(|values| shown(row.figure, median(&mut values.clone())));
         add(table, row.name, middle, estimate, row.target);
     }
     Ok(())
+}
+
+/// Figures of each round: with the cache, and without.
+type Figures = ([Vec<f64>; 2], Estimate);
+
+fn side_by_side(
+    row: &Row,
+    braid: &Path,
+    [sockets, images]: [&Path; 2],
+    rounds: usize,
+    seconds: f64,
+) -> Result<Figures> {
+    let bare = origin(row, images, "a")?;
+    let stack = format!("cache({}, {})", row.cache, origin(row, images, "b")?);
+    let start = || {
+        let serve = |name, stack: &str| Server::braid(braid, name, stack, sockets);
+        Ok::<_, Error>([serve("cached", &stack)?, serve("bare", &bare)?])
+    };
+    let mut servers = start()?;
+    if matches!(row.figure, Figure::Cpu) {
+        for server in &servers {
+            fio::fill(Subject::Nbd(server.socket()))?;
+        }
+    }
+    let mut figures: [Vec<f64>; 2] = Default::default();
+    for round in 0..rounds {
+        if matches!(row.figure, Figure::Time | Figure::Burst) && round > 0 {
+            // fio asks for the same places in every round: they would be held by now.
+            drop(servers);
+            servers = start()?;
+        }
+        for turn in 0..servers.len() {
+            let index = (round + turn) % servers.len();
+            figures[index].push(measure(&servers[index], row, seconds)?);
+        }
+    }
+    let estimate = Estimate::of_ratio(&figures[0], &figures[1]);
+    Ok((figures, estimate))
+}
+
+/// One server after the other: both use the same disk, whose other half is the log.
+fn on_one_disk(
+    row: &Row,
+    braid: &Path,
+    sockets: &Path,
+    rounds: usize,
+    seconds: f64,
+) -> Result<Figures> {
+    let mut figures: [Vec<f64>; 2] = Default::default();
+    for round in 0..rounds {
+        for turn in 0..figures.len() {
+            let index = (round + turn) % figures.len();
+            // A new one each time: what the last one's cache had left to drain is nobody's.
+            let disk = BraidUp::new(braid, DISK)?;
+            let half = Loop::over_part(disk.as_ref(), 0, HALF)?;
+            let log = Loop::over_part(disk.as_ref(), HALF, HALF)?;
+            let bare = half.path().display().to_string();
+            let cache = row.cache.replace("LOG", &log.path().display().to_string());
+            let stack = [format!("cache({cache}, {bare})"), bare];
+            let server = Server::braid(braid, ["cached", "bare"][index], &stack[index], sockets)?;
+            figures[index].push(measure(&server, row, seconds)?);
+        }
+    }
+    let estimate = Estimate::of_ratio(&figures[0], &figures[1]);
+    Ok((figures, estimate))
 }
 
 /// The origin of a row; a file of a gigabyte that was written once, if it is one.

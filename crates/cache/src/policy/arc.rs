@@ -27,7 +27,7 @@ pub struct Arc {
     slots: u32,
     /// How many slots the list of recent blocks is to have.
     share: u32,
-    ghosts: Ghosts<2>,
+    ghosts: Ghosts,
 }
 
 impl Arc {

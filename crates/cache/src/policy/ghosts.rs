@@ -3,21 +3,21 @@
 use crate::directory::Directory;
 use crate::list::{Links, List};
 
-/// A memory of blocks, in as many lists as a policy keeps.
-pub(super) struct Ghosts<const LISTS: usize> {
+/// A memory of blocks, in two lists.
+pub(super) struct Ghosts {
     directory: Directory,
     links: Links,
-    lists: [List; LISTS],
+    lists: [List; 2],
     list_of: Vec<u8>,
 }
 
-impl<const LISTS: usize> Ghosts<LISTS> {
+impl Ghosts {
     /// Of up to `most` blocks.
-    pub(super) fn new(most: u32) -> Ghosts<LISTS> {
+    pub(super) fn new(most: u32) -> Ghosts {
         Ghosts {
             directory: Directory::new(most),
             links: Links::new(most),
-            lists: [List::default(); LISTS],
+            lists: [List::default(); 2],
             list_of: vec![0; most as usize],
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! | policy | keeps | source |
 //! |---|---|---|
-//! | [`S3Fifo`] | blocks that were used again while they were new | Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023 |
+//! | [`S3Fifo`] | blocks that were used again while they were new, or that come back sooner than those that are in | Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023; Jiang and Zhang, "LIRS", SIGMETRICS 2002 |
 //! | [`Sieve`] | blocks that were used again since the hand came by | Zhang et al., "SIEVE is simpler than LRU", NSDI 2024 |
 //! | [`Arc`] | a share of recent and of frequent blocks that follows what would have been hits | Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003 |
 //! | [`Lru`] | blocks that were used last | |
@@ -13,6 +13,7 @@
 
 mod arc;
 mod ghosts;
+mod history;
 mod lru;
 mod s3_fifo;
 mod sieve;
