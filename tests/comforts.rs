@@ -192,6 +192,92 @@ fn failed_and_detached_members_are_let_go() {
 }
 
 #[test]
+fn members_whose_device_has_gone_are_taken_out() {
+    let scratch = Scratch::new();
+    let volume = raid5(&scratch);
+    let none = scratch.run(&["member", "fail", "foo", "detached"]).ok();
+    assert_eq!(none.out, "no member of foo is detached\n");
+    std::fs::remove_file(scratch.join("vda")).expect("a file");
+    let gone = scratch.run(&["member", "fail", "foo", "detached", "--json"]).ok().json();
+    let text = gone["done"][0].as_str().expect("what was done");
+    assert!(text.contains("vda is faulty"), "{gone}");
+    assert_eq!(gone["done"].as_array().map(Vec::len), Some(1), "{gone}");
+    let in_sync =
+        || volume.status()["arrays"][0]["in_sync"] == serde_json::json!([true, true, true]);
+    wait_until("the spare in the place of the member", in_sync);
+    // It is not taken out twice.
+    let none = scratch.run(&["member", "fail", "foo", "detached"]).ok();
+    assert_eq!(none.out, "no member of foo is detached\n");
+    volume.down();
+}
+
+#[test]
+fn a_bitmap_comes_changes_and_goes_while_the_volume_is_up() {
+    let scratch = Scratch::new();
+    for member in ["a", "b"] {
+        scratch.sparse(member, 32 * MIB);
+    }
+    let create = ["create", "foo", "--level", "raid1", "--assume-clean", "--bitmap", "none"];
+    scratch.run(&[&create[..], &["a", "b"]].concat()).ok();
+    let volume = scratch.up("foo", &["--attach", "none"]);
+    let bitmap = |volume: &UpVolume<'_>| volume.status()["arrays"][0]["bitmap_chunk_bytes"].clone();
+    assert!(bitmap(&volume).is_null());
+    let fine = scratch.run(&["grow", "foo", "--bitmap", "1K"]);
+    fine.fails(REFUSED, &["a power of two from 4 KiB on"]);
+    let added = scratch.run(&["grow", "foo", "--bitmap", "internal"]).ok();
+    assert!(added.out.contains("64 MiB"), "{added}");
+    assert_eq!(bitmap(&volume), 64 * MIB);
+    volume.client().write(0, &[7; 65536], true).expect("a write");
+    scratch.run(&["grow", "foo", "--bitmap", "64K"]).ok();
+    assert_eq!(bitmap(&volume), 65536);
+    volume.client().write(MIB, &[8; 65536], true).expect("a write");
+    volume.down();
+    let examined = scratch.run(&["examine", "--bitmap", "a"]).ok();
+    assert!(examined.out.contains("64 KB"), "{examined}");
+
+    let volume = scratch.up("foo", &["--attach", "none"]);
+    assert_eq!(bitmap(&volume), 65536);
+    assert_eq!(volume.client().read(0, 65536).expect("a read"), vec![7; 65536]);
+    let removed = scratch.run(&["grow", "foo", "--bitmap", "none", "--json"]).ok().json();
+    assert_eq!(removed["done"], "the array has no write-intent bitmap any more");
+    assert!(bitmap(&volume).is_null());
+    scratch.run(&["grow", "foo", "--bitmap", "none"]).ok();
+    volume.down();
+    let examined = scratch.run(&["examine", "a"]).ok();
+    assert!(!examined.out.contains("Internal Bitmap"), "{examined}");
+}
+
+#[test]
+fn readonly_stops_a_recovery_and_readwrite_lets_it_go_on() {
+    let scratch = Scratch::new();
+    for member in ["a", "b", "c"] {
+        scratch.sparse(member, 64 * MIB);
+    }
+    let create = ["create", "foo", "--level", "raid1", "--assume-clean", "--bitmap", "none"];
+    scratch.run(&[&create[..], &["a", "b"]].concat()).ok();
+    let volume = scratch.up("foo", &["--attach", "none"]);
+    scratch.run(&["speed", "foo", "--max", "1M"]).ok();
+    scratch.run(&["member", "fail", "foo", "a"]).ok();
+    scratch.run(&["member", "add", "foo", "c"]).ok();
+    let done = || {
+        let status = volume.status();
+        status["arrays"][0]["job"]["done_bytes"].as_u64()
+    };
+    wait_until("some of the recovery", || done().is_some_and(|done| done > 0));
+    let before = done();
+    scratch.run(&["readonly", "foo"]).ok();
+    assert_eq!(done(), None, "{}", volume.status());
+    assert_eq!(volume.status()["state"], "degraded");
+    volume.client().write(0, &[1; 512], false).expect_err("nobody writes");
+    scratch.run(&["readwrite", "foo"]).ok();
+    wait_until("the recovery", || done().is_some());
+    assert!(done() >= before, "it goes on where it was: {before:?}");
+    scratch.run(&["speed", "foo", "--max", "0"]).ok();
+    wait_until("all members in sync", || volume.status()["state"] == "online");
+    volume.down();
+}
+
+#[test]
 fn bad_blocks_are_printed_as_mdadm_does() {
     let scratch = Scratch::new();
     let array = braid_golden::named("raid1-2-badblocks");

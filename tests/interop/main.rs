@@ -13,6 +13,7 @@
 //! these in them; else the few that are marked as quick, and
 //! where kernels are emulated half of the tests.
 
+mod bitmaps;
 #[path = "../common/mod.rs"]
 mod common;
 mod crashes;

@@ -332,6 +332,9 @@ pub(crate) struct GrowBy {
     /// Use so many bytes of each member of a raid1, or all that all of them have
     #[arg(long, value_name = "SIZE|max")]
     pub(crate) size: Option<String>,
+    /// Add a write-intent bitmap, give the one that is there chunks of SIZE, or take it away
+    #[arg(long, short, value_name = "none|internal|SIZE", value_parser = metadata::parse_bitmap)]
+    pub(crate) bitmap: Option<metadata::BitmapArg>,
 }
 
 #[derive(Debug, Args)]

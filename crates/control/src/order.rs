@@ -70,6 +70,15 @@ pub enum Order {
     RaidDisks { count: usize, array: Option<String> },
     /// Use so many bytes of each member, or all that all of them have.
     MemberSize { bytes: Option<u64>, array: Option<String> },
+    /// Give the array a write-intent bitmap, or the one that it has other chunks, or take it away.
+    Bitmap {
+        /// Away.
+        #[serde(default)]
+        none: bool,
+        /// Bytes that a bit stands for; nothing for what suits the members.
+        chunk_bytes: Option<u64>,
+        array: Option<String>,
+    },
     /// For the volume as a whole.
     Whole(WholeOrder),
     /// For its caches.

@@ -47,6 +47,12 @@ pub enum Canary {
     OldRecordsOfStripeKept,
     /// What cannot be read is reconstructed from parity that is in doubt.
     DoubtfulParityBelieved,
+    /// Superblocks name a new bitmap before it is on the members.
+    BitmapNamedBeforeWritten,
+    /// Writes set no bits any more while superblocks still name the bitmap.
+    BitmapLeftBeforeRecorded,
+    /// A bitmap that gets other chunks loses its bits.
+    NewChunksForgetBits,
 }
 
 impl Canary {
@@ -72,6 +78,9 @@ impl Canary {
         Canary::RecoveryTrustsOffsetAfterCrash,
         Canary::OldRecordsOfStripeKept,
         Canary::DoubtfulParityBelieved,
+        Canary::BitmapNamedBeforeWritten,
+        Canary::BitmapLeftBeforeRecorded,
+        Canary::NewChunksForgetBits,
     ];
 
     /// What it is called in reports: its name in the source.

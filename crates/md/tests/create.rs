@@ -5,7 +5,8 @@ use braid_md::assembly::{Candidate, Options, Start, State, group};
 use proptest::prelude::*;
 
 use braid_md::create::{
-    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, plan,
+    BitmapChoice, BitmapPlace, Consistency, CreateError, Device, NoPlace, Place, Plan, Request,
+    What, Write, bitmap_place, bitmap_room_at, plan,
 };
 use braid_md::ppl::{Header, Newest};
 use braid_md::stripe_log::Head;
@@ -647,5 +648,106 @@ fn the_descriptor_of_a_0_90_spare_has_its_number() {
         assert_eq!((word(third), word(third + 12)), (2, 2), "{}", member.label);
         // This device's own descriptor, at the end.
         assert_eq!(word(992 * 4), member.superblock.device_number, "{}", member.label);
+    }
+}
+
+/// A bitmap that is added later lies where nothing else does, on every member, and is as fine as it is asked
+/// to be, or the answer says how fine it can be.
+#[test]
+fn a_bitmap_that_is_added_later_lies_where_nothing_else_does() {
+    let mut placed = 0;
+    for request in requests() {
+        let request = Request {
+            bitmap: BitmapChoice::None,
+            consistency: Some(Consistency::Resync),
+            ..request
+        };
+        if !request.level.is_redundant() {
+            continue;
+        }
+        let Ok(plan) = plan(&request) else { continue };
+        let superblocks: Vec<Superblock> =
+            plan.members.iter().map(|member| member.superblock.clone()).collect();
+        let sync_size = match request.level {
+            Level::Raid10 => plan.array_size,
+            _ => superblocks[0].component_size,
+        };
+        for chunk in [None, Some(4 << 10), Some(1 << 20), Some(64 << 20)] {
+            let BitmapPlace { offset, room, chunk } =
+                match bitmap_place(&superblocks, sync_size, chunk) {
+                    Ok(place) => place,
+                    Err(NoPlace::TooFine { chunk, least }) => {
+                        assert!(chunk < least, "{request:?}");
+                        let place = bitmap_place(&superblocks, sync_size, Some(least));
+                        let place = place.unwrap_or_else(|why| panic!("{why}: {request:?}"));
+                        let half = bitmap_place(&superblocks, sync_size, Some(least / 2));
+                        assert!(least == 4096 || half.is_err(), "{request:?}");
+                        place
+                    }
+                    Err(why) => panic!("{why}: {request:?}"),
+                };
+            placed += 1;
+            let len = (256 + sync_size.div_ceil(chunk).div_ceil(8)).next_multiple_of(4096);
+            assert!(len <= room && offset % 4096 == 0, "{request:?}");
+            for superblock in &superblocks {
+                let start = superblock.super_offset.checked_add_signed(offset).unwrap();
+                let mine = start..start + len;
+                let log = superblock.bad_block_log.map(|log| {
+                    let start = superblock.super_offset.checked_add_signed(log.offset).unwrap();
+                    start..start + log.size
+                });
+                let data =
+                    superblock.data_offset..superblock.data_offset + superblock.component_size;
+                let own = superblock.super_offset..superblock.super_offset + 4096;
+                for other in [Some(own), Some(data), log].into_iter().flatten() {
+                    assert!(
+                        mine.end <= other.start || other.end <= mine.start,
+                        "{mine:?} {other:?}"
+                    );
+                }
+                assert!(bitmap_room_at(superblock, offset) >= len, "{request:?}");
+                assert_eq!(
+                    bitmap_room_at(
+                        superblock,
+                        superblock.data_offset as i64 - superblock.super_offset as i64
+                    ),
+                    0
+                );
+                let mut with = superblock.clone();
+                with.set_bitmap(Some(offset));
+                let again = Superblock::parse(
+                    with.version,
+                    with.super_offset,
+                    u64::MAX >> 1,
+                    &with.encode(),
+                );
+                assert_eq!(again.map(|one| one.bitmap_offset), Ok(Some(offset)), "{request:?}");
+                with.set_bitmap(None);
+                assert_eq!(with, *superblock);
+            }
+        }
+    }
+    assert!(placed > 1000, "{placed}");
+}
+
+/// A new array that would have had one has it in the same place.
+#[test]
+fn a_bitmap_that_is_added_later_lies_where_a_new_array_has_it() {
+    for version in Version::ALL {
+        let mut request = request(Level::Raid1, version, &[9 * GIB, 9 * GIB]);
+        request.bitmap = BitmapChoice::Internal { chunk: None };
+        let planned = planned(&request);
+        let superblocks: Vec<Superblock> = planned
+            .members
+            .iter()
+            .map(|member| {
+                let mut superblock = member.superblock.clone();
+                superblock.set_bitmap(None);
+                superblock
+            })
+            .collect();
+        let place = bitmap_place(&superblocks, superblocks[0].component_size, None).unwrap();
+        assert_eq!(planned.members[0].superblock.bitmap_offset, Some(place.offset), "{version}");
+        assert_eq!(planned.bitmap.unwrap().chunk, place.chunk, "{version}");
     }
 }

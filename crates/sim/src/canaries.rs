@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use braid_engine::canary::{Canary, plant};
 
 use crate::campaign::run_scenario;
+use crate::draw::ORDERS;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
@@ -59,6 +60,11 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         Canary::BitmapAfterData | Canary::BitsClearedBeforeFlush | Canary::RetrySkipsBit => {
             spec.policy == Policy::Bitmap
         }
+        Canary::BitmapNamedBeforeWritten
+        | Canary::BitmapLeftBeforeRecorded
+        | Canary::NewChunksForgetBits => {
+            matches!(spec.policy, Policy::Resync | Policy::Bitmap)
+        }
         Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => spec.policy == Policy::Log,
         Canary::LogNotReplayed
         | Canary::LogForgottenBeforeFence
@@ -68,8 +74,19 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
     }
 }
 
+/// Which seeds are run for `canary` if all are from `first` on.
+fn first_for(canary: Canary, first: u64) -> u64 {
+    match canary {
+        Canary::BitmapNamedBeforeWritten
+        | Canary::BitmapLeftBeforeRecorded
+        | Canary::NewChunksForgetBits => first | ORDERS,
+        _ => first,
+    }
+}
+
 /// The first seed from `first` on that fails with `canary`, and is well without.
 fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
+    let first = first_for(canary, first);
     let scenarios = (0..).map(|index| Scenario::of(first.wrapping_add(index)));
     let concerned = scenarios.filter(|scenario| concerns(canary, &scenario.spec));
     for (scenario, count) in concerned.zip(1..=BUDGET) {

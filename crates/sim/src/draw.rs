@@ -19,6 +19,10 @@ use crate::spec::{Policy, Spec};
 /// seeds in its tests.)
 pub const HARSH: u64 = 1 << 40;
 
+/// Seeds with this bit are of scenarios in which operators give an array a bitmap, other chunks, or none, and
+/// hold its passes.
+pub const ORDERS: u64 = 1 << 41;
+
 /// How much happens, and what.
 struct Mood {
     /// How many acts a life has, and how long it is: one of each.
@@ -81,6 +85,10 @@ impl Scenario {
             unsettle(&mut rng, &spec, &mut lives[0]);
         }
         whole_stripes(&mut Rng::new(seed ^ 0x57f1_9e50), &spec, &mut lives);
+        if seed & ORDERS != 0 {
+            let rng = &mut Rng::new(seed ^ 0xb17_3a95);
+            lives.iter_mut().for_each(|life| more_orders(rng, life));
+        }
         Scenario { seed, spec, start, lives }
     }
 }
@@ -101,6 +109,50 @@ fn whole_stripes(rng: &mut Rng, spec: &Spec, lives: &mut [Life]) {
             };
         }
     }
+}
+
+/// Bitmaps come, change and go: beside a client that writes everywhere, where a new one has no bits yet; and
+/// while a member is out that then comes back by what they say. Passes are held.
+fn more_orders(rng: &mut Rng, life: &mut Life) {
+    let long_ns = [2_000_000, 10_000_000, 600_000_000][rng.index(3)];
+    let bitmap = |rng: &mut Rng| What::Bitmap { chunk: [4 << 10, 8 << 10, 32 << 10][rng.index(3)] };
+    let mut acts: Vec<Act> = Vec::new();
+    for _ in 0..rng.within(1..=3) {
+        let at_ns = rng.below(long_ns);
+        acts.push(Act { at_ns, what: bitmap(rng) });
+        let what = if rng.percent(70) { What::NoBitmap } else { bitmap(rng) };
+        acts.push(Act { at_ns: at_ns + rng.below(1_000_000), what });
+    }
+    if rng.percent(50) {
+        let fail = What::Fail { pick: rng.next_u64() };
+        let again = What::AddAgain { pick: rng.next_u64() };
+        let mut times: Vec<u64> = (0..3).map(|_| rng.below(long_ns)).collect();
+        times.sort_unstable();
+        let whats = [fail, bitmap(rng), again];
+        acts.extend(times.into_iter().zip(whats).map(|(at_ns, what)| Act { at_ns, what }));
+    }
+    if rng.percent(60) {
+        let request = |rng: &mut Rng| Request {
+            pause_ns: rng.below(60_000),
+            op: Op::Write,
+            block: rng.below(1 << 20),
+            blocks: rng.within(1..=4),
+            fua: false,
+            data: rng.next_u64(),
+        };
+        let requests = (0..rng.within(20..=60)).map(|_| request(rng)).collect();
+        let style = ReplyStyle::Simple;
+        let at_ns = acts[0].at_ns.saturating_sub(rng.below(300_000));
+        life.connections.push(Connection { at_ns, style, depth: 4, requests, leaves: false });
+    }
+    if rng.percent(30) {
+        let at_ns = rng.below(long_ns);
+        acts.push(Act { at_ns, what: What::Hold });
+        acts.push(Act { at_ns: at_ns + rng.below(long_ns), what: What::GoOn });
+    }
+    life.acts.extend(acts);
+    life.acts.sort_by_key(|act| act.at_ns);
+    life.aftershocks += rng.within(2..=6) as u32;
 }
 
 /// All kinds of layouts, a few sizes.

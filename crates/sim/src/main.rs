@@ -18,7 +18,9 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           that fails is shrunk first, unless --whole is given, too
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
-                          (from 1099511627776, 2^40, on: harsh ones, with more faults at once)
+                          (from 1099511627776, 2^40, on: harsh ones, with more faults at once;
+                          from 2199023255552, 2^41, on: with bitmaps that come, change and go,
+                          and passes that are held)
   --canaries [--from N]   plant each known bug, or --only NAME, and find it (built with --features
                           canary)
   exhaust --points N [--from S]

@@ -72,6 +72,19 @@ impl Stage {
                 self.tell("operator", || format!("grow to {roles} roles"));
                 said(self.array.set_raid_disks(roles).await)
             }
+            What::Bitmap { chunk } => {
+                self.tell("operator", || format!("a bitmap with chunks of {chunk} bytes"));
+                said(self.array.add_bitmap(Some(chunk)).await.map(drop))
+            }
+            What::NoBitmap => {
+                self.tell("operator", || "no bitmap".to_owned());
+                said(self.array.remove_bitmap().await.map(drop))
+            }
+            What::Hold => said(self.array.hold_passes().await),
+            What::GoOn => {
+                self.array.let_passes_go_on();
+                Ok(())
+            }
             _ => return false,
         };
         self.tell("operator", || match &result {

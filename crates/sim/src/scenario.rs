@@ -201,6 +201,17 @@ pub enum What {
     },
     /// … gives a raid1 another role.
     Grow,
+    /// … gives the array a bitmap, or the one that it has other chunks.
+    Bitmap {
+        /// In bytes.
+        chunk: u64,
+    },
+    /// … takes its bitmap away.
+    NoBitmap,
+    /// … has no pass run.
+    Hold,
+    /// … lets passes go on.
+    GoOn,
 }
 
 /// A moment at which a crash is tried, beside the life that goes on.

@@ -213,7 +213,11 @@ impl Stage {
             | What::Repair
             | What::NoScrub
             | What::Speed { .. }
-            | What::Grow => self.order(what).await,
+            | What::Grow
+            | What::Bitmap { .. }
+            | What::NoBitmap
+            | What::Hold
+            | What::GoOn => self.order(what).await,
             fault => self.place(fault),
         };
         if !done {

@@ -113,6 +113,14 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
             let size = bytes.map_or("max".to_owned(), |bytes| bytes.to_string());
             on_array(&["grow"], array).option("size", Some(size))
         }
+        Order::Bitmap { none, chunk_bytes, array } => {
+            let bitmap = match (none, chunk_bytes) {
+                (true, _) => "none".to_owned(),
+                (false, None) => "internal".to_owned(),
+                (false, Some(chunk)) => chunk.to_string(),
+            };
+            on_array(&["grow"], array).option("bitmap", Some(bitmap))
+        }
         Order::Whole(whole) => of_whole(volume, whole),
         Order::Cache(cache) => of_cache(volume, cache),
     }
@@ -210,6 +218,11 @@ mod tests {
                 r#"{"member-size":{}}"#,
                 "grow --size=max --json -- home",
                 "braid grow --size=max home",
+            ),
+            (
+                r#"{"bitmap":{"chunk_bytes":65536}}"#,
+                "grow --bitmap=65536 --json -- home",
+                "braid grow --bitmap=65536 home",
             ),
             (
                 r#"{"whole":{"resize":{"bytes":4096}}}"#,

@@ -148,6 +148,24 @@ fn said(status: &Status, order: &Order) -> Said {
                 }
             }
         }
+        Order::Bitmap { none, array, .. } => {
+            let array = any_array(status, array.as_deref())?;
+            if !array.is_redundant() {
+                return Err(no_copies(array));
+            }
+            done(match none {
+                true => format!(
+                    "Takes the write-intent bitmap of {} away: after a crash all of it is compared, and a member \
+                     that was away is filled as a whole.",
+                    array.called
+                ),
+                false => format!(
+                    "Notes on the members of {} where it is being written: after a crash that is compared, and \
+                     nothing else.",
+                    array.called
+                ),
+            })
+        }
         Order::Whole(order) => whole::whole(status, order),
         Order::Cache(order) => whole::cache(status, order),
     }

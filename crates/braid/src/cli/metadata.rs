@@ -107,7 +107,7 @@ pub(crate) enum BitmapArg {
     Chunk(ByteSize),
 }
 
-fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
+pub(super) fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
     match text {
         "none" => Ok(BitmapArg::None),
         "internal" => Ok(BitmapArg::Internal),

@@ -16,8 +16,8 @@ pub(crate) struct OneVolume {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Writes under way are answered before. The lock goes with the volume's process: `up \
-                        --read-only` brings one up that stays so. What an array does by itself goes on (resync, \
-                        recovery, superblocks), which `mdadm --readonly` stops."
+                        --read-only` brings one up that stays so. Resync, recovery and scrubs stop, and go \
+                        on where they were when it is unlocked; superblocks still tell of members that fail."
 )]
 pub(crate) struct Lock {
     #[command(flatten)]

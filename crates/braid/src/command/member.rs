@@ -9,7 +9,7 @@ use braid_stack::{ByteSize, File, Latency, Node, Stack};
 use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
-use crate::cli;
+use crate::cli::{self, BitmapArg};
 use crate::control::{
     self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
     Status,
@@ -22,6 +22,7 @@ use crate::record::Record;
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
         cli::Member::Remove(target) if several::is_word(&target.member) => remove_several(target),
+        cli::Member::Fail(target) if several::is_detached(&target.member) => fail_detached(target),
         cli::Member::Fail(target) => {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
@@ -51,6 +52,18 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     }
 }
 
+/// Takes out the members whose device has gone, one by one.
+fn fail_detached(target: &cli::MemberTarget) -> Result<(), Failure> {
+    let now = status(&target.volume)?;
+    let which = array_of(&target.which);
+    let mut done = Vec::new();
+    for (array, member) in several::detached(&now, which.as_deref(), &|path| path.exists()) {
+        done.push(carried_out(&target.volume, &Order::Fail { member, array }, 0)?);
+    }
+    tell_several(target, &done);
+    Ok(())
+}
+
 /// Lets go of the members that a word stands for, one by one.
 fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
     let (volume, which) = (&target.volume, array_of(&target.which));
@@ -63,6 +76,13 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
         done.push(carried_out(volume, &order, 0)?);
         change_members(volume, &[], &[absolute_path(Path::new(&member))?])?;
     }
+    tell_several(target, &done);
+    Ok(())
+}
+
+/// Tells what was done to the members that a word stands for.
+fn tell_several(target: &cli::MemberTarget, done: &[String]) {
+    let volume = &target.volume;
     if target.json {
         println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": done }));
     } else if done.is_empty() {
@@ -70,7 +90,6 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
     } else {
         done.iter().for_each(|text| println!("{text}"));
     }
-    Ok(())
 }
 
 fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
@@ -244,6 +263,15 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
             ),
         };
         give(&grow.name, &Order::MemberSize { bytes, array: array_of(&grow.which) }, grow.json)?;
+    }
+    if let Some(bitmap) = grow.by.bitmap {
+        let (none, chunk_bytes) = match bitmap {
+            BitmapArg::None => (true, None),
+            BitmapArg::Internal => (false, None),
+            BitmapArg::Chunk(chunk) => (false, Some(chunk.bytes())),
+        };
+        let order = Order::Bitmap { none, chunk_bytes, array: array_of(&grow.which) };
+        give(&grow.name, &order, grow.json)?;
     }
     Ok(())
 }

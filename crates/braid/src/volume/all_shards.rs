@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Flags, Io, Span};
 use braid_engine::Dev;
+use braid_engine::redundant::Redundant;
 use braid_mem::Pool;
 use braid_uring::{Handle, Remote};
 
@@ -53,6 +54,31 @@ impl AllShards {
             });
         })
         .map(drop)
+    }
+
+    /// Has no pass of an array run, and waits until none does; how far they got is recorded.
+    pub(super) fn hold_passes(&self) -> io::Result<()> {
+        let held = self.on_each(|handle, local, done| {
+            let arrays: Vec<Redundant> = local.arrays.iter().map(|one| one.array.clone()).collect();
+            handle.spawn(async move {
+                let mut result = Ok(());
+                for array in arrays {
+                    let held = array.hold_passes().await;
+                    result = result.and(held.map_err(io::Error::other));
+                }
+                send(&done, result);
+            });
+        });
+        held?.into_iter().collect()
+    }
+
+    /// Lets passes go on where they were.
+    pub(super) fn let_passes_go_on(&self) {
+        for remote in &self.remotes {
+            shard::call(remote, |_, local| {
+                local.arrays.iter().for_each(|one| one.array.let_passes_go_on());
+            });
+        }
     }
 
     /// NBD clients.

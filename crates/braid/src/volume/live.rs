@@ -206,6 +206,10 @@ impl Live {
         self.shards.flush().map_err(|error| {
             No::failed(format!("what was written last could not be made durable: {error}"))
         })?;
+        self.shards.hold_passes().map_err(|error| {
+            self.shards.let_passes_go_on();
+            No::failed(format!("its resync, recovery or scrub could not be stopped: {error}"))
+        })?;
         self.locked.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -224,6 +228,7 @@ impl Live {
         begin()?;
         self.locked.store(false, Ordering::Relaxed);
         self.shards.set_locked(false);
+        self.shards.let_passes_go_on();
         self.tell_kernel(false)?;
         Ok(format!(
             "{name} is unlocked: it can be written to; NBD clients that came meanwhile connect again"

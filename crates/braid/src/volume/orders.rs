@@ -147,6 +147,20 @@ pub(super) fn carry_out(
                 })
             })
         }
+        Order::Bitmap { none: true, array, .. } => {
+            on_one(remote, Which::Named(array), move |engine| async move {
+                let removed = "the array has no write-intent bitmap any more";
+                let there_was = engine.remove_bitmap().await?;
+                Ok(if there_was { removed } else { "the array has no write-intent bitmap" }
+                    .to_owned())
+            })
+        }
+        Order::Bitmap { none: false, chunk_bytes, array } => {
+            on_one(remote, Which::Named(array), move |engine| async move {
+                let chunk = ByteSize(engine.add_bitmap(chunk_bytes).await?);
+                Ok(format!("the array has a write-intent bitmap with a bit for each {chunk:#}"))
+            })
+        }
     }
 }
 

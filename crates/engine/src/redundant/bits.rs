@@ -98,7 +98,7 @@ impl Core {
                 None => return failed,
             };
             let area = |member: Rc<Member>| {
-                let area = bitmap_area(&member)?;
+                let area = self.bitmap_area(&member)?;
                 Some((member, area + (*page * PAGE) as u64, bytes.clone()))
             };
             let areas = self.roster.written().into_iter().filter_map(area).collect();
@@ -106,11 +106,10 @@ impl Core {
         }
         failed
     }
-}
 
-/// Where the bitmap lies on `member`, in bytes.
-fn bitmap_area(member: &Member) -> Option<u64> {
-    let superblock = member.superblock.borrow();
-    let superblock = superblock.as_ref()?;
-    superblock.super_offset.checked_add_signed(superblock.bitmap_offset?)
+    /// Where the bitmap lies on `member`, in bytes: as far from its superblock as on all others.
+    fn bitmap_area(&self, member: &Member) -> Option<u64> {
+        let offset = self.publisher.array.borrow().as_ref()?.bitmap_offset?;
+        member.superblock.borrow().as_ref()?.super_offset.checked_add_signed(offset)
+    }
 }

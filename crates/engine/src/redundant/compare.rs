@@ -78,6 +78,8 @@ impl Inner {
         let is_its = core.work.order().is_some_and(|order| order.kind == comparing.kind);
         if !is_same {
             core.work.begin_anew();
+        } else if is_its && core.work.is_held() {
+            core.work.keep_place();
         } else if is_over
             && is_its
             && let Some(place) = core.work.pause()

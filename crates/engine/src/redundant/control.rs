@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use braid_array::geometry::{Raid1, Run};
 use braid_array::{ArrayByte, MemberByte, Role};
+use braid_md::create::bitmap_room_at;
 use braid_md::{Level, Superblock};
 
 use super::Redundant;
@@ -165,9 +166,9 @@ impl Redundant {
         intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
     }
 
-    /// The core, once all members say who is out: a newcomer that announces itself is to be the only
-    /// one that does.
-    async fn ready_for_a_newcomer(&self) -> Result<&Rc<Core>, ControlError> {
+    /// The core, once all members say who is out, and are two events ahead of it: so that a newcomer which
+    /// announces itself is the only one that does, and nobody who is out is as fresh as what comes next.
+    pub(super) async fn left_behind(&self) -> Result<&Rc<Core>, ControlError> {
         let core = self.writable()?;
         let others = Rc::clone(core);
         let behind = core.background.see_through(async move { others.leave_behind().await });
@@ -181,7 +182,7 @@ impl Redundant {
     /// # Errors
     /// It is there already, is too small, or its role is taken.
     pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
-        let core = self.ready_for_a_newcomer().await?;
+        let core = self.left_behind().await?;
         let member = core.check_newcomer(new)?;
         core.roster.admit(Rc::clone(&member));
         if member.is_written() {
@@ -197,7 +198,7 @@ impl Redundant {
     /// # Errors
     /// As [`Redundant::add`]; and `label` must take part and not be replaced already.
     pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
-        let core = self.ready_for_a_newcomer().await?;
+        let core = self.left_behind().await?;
         let old = core.named(label)?;
         let refuse = |why| Err(ControlError::NoReplacement { label: label.to_owned(), why });
         let Some(role) = old.role().filter(|_| old.is_in_sync()) else {
@@ -234,6 +235,25 @@ impl Redundant {
         debug_assert!(matches!(kind, None | Some(JobKind::Check | JobKind::Repair)));
         core.work.request(order);
         Ok(())
+    }
+
+    /// Has no pass run from now on, and no spare take over, and records how far the one got that runs.
+    ///
+    /// # Errors
+    /// It could not be recorded: nothing is written any more.
+    pub async fn hold_passes(&self) -> Result<(), ControlError> {
+        let core = &self.inner.core;
+        core.work.hold(true);
+        core.work.until_idle().await;
+        if core.read_only || core.gate.is_stopped() {
+            return Ok(());
+        }
+        core.recorded(true).await
+    }
+
+    /// Lets passes go on where they were.
+    pub fn let_passes_go_on(&self) {
+        self.inner.core.work.hold(false);
     }
 
     /// Sets the limits of passes.
@@ -371,6 +391,10 @@ impl Core {
         if size < needed {
             return Err(ControlError::TooSmall { label, has: size, needed });
         }
+        let own = new.superblock.as_ref();
+        if own.is_some_and(|own| !self.has_room_for_bitmap(own)) {
+            return refuse("it has no room where the array's bitmap lies".to_owned());
+        }
         if let Some(role) = new.role {
             let slots = self.roster.slots();
             if slots.get(role).is_none_or(|slot| slot.primary.is_some()) {
@@ -379,6 +403,13 @@ impl Core {
         }
         let by_bitmap = new.by_bitmap && self.has_seen_what_is_cleared(&new);
         Ok(Rc::new(Member::new(NewMember { by_bitmap, ..new })))
+    }
+
+    /// Whether a member with the superblock `own` can have the array's bitmap where the others do.
+    fn has_room_for_bitmap(&self, own: &Superblock) -> bool {
+        let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
+        let (Some(offset), Some(intent)) = (offset, &*self.intent.borrow()) else { return true };
+        bitmap_room_at(own, offset) >= intent.bitmap().byte_len()
     }
 
     /// Whether all that `new` may lack is still in the bitmap.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
 use braid_md::bitmap::Bitmap;
+use braid_md::create::bitmap_room_at;
 use braid_md::{SECTOR, Version};
 
 use super::Redundant;
@@ -116,18 +117,12 @@ impl Core {
         Ok(Some(grown))
     }
 
-    /// The bytes that each member has for its bitmap: up to its bad-block log or its data.
+    /// The bytes that each member has for its bitmap.
     fn bitmap_room(&self) -> u64 {
-        let room = |member: &Rc<Member>| {
-            let superblock = member.superblock.borrow();
-            let superblock = superblock.as_ref()?;
-            let start = superblock.bitmap_offset?;
-            let data = superblock.data_offset.checked_sub(superblock.super_offset)? as i64;
-            let log = superblock.bad_block_log.map(|log| log.offset);
-            let ends = [Some(data), log];
-            let end = ends.into_iter().flatten().filter(|end| *end > start).min()?;
-            u64::try_from(end - start).ok()
+        let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
+        let room = |member: Rc<Member>| {
+            Some(bitmap_room_at(member.superblock.borrow().as_ref()?, offset?))
         };
-        self.roster.written().iter().filter_map(room).min().unwrap_or(0)
+        self.roster.written().into_iter().filter_map(room).min().unwrap_or(0)
     }
 }

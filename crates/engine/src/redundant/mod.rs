@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!                    Redundant ── Inner { core, keeping }
-//!      requests ──▶ read, write │ control, grow ◀── operators
+//!      requests ──▶ read, write │ control, grow, bitmap ◀── operators
 //!                               ▼
 //!        keeping:  copies | parity ── stripe ── log: partial | records
 //!                               ▼
@@ -34,7 +34,7 @@
 //! | `read`, `write` | what every read that fails, and every change of data, stand in |
 //! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: what they are, what is next, doing it, how fast |
 //! | `upkeep` | after the writes: marks clean, clears bits; the array's own tasks |
-//! | `control`, `grow`, `status` | what an operator does; what the array says of itself |
+//! | `control`, `grow`, `bitmap`, `status` | what an operator does; what the array says of itself |
 //! | `ranges`, `background`, `found` | locks, futures without an owner, what a scrub found |
 //!
 //! What has to be durable before what is a value that must be had: a write goes to members only
@@ -63,6 +63,7 @@
 mod agreement;
 mod background;
 mod bad;
+mod bitmap;
 mod bits;
 mod compare;
 mod control;

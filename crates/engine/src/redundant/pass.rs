@@ -92,7 +92,7 @@ impl Inner {
         loop {
             let changes = self.core.work.changes();
             let goes_on =
-                !self.core.work.is_stopped() && !self.core.gate.is_stopped() && walk.is_wanted();
+                !self.core.work.is_held() && !self.core.gate.is_stopped() && walk.is_wanted();
             if goes_on {
                 pass.begin_windows();
             }

@@ -68,7 +68,7 @@ impl Inner {
     /// What is to be done next: the same answer until something changes.
     fn next_job(&self) -> Option<Job> {
         let core = &self.core;
-        if core.work.is_stopped() || core.gate.is_stopped() {
+        if core.work.is_held() || core.gate.is_stopped() {
             return None;
         }
         if let Some((spare, role)) = core.roster.vacancy() {

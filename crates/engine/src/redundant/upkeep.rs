@@ -81,13 +81,14 @@ impl Core {
 
     /// Clears bits that nobody needs any more.
     async fn sweep_without_end(self: Rc<Self>) {
-        if self.read_only || self.intent.borrow().is_none() {
+        if self.read_only {
             return;
         }
-        let daemon_sleep =
-            self.intent.borrow().as_ref().map(|one| one.bitmap().header.daemon_sleep);
-        let pause = daemon_sleep.map_or(SWEEP, |seconds| Duration::from_secs(seconds.into()));
         loop {
+            self.work.until(|| self.intent.borrow().is_some()).await;
+            let daemon_sleep =
+                self.intent.borrow().as_ref().map(|one| one.bitmap().header.daemon_sleep);
+            let pause = daemon_sleep.map_or(SWEEP, |seconds| Duration::from_secs(seconds.into()));
             self.clock.sleep(pause.max(Duration::from_secs(1))).await;
             let any = self.intent.borrow().as_ref().is_some_and(|intent| intent.has_set());
             if any && !self.gate.is_degraded() && !self.gate.is_stopped() {

@@ -32,6 +32,8 @@ pub(super) struct Work {
     throttle: RefCell<Throttle>,
     timing: Cell<bool>,
     stop: Cell<bool>,
+    /// No pass runs, and no spare takes over, until an operator says so.
+    held: Cell<bool>,
     requested: RefCell<Option<ScrubOrder>>,
     /// Of a scrub whose time is over.
     paused: RefCell<Option<ScrubPlace>>,
@@ -62,6 +64,7 @@ impl Work {
             throttle: RefCell::new(Throttle::new(speed)),
             timing: Cell::new(false),
             stop: Cell::new(false),
+            held: Cell::new(false),
             requested: RefCell::default(),
             paused: RefCell::default(),
             current: RefCell::default(),
@@ -157,6 +160,14 @@ impl Work {
         self.requested.borrow().clone()
     }
 
+    /// What was asked for goes on where it is now when its turn comes again.
+    pub(super) fn keep_place(&self) {
+        let place = self.place_of_scrub();
+        if let Some(order) = &mut *self.requested.borrow_mut() {
+            order.from = place;
+        }
+    }
+
     /// What was asked for begins anew when its turn comes again.
     pub(super) fn begin_anew(&self) {
         if let Some(order) = &mut *self.requested.borrow_mut() {
@@ -175,17 +186,16 @@ impl Work {
     /// How far the scrub is that runs for a time, or pauses.
     pub(super) fn place(&self) -> Option<ScrubPlace> {
         let is_for_a_time = self.requested.borrow().as_ref().is_some_and(|it| it.until.is_some());
-        let running = self.current.borrow().as_ref().and_then(|current| {
+        let running = self.place_of_scrub().filter(|_| is_for_a_time);
+        running.or_else(|| self.paused.borrow().clone())
+    }
+
+    fn place_of_scrub(&self) -> Option<ScrubPlace> {
+        self.current.borrow().as_ref().and_then(|current| {
             let (kind, done, total) = (current.kind, current.done, current.total);
             let is_scrub = matches!(kind, JobKind::Check | JobKind::Repair);
-            (is_scrub && is_for_a_time).then(|| ScrubPlace {
-                kind,
-                done,
-                total,
-                found: self.found().into(),
-            })
-        });
-        running.or_else(|| self.paused.borrow().clone())
+            is_scrub.then(|| ScrubPlace { kind, done, total, found: self.found().into() })
+        })
     }
 
     pub(super) fn found(&self) -> Found {
@@ -221,8 +231,15 @@ impl Work {
         self.throttle.borrow_mut().wait(now, len)
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.get()
+    /// Has no pass run, or lets them again.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.set(held);
+        self.tell();
+    }
+
+    /// Whether no pass is to run: for now, or any more.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get() || self.stop.get()
     }
 
     /// How often something changed so far.

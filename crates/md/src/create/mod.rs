@@ -21,6 +21,7 @@
 //! Deliberately absent: I/O, the clock, randomness: times and identifiers are arguments. Whether
 //! something lies on a device that should be kept is the caller's to find out.
 
+mod added;
 mod error;
 mod place;
 mod policy;
@@ -28,6 +29,7 @@ mod request;
 mod superblocks;
 mod writes;
 
+pub use added::{BitmapPlace, NoPlace, bitmap_place, bitmap_room_at};
 pub use error::CreateError;
 pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
@@ -375,12 +377,12 @@ fn bitmap(
     if !level.is_redundant() {
         return Err(CreateError::BitmapWithoutMeaning { level });
     }
-    let invalid = |chunk: &u64| !chunk.is_power_of_two() || *chunk < 4096 || *chunk >= 1 << 32;
-    if let Some(chunk) = given.filter(invalid) {
+    if let Some(chunk) = given.filter(|chunk| !place::is_bitmap_chunk(*chunk)) {
         return Err(CreateError::BitmapChunk { chunk, least: 4096 });
     }
-    let chunk = place::bitmap_chunk(request.version, shape.component_size, sync_size, given)
-        .map_err(|least| match (given, least) {
+    let room = place::bitmap_room(request.version, shape.component_size);
+    let chunk =
+        place::bitmap_chunk(room, sync_size, given).map_err(|least| match (given, least) {
             (Some(chunk), Some(least)) => CreateError::BitmapChunk { chunk, least },
             _ => CreateError::NoRoomForBitmap,
         })?;

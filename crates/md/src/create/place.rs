@@ -26,7 +26,7 @@ pub(super) const BAD_BLOCKS: u64 = 4 * K;
 /// The header of a bitmap.
 const BITMAP_HEADER: u64 = 256;
 /// Version 0.90's bitmap has the rest of the superblock's 64 KiB.
-const OLD_BITMAP_ROOM: u64 = 60 * K;
+pub(super) const OLD_BITMAP_ROOM: u64 = 60 * K;
 pub(super) const MIB: u64 = K * K;
 
 /// How much is kept free for a bitmap where `size` bytes are to be covered.
@@ -82,20 +82,23 @@ pub(super) fn free_for_data(
 }
 
 /// Bytes for the bitmap of `chunks`, with its header, in whole 4 KiB.
-fn bitmap_size(chunks: u64) -> u64 {
+pub(super) fn bitmap_size(chunks: u64) -> u64 {
     (chunks.div_ceil(8) + BITMAP_HEADER).next_multiple_of(4 * K)
 }
 
-/// A bitmap's chunk in bytes: the given one if it is not too small for the room, else 64 MiB or
+/// Whether a bitmap can have such chunks, in bytes.
+pub(super) fn is_bitmap_chunk(chunk: u64) -> bool {
+    chunk.is_power_of_two() && (4 * K..1 << 32).contains(&chunk)
+}
+
+/// A bitmap's chunk in bytes: the given one if it is not too small for the `room`, else 64 MiB or
 /// as much more as the room needs. `Err` has the smallest that is possible, or `None` without
 /// room for any.
 pub(super) fn bitmap_chunk(
-    version: Version,
-    component_size: u64,
+    mut room: u64,
     sync_size: u64,
     given: Option<u64>,
 ) -> Result<u64, Option<u64>> {
-    let mut room = bitmap_room(version, component_size);
     if given.is_none() {
         room = room.min(128 * K);
     }

@@ -4,6 +4,7 @@
 //!   the array's part   members come, fail, are in sync ── set_membership, set_role
 //!                      the copies agree, or not        ── set_resync
 //!                      raid1 uses more of its members  ── grow
+//!                      a bitmap comes, moves or goes   ── set_bitmap
 //!                      it is written                   ── count_event
 //!   a member's own     of the array's part and itself  ── of_member
 //!                      recovery got as far as … , all  ── filled_to, filled, filled_as
@@ -13,7 +14,8 @@
 //! Invariants
 //! * Events only grow.
 //! * A role that somebody has is one of the array's.
-//! * Where a member's areas lie is its own: no transition moves them.
+//! * Where a member's areas lie is its own: no transition moves them. The bitmap's place is the array's,
+//!   as kernels have it.
 //!
 //! Source: Linux `drivers/md/md.c` (`super_1_sync`, `super_90_sync`).
 
@@ -92,6 +94,18 @@ impl Superblock {
         self.contents.component_size = component_size;
     }
 
+    /// The array has a write-intent bitmap, so many bytes from each member's superblock, or none.
+    ///
+    /// # Panics
+    /// There is a partial parity log, which has the same field.
+    pub fn set_bitmap(&mut self, offset: Option<i64>) {
+        assert!(offset.is_none() || self.ppl.is_none(), "a bitmap beside a partial parity log");
+        let others = self.features.without(Features::BITMAP);
+        self.contents.features =
+            if offset.is_some() { others.union(Features::BITMAP) } else { others };
+        self.contents.bitmap_offset = offset;
+    }
+
     /// There are `raid_disks` roles, which devices have as `roles` says, by their numbers. All others
     /// are spares, but for a journal, and for those that version 1 calls failed.
     ///
@@ -160,7 +174,6 @@ impl Superblock {
                 write_mostly: own.write_mostly,
                 fail_fast: own.fail_fast,
                 bad_block_log: own.bad_block_log,
-                bitmap_offset: own.bitmap_offset,
                 ppl: own.ppl,
                 raw: own.raw.clone(),
                 ..self.contents.clone()

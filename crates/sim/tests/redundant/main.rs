@@ -4,11 +4,13 @@
 //! * `world`: how images become an array again, and what must hold of a set of images.
 //! * `copies`: raid1 and raid10.
 //! * `parity`: raid4, raid5 and raid6.
+//! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
 
 mod audit;
 mod bad_places;
 mod copies;
+mod orders;
 mod parity;
 mod parts;
 mod shape;

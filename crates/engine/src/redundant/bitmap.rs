@@ -1,0 +1,254 @@
+//! A write-intent bitmap that comes, gets other chunks, or goes while the array is at work.
+//!
+//! ```text
+//!   adding    no write under way ──▶ flush ──▶ its pages ──▶ superblocks name it ──▶ writes go on, with bits
+//!   removing  no write under way ──▶ superblocks name none ──▶ writes go on, without bits
+//!   other chunks: both, one after the other, without a write between; the new bits cover the old ones
+//! ```
+//!
+//! Invariants
+//! * Superblocks name only a bitmap that is on all members that are written, with all that it has to say:
+//!   what was written without a bit is durable on them, and whoever cannot say so is two events behind
+//!   ([`Durable`]), before its pages go, and these go before superblocks ([`Core::publish`]).
+//! * Bits are set until no superblock that may be believed names the bitmap ([`Published`]).
+//! * Chunks do not change in place: a crash would leave a header and bits that do not fit. Between the old
+//!   and the new there is none, and a crash asks for a resync of everything.
+//! * It happens at rest, as in md: not while members are filled or compared, nor when that is due.
+//!
+//! Deliberately absent: where it lies ([`braid_md::create::bitmap_place`]).
+//!
+//! Source: Linux `drivers/md/md-bitmap.c` (`location_store`, `md_bitmap_load`), mdadm's `Grow_addbitmap`.
+
+use std::rc::Rc;
+
+use braid_md::bitmap::{Bitmap, BitmapHeader};
+use braid_md::create::{BitmapPlace, NoPlace, bitmap_place};
+use braid_md::{Superblock, Uuid};
+
+use super::Redundant;
+use super::control::ControlError;
+use super::core::Core;
+use super::flush::Durable;
+use super::intent::Intent;
+use super::keeping::Inner;
+use super::layout::SyncSpan;
+use super::publish::Published;
+use super::ranges::Locked;
+use crate::canary::Canary;
+
+/// Seconds after which bits are cleared: md's default.
+const DAEMON_SLEEP: u32 = 5;
+
+impl Redundant {
+    /// Gives the array a write-intent bitmap with chunks of so many bytes (a power of two from 4096 on),
+    /// or of 64 MiB, or as much more as there is room for; the one that it has gets them. Answers the
+    /// size of the chunks.
+    ///
+    /// # Errors
+    /// The volume is read-only; an array without superblocks, or with a log; no room on a member;
+    /// members are being filled or compared.
+    pub async fn add_bitmap(&self, chunk: Option<u64>) -> Result<u64, ControlError> {
+        let core = self.writable()?;
+        let has = || core.intent.borrow().as_ref().map(|one| one.bitmap().header.chunk_size);
+        if let Some(has) = has().filter(|has| chunk.is_none_or(|chunk| chunk == *has)) {
+            return Ok(has);
+        }
+        self.inner.check_suits_bitmap()?;
+        self.left_behind().await?;
+        let locked = self.inner.lock_at_rest().await?;
+        if has().is_some() && !core.gate.is_degraded() {
+            // Twice, as at the end. What is not needed would be resynchronised.
+            for _ in 0..2 {
+                core.sweep_bits().await.map_err(|_| ControlError::Stopped)?;
+            }
+        }
+        let place = core.place_for_bitmap(chunk)?;
+        let old = core.intent.borrow().as_ref().map(|intent| intent.bitmap().clone());
+        if old.is_some() {
+            core.leave_bitmap().await?;
+        }
+        core.take_up_bitmap(place, old.as_ref()).await?;
+        drop(locked);
+        core.note(format!("a write-intent bitmap, a bit for {} bytes", place.chunk));
+        core.work.tell();
+        Ok(place.chunk)
+    }
+
+    /// Takes the array's write-intent bitmap away. Answers whether there was one.
+    ///
+    /// # Errors
+    /// The volume is read-only; members are being filled or compared.
+    pub async fn remove_bitmap(&self) -> Result<bool, ControlError> {
+        let core = self.writable()?;
+        if core.intent.borrow().is_none() {
+            return Ok(false);
+        }
+        self.inner.check_suits_bitmap()?;
+        self.left_behind().await?;
+        let locked = self.inner.lock_at_rest().await?;
+        core.leave_bitmap().await?;
+        drop(locked);
+        core.note("the write-intent bitmap was removed".to_owned());
+        Ok(true)
+    }
+}
+
+impl Inner {
+    fn check_suits_bitmap(&self) -> Result<(), ControlError> {
+        let unsuitable = |why: &str| Err(ControlError::Unsuitable(why.to_owned()));
+        if self.core.publisher.array.borrow().is_none() {
+            return unsuitable("the array has no superblocks: nothing would remember a bitmap");
+        }
+        if self.keeping.log().is_some() {
+            return unsuitable(
+                "the array has a log, which makes good what a crash leaves: it has no bitmap beside it",
+            );
+        }
+        self.check_at_rest()
+    }
+
+    /// That nobody is filled or compared, and need not be.
+    fn check_at_rest(&self) -> Result<(), ControlError> {
+        let core = &self.core;
+        let running =
+            core.work.status(core.clock.now()).map(|job| format!("the {} runs", job.kind));
+        let due = || {
+            let is_due = self.needs_resync() || !self.members_are_settled();
+            is_due.then(|| "members have to be made equal first".to_owned())
+        };
+        match running.or_else(due) {
+            None => Ok(()),
+            Some(why) => Err(ControlError::Unsuitable(format!(
+                "{why}: the bitmap is changed when that is over, as md has it"
+            ))),
+        }
+    }
+
+    /// Keeps writes out of the array, which is at rest.
+    async fn lock_at_rest(&self) -> Result<Locked, ControlError> {
+        let core = &self.core;
+        let sync_size = core.layout.borrow().sync_size();
+        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
+        if core.layout.borrow().sync_size() != sync_size {
+            let why = "the array became larger meanwhile".to_owned();
+            return Err(ControlError::Unsuitable(why));
+        }
+        self.check_at_rest()?;
+        Ok(locked)
+    }
+}
+
+impl Core {
+    /// Where the bitmap goes on all members whose superblocks are kept up to date.
+    fn place_for_bitmap(&self, chunk: Option<u64>) -> Result<BitmapPlace, ControlError> {
+        let members = self.roster.members();
+        let known = members.iter().filter(|member| member.is_known());
+        let superblocks: Vec<Superblock> =
+            known.filter_map(|member| member.superblock.borrow().clone()).collect();
+        let sync_size = self.layout.borrow().sync_size();
+        bitmap_place(&superblocks, sync_size, chunk)
+            .map_err(|why: NoPlace| ControlError::Unsuitable(why.to_string()))
+    }
+
+    /// Has superblocks name no bitmap, and then counts on none. No write is under way.
+    async fn leave_bitmap(self: &Rc<Self>) -> Result<(), ControlError> {
+        let published = self.publish_bitmap(None).await?;
+        self.forget_bitmap(published);
+        Ok(())
+    }
+
+    /// No superblock names the bitmap any more.
+    fn forget_bitmap(&self, _: Published) {
+        self.intent.take();
+    }
+
+    /// Has a new bitmap at `place` on the members, and superblocks that name it. No write is under way.
+    async fn take_up_bitmap(
+        self: &Rc<Self>,
+        place: BitmapPlace,
+        old: Option<&Bitmap>,
+    ) -> Result<(), ControlError> {
+        if Canary::BitmapNamedBeforeWritten.is_planted() {
+            self.publish_bitmap(Some(place.offset)).await?;
+        }
+        // Whoever cannot make durable what has no bit is left behind before the bitmap is named: superblocks
+        // that name it would let kernels before 6.8 believe it beside them.
+        let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
+        let mut intent = Intent::new(self.new_bitmap(place, old, &durable)?);
+        // All of it is new to every member.
+        intent.welcome();
+        self.intent.replace(Some(intent));
+        self.publish_bitmap(Some(place.offset)).await?;
+        Ok(())
+    }
+
+    async fn publish_bitmap(
+        self: &Rc<Self>,
+        offset: Option<i64>,
+    ) -> Result<Published, ControlError> {
+        {
+            let _turn = self.settled_turn().await?;
+            if let Some(array) = &mut *self.publisher.array.borrow_mut() {
+                array.set_bitmap(offset);
+            }
+            if offset.is_some() || !Canary::BitmapLeftBeforeRecorded.is_planted() {
+                self.publisher.require();
+            }
+        }
+        let core = Rc::clone(self);
+        let published = self.background.see_through(async move { core.fence().await }).await;
+        published.map_err(|_| ControlError::Stopped)
+    }
+
+    /// A bitmap in which nothing is set that is durable on all members, unless it is not known to agree; what
+    /// an `old` one has set is, and who comes back lacks no more than it said.
+    fn new_bitmap(
+        &self,
+        place: BitmapPlace,
+        old: Option<&Bitmap>,
+        _: &Durable,
+    ) -> Result<Bitmap, ControlError> {
+        let events = self.publisher.events() + 1;
+        let array = self.publisher.array.borrow();
+        let uuid = array.as_ref().map(|array| Uuid(array.uuid_on_disk())).unwrap_or_default();
+        let header = BitmapHeader {
+            version: 4,
+            uuid,
+            events,
+            // All that was written before is durable on whoever counts so many.
+            events_cleared: old.map_or(events, |old| old.header.events_cleared),
+            sync_size: self.layout.borrow().sync_size(),
+            stale: false,
+            write_error: false,
+            host_endian: false,
+            chunk_size: place.chunk,
+            daemon_sleep: old.map_or(DAEMON_SLEEP, |old| old.header.daemon_sleep),
+            write_behind: old.map_or(0, |old| old.header.write_behind),
+            reserved: 0,
+            nodes: 0,
+            cluster_name: [0; 64],
+            unknown: Default::default(),
+        };
+        let mut bitmap = Bitmap::new(header, place.room)
+            .map_err(|why| ControlError::Unsuitable(format!("the bitmap: {why}")))?;
+        if !self.agreement.is_clean() {
+            bitmap.set_all();
+        } else if let Some(old) = old.filter(|_| !Canary::NewChunksForgetBits.is_planted()) {
+            set_what_covers(&mut bitmap, old);
+        }
+        Ok(bitmap)
+    }
+}
+
+/// Sets each chunk of which some lies in one that is set in `old`.
+fn set_what_covers(bitmap: &mut Bitmap, old: &Bitmap) {
+    let (size, old_size) = (bitmap.header.chunk_size, old.header.chunk_size);
+    let mut from = 0;
+    while let Some(chunk) = old.next_set(from) {
+        let (first, end) = (chunk * old_size / size, ((chunk + 1) * old_size).div_ceil(size));
+        for chunk in first..end.min(bitmap.chunk_count()) {
+            bitmap.set(chunk);
+        }
+        from = chunk + 1;
+    }
+}
