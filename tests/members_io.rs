@@ -92,7 +92,10 @@ fn what_members_are_asked_for_is_counted() {
 #[test]
 fn a_member_that_hangs_is_taken_out_and_not_taken_in_before_it_has_answered() {
     skip_unless_root!();
-    for (level, files) in [("raid1", &["a.img"][..]), ("raid5", &["a.img", "c.img"])] {
+    let (two, three) = (&["a.img"][..], &["a.img", "c.img"][..]);
+    for (level, files, io) in
+        [("raid1", two, "auto"), ("raid5", three, "auto"), ("raid1", two, "threads")]
+    {
         let scratch = Scratch::new();
         for name in ["a.img", "b.img", "c.img"] {
             scratch.sparse(name, 16 * MIB);
@@ -101,7 +104,8 @@ fn a_member_that_hangs_is_taken_out_and_not_taken_in_before_it_has_answered() {
         let device = below.device().to_str().expect("a plain name").to_owned();
         let create = ["create", "v", "--level", level, "--assume-clean"];
         scratch.braid().args(create).args(files).arg(&device).run().ok();
-        let volume = scratch.up("v", &["--attach", "none", "--member-deadline", "1s"]);
+        let options = ["--attach", "none", "--member-deadline", "1s", "--io", io];
+        let volume = scratch.up("v", &options);
         let mut client = volume.client();
         for index in 0..8 {
             client.write(index * MIB, &pattern(index, 0, MIB), true).expect("a write");
@@ -111,7 +115,7 @@ fn a_member_that_hangs_is_taken_out_and_not_taken_in_before_it_has_answered() {
         for index in 0..8 {
             client.write(index * MIB, &pattern(index + 100, 0, MIB), true).expect("it goes on");
         }
-        println!("{level}: writes went on for {:?} when a member hung", start.elapsed());
+        println!("{level}, {io}: writes went on for {:?} when a member hung", start.elapsed());
         for index in 0..8 {
             assert!(client.read(index * MIB, 1 << 20).unwrap() == pattern(index + 100, 0, MIB));
         }

@@ -89,8 +89,6 @@ const KERNEL_FINDS_NONE: &str = "
     [ $(action) = idle ]
     same b
     check
-    mdadm --grow --bitmap=internal \"$MD\"
-    mdadm --grow --bitmap=none \"$MD\"
     stop";
 
 /// A new array, up, without a bitmap; one is added, gets other chunks, and clients write meanwhile.

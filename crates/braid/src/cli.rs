@@ -268,7 +268,7 @@ pub(crate) struct Status {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Member {
-    /// Take a member out, as if it had failed
+    /// Take a member out, as if it had failed; `detached` for all whose device has gone
     Fail(MemberTarget),
     /// Let go of a member that failed, or of a spare; `failed` for all that did, `detached` for all
     /// whose device has gone

@@ -214,6 +214,23 @@ pub enum What {
     GoOn,
 }
 
+impl What {
+    /// Whether it befalls disks; else an operator does it.
+    pub fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            What::Latent { .. }
+                | What::Transient { .. }
+                | What::Slow { .. }
+                | What::Vanish { .. }
+                | What::Return { .. }
+                | What::FlushError { .. }
+                | What::Full { .. }
+                | What::Scribble { .. }
+        )
+    }
+}
+
 /// A moment at which a crash is tried, beside the life that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {

@@ -203,22 +203,9 @@ impl Stage {
     /// Has `what` happen, if it may; answers whether it did.
     pub(crate) async fn act(&self, what: What) -> bool {
         self.shaken.set(SHAKEN);
-        let done = match what {
-            What::Fail { .. }
-            | What::Remove { .. }
-            | What::Add
-            | What::AddAgain { .. }
-            | What::Replace { .. }
-            | What::Check
-            | What::Repair
-            | What::NoScrub
-            | What::Speed { .. }
-            | What::Grow
-            | What::Bitmap { .. }
-            | What::NoBitmap
-            | What::Hold
-            | What::GoOn => self.order(what).await,
-            fault => self.place(fault),
+        let done = match what.is_fault() {
+            true => self.place(what),
+            false => self.order(what).await,
         };
         if !done {
             self.tell("atlas", || format!("not now: {what:?}"));

@@ -298,7 +298,7 @@ impl Handle {
 
     pub(crate) fn submit_blocking(&self, job: Job) -> Submitted {
         let id = self.inner.table.insert(Operation::Blocking);
-        self.inner.with_pool(|pool| pool.run(id, job));
+        self.inner.with_pool(|pool| pool.run(id, None, job));
         Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
     }
 
@@ -328,7 +328,7 @@ impl Inner {
                 });
                 match job {
                     None => ring.submit(&self.table, id),
-                    Some(job) => self.with_pool(|pool| pool.run(id, job)),
+                    Some((about, job)) => self.with_pool(|pool| pool.run(id, about, job)),
                 }
             }
             Driver::Threads(threads) => {

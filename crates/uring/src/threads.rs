@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::eventfd;
 use crate::operation::{Interest, Operation, Rest, raw};
-use crate::pool::{Job, Pool};
+use crate::pool::{About, Job, Pool};
 use crate::table::Table;
 
 pub(crate) struct Threads {
@@ -25,17 +25,20 @@ impl Threads {
     pub(crate) fn submit(&self, table: &Table, id: u32, pool: &Pool) {
         enum Start {
             Poll(RawFd, i16),
-            Pool(Job),
+            Pool(About, Job),
         }
         let start = table.with(id, |operation| match operation {
             Operation::Recv { fd, .. } => Start::Poll(raw(fd), libc::POLLIN),
             Operation::Accept(fd) => Start::Poll(raw(fd), Interest::Readable.events()),
             Operation::Poll { fd, interest } => Start::Poll(raw(fd), interest.events()),
-            file => Start::Pool(job_of(file)),
+            file => {
+                let (about, job) = job_of(file);
+                Start::Pool(about, job)
+            }
         });
         match start {
             Start::Poll(fd, events) => self.polled.borrow_mut().push((id, fd, events)),
-            Start::Pool(job) => pool.run(id, job),
+            Start::Pool(about, job) => pool.run(id, about, job),
         }
     }
 
@@ -134,8 +137,17 @@ impl<T> Loan<T> {
     }
 }
 
-/// The system call of a file operation, to be made on another thread.
-pub(crate) fn job_of(operation: &mut Operation) -> Job {
+/// The system call of a file operation, to be made on another thread, and the descriptor that it is about.
+pub(crate) fn job_of(operation: &mut Operation) -> (About, Job) {
+    let about = match operation {
+        Operation::Transfer(transfer) => Some(raw(&transfer.fd)),
+        Operation::Sync(fd) | Operation::Fallocate { fd, .. } => Some(raw(fd)),
+        _ => None,
+    };
+    (about, call_of(operation))
+}
+
+fn call_of(operation: &mut Operation) -> Job {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset, write) = (raw(&transfer.fd), transfer.position(), transfer.write);

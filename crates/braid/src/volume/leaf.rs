@@ -173,9 +173,7 @@ impl Leaf {
             Medium::Ram(ram) => Dev::new(Metered::new(ram.device(), tally, handle, None)),
             Medium::File(file) => {
                 let failures = Arc::clone(file.failures());
-                // With threads, those of one member that hangs are those of all.
-                let limit = self.deadline.filter(|_| handle.driver_name() == "uring");
-                let deadline = limit.map(|limit| Deadline { limit, failures });
+                let deadline = self.deadline.map(|limit| Deadline { limit, failures });
                 Dev::new(Metered::new(file.device(handle, pool)?, tally, handle, deadline))
             }
             Medium::Modelled(modelled) => {
