@@ -1,0 +1,116 @@
+//! Moves of spares, as commands of `braid`: what an operator would type, with the records that this keeps.
+//!
+//! What stands on the spare goes before it is given to anybody, and only if it is the superblock of one of the two
+//! arrays: what else it may carry by then is somebody's, and `braid member add` refuses it.
+//!
+//! Invariants: one move at a time; nothing that watches waits for it; a spare that the one array does not take is
+//! given back at once.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use braid_control::SpareMove;
+use serde_json::Value;
+
+use crate::program::{Wanted, run};
+use crate::watch::Step;
+
+/// For one command: longer than a volume takes to begin an order and to carry it out.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What one may print.
+const MOST: u64 = 1 << 20;
+
+/// Who carries moves out.
+pub(crate) struct Mover {
+    program: PathBuf,
+    under_way: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl Mover {
+    /// By this program, which is `braid`.
+    pub(crate) fn new(program: &Path) -> Mover {
+        Mover { program: program.to_owned(), under_way: None }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+
+    /// What became of the last step, once it has ended.
+    pub(crate) fn ended(&mut self) -> Option<Result<(), String>> {
+        let ended = self.under_way.take_if(|under_way| under_way.is_finished())?;
+        Some(ended.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    /// Begins a step.
+    pub(crate) fn start(&mut self, step: Step, spare: SpareMove) {
+        let braid = Braid { program: self.program.clone() };
+        self.under_way = Some(std::thread::spawn(move || match step {
+            Step::Move => braid.carry(&spare),
+            Step::Place => braid.give(&spare, &spare.to, &spare.array),
+            Step::Return => braid.give(&spare, &spare.from, &spare.from_array),
+        }));
+    }
+
+    /// Waits for what is under way, for at most `grace`.
+    pub(crate) fn wait(&self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        while self.under_way.as_ref().is_some_and(|under_way| !under_way.is_finished())
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// This program, for its commands.
+struct Braid {
+    program: PathBuf,
+}
+
+impl Braid {
+    /// From the one array to the other, or back.
+    fn carry(&self, spare: &SpareMove) -> Result<(), String> {
+        let SpareMove { member, from, from_array, to, array, .. } = spare;
+        self.run(&["member", "remove", from, member, "--array", from_array])?;
+        self.give(spare, to, array).or_else(|why| match self.give(spare, from, from_array) {
+            Ok(()) => Err(why),
+            Err(back) => Err(format!("{why}; and {from} does not take it back: {back}")),
+        })
+    }
+
+    /// To an array, when it is in none.
+    fn give(&self, spare: &SpareMove, volume: &str, array: &str) -> Result<(), String> {
+        let SpareMove { member, from_uuid, uuid, .. } = spare;
+        let carries = self.run(&["examine", member, "--json"]).unwrap_or_default();
+        let carries: Value = serde_json::from_str(&carries).unwrap_or_default();
+        let superblocks = carries["members"][0]["superblocks"].as_array();
+        let mut arrays = superblocks.into_iter().flatten().map(|one| one["array_uuid"].as_str());
+        let is_of_these = |found: Option<&str>| {
+            found.is_some() && [from_uuid, uuid].iter().any(|one| one.as_deref() == found)
+        };
+        if superblocks.is_some_and(|all| !all.is_empty()) && arrays.all(is_of_these) {
+            self.run(&["wipe", member])?;
+        }
+        self.run(&["member", "add", volume, member, "--array", array]).map(drop)
+    }
+
+    /// Runs a command to its end; answers what it printed, or why it was refused.
+    fn run(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env("NO_COLOR", "1");
+        let wanted = if arguments.contains(&"--json") { Wanted::Output } else { Wanted::All };
+        let ran = run(command, wanted, LIMIT, MOST).map_err(|unanswered| unanswered.why)?;
+        let text = String::from_utf8_lossy(&ran.output).trim().to_owned();
+        match ran.status {
+            Some(0) => Ok(text),
+            // What to do next is said by whoever tells of it.
+            _ => {
+                let why = text.split("\n  next: ").next().unwrap_or_default();
+                Err(why.trim_start_matches("braid: ").replace('\n', " "))
+            }
+        }
+    }
+}
