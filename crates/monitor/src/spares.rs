@@ -109,8 +109,88 @@ impl Braid {
             // What to do next is said by whoever tells of it.
             _ => {
                 let why = text.split("\n  next: ").next().unwrap_or_default();
-                Err(why.trim_start_matches("braid: ").replace('\n', " "))
+                let lines: Vec<&str> = why.lines().map(str::trim).collect();
+                Err(lines.join(", ").trim_start_matches("braid: ").to_owned())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn spare() -> SpareMove {
+        let text = |text: &str| text.to_owned();
+        SpareMove {
+            member: text("/dev/s"),
+            from: text("home"),
+            from_array: text("h"),
+            from_uuid: Some(text("home-uuid")),
+            to: text("needy"),
+            array: text("n"),
+            uuid: Some(text("needy-uuid")),
+        }
+    }
+
+    /// What a `braid` was asked to do that knows of the spare's superblock, and refuses to add it to `refusing`; and
+    /// what became of the move.
+    fn carried(uuid: &str, refusing: &str) -> (Vec<String>, Result<(), String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (program, note) = (folder.path().join("braid"), folder.path().join("note"));
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >> {note}\ncase \"$1 $2 $3\" in\n\
+             \"examine /dev/s --json\") echo '{{\"members\":[{{\"superblocks\":[{{\"array_uuid\":\"{uuid}\"}}]}}]}}' ;;\n\
+             {refusing}) printf 'braid: %s is refused\\n  next: something else\\n' \"$3\" >&2; exit 3 ;;\nesac\n",
+            note = note.display()
+        );
+        std::fs::write(&program, script).expect("a script");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        let outcome = loop {
+            match (Braid { program: program.clone() }).carry(&spare()) {
+                // A process that another test forks holds the script open for writing for a moment.
+                Err(why) if why.contains("Text file busy") => {
+                    let _ = std::fs::remove_file(&note);
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                outcome => break outcome,
+            }
+        };
+        let asked = std::fs::read_to_string(note).expect("a note");
+        let asked = asked.lines().filter(|line| !line.starts_with("examine"));
+        (asked.map(ToOwned::to_owned).collect(), outcome)
+    }
+
+    const REMOVE: &str = "member remove home /dev/s --array h";
+    const WIPE: &str = "wipe /dev/s";
+    const GIVE: &str = "member add needy /dev/s --array n";
+    const BACK: &str = "member add home /dev/s --array h";
+
+    #[test]
+    fn a_spare_is_taken_and_given_or_given_back() {
+        let nobody = "nobody";
+        assert_eq!(
+            carried("home-uuid", nobody),
+            ([REMOVE, WIPE, GIVE].map(ToOwned::to_owned).to_vec(), Ok(()))
+        );
+        let (asked, outcome) = carried("home-uuid", "\"member add needy\"");
+        assert_eq!(asked, [REMOVE, WIPE, GIVE, WIPE, BACK]);
+        assert_eq!(outcome, Err("needy is refused".to_owned()));
+        let (asked, outcome) = carried("home-uuid", "\"member add\"*");
+        assert_eq!(asked, [REMOVE, WIPE, GIVE, WIPE, BACK]);
+        assert_eq!(
+            outcome,
+            Err("needy is refused; and home does not take it back: home is refused".to_owned())
+        );
+        let (asked, outcome) = carried("home-uuid", "\"member remove home\"");
+        assert_eq!((asked, outcome), (vec![REMOVE.to_owned()], Err("home is refused".to_owned())));
+    }
+
+    #[test]
+    fn what_another_array_has_on_it_is_not_wiped() {
+        let (asked, outcome) = carried("somebody-else", "nobody");
+        assert_eq!((asked, outcome), ([REMOVE, GIVE].map(ToOwned::to_owned).to_vec(), Ok(())));
     }
 }

@@ -23,9 +23,9 @@ const HELD: u64 = 3_600;
 /// Attempts to give a stranded spare to who needs it, before it is given back.
 const ONWARD: u32 = 3;
 /// Attempts in all, before it is given up.
-const MOST: u32 = 10;
+const MOST: u32 = 20;
 /// Seconds between two of them.
-const PAUSE: u64 = 60;
+const PAUSE: u64 = 15;
 
 /// What is done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,7 +129,7 @@ fn one_that_nobody_takes_is_tried_there_then_here_and_given_up() {
         tried.extend(step);
     }
     let placed = tried.iter().filter(|step| **step == Step::Place).count();
-    assert_eq!((placed, tried.len()), (2, 9));
+    assert_eq!((placed, tried.len()), (2, 19));
     assert!(tried[2..].iter().all(|step| *step == Step::Return), "{tried:?}");
     assert!(moves.on_its_way().is_none());
     assert!(moves.conditions()["needy"][0].what.contains("nothing more is tried"));
