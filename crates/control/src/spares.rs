@@ -31,8 +31,6 @@ pub struct SpareMove {
     pub to: String,
     /// What that array is called.
     pub array: String,
-    /// That array's identifier.
-    pub uuid: Option<String>,
 }
 
 impl SpareMove {
@@ -72,7 +70,6 @@ pub fn plan_moves(statuses: &[&Status]) -> Vec<SpareMove> {
                 from_uuid: from.uuid.clone(),
                 to: needy.name.clone(),
                 array: array.called.clone(),
-                uuid: array.uuid.clone(),
             });
         }
     }
@@ -178,6 +175,25 @@ mod tests {
             [],
             "it needs it itself"
         );
+    }
+
+    #[test]
+    fn an_array_that_recovers_or_cannot_be_changed_waits() {
+        let give = volume("a", Some("g"), &WHOLE, 100);
+        // Two of three are missing, and one of them is being filled.
+        let mut needy = volume("b", Some("g"), &["in_sync", "recovering"], 100);
+        needy.arrays[0].in_sync.push(false);
+        assert_eq!(moved(&[give.clone(), needy.clone()]), []);
+        needy.arrays[0].members[1].replacement = true;
+        assert_eq!(
+            moved(&[give.clone(), needy.clone()]).len(),
+            1,
+            "that fills no role that is missing"
+        );
+        for state in ["readonly", "broken"] {
+            needy.arrays[0].state = state.to_owned();
+            assert_eq!(moved(&[give.clone(), needy.clone()]), [], "{state}");
+        }
     }
 
     #[test]

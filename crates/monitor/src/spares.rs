@@ -1,7 +1,7 @@
 //! Moves of spares, as commands of `braid`: what an operator would type, with the records that this keeps.
 //!
-//! What stands on the spare goes before it is given to anybody, and only if it is the superblock of one of the two
-//! arrays: what else it may carry by then is somebody's, and `braid member add` refuses it.
+//! The superblock by which it was a spare of the one array goes before it is given to anybody; what else it may
+//! carry by then is somebody's, and `braid member add` refuses it.
 //!
 //! Invariants: one move at a time; nothing that watches waits for it; a spare that the one array does not take is
 //! given back at once.
@@ -83,15 +83,16 @@ impl Braid {
 
     /// To an array, when it is in none.
     fn give(&self, spare: &SpareMove, volume: &str, array: &str) -> Result<(), String> {
-        let SpareMove { member, from_uuid, uuid, .. } = spare;
+        let SpareMove { member, from_uuid, .. } = spare;
         let carries = self.run(&["examine", member, "--json"]).unwrap_or_default();
         let carries: Value = serde_json::from_str(&carries).unwrap_or_default();
         let superblocks = carries["members"][0]["superblocks"].as_array();
-        let mut arrays = superblocks.into_iter().flatten().map(|one| one["array_uuid"].as_str());
-        let is_of_these = |found: Option<&str>| {
-            found.is_some() && [from_uuid, uuid].iter().any(|one| one.as_deref() == found)
+        let is_old = |superblock: &Value| {
+            from_uuid.is_some()
+                && superblock["array_uuid"].as_str() == from_uuid.as_deref()
+                && superblock["role"] == "spare"
         };
-        if superblocks.is_some_and(|all| !all.is_empty()) && arrays.all(is_of_these) {
+        if superblocks.is_some_and(|all| !all.is_empty() && all.iter().all(is_old)) {
             self.run(&["wipe", member])?;
         }
         self.run(&["member", "add", volume, member, "--array", array]).map(drop)
@@ -131,18 +132,17 @@ mod tests {
             from_uuid: Some(text("home-uuid")),
             to: text("needy"),
             array: text("n"),
-            uuid: Some(text("needy-uuid")),
         }
     }
 
     /// What a `braid` was asked to do that knows of the spare's superblock, and refuses to add it to `refusing`; and
     /// what became of the move.
-    fn carried(uuid: &str, refusing: &str) -> (Vec<String>, Result<(), String>) {
+    fn carried(superblock: &str, refusing: &str) -> (Vec<String>, Result<(), String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let (program, note) = (folder.path().join("braid"), folder.path().join("note"));
         let script = format!(
             "#!/bin/sh\necho \"$*\" >> {note}\ncase \"$1 $2 $3\" in\n\
-             \"examine /dev/s --json\") echo '{{\"members\":[{{\"superblocks\":[{{\"array_uuid\":\"{uuid}\"}}]}}]}}' ;;\n\
+             \"examine /dev/s --json\") echo '{{\"members\":[{{\"superblocks\":[{superblock}]}}]}}' ;;\n\
              {refusing}) printf 'braid: %s is refused\\n  next: something else\\n' \"$3\" >&2; exit 3 ;;\nesac\n",
             note = note.display()
         );
@@ -163,6 +163,7 @@ mod tests {
         (asked.map(ToOwned::to_owned).collect(), outcome)
     }
 
+    const OF_HOME: &str = r#"{"array_uuid":"home-uuid","role":"spare"}"#;
     const REMOVE: &str = "member remove home /dev/s --array h";
     const WIPE: &str = "wipe /dev/s";
     const GIVE: &str = "member add needy /dev/s --array n";
@@ -172,25 +173,32 @@ mod tests {
     fn a_spare_is_taken_and_given_or_given_back() {
         let nobody = "nobody";
         assert_eq!(
-            carried("home-uuid", nobody),
+            carried(OF_HOME, nobody),
             ([REMOVE, WIPE, GIVE].map(ToOwned::to_owned).to_vec(), Ok(()))
         );
-        let (asked, outcome) = carried("home-uuid", "\"member add needy\"");
+        let (asked, outcome) = carried(OF_HOME, "\"member add needy\"");
         assert_eq!(asked, [REMOVE, WIPE, GIVE, WIPE, BACK]);
         assert_eq!(outcome, Err("needy is refused".to_owned()));
-        let (asked, outcome) = carried("home-uuid", "\"member add\"*");
+        let (asked, outcome) = carried(OF_HOME, "\"member add\"*");
         assert_eq!(asked, [REMOVE, WIPE, GIVE, WIPE, BACK]);
         assert_eq!(
             outcome,
             Err("needy is refused; and home does not take it back: home is refused".to_owned())
         );
-        let (asked, outcome) = carried("home-uuid", "\"member remove home\"");
+        let (asked, outcome) = carried(OF_HOME, "\"member remove home\"");
         assert_eq!((asked, outcome), (vec![REMOVE.to_owned()], Err("home is refused".to_owned())));
     }
 
     #[test]
-    fn what_another_array_has_on_it_is_not_wiped() {
-        let (asked, outcome) = carried("somebody-else", "nobody");
-        assert_eq!((asked, outcome), ([REMOVE, GIVE].map(ToOwned::to_owned).to_vec(), Ok(())));
+    fn nothing_is_wiped_but_what_made_it_a_spare() {
+        for superblock in [
+            "",
+            r#"{"array_uuid":"somebody-else","role":"spare"}"#,
+            r#"{"array_uuid":"home-uuid","role":"active"}"#,
+            r#"{"array_uuid":"home-uuid","role":"spare"},{"array_uuid":"other","role":"active"}"#,
+        ] {
+            let (asked, outcome) = carried(superblock, "nobody");
+            assert_eq!((asked, outcome), ([REMOVE, GIVE].map(ToOwned::to_owned).to_vec(), Ok(())));
+        }
     }
 }
