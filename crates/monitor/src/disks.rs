@@ -14,7 +14,7 @@
 
 mod smart;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use braid_control::{DiskStatus, MemberStatus};
+use braid_control::{DiskStatus, MemberStatus, SmartStatus};
 use braid_probe::{Disk, disk_of};
 
 use crate::program::{Wanted, run};
@@ -125,17 +125,12 @@ fn look(asked: Asked, hanging: &Hanging) -> ByMember {
         asking.into_iter().map(answer).collect()
     });
     for (members, answer) in members.values().zip(answers) {
-        for status in members
-            .iter()
-            .filter_map(|member| Some((member, found.remove(member)?)))
-            .collect::<Vec<_>>()
-        {
-            let (member, mut status) = status;
+        for member in members {
+            let status = found.entry(member.clone()).or_default();
             match &answer {
                 Ok(smart) => status.smart = Some(smart.clone()),
                 Err(why) => status.absent = Some(why.clone()),
             }
-            found.insert(member.clone(), status);
         }
     }
     found
@@ -147,7 +142,7 @@ fn ask(
     disk: &str,
     limit: Duration,
     hanging: &Hanging,
-) -> Result<braid_control::SmartStatus, String> {
+) -> Result<SmartStatus, String> {
     let lock = || hanging.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(child) = lock().get_mut(disk)
         && matches!(child.try_wait(), Ok(None))
@@ -227,20 +222,15 @@ impl Disks {
             })
         };
         if self.looking.is_none() {
-            let all = asked_of(ups().flat_map(|status| &status.members));
-            let is_due = Instant::now() >= self.due;
-            let asked: Asked = match is_due {
-                true => all.clone(),
-                false => all
-                    .clone()
-                    .into_iter()
-                    .filter(|(one, _)| !self.known.contains_key(one))
-                    .collect(),
-            };
-            if is_due {
+            let mut asked = asked_of(ups().flat_map(|status| &status.members));
+            if Instant::now() >= self.due {
                 self.due = Instant::now() + every;
-                let there: BTreeSet<&String> = all.keys().collect();
-                self.known.retain(|member, _| there.contains(member));
+                // A volume that is silent still has its members.
+                if ups().count() == seen.volumes.len() {
+                    self.known.retain(|member, _| asked.contains_key(member));
+                }
+            } else {
+                asked.retain(|member, _| !self.known.contains_key(member));
             }
             if !asked.is_empty() {
                 let hanging = Arc::clone(&self.hanging);

@@ -4,6 +4,7 @@
 //! Serving holds nothing between two scrapes. Connections are bounded in number and in time: whoever
 //! sends slowly, or does not read, is hung up on.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -55,7 +56,10 @@ fn gather(places: &Places, name: Option<&str>) -> Result<String, Failure> {
     let sockets: Vec<PathBuf> = names.iter().map(|name| places.control(name)).collect();
     let (mut up, mut silent) = (Vec::new(), Vec::new());
     // A scrape asks no disk: that would make it wait for what clients are waiting for.
-    let disks = known_disks(places.state_folder()).context("what the monitor knows of disks")?;
+    let disks = known_disks(places.state_folder()).unwrap_or_else(|error| {
+        eprintln!("braid: what the monitor knows of disks is left out: {error}");
+        BTreeMap::new()
+    });
     for (name, answer) in names.into_iter().zip(control::get_statuses(&sockets)) {
         match answer {
             Ok(mut status) => {

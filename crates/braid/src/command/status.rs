@@ -4,7 +4,6 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use braid_monitor::look_at_disks;
 use braid_stack::ByteSize;
 
 use crate::cli;
@@ -87,16 +86,9 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
     let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
     sockets.iter().for_each(|socket| verbose!("asks {}", socket.display()));
     let answers = control::get_statuses(&sockets);
-    // Of one volume, whose disks are few, and for somebody who wants to read about them.
-    let with_disks = options.name.is_some()
-        && !(options.test || options.watch || options.brief || options.export);
     let judged = |(name, answer): (String, Result<Status, ControlError>)| {
         let answer = answer.map_err(|error| silent(places, &name, &error));
-        let with_its_disks = |mut status: Status| {
-            look_at_disks(&mut status.members);
-            status
-        };
-        (name, if with_disks { answer.map(with_its_disks) } else { answer })
+        (name, answer.map(|status| disks::asked(options, status)))
     };
     Ok(names.into_iter().zip(answers).map(judged).collect())
 }

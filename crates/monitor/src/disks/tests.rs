@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use braid_control::SmartStatus;
-
 use super::*;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -63,7 +61,14 @@ fn one_that_hangs_talks_nonsense_or_without_end_is_no_answer() {
 fn a_disk_that_smartctl_hangs_with_is_not_asked_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Hanging::default();
-    let sleeps = Command::new("sleep").arg("600").spawn().expect("a process");
+    // It keeps nothing of this process open, should the test fail before its end.
+    let sleeps = Command::new("sleep")
+        .arg("60")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("a process");
     hanging.lock().expect("nobody panicked").insert("sdx".to_owned(), sleeps);
     let program = folder.path().join("none");
     let answer = ask(&program, "sdx", LONG, &hanging).expect_err("it hangs");

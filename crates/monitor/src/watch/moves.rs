@@ -79,11 +79,11 @@ pub(super) struct Moves {
 }
 
 fn up(observation: &Observation) -> Vec<&Status> {
-    let status = |seen| match seen {
-        &Seen::Up(ref status) => Some(&**status),
+    let ups = observation.volumes.values().filter_map(|seen| match seen {
+        Seen::Up(status) => Some(&**status),
         _ => None,
-    };
-    observation.volumes.values().filter_map(status).collect()
+    });
+    ups.collect()
 }
 
 impl Moves {

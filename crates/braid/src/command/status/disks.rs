@@ -1,8 +1,20 @@
-//! The disk below a member, where something is wrong with it.
+//! The disks below members: asked of one volume that is named, and shown where something is wrong.
 
+use braid_monitor::look_at_disks;
 use braid_shell::shell_path;
 
+use crate::cli;
 use crate::control::Status;
+
+/// What a volume said, with what the disks below its members say; not for whoever asks again and again, for all
+/// volumes, or for a word.
+pub(super) fn asked(options: &cli::Status, mut status: Status) -> Status {
+    let is_short = options.test || options.watch || options.brief || options.export;
+    if options.name.is_some() && !is_short {
+        look_at_disks(&mut status.members);
+    }
+    status
+}
 
 /// A line for each thing that it says, and the command that leads on; nothing of a disk that is well.
 pub(super) fn of(status: &Status, member: &str) -> String {
