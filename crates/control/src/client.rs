@@ -90,22 +90,31 @@ impl Progress {
 
 /// Asks the volume at `socket` how it is.
 pub fn get_status(socket: &Path) -> Result<Status, ControlError> {
-    get(socket, "/v1/status")
+    get(socket, "/v1/status", SOON)
+}
+
+/// The same, of one that is not waited for any longer than `limit`.
+pub fn get_status_within(socket: &Path, limit: Duration) -> Result<Status, ControlError> {
+    get(socket, "/v1/status", limit)
 }
 
 /// Asks the volume at `socket` what its caches would be if they were others; none if they do not answer.
 pub fn get_curves(socket: &Path) -> Result<Option<Vec<CacheCurve>>, ControlError> {
-    get(socket, "/v1/curves")
+    get(socket, "/v1/curves", SOON)
 }
 
-fn get<T: DeserializeOwned>(socket: &Path, target: &str) -> Result<T, ControlError> {
+fn get<T: DeserializeOwned>(
+    socket: &Path,
+    target: &str,
+    limit: Duration,
+) -> Result<T, ControlError> {
     let progress = Progress::default();
     run(async {
         let asked = async {
             let stream = connect(socket).await?;
             exchange(stream, "GET", target, Bytes::new(), progress).await
         };
-        let body = timeout(SOON, asked).await.unwrap_or(Err(ControlError::TimedOut(SOON)));
+        let body = timeout(limit, asked).await.unwrap_or(Err(ControlError::TimedOut(limit)));
         parse(&body?)
     })
 }

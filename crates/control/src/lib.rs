@@ -19,6 +19,7 @@
 mod array_status;
 mod cache_status;
 mod client;
+mod disk_status;
 mod fuzz;
 mod giver;
 mod member_status;
@@ -37,8 +38,10 @@ pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
 };
 pub use client::{
-    ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
+    ControlError, get_curves, get_status, get_status_within, get_statuses, post_order, post_stop,
+    time_for,
 };
+pub use disk_status::{DiskStatus, SmartStatus};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk_status::DiskStatus;
+
 /// A leaf of the stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemberStatus {
@@ -28,6 +30,9 @@ pub struct MemberStatus {
     /// Why it is an outlier among its siblings, if it is.
     #[serde(default)]
     pub slow: Option<String>,
+    /// The disk below, where somebody looked at it: `braid status NAME`, `braid monitor`.
+    #[serde(default)]
+    pub disk: Option<DiskStatus>,
 }
 
 /// What a member was asked for since it was opened.

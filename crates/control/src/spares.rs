@@ -1,8 +1,8 @@
 //! Spares that arrays of one group share: which of them has to go where.
 //!
-//! An array that lacks a member and has no spare is given one of another volume's in its group, if that one
-//! lacks nothing. What a plan says is carried out by two orders, first [`Order::Remove`] and then
-//! [`Order::Add`]; in between the spare is nobody's, and a plan made then is the same again.
+//! An array that lacks a member, has no spare and fills none is given one of another volume's in its group, if
+//! that one lacks nothing. What a plan says is carried out in two steps, the spare's removal and its addition;
+//! in between it is nobody's.
 //!
 //! Invariants: pure; a spare is promised once, an array is given one at a time, and a spare that is too small for
 //! any member is not.
@@ -10,28 +10,39 @@
 //! Deliberately absent: asking and ordering, which `braid monitor` does for what mdadm calls `MoveSpare`.
 //!
 //! Source: mdadm 4.2 `Monitor.c` (`try_spare_migration`).
-//!
-//! [`Order::Remove`]: crate::Order::Remove
-//! [`Order::Add`]: crate::Order::Add
+
+use serde::{Deserialize, Serialize};
 
 use crate::array_status::ArrayStatus;
 use crate::status::Status;
 
 /// A spare that has to go from one volume to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpareMove {
     /// The spare's path.
     pub member: String,
     /// The volume that has it.
     pub from: String,
-    /// The volume that lacks a member, and what its array is called.
+    /// What its array is called.
+    pub from_array: String,
+    /// That array's identifier, which the spare carries.
+    pub from_uuid: Option<String>,
+    /// The volume that lacks a member.
     pub to: String,
     /// What that array is called.
     pub array: String,
 }
 
+impl SpareMove {
+    /// Whether the array that it is for, among these, still needs it.
+    pub fn is_wanted(&self, statuses: &[&Status]) -> bool {
+        let to = statuses.iter().find(|one| one.name == self.to);
+        to.is_some_and(|to| to.arrays.iter().any(|one| one.called == self.array && is_short(one)))
+    }
+}
+
 /// The moves that volumes with these statuses ask for, in the order of those that lack a member.
-pub fn plan_moves(statuses: &[Status]) -> Vec<SpareMove> {
+pub fn plan_moves(statuses: &[&Status]) -> Vec<SpareMove> {
     let mut moves: Vec<SpareMove> = Vec::new();
     for (needy, array) in
         statuses.iter().flat_map(|one| one.arrays.iter().map(move |array| (one, array)))
@@ -43,17 +54,20 @@ pub fn plan_moves(statuses: &[Status]) -> Vec<SpareMove> {
             .filter(|one| one.name != needy.name && one.spare_group.as_ref() == Some(group));
         let spare = donors.flat_map(|donor| {
             let arrays = donor.arrays.iter().filter(|array| !array.in_sync.contains(&false));
-            let spares = arrays.flat_map(|array| &array.members).filter(|one| one.state == "spare");
-            spares.map(move |spare| (donor, spare.member.as_str()))
+            arrays.flat_map(move |array| {
+                let spares = array.members.iter().filter(|one| one.state == "spare");
+                spares.map(move |spare| (*donor, array, spare.member.as_str()))
+            })
         });
-        let mut fitting = spare.filter(|(donor, spare)| {
+        let mut fitting = spare.filter(|(donor, _, spare)| {
             size_of(donor, spare) >= least && moves.iter().all(|one| one.member != *spare)
         });
-        if let Some((donor, spare)) = fitting.next() {
-            let (member, from) = (spare.to_owned(), donor.name.clone());
+        if let Some((donor, from, spare)) = fitting.next() {
             moves.push(SpareMove {
-                member,
-                from,
+                member: spare.to_owned(),
+                from: donor.name.clone(),
+                from_array: from.called.clone(),
+                from_uuid: from.uuid.clone(),
                 to: needy.name.clone(),
                 array: array.called.clone(),
             });
@@ -62,13 +76,15 @@ pub fn plan_moves(statuses: &[Status]) -> Vec<SpareMove> {
     moves
 }
 
-/// Whether a member is missing that nobody is about to replace.
+/// Whether a member is missing, and nobody replaces it, nor waits to: what is being filled may make the array
+/// whole, and what comes after it is seen then. An array that cannot be changed is given nothing.
 fn is_short(array: &ArrayStatus) -> bool {
-    let takes_over = |state: &str| {
-        array.members.iter().filter(|one| one.state == state && !one.replacement).count()
-    };
-    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
-    missing > takes_over("spare") + takes_over("recovering")
+    let takes_over =
+        |state: &str| array.members.iter().any(|one| one.state == state && !one.replacement);
+    array.in_sync.contains(&false)
+        && !takes_over("spare")
+        && !takes_over("recovering")
+        && !matches!(array.state.as_str(), "readonly" | "broken")
 }
 
 /// The smallest of the members that work: none is used beyond it.
@@ -131,7 +147,10 @@ mod tests {
     const SHORT: [&str; 2] = ["in_sync", "faulty"];
 
     fn moved(statuses: &[Status]) -> Vec<(String, String, String)> {
-        plan_moves(statuses).into_iter().map(|one| (one.member, one.from, one.to)).collect()
+        plan_moves(&statuses.iter().collect::<Vec<_>>())
+            .into_iter()
+            .map(|one| (one.member, one.from, one.to))
+            .collect()
     }
 
     #[test]
@@ -156,6 +175,25 @@ mod tests {
             [],
             "it needs it itself"
         );
+    }
+
+    #[test]
+    fn an_array_that_recovers_or_cannot_be_changed_waits() {
+        let give = volume("a", Some("g"), &WHOLE, 100);
+        // Two of three are missing, and one of them is being filled.
+        let mut needy = volume("b", Some("g"), &["in_sync", "recovering"], 100);
+        needy.arrays[0].in_sync.push(false);
+        assert_eq!(moved(&[give.clone(), needy.clone()]), []);
+        needy.arrays[0].members[1].replacement = true;
+        assert_eq!(
+            moved(&[give.clone(), needy.clone()]).len(),
+            1,
+            "that fills no role that is missing"
+        );
+        for state in ["readonly", "broken"] {
+            needy.arrays[0].state = state.to_owned();
+            assert_eq!(moved(&[give.clone(), needy.clone()]), [], "{state}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Members: what they were asked for, how long that took, what went wrong.
 
-use braid_control::Status;
+use braid_control::{DiskStatus, SmartStatus, Status};
 
 use crate::page::Of;
 use crate::told_apart;
@@ -50,5 +50,81 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
             "Whether its file was deleted or replaced under the volume.",
             member.gone.is_some(),
         );
+        if let Some(disk) = &member.disk {
+            add_disk(&mut of, disk);
+        }
+    }
+}
+
+/// What is known of the disk below; a disk that does not say something has no sample of it.
+fn add_disk(of: &mut Of<'_>, disk: &DiskStatus) {
+    for (name, help, count) in [
+        (
+            "braid_member_disk_kernel_errors",
+            "Commands to the disk that the kernel counts as ended with an error; SCSI has harmless ones too.",
+            disk.kernel_errors,
+        ),
+        (
+            "braid_member_disk_kernel_timeouts",
+            "Commands to the disk that the kernel counts as not answered in time.",
+            disk.kernel_timeouts,
+        ),
+    ] {
+        count.into_iter().for_each(|count| of.gauge(name, help, count));
+    }
+    let Some(smart) = &disk.smart else { return };
+    let SmartStatus { failing, warnings, .. } = smart;
+    of.gauge(
+        "braid_member_smart_failing",
+        "Whether the disk says that it fails.",
+        !failing.is_empty(),
+    );
+    of.gauge(
+        "braid_member_smart_warnings",
+        "Things that the disk says that are worth a warning.",
+        warnings.len(),
+    );
+    of.gauge(
+        "braid_member_smart_seen_timestamp_seconds",
+        "When the monitor had this from the disk, since 1970.",
+        smart.seen,
+    );
+    for (name, help, value) in [
+        (
+            "braid_member_smart_reallocated_sectors",
+            "Sectors that the disk reallocated; of SCSI, grown defects.",
+            smart.reallocated_sectors,
+        ),
+        (
+            "braid_member_smart_pending_sectors",
+            "Sectors that the disk cannot read, and has not reallocated.",
+            smart.pending_sectors,
+        ),
+        (
+            "braid_member_smart_uncorrectable",
+            "Errors that the disk could not correct.",
+            smart.uncorrectable,
+        ),
+        ("braid_member_smart_media_errors", "Media errors of an NVMe disk.", smart.media_errors),
+    ] {
+        value.into_iter().for_each(|value| of.gauge(name, help, value));
+    }
+    if let Some(used) = smart.percentage_used {
+        let help = "How much of its endurance is used, of 1; may be more.";
+        of.gauge("braid_member_smart_used_ratio", help, used as f64 / 100.0);
+    }
+    for (name, help, celsius) in [
+        (
+            "braid_member_smart_temperature_celsius",
+            "The temperature of the disk.",
+            smart.temperature_celsius,
+        ),
+        (
+            "braid_member_smart_temperature_limit_celsius",
+            "The temperature that the disk should stay below.",
+            smart.temperature_limit_celsius,
+        ),
+    ] {
+        celsius.into_iter().for_each(|celsius| of.gauge(name, help, celsius as f64));
     }
 }

@@ -46,6 +46,7 @@ pub enum ConfigError {
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub(crate) interval: Span,
+    pub(crate) disks: Span,
     pub(crate) increment: u8,
     pub(crate) settle: Span,
     pub(crate) reminder: Span,
@@ -180,6 +181,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             interval: Span(5),
+            disks: Span(1_800),
             increment: 20,
             settle: Span(60),
             reminder: Span(86_400),
@@ -313,6 +315,10 @@ impl Config {
             "to each: at most {} messages at once, then one in {}; {} attempts, of {} each",
             self.limit.burst, self.limit.every, self.retry.attempts, self.timeout
         ));
+        line(match self.disks {
+            Span(0) => "never looks at the disks below members".to_owned(),
+            every => format!("looks at the disks below members every {every}"),
+        });
         line(match self.reminder {
             Span(0) => "never reminds of what lasts".to_owned(),
             every => format!("reminds of what lasts every {every}"),

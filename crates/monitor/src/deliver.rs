@@ -61,3 +61,11 @@ impl Courier {
         }
     }
 }
+
+/// What to do about a certificate that was refused, after why it was.
+fn about_certificates(why: String, advice: &str) -> String {
+    match why.contains("invalid peer certificate") {
+        true => format!("{why}: {advice}"),
+        false => why,
+    }
+}

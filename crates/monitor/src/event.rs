@@ -93,6 +93,12 @@ kinds! {
         "a member does not answer: requests to it ended with an error at their deadline, and it is asked for nothing";
     MEMBER_GONE = "MemberGone", Critical,
         "a member's file was deleted, or another lies at its path: what it holds goes when the volume goes down";
+    DISK_FAILING = "DiskFailing", Critical,
+        "the disk below a member says itself that it fails, or is about to";
+    SMART_WARNING = "SmartWarning", Warning,
+        "the disk below a member counts what disks count before they fail, or is too warm";
+    MOVE_SPARE_FAILED = "MoveSpareFailed", Warning,
+        "a spare that another array needs did not get there: that array is as degraded as before";
     SCRUB_FOUND = "ScrubFound", Warning,
         "copies, or data and parity, did not agree, or could not be read: something wrote wrong, or rots";
     LOG_FULL = "LogFull", Warning,

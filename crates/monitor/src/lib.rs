@@ -14,21 +14,29 @@
 //!   takes a bounded amount of memory, and nothing that happened is left uncounted.
 //! * `watch`, `outbox`, `message`, `config` are pure: `now` is an argument.
 //!
-//! Deliberately absent: any change of a volume, and any knowledge of volumes beyond [`braid_control::Status`].
+//! Beside that, what the disks below members say of themselves is asked for (`disks`), and a spare goes to an array
+//! of its group that needs it (`watch::moves` decides, `spares` has it done).
+//!
+//! Deliberately absent: any change of a volume but moves of spares, which commands of `braid` make; and any knowledge
+//! of volumes beyond [`braid_control::Status`].
 
 mod config;
 mod deliver;
+mod disks;
 mod event;
 mod message;
 mod observe;
 mod outbox;
+mod program;
 mod receivers;
 mod service;
 mod span;
+mod spares;
 mod state;
 mod watch;
 
 pub use config::{Config, ConfigError};
+pub use disks::{find_smartctl, known_disks, look_at_disks};
 pub use event::{Event, KINDS, Kind, Severity};
 pub use receivers::Wake;
 pub use service::{Monitor, MonitorError, Tested};

@@ -1,14 +1,15 @@
 //! One look at all volumes, and at the machine's memory.
 //!
-//! They are asked one after the other, which costs least; those that kept silent last time are asked all at
-//! once, so that they are waited for together.
+//! They are asked one after the other, which costs least, until one does not answer at once: it and those after
+//! it, and those that kept silent last time, are asked all together. So a look takes at most as long as one
+//! that keeps silent is waited for (5 s), and a moment, however many do.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use braid_control::{ControlError, Named, Status, get_status, get_statuses, volumes};
+use braid_control::{ControlError, Named, Status, get_status_within, get_statuses, volumes};
 
 use crate::watch::{Memory, Observation, Seen};
 
@@ -22,12 +23,18 @@ pub(crate) fn observe(run: &Path, before: &Observation) -> io::Result<Observatio
         volumes(run)?.into_iter().partition(kept_silent);
     let mut seen = BTreeMap::new();
     let mut doubtful = Vec::new();
-    for one in usual {
-        match judge(get_status(&one.socket)) {
+    let mut usual = usual.into_iter();
+    for one in usual.by_ref() {
+        match judge(get_status_within(&one.socket, MOMENT)) {
             Seen::Dead(_) => doubtful.push(one),
+            Seen::Silent(_) => {
+                doubtful.push(one);
+                break;
+            }
             answer => drop(seen.insert(one.name, answer)),
         }
     }
+    doubtful.extend(usual);
     if !doubtful.is_empty() {
         std::thread::sleep(MOMENT);
     }
@@ -97,5 +104,23 @@ mod tests {
         assert!(matches!(seen.volumes["home"], Seen::Dead(_)), "{seen:?}");
         let seen = observe(folder.path(), &seen).expect("a look");
         assert!(matches!(seen.volumes["home"], Seen::Dead(_)), "{seen:?}");
+    }
+
+    /// Sockets whose process stands still: the kernel takes the connection, and nobody reads it.
+    #[test]
+    fn those_that_keep_silent_are_waited_for_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names: Vec<String> = (0..12).map(|number| format!("v{number:02}")).collect();
+        let _silent: Vec<_> = names
+            .iter()
+            .map(|name| folder.path().join(format!("{name}.sock")))
+            .map(|path| std::os::unix::net::UnixListener::bind(path).expect("a socket"))
+            .collect();
+        let began = std::time::Instant::now();
+        let seen = observe(folder.path(), &Observation::default()).expect("a look");
+        assert!(seen.volumes.values().all(|seen| matches!(seen, Seen::Silent(_))), "{seen:?}");
+        assert_eq!(seen.volumes.len(), names.len());
+        // One after the other would be a minute.
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }

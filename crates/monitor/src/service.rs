@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::deliver::{Courier, Outcome};
+use crate::disks::Disks;
 use crate::event::{Event, Severity};
 use crate::message::{Message, line};
 use crate::observe::observe;
 use crate::receivers::{Receivers, Wake, now};
+use crate::spares::Mover;
 use crate::state::{Store, StoreError};
 use crate::watch::{Known, Observation, Policy};
 
@@ -49,6 +51,8 @@ pub struct Monitor<'a> {
     pub host: &'a str,
     /// Events go to standard output, as a line of JSON each.
     pub json: bool,
+    /// `braid`, which moves spares between volumes of one group; none if nobody is to.
+    pub sharing: Option<&'a Path>,
 }
 
 impl Monitor<'_> {
@@ -91,8 +95,12 @@ impl Monitor<'_> {
     pub fn once(&self) -> Result<bool, MonitorError> {
         let (sender, _wake) = channel();
         let mut session = Session::open(self, &sender)?;
+        // What is begun here is seen to its end by nobody.
+        session.mover = None;
         // There is no later look that could tell whether it stays so.
         session.policy.settle = 0;
+        session.disks.turn(&mut self.see(&Observation::default())?);
+        session.disks.wait();
         session.look()?;
         let limit = self.config.limit();
         let attempt = Duration::from_secs(self.config.timeout.0 + self.config.retry.first.0);
@@ -162,6 +170,8 @@ struct Session<'a> {
     store: Store,
     known: Known,
     seen: Observation,
+    disks: Disks,
+    mover: Option<Mover>,
     receivers: Receivers,
 }
 
@@ -184,21 +194,35 @@ impl<'a> Session<'a> {
             store,
             known: state.known,
             seen: Observation::default(),
+            disks: Disks::open(monitor.state, monitor.config.disks.0),
+            mover: monitor.sharing.map(Mover::new),
             receivers,
         })
     }
 
     /// Looks once, and lets everybody know what there is to tell.
     fn look(&mut self) -> Result<(), MonitorError> {
+        if let Some(outcome) = self.mover.as_mut().and_then(Mover::ended) {
+            if let Err(why) = &outcome {
+                eprintln!("braid monitor: a spare was not moved: {why}");
+            }
+            self.known.move_ended(outcome, now());
+        }
+        // What is seen while a spare moves may be of before or after.
+        let is_idle = self.mover.as_ref().is_some_and(Mover::is_idle);
         self.seen = self.monitor.see(&self.seen)?;
-        let events: Vec<Event> = self
-            .known
-            .step(&self.seen, &self.policy, now())
-            .into_iter()
-            .filter(|event| self.monitor.config.is_told(&event.name))
-            .collect();
+        self.disks.turn(&mut self.seen);
+        let told = self.known.step(&self.seen, &self.policy, now());
+        let step = if is_idle { self.known.next_move(&self.seen, now()) } else { None };
+        let events: Vec<Event> =
+            told.into_iter().filter(|event| self.monitor.config.is_told(&event.name)).collect();
         self.receivers.tell(&events);
+        // A move is known before it is begun.
         self.save();
+        if let (Some((step, spare)), Some(mover)) = (step, &mut self.mover) {
+            eprintln!("braid monitor: {}", step.describe(&spare));
+            mover.start(step, spare);
+        }
         for event in &events {
             if self.monitor.json {
                 let text = serde_json::to_string(event).map_err(io::Error::from);
@@ -233,6 +257,7 @@ impl<'a> Session<'a> {
     }
 
     fn end(mut self, grace: Duration) {
+        self.mover.iter().for_each(|mover| mover.wait(grace));
         let waiting = self.receivers.end(grace);
         if let Err(error) = self.store.save(&self.known, waiting) {
             eprintln!("braid monitor: cannot keep what was told: {error}");

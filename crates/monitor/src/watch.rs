@@ -13,11 +13,12 @@
 
 mod changes;
 mod conditions;
+mod moves;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_control::Status;
+use braid_control::{SpareMove, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{
@@ -26,6 +27,8 @@ use crate::event::{
 };
 use changes::changes;
 use conditions::{conditions, silence, thirst};
+use moves::Moves;
+pub(crate) use moves::Step;
 use view::VolumeView;
 
 /// How a volume answered.
@@ -147,6 +150,8 @@ struct Open {
 pub(crate) struct Known {
     volumes: BTreeMap<String, VolumeView>,
     open: BTreeMap<String, Open>,
+    #[serde(default)]
+    moves: Moves,
 }
 
 impl Known {
@@ -176,6 +181,8 @@ impl Known {
             let moments = changes(&before, &view, status, &spares_before);
             told.extend(moments.into_iter().map(event));
             lasting.extend(conditions(status, policy).into_iter().map(event));
+            let of_moves = self.moves.conditions().remove(name.as_str()).unwrap_or_default();
+            lasting.extend(of_moves.into_iter().map(event));
         }
         if let Some(memory) = observation.memory {
             answered.insert("");
@@ -232,7 +239,21 @@ impl Known {
                 .map(|(array, member)| (member, format!("{name} {array}")))
                 .collect::<Vec<_>>()
         };
-        self.volumes.iter().flat_map(of).collect()
+        self.volumes.iter().flat_map(of).chain(self.moves.on_its_way()).collect()
+    }
+
+    /// What is to be done about spares, after a look that began when nothing was under way any more.
+    pub(crate) fn next_move(
+        &mut self,
+        observation: &Observation,
+        now: u64,
+    ) -> Option<(Step, SpareMove)> {
+        self.moves.next(observation, now)
+    }
+
+    /// What became of what was to be done about a spare.
+    pub(crate) fn move_ended(&mut self, outcome: Result<(), String>, now: u64) {
+        self.moves.ended(outcome, now);
     }
 
     /// Volumes that were there, and are not any more: nothing more is known of their causes.

@@ -24,6 +24,7 @@
 //! A check is a snapshot: somebody can mount the member a moment later. Whoever opens it for writing
 //! keeps `O_EXCL` on block devices.
 
+mod disk;
 mod duplicates;
 mod error;
 mod facts;
@@ -35,6 +36,7 @@ mod sysfs;
 mod untouched;
 mod usage;
 
+pub use disk::{Disk, disk_of};
 pub use duplicates::{Duplicate, Relation, find_duplicates};
 pub use error::ProbeError;
 pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};

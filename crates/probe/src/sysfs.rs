@@ -92,6 +92,11 @@ impl BlockDevice {
         }
     }
 
+    /// Whether a driver of hardware has it, and not another part of the kernel.
+    pub(crate) fn has_hardware(&self) -> bool {
+        self.directory.join("device").exists()
+    }
+
     /// The number of the disk that this is a partition of.
     pub(crate) fn parent_disk(&self) -> Option<DeviceNumber> {
         if self.is_partition() { self.whole_disk().number() } else { None }

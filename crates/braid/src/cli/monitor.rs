@@ -22,6 +22,9 @@ pub(crate) struct Monitor {
     /// Say what the configuration comes to, and tell nobody
     #[arg(long, conflicts_with_all = ["oneshot", "test"])]
     pub(crate) check: bool,
+    /// Move no spares between volumes of one `spare-group`
+    #[arg(long)]
+    pub(crate) no_sharing: bool,
     /// Print events as JSON, one a line
     #[arg(long, conflicts_with_all = ["test", "check"])]
     pub(crate) json: bool,

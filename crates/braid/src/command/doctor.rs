@@ -69,6 +69,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         memory_limit(),
         io_flusher(),
         huge_pages(),
+        smartctl(),
         tools(),
     ];
     findings.extend(arrays());
@@ -282,6 +283,18 @@ fn huge_pages() -> Finding {
         );
     }
     Finding::ok("huge pages", "used for RAM disks")
+}
+
+fn smartctl() -> Finding {
+    match braid_monitor::find_smartctl() {
+        Some(path) => Finding::ok("SMART", format!("{} asks disks how they are", path.display())),
+        None => Finding::lacking(
+            "SMART",
+            Verdict::Missing,
+            "no smartctl: neither `braid status` nor `braid monitor` says when a disk counts errors",
+            "apt-get install smartmontools",
+        ),
+    }
 }
 
 fn tools() -> Finding {

@@ -4,6 +4,7 @@
 //! Serving holds nothing between two scrapes. Connections are bounded in number and in time: whoever
 //! sends slowly, or does not read, is hung up on.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use braid_monitor::known_disks;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::CONTENT_TYPE;
@@ -53,9 +55,19 @@ fn gather(places: &Places, name: Option<&str>) -> Result<String, Failure> {
     };
     let sockets: Vec<PathBuf> = names.iter().map(|name| places.control(name)).collect();
     let (mut up, mut silent) = (Vec::new(), Vec::new());
+    // A scrape asks no disk: that would make it wait for what clients are waiting for.
+    let disks = known_disks(places.state_folder()).unwrap_or_else(|error| {
+        eprintln!("braid: what the monitor knows of disks is left out: {error}");
+        BTreeMap::new()
+    });
     for (name, answer) in names.into_iter().zip(control::get_statuses(&sockets)) {
         match answer {
-            Ok(status) => up.push(status),
+            Ok(mut status) => {
+                for member in &mut status.members {
+                    member.disk = disks.get(&member.member).cloned();
+                }
+                up.push(status);
+            }
             Err(_) => silent.push(name),
         }
     }

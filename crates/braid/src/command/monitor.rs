@@ -17,7 +17,9 @@ pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
     })?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (run, state) = (places.run_folder(), places.state_folder());
-    let monitor = Monitor { config: &config, run, state, host: &host, json: options.json };
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let sharing = (!options.no_sharing).then_some(program.as_path());
+    let monitor = Monitor { config: &config, run, state, host: &host, json: options.json, sharing };
     if options.check {
         let origin = match path.exists() {
             true => path.display().to_string(),

@@ -17,6 +17,7 @@ use super::screen::{Screen, watched};
 use super::scrubbed;
 
 mod brief;
+mod disks;
 mod memory;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
@@ -87,7 +88,7 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
     let answers = control::get_statuses(&sockets);
     let judged = |(name, answer): (String, Result<Status, ControlError>)| {
         let answer = answer.map_err(|error| silent(places, &name, &error));
-        (name, answer)
+        (name, answer.map(|status| disks::asked(options, status)))
     };
     Ok(names.into_iter().zip(answers).map(judged).collect())
 }
@@ -252,7 +253,7 @@ pub(crate) fn render(status: &Status) -> String {
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     for array in &status.arrays {
-        text.push_str(&render_array(array, device.volatile, status.arrays.len() > 1));
+        text.push_str(&render_array(array, status, status.arrays.len() > 1));
     }
     for ram in &status.rams {
         text.push_str(&memory::ram(ram));
@@ -283,12 +284,13 @@ pub(crate) fn render(status: &Status) -> String {
         };
         let size = format!("{:#}", ByteSize(member.size_bytes));
         text.push_str(&format!("          {size:>10}  {how:<6}  {}\n", member.member));
+        text.push_str(&disks::of(status, &member.member));
     }
     text
 }
 
 /// An array: what it is, how its members are, what goes on.
-fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool) -> String {
+fn render_array(array: &ArrayStatus, status: &Status, is_one_of_several: bool) -> String {
     let mut lines = Vec::new();
     let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
     let mut what = array.level.clone();
@@ -320,7 +322,7 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
         let text = format!("{set} of {all} chunks of {:#} set", ByteSize(chunk));
         lines.push(("bitmap", text));
     }
-    if let Some(text) = render_protection(array).filter(|_| !is_volatile) {
+    if let Some(text) = render_protection(array).filter(|_| !status.device.volatile) {
         lines.push(("crash", text));
     }
     if let Some(cost) = array.log_cost.as_ref().filter(|cost| cost.writes > 0) {
@@ -358,6 +360,7 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     for member in &array.members {
         text.push_str(&format!("          {}\n", render_array_member(member)));
+        text.push_str(&disks::of(status, &member.member));
     }
     text
 }

@@ -157,6 +157,8 @@ impl Shared {
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
                 io: leaf.io(),
                 slow: self.health.why_slow(leaf),
+                // Whoever asks asks the disk, too: nothing here waits for it.
+                disk: None,
             }
         };
         self.media.leaves().iter().map(member).collect()

@@ -13,10 +13,11 @@ pub(super) fn problem(config: &Config) -> Option<(String, String)> {
 }
 
 fn ranges(config: &Config) -> Option<(String, String)> {
-    let Config { interval, settle, reminder, timeout, increment, thresholds, limit, retry, .. } =
-        config;
+    let Config { interval, disks, settle, reminder, timeout, increment, thresholds, .. } = config;
+    let Config { limit, retry, .. } = config;
     let spans = [
         ("interval", *interval, 1, 3_600),
+        ("disks", *disks, 0, 30 * 86_400),
         ("settle", *settle, 0, 86_400),
         ("reminder", *reminder, 0, 365 * 86_400),
         ("timeout", *timeout, 1, 600),

@@ -9,7 +9,7 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 
-use super::{Child, Outcome};
+use super::{Child, Outcome, about_certificates};
 use crate::config::{Config, Encryption, Program, Smtp, Via};
 use crate::message::Message;
 
@@ -66,7 +66,11 @@ impl Post {
                 Ok(transport) => match transport.send(&letter) {
                     Ok(_) => Outcome::Delivered,
                     Err(error) if error.is_permanent() => Outcome::Never(why(&error)),
-                    Err(error) => Outcome::Later(why(&error)),
+                    Err(error) => Outcome::Later(about_certificates(
+                        why(&error),
+                        "`smtp.host` is to be the name that it is for, and `smtp.ca_file` has who signed it, if this \
+                         machine does not trust that anyway",
+                    )),
                 },
             },
         }

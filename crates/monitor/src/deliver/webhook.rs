@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use super::Outcome;
+use super::{Outcome, about_certificates};
 
 /// Posts `body`; a redirection is not followed: nobody posts to where nobody said.
 pub(super) fn deliver(url: &str, body: &Value, limit: Duration) -> Outcome {
@@ -24,7 +24,11 @@ pub(super) fn deliver(url: &str, body: &Value, limit: Duration) -> Outcome {
     match posted {
         Ok(_) => Outcome::Delivered,
         Err(ureq::Error::StatusCode(code)) => judge(code),
-        Err(error) => Outcome::Later(error.to_string()),
+        Err(error) => Outcome::Later(about_certificates(
+            error.to_string(),
+            "it is to be for the host of the address, and signed by whom this machine trusts (/etc/ssl/certs, \
+             `update-ca-certificates`)",
+        )),
     }
 }
 

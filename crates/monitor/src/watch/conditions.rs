@@ -9,9 +9,9 @@ use braid_stack::ByteSize;
 use super::view::called;
 use super::{Draft, Memory, Observation, Policy, Seen};
 use crate::event::{
-    DATA_LOST, DEGRADED_ARRAY, DRAIN_FAILED, LOG_FAILED, LOG_FULL, MEMBER_GONE, MEMBER_HANGS,
-    MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING,
-    VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
+    DATA_LOST, DEGRADED_ARRAY, DISK_FAILING, DRAIN_FAILED, LOG_FAILED, LOG_FULL, MEMBER_GONE,
+    MEMBER_HANGS, MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SMART_WARNING, SPARES_MISSING,
+    VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
 };
 
 /// Of a volume that answered.
@@ -29,6 +29,7 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     found.extend(status.members.iter().filter_map(|member| slow(status, member)));
     found.extend(status.members.iter().filter_map(|member| hangs(status, member)));
     found.extend(status.members.iter().filter_map(|member| gone(status, member)));
+    found.extend(status.members.iter().flat_map(|member| disk(status, member)));
     for (index, cache) in status.caches.iter().enumerate() {
         let name = if index == 0 { "cache".to_owned() } else { format!("cache#{}", index + 1) };
         let write_back = cache.write_back.as_ref();
@@ -185,6 +186,29 @@ fn gone(status: &Status, member: &MemberStatus) -> Option<Draft> {
     });
     let what = format!("{}: {why}", member.member);
     Some(Draft::new(MEMBER_GONE, what).member(&member.member).next(Some(next)))
+}
+
+/// What the disk below says of itself.
+fn disk(status: &Status, member: &MemberStatus) -> Vec<Draft> {
+    let Some((disk, smart)) =
+        member.disk.as_ref().and_then(|disk| Some((disk.disk.as_deref()?, disk.smart.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let path = shell_path(&member.member);
+    let next = format!(
+        "`braid member replace {name} {path} DEVICE` fills another in its place; `smartctl --all /dev/{disk}` shows \
+         all that it says",
+        name = status.name
+    );
+    let said = [(DISK_FAILING, &smart.failing), (SMART_WARNING, &smart.warnings)];
+    said.iter()
+        .filter(|(_, what)| !what.is_empty())
+        .map(|(kind, what)| {
+            let what = format!("{} (disk {disk}): {}", member.member, what.join("; "));
+            Draft::new(kind, what).member(&member.member).next(Some(next.clone()))
+        })
+        .collect()
 }
 
 fn undrained(

@@ -233,6 +233,12 @@ fn each_condition_is_told_once_and_ends_once() {
         status.caches.push(cache);
         seen([status])
     };
+    fn disk(change: fn(&mut braid_control::SmartStatus)) -> braid_control::DiskStatus {
+        let mut smart = braid_control::SmartStatus::default();
+        change(&mut smart);
+        let disk = Some("sdx".to_owned());
+        braid_control::DiskStatus { disk, smart: Some(smart), ..Default::default() }
+    }
     fn member(status: &mut Status) -> &mut braid_control::MemberStatus {
         let member = json!({"member": "a.img", "size_bytes": 1, "direct": true, "failures": 0, "last_failure": null});
         status.members.push(serde_json::from_value(member).expect("a member"));
@@ -259,6 +265,20 @@ fn each_condition_is_told_once_and_ends_once() {
             with(|status| member(status).slow = Some("5 times its siblings".into())),
         ),
         ("MemberHangs a.img", with(|status| member(status).io.overdue = 2)),
+        (
+            "DiskFailing a.img",
+            with(|status| {
+                member(status).disk =
+                    Some(disk(|smart| smart.failing.push("it takes no more writes".into())));
+            }),
+        ),
+        (
+            "SmartWarning a.img",
+            with(|status| {
+                member(status).disk =
+                    Some(disk(|smart| smart.warnings.push("17 media errors".into())));
+            }),
+        ),
         (
             "MemberGone a.img",
             with(|status| member(status).gone = Some("its file was deleted".into())),

@@ -1,168 +1,14 @@
-//! `braid monitor`: real volumes whose members fail, a real mail server, a real web server, real programs.
+//! Real volumes whose members fail, a real mail server, a real web server, real programs.
 
-mod common;
-
-use std::fs::File;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::Path;
 
-use common::{MIB, Scratch, Tool, UpVolume, send_signal, skip_without, start, wait_until};
-use rustix::process::Signal;
 use serde_json::Value;
 
-/// Prints the port, then writes what arrives to a file: a mail in each, with the envelope in front.
-const MAIL_SERVER: &str = r#"
-import asyncio, sys, os
-from aiosmtpd.smtp import SMTP
-class Handler:
-    async def handle_DATA(self, server, session, envelope):
-        with open(sys.argv[1], "a") as file:
-            file.write("ENVELOPE %s %s\n" % (envelope.mail_from, ",".join(envelope.rcpt_tos)))
-            file.write(envelope.content.decode() + "\nEND\n")
-        return "250 OK"
-async def main():
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(Handler(), hostname="test"), "127.0.0.1", 0)
-    with open(sys.argv[2] + ".new", "w") as file:
-        file.write(str(server.sockets[0].getsockname()[1]))
-    os.rename(sys.argv[2] + ".new", sys.argv[2])
-    await server.serve_forever()
-asyncio.run(main())
-"#;
-
-/// The same for HTTP: the first requests are turned away for now, as many as the third argument says.
-const WEB_SERVER: &str = r#"
-import sys, os
-from http.server import BaseHTTPRequestHandler, HTTPServer
-class Handler(BaseHTTPRequestHandler):
-    refuse = int(sys.argv[3])
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if Handler.refuse > 0:
-            Handler.refuse -= 1
-            self.send_error(503)
-            return
-        assert self.headers["content-type"] == "application/json"
-        with open(sys.argv[1], "ab") as file:
-            file.write(body + b"\n")
-        self.send_response(204)
-        self.end_headers()
-server = HTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[2] + ".new", "w") as file:
-    file.write(str(server.server_port))
-os.rename(sys.argv[2] + ".new", sys.argv[2])
-server.serve_forever()
-"#;
-
-/// A process that ends with this value.
-struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    fn start(tool: Tool, log: PathBuf) -> Running {
-        let mut command = tool.into_command();
-        let to = |path: &Path| File::create(path).expect("a file for what it says");
-        command.stdin(Stdio::null()).stdout(to(&log.with_extension("out"))).stderr(to(&log));
-        Running { child: start(&mut command).expect("it starts"), log }
-    }
-
-    /// What it has said.
-    fn text(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// SIGTERM, and its end, which must be a good one.
-    #[track_caller]
-    fn stop(mut self) {
-        send_signal(self.child.id(), Signal::TERM);
-        let mut status = None;
-        wait_until("the monitor's end", || {
-            status = self.child.try_wait().expect("a child can be waited for");
-            status.is_some()
-        });
-        assert!(status.is_some_and(|status| status.success()), "{status:?}: {}", self.text());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("--- {}\n{}", self.log.display(), self.text());
-        }
-        if matches!(self.child.try_wait(), Ok(None)) {
-            send_signal(self.child.id(), Signal::KILL);
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// A server in Python that notes what it gets in `NAME.got`; and its port.
-fn server(scratch: &Scratch, name: &str, script: &str, refuse: u32) -> (Running, u64) {
-    let got = scratch.join(&format!("{name}.got"));
-    File::create(&got).expect("a file");
-    let port = scratch.join(&format!("{name}.port"));
-    let tool = Tool::new("/usr/bin/python3").args(["-c", script]).arg(got).arg(&port);
-    let tool = tool.arg(refuse.to_string());
-    let running = Running::start(tool, scratch.join(&format!("{name}.log")));
-    let mut number = None;
-    wait_until("the port of a server", || {
-        number = std::fs::read_to_string(&port).ok().and_then(|text| text.parse().ok());
-        number.is_some()
-    });
-    (running, number.expect("it was waited for"))
-}
-
-fn got(scratch: &Scratch, name: &str) -> String {
-    std::fs::read_to_string(scratch.join(&format!("{name}.got"))).unwrap_or_default()
-}
-
-/// All events that the web server got.
-fn hooked(scratch: &Scratch) -> Vec<Value> {
-    let got = got(scratch, "web");
-    let bodies = got.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    bodies.flat_map(|body| body["events"].as_array().expect("events").clone()).collect()
-}
-
-fn count(scratch: &Scratch, event: &str) -> usize {
-    hooked(scratch).iter().filter(|one| one["event"] == event).count()
-}
-
-/// A shell script that can be run.
-fn script(scratch: &Scratch, name: &str, text: &str) -> String {
-    use std::os::unix::fs::PermissionsExt;
-    let path = scratch.join(name);
-    let write = || {
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
-    };
-    common::with_files_open(write).expect("a script");
-    path.display().to_string()
-}
-
-fn configure(scratch: &Scratch, text: &str) -> String {
-    let path = scratch.join("monitor.toml");
-    std::fs::write(&path, text).expect("a configuration");
-    path.display().to_string()
-}
-
-fn watch(scratch: &Scratch, config: &str, log: &str) -> Running {
-    let tool = scratch.braid().args(["monitor", "--json", "--config", config]);
-    Running::start(tool, scratch.join(log))
-}
-
-/// A mirror of two files, with superblocks.
-fn mirror<'a>(scratch: &'a Scratch, name: &str) -> UpVolume<'a> {
-    let [a, b] = ["a", "b"].map(|member| format!("{name}-{member}.img"));
-    scratch.sparse(&a, 16 * MIB);
-    scratch.sparse(&b, 16 * MIB);
-    let create = ["create", name, "--level", "raid1", "--bitmap", "64K", "--assume-clean"];
-    scratch.run(&[&create[..], &[&a, &b]].concat()).ok();
-    UpVolume::start(scratch, name, &["--attach", "none"])
-        .unwrap_or_else(|output| panic!("{output}"))
-}
+use crate::common::{self, Scratch, skip_without, wait_until};
+use crate::running::{
+    MAIL_SERVER, WEB_SERVER, configure, count, got, hooked, mirror, script, server, watch,
+};
 
 #[test]
 fn everybody_is_told_once_of_what_happens_and_that_it_is_well_again() {
@@ -172,8 +18,8 @@ fn everybody_is_told_once_of_what_happens_and_that_it_is_well_again() {
         return;
     }
     let scratch = Scratch::new();
-    let (_mail, mail_port) = server(&scratch, "mail", MAIL_SERVER, 0);
-    let (_web, web_port) = server(&scratch, "web", WEB_SERVER, 2);
+    let (_mail, mail_port) = server(&scratch, "mail", MAIL_SERVER, &["clear"]);
+    let (_web, web_port) = server(&scratch, "web", WEB_SERVER, &["2"]);
     let told = script(
         &scratch,
         "told",
