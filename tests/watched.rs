@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Scratch, Tool, skip_without, start, wait_until};
+use common::{Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
 
 /// Has promtool judge a page of metrics.
 #[track_caller]
@@ -57,6 +57,12 @@ fn a_volume_says_at_its_control_socket_what_prometheus_reads() {
     assert_eq!(value(&text, "node_md_disks{device=\"v\",state=\"active\"}"), 2.0);
     assert_eq!(value(&text, "braid_nbd_written_bytes_total{volume=\"v\"}"), 8192.0);
     assert_eq!(value(&text, "braid_nbd_read_bytes_total{volume=\"v\"}"), 8192.0);
+    // What the volume asked of itself and of its members is no client's.
+    for (op, count) in [("read", 1.0), ("write", 1.0), ("flush", 0.0)] {
+        let sample = format!("braid_nbd_request_seconds_count{{volume=\"v\",op=\"{op}\"}}");
+        assert_eq!(value(&text, &sample), count, "{op}");
+    }
+    assert!(value(&text, "braid_nbd_request_seconds_sum{volume=\"v\",op=\"write\"}") > 0.0);
     let label = a.display().to_string().replace('"', "\\\"");
     let size = format!("braid_member_size_bytes{{volume=\"v\",member=\"{label}\"}}");
     assert_eq!(value(&text, &size), (8 << 20) as f64);
@@ -87,6 +93,42 @@ fn all_volumes_are_printed_or_written_and_one_that_does_not_answer_is_down() {
     let away = folder.join("no/braid.prom").display().to_string();
     scratch.run(&["metrics", "--textfile", &away]).fails(1, &["cannot write", "no/braid.prom"]);
     one.down();
+}
+
+#[test]
+fn clients_latencies_are_told_by_export() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    let nbd = scratch.run_folder().join("v.nbd").display().to_string();
+    let options = ["--name", "v", "--attach", "fuse", "--nbd", &nbd];
+    // The member takes milliseconds, and so does what clients wait for.
+    let member = scratch.sparse("a.img", 8 << 20);
+    let volume = scratch.up(&format!("raid1({}, ram(8M))", member.display()), &options);
+    wait_until("the members to agree", || volume.status()["arrays"][0]["job"].is_null());
+    assert_eq!(volume.status()["nbd"]["io"]["reads"]["count"], 0, "the resync is no client");
+    let mut client = volume.client();
+    for _ in 0..3 {
+        client.write(0, &[7; 4096], false).expect("a write");
+    }
+    assert_eq!(volume.status()["nbd"]["io"]["writes"]["count"], 3);
+    let device = format!("of={}", volume.device().display());
+    let dd = ["if=/dev/zero", &device, "bs=64K", "count=16", "oflag=direct", "conv=fsync,notrunc"];
+    Tool::new("dd").args(dd).run().ok();
+    let status = volume.status();
+    let attached = &status["attached"];
+    assert_eq!(attached["io"]["writes"]["count"], attached["writes"], "{attached}");
+    assert_eq!(attached["io"]["flushes"]["count"], attached["flushes"], "{attached}");
+    assert!(attached["io"]["writes"]["count"].as_u64() >= Some(16), "{attached}");
+    assert!(attached["io"]["flushes"]["count"].as_u64() > Some(0), "{attached}");
+    assert_eq!(attached["io"]["in_flight"], 0, "{attached}");
+    let nbd = &status["nbd"]["io"]["writes"];
+    assert_eq!(nbd["count"], 3, "what the device was asked for is not NBD's: {nbd}");
+    // A text has them together.
+    let text = scratch.run(&["status", "v"]).ok().out;
+    let line = text.lines().find(|line| line.trim().starts_with("latency: "));
+    let line = line.unwrap_or_else(|| panic!("no latency in {text}"));
+    assert!(line.contains("writes p50 <") && line.contains("flushes p50 <"), "{line}");
+    volume.down();
 }
 
 /// A process that ends with the test.

@@ -18,6 +18,7 @@ use super::scrubbed;
 
 mod brief;
 mod memory;
+mod waited;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();
@@ -216,6 +217,7 @@ pub(crate) fn render(status: &Status) -> String {
             ),
         ));
     }
+    lines.extend(waited::line(status).map(|text| ("latency", text)));
     lines.push((
         "process",
         format!(

@@ -14,6 +14,7 @@ mod rows;
 mod table;
 
 use rows::{Look, Sort};
+pub(super) use table::time;
 
 pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
     let places = Places::from_environment();

@@ -84,7 +84,8 @@ fn bytes(rate: f64) -> String {
     format!("{bytes:#}")
 }
 
-fn time(us: f64) -> String {
+/// A time in µs, in the unit that suits it.
+pub(in crate::command) fn time(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} µs"),
         us if us < 1e6 => format!("{:.1} ms", us / 1e3),
