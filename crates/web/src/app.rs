@@ -20,7 +20,8 @@ use tokio::sync::Semaphore;
 
 use crate::answer::Refusal;
 use crate::command::{Line, of_order, relative_path};
-use crate::guard::Guard;
+use crate::doors::Door;
+use crate::guard::{API, Guard};
 use crate::plan::{Plan, plan};
 use crate::reports::Reports;
 use crate::ticket::Tickets;
@@ -171,7 +172,15 @@ async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
     let authority = uri.authority().map(|authority| authority.as_str());
     let admitted = shared.guard.admit(request.method(), uri.path(), authority, request.headers());
     let mut response = match admitted {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            // The page itself is anybody's; to ask for more is to be let in.
+            if let Some(door) =
+                request.extensions().get::<Door>().filter(|_| uri.path().starts_with(API))
+            {
+                door.open();
+            }
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
     let headers = response.headers_mut();
