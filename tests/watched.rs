@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
@@ -99,7 +100,7 @@ fn all_volumes_are_printed_or_written_and_one_that_does_not_answer_is_down() {
 fn clients_latencies_are_told_by_export() {
     skip_unless_root!();
     let scratch = Scratch::new();
-    let nbd = scratch.run_folder().join("v.nbd").display().to_string();
+    let nbd = format!("unix:{}", scratch.run_folder().join("v.nbd").display());
     let options = ["--name", "v", "--attach", "fuse", "--nbd", &nbd];
     // The member takes milliseconds, and so does what clients wait for.
     let member = scratch.sparse("a.img", 8 << 20);
@@ -274,5 +275,44 @@ fn top_prints_tables_where_there_is_no_terminal() {
     assert!(!out.contains('\x1b'), "{out}");
     scratch.run(&["top", "w", "--count", "1"]).fails(1, &["no process answers"]);
     scratch.run(&["top", "--interval", "0"]).fails(2, &["0.1 to 3600"]);
+    volume.down();
+}
+
+/// Raised when it goes, also by a panic.
+struct Raised<'a>(&'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn top_draws_on_a_terminal_as_large_as_it_is() {
+    skip_without!("python3");
+    let scratch = Scratch::new();
+    // More lines than a small terminal has; the last member is the one that is written.
+    let rams = vec!["ram(1M)"; 25].join(", ");
+    let last = scratch.sparse("last.img", 1 << 20);
+    let stack = format!("linear({rams}, {})", last.display());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Raised(&ended);
+        scope.spawn(|| {
+            let mut client = volume.client();
+            while !ended.load(Ordering::Relaxed) {
+                client.write(25 << 20, &[7; 4096], false).expect("a write");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/top.py");
+        let tool = Tool::new("python3").arg("-B").arg(script).arg(env!("CARGO_BIN_EXE_braid"));
+        let tool = tool.env("BRAID_RUN_DIR", scratch.run_folder());
+        // A terminal may be waited for three times.
+        let output = tool.limit(Duration::from_secs(240)).run().ok();
+        println!("{}", output.out);
+        assert!(output.out.trim().ends_with("all of it"), "{output}");
+    });
     volume.down();
 }

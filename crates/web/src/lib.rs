@@ -31,6 +31,7 @@ mod plan;
 mod program;
 mod reports;
 mod seen;
+mod shared;
 mod state;
 mod ticket;
 mod tls;

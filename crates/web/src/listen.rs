@@ -15,10 +15,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::app::{self, Shared};
+use crate::app;
 use crate::doors::{Door, Open};
 use crate::guard::{Guard, Names};
 use crate::reports::Reports;
+use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::token::Token;
 use crate::watch::Folders;

@@ -45,14 +45,17 @@ fn watch(options: &cli::Status, places: &Places) -> Result<(), Failure> {
             }
             Some(screen) => {
                 let text = text(options, ask(options, places)?)?;
-                let lines = watched(&text, &before, screen.size());
-                screen.draw(&lines).context("the terminal")?;
-                before = text;
-                while let Some(key) = screen.key(due).context("the terminal")? {
-                    if key == b'q' {
-                        return Ok(());
+                loop {
+                    let lines = watched(&text, &before, screen.size());
+                    screen.draw(&lines).context("the terminal")?;
+                    match screen.key(due).context("the terminal")? {
+                        Some(b'q') => return Ok(()),
+                        // The terminal may have another size.
+                        Some(_) => {}
+                        None => break,
                     }
                 }
+                before = text;
             }
         }
     }
