@@ -203,7 +203,8 @@ try:
     picture("form")
     confirm("Show what it would do")
     wait("what it would do", lambda: "pauses when its time is over" in text("#does"))
-    assert "braid scrub --until=@" in text("#ask .command"), text("#ask .command")
+    pauses = int(text("#ask .command").split("braid scrub --until=@")[1].split()[0]) / 1000 - time.time()
+    assert 3.9 * 3600 < pauses <= 4 * 3600, pauses
     confirm("Begin, or go on")
     wait("it was done", lambda: "check" in text("#ask .note.good"))
     confirm("Close")
@@ -236,16 +237,29 @@ try:
     wait("scratch is locked", lambda: find(button("Unlock: scratch")))
     assert driver.switch_to.active_element.get_attribute("aria-label") == "Lock: media"
 
+    # A pass is seen on its way.
+    run("speed", "media", "--max", "64K")
+    run("scrub", "media")
+    wait("its progress", lambda: "KiB/s" in text('article[data-key="media"] .pass'))
+    for name, width, scheme in [("pass", 1280, "light"), ("pass-phone", 360, "dark")]:
+        look(width, scheme)
+        time.sleep(1)
+        picture(name, width)
+    look(1280, "light")
+    run("scrub", "media", "--cancel")
+
     # One that does not answer is said to, and the others go on.
     pid = json.loads(subprocess.run([braid, "status", "scratch", "--json"], check=True, capture_output=True).stdout)["volumes"][0]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        wait("it is said", lambda: text("h1").startswith("scratch does not answer since "))
+        wait("it is said", lambda: text("h1").startswith("scratch has not answered since "))
         run("lock", "media")
         wait("another is as it is", lambda: find(button("Unlock: media")))
         run("unlock", "media")
         assert not driver.find_elements(By.CSS_SELECTOR, button("Bring up scratch"))
-        find(button("Bring down: scratch"))
+        click(button("Bring down: scratch"))
+        wait("the form", lambda: find("#f-force").is_selected())
+        driver.switch_to.active_element.send_keys(Keys.ESCAPE)
         for name, width, scheme in [("silent", 1280, "light"), ("silent-phone", 360, "dark")]:
             look(width, scheme)
             time.sleep(1)

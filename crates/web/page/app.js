@@ -295,9 +295,9 @@ const actions = {
     title: `Resize ${volume}`, confirm: 'Resize it', fields: [{ name: 'size', kind: 'number', label: 'Size, in MiB' }],
     ...ordering(volume, ({ size }) => ({ whole: { resize: { bytes: count(size, MIB) } } })),
   }),
-  down: (volume) => operate({
+  down: (volume, force = false) => operate({
     title: `Bring down ${volume}`, confirm: 'Bring down', risk: true,
-    fields: [{ name: 'force', kind: 'check', label: 'Also if somebody uses it: it is taken away from them' }],
+    fields: [{ name: 'force', kind: 'check', label: 'Also if somebody uses it: it is taken away from them', value: force }],
     make: ({ force }) => ({ path: `/volumes/${volume}/stop`, body: { force } }),
   }),
   up: (name) => operate({

@@ -66,7 +66,7 @@ const clock = (ms) => new Date(ms).toLocaleTimeString();
 export function troubles(volume) {
   const found = [];
   if (volume.silent_since_ms) {
-    found.push({ tone: 'bad', text: `${volume.name} does not answer since ${clock(volume.silent_since_ms)}`, next: volume.next });
+    found.push({ tone: tone(volume.state), text: `${volume.name} has not answered since ${clock(volume.silent_since_ms)}`, next: volume.next });
   } else if (!GOOD.includes(volume.state) && !GREY.includes(volume.state)) {
     found.push({ tone: tone(volume.state), text: `${volume.name} is ${volume.state}${volume.why ? `: ${volume.why}` : ''}`, next: volume.next });
   }
@@ -244,12 +244,12 @@ export function card(volume, history, actions) {
   const head = h('div.head', null, h('h2', { id: `v-${volume.name}` }, volume.name), badge(volume.state),
     volume.device ? h('span.size', null, bytes(volume.device.size_bytes)) : null);
   const kind = tone(volume.state);
-  const since = volume.silent_since_ms ? h('p', null, `It does not answer since ${clock(volume.silent_since_ms)}.`) : null;
-  const why = volume.why ? h(`div.note.${kind}`, { 'data-key': 'why' }, since, h('p', null, words(volume.why)), volume.next ? h('p', null, 'Next: ', words(volume.next)) : null) : null;
+  const said = volume.silent_since_ms ? `It has not answered since ${clock(volume.silent_since_ms)}.` : volume.why;
+  const why = volume.why ? h(`div.note.${kind}`, { 'data-key': 'why' }, h('p', null, words(said)), volume.next ? h('p', null, 'Next: ', words(volume.next)) : null) : null;
   const given = { 'data-key': volume.name, 'aria-labelledby': `v-${volume.name}` };
   if (!volume.device) {
     const brings = h('button.main', { type: 'button', 'aria-label': `Bring up ${volume.name}`, act: () => actions.up(volume.name) }, 'Bring up');
-    const ends = (label) => h('button', { type: 'button', 'aria-label': `${label}: ${volume.name}`, act: () => actions.down(volume.name) }, label);
+    const ends = (label) => h('button', { type: 'button', 'aria-label': `${label}: ${volume.name}`, act: () => actions.down(volume.name, true) }, label);
     const renames = h('button', { type: 'button', 'aria-label': `Rename: ${volume.name}`, act: () => actions.rename(volume.name) }, 'Rename …');
     const offered = { down: [brings, renames], gone: [brings, ends('Remove what it left')] }[volume.state] || [ends('Bring down')];
     return h('article.card', given, head, why, h('div.row.ops', { 'data-key': `ops-${volume.state}` }, offered));
