@@ -7,9 +7,10 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Scratch, Tool, skip_without, start, wait_until};
+use common::{Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
 
 /// Has promtool judge a page of metrics.
 #[track_caller]
@@ -57,6 +58,12 @@ fn a_volume_says_at_its_control_socket_what_prometheus_reads() {
     assert_eq!(value(&text, "node_md_disks{device=\"v\",state=\"active\"}"), 2.0);
     assert_eq!(value(&text, "braid_nbd_written_bytes_total{volume=\"v\"}"), 8192.0);
     assert_eq!(value(&text, "braid_nbd_read_bytes_total{volume=\"v\"}"), 8192.0);
+    // What the volume asked of itself and of its members is no client's.
+    for (op, count) in [("read", 1.0), ("write", 1.0), ("flush", 0.0)] {
+        let sample = format!("braid_nbd_request_seconds_count{{volume=\"v\",op=\"{op}\"}}");
+        assert_eq!(value(&text, &sample), count, "{op}");
+    }
+    assert!(value(&text, "braid_nbd_request_seconds_sum{volume=\"v\",op=\"write\"}") > 0.0);
     let label = a.display().to_string().replace('"', "\\\"");
     let size = format!("braid_member_size_bytes{{volume=\"v\",member=\"{label}\"}}");
     assert_eq!(value(&text, &size), (8 << 20) as f64);
@@ -80,13 +87,53 @@ fn all_volumes_are_printed_or_written_and_one_that_does_not_answer_is_down() {
     std::fs::create_dir(&folder).expect("a folder");
     let file = folder.join("braid.prom");
     std::fs::write(&file, "old").expect("a file");
+    let mut held = std::fs::File::open(&file).expect("a file");
     let path = file.display().to_string();
     assert_eq!(scratch.run(&["metrics", "--textfile", &path]).ok().out, "");
     check_by_promtool(&std::fs::read_to_string(&file).expect("the file"));
+    let mut text = String::new();
+    held.read_to_string(&mut text).expect("the file of before");
+    assert_eq!(text, "old", "who reads it meanwhile reads a whole one");
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 1);
     let away = folder.join("no/braid.prom").display().to_string();
     scratch.run(&["metrics", "--textfile", &away]).fails(1, &["cannot write", "no/braid.prom"]);
     one.down();
+}
+
+#[test]
+fn clients_latencies_are_told_by_export() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    let nbd = format!("unix:{}", scratch.run_folder().join("v.nbd").display());
+    let options = ["--name", "v", "--attach", "fuse", "--nbd", &nbd];
+    // The member takes milliseconds, and so does what clients wait for.
+    let member = scratch.sparse("a.img", 8 << 20);
+    let volume = scratch.up(&format!("raid1({}, ram(8M))", member.display()), &options);
+    wait_until("the members to agree", || volume.status()["arrays"][0]["job"].is_null());
+    assert_eq!(volume.status()["nbd"]["io"]["reads"]["count"], 0, "the resync is no client");
+    let mut client = volume.client();
+    for _ in 0..3 {
+        client.write(0, &[7; 4096], false).expect("a write");
+    }
+    assert_eq!(volume.status()["nbd"]["io"]["writes"]["count"], 3);
+    let device = format!("of={}", volume.device().display());
+    let dd = ["if=/dev/zero", &device, "bs=64K", "count=16", "oflag=direct", "conv=fsync,notrunc"];
+    Tool::new("dd").args(dd).run().ok();
+    let status = volume.status();
+    let attached = &status["attached"];
+    assert_eq!(attached["io"]["writes"]["count"], attached["writes"], "{attached}");
+    assert_eq!(attached["io"]["flushes"]["count"], attached["flushes"], "{attached}");
+    assert!(attached["io"]["writes"]["count"].as_u64() >= Some(16), "{attached}");
+    assert!(attached["io"]["flushes"]["count"].as_u64() > Some(0), "{attached}");
+    assert_eq!(attached["io"]["in_flight"], 0, "{attached}");
+    let nbd = &status["nbd"]["io"]["writes"];
+    assert_eq!(nbd["count"], 3, "what the device was asked for is not NBD's: {nbd}");
+    // A text has them together.
+    let text = scratch.run(&["status", "v"]).ok().out;
+    let line = text.lines().find(|line| line.trim().starts_with("latency: "));
+    let line = line.unwrap_or_else(|| panic!("no latency in {text}"));
+    assert!(line.contains("writes p50 <") && line.contains("flushes p50 <"), "{line}");
+    volume.down();
 }
 
 /// A process that ends with the test.
@@ -232,5 +279,44 @@ fn top_prints_tables_where_there_is_no_terminal() {
     assert!(!out.contains('\x1b'), "{out}");
     scratch.run(&["top", "w", "--count", "1"]).fails(1, &["no process answers"]);
     scratch.run(&["top", "--interval", "0"]).fails(2, &["0.1 to 3600"]);
+    volume.down();
+}
+
+/// Raised when it goes, also by a panic.
+struct Raised<'a>(&'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn top_draws_on_a_terminal_as_large_as_it_is() {
+    skip_without!("python3");
+    let scratch = Scratch::new();
+    // More lines than a small terminal has; the last member is the one that is written.
+    let rams = vec!["ram(1M)"; 25].join(", ");
+    let last = scratch.sparse("last.img", 1 << 20);
+    let stack = format!("linear({rams}, {})", last.display());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Raised(&ended);
+        scope.spawn(|| {
+            let mut client = volume.client();
+            while !ended.load(Ordering::Relaxed) {
+                client.write(25 << 20, &[7; 4096], false).expect("a write");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/top.py");
+        let tool = Tool::new("python3").arg("-B").arg(script).arg(env!("CARGO_BIN_EXE_braid"));
+        let tool = tool.env("BRAID_RUN_DIR", scratch.run_folder());
+        // A terminal may be waited for three times.
+        let output = tool.limit(Duration::from_secs(240)).run().ok();
+        println!("{}", output.out);
+        assert!(output.out.trim().ends_with("all of it"), "{output}");
+    });
     volume.down();
 }

@@ -149,6 +149,10 @@ class Braid:
         options.update(name=name, level=level, members=list(members))
         return self.post(f"/volumes?plan={int(plan)}", {"create": options})
 
+    def rename(self, name, to, *, plan=False):
+        """Calls a volume that is down otherwise."""
+        return self.post(f"/volumes?plan={int(plan)}", {"rename": {"name": name, "to": to}})
+
     def reports(self):
         return self.get("/reports")["reports"]
 

@@ -37,6 +37,14 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let done = web.post(orders, &with_state(fail(&b), &seen)).ok();
     assert!(done["done"].as_str().expect("what was done").contains("is faulty now"), "{done}");
     assert_eq!(member_state(&web, &b), "faulty");
+    // What is offered is what can be done: nobody is offered to take out the only copy.
+    let offers = web.get("/api/v1/volumes/home").ok()["offers"].clone();
+    let offered = |label: &str, member: &str| {
+        let mut all = offers.as_array().expect("offers").iter();
+        all.any(|one| one["label"] == label && one["member"] == member)
+    };
+    assert!(offered("Remove", &b), "{offers}");
+    assert!(!offered("Take out", &b) && !offered("Take out", &a) && !offered("Remove", &a));
     // By the state of before, even what is possible is refused; and what is not, with the reason.
     let remove = json!({ "order": { "remove": { "member": b } } });
     web.post(orders, &with_state(remove.clone(), &seen))
@@ -100,7 +108,8 @@ fn events_begin_with_all_and_go_on_with_what_changed() {
     loop {
         let patch = next("patch");
         if patch["volumes"]["home"]["state"] == "down" {
-            assert_eq!(patch["volumes"]["home"]["pid"], Value::Null);
+            let home = patch["volumes"]["home"].as_object().expect("what changed");
+            assert_eq!(home.get("pid"), Some(&Value::Null), "what is gone is taken away: {home:?}");
             break;
         }
     }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::common::{MIB, Scratch, Tool, skip_without};
-use crate::server::{Web, with_home};
+use crate::server::{Web, with_home, with_results};
 
 #[test]
 fn a_member_is_taken_out_and_in_again_by_clicks() {
@@ -27,6 +27,7 @@ fn a_member_is_taken_out_and_in_again_by_clicks() {
     std::fs::create_dir_all(lab.join("<b>one")).unwrap();
     let report = "<!doctype html><title>r</title><h1 id=h>As it was measured</h1><script>document.title='ran'</script>";
     std::fs::write(lab.join("<b>one/report.html"), report).unwrap();
+    with_results(&scratch, &lab.join("two"));
     let web = Web::start(&scratch, &["--lab", lab.to_str().unwrap()]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/web/clicks.py");
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web-screenshots");

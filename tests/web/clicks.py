@@ -4,6 +4,9 @@
 Says `all of it` at its end. Exit status 77: this machine has no browser to test with.
 """
 
+import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -193,12 +196,37 @@ try:
     wait("the refusal", lambda: "nowhere.img" in text('#ask [role="alert"]'))
     confirm("Close")
 
+    # What is seldom used is folded, and has its plan too.
+    click('summary[aria-label="More: home"]')
+    click(button("Scrub for a time: home"))
+    wait("the form", lambda: find("#f-hours"))
+    picture("form")
+    confirm("Show what it would do")
+    wait("what it would do", lambda: "pauses when its time is over" in text("#does"))
+    pauses = int(text("#ask .command").split("braid scrub --until=@")[1].split()[0]) / 1000 - time.time()
+    assert 3.9 * 3600 < pauses <= 4 * 3600, pauses
+    confirm("Begin, or go on")
+    wait("it was done", lambda: "check" in text("#ask .note.good"))
+    confirm("Close")
+    click(button("Copies of home: home"))
+    wait("the form", lambda: find("#f-count")).send_keys(Keys.ENTER)
+    wait("the refusal", lambda: "has 2 roles already" in text('#ask [role="alert"]'))
+    confirm("Close")
+    click(button("Writes of the cache: home"))
+    wait("the form", lambda: find("#f-mode option[value], #f-mode option"))
+    find("#f-mode").send_keys("write-around")
+    confirm("Show what it would do")
+    wait("what it would do", lambda: "braid cache mode home write-around" in text("#ask .command"))
+    confirm("Change it")
+    wait("it was done", lambda: find("#ask .note.good"))
+    confirm("Close")
+
     # By keys alone: to the button that brings a volume up, and through its dialog.
     driver.execute_script("arguments[0].focus()", find(button("Bring up media")))
     driver.switch_to.active_element.send_keys(Keys.ENTER)
     wait("the form", lambda: find("#f-degraded"))
     keys = webdriver.ActionChains(driver)
-    keys.send_keys(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER).perform()
+    keys.send_keys(Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER).perform()
     wait("what it would do", lambda: "as its record says" in text("#does"))
     webdriver.ActionChains(driver).send_keys(Keys.TAB, Keys.ENTER).perform()
     wait("media is up", lambda: text("h1") == "All is well: 3 volumes up.")
@@ -208,6 +236,51 @@ try:
     run("lock", "scratch")
     wait("scratch is locked", lambda: find(button("Unlock: scratch")))
     assert driver.switch_to.active_element.get_attribute("aria-label") == "Lock: media"
+
+    # A pass is seen on its way.
+    run("speed", "media", "--max", "64K")
+    run("scrub", "media")
+    wait("its progress", lambda: "KiB/s" in text('article[data-key="media"] .pass'))
+    for name, width, scheme in [("pass", 1280, "light"), ("pass-phone", 360, "dark")]:
+        look(width, scheme)
+        time.sleep(1)
+        picture(name, width)
+    look(1280, "light")
+    run("scrub", "media", "--cancel")
+
+    # One that does not answer is said to, and the others go on.
+    pid = json.loads(subprocess.run([braid, "status", "scratch", "--json"], check=True, capture_output=True).stdout)["volumes"][0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait("it is said", lambda: text("h1").startswith("scratch has not answered since "))
+        run("lock", "media")
+        wait("another is as it is", lambda: find(button("Unlock: media")))
+        run("unlock", "media")
+        assert not driver.find_elements(By.CSS_SELECTOR, button("Bring up scratch"))
+        click(button("Bring down: scratch"))
+        wait("the form", lambda: find("#f-force").is_selected())
+        driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        for name, width, scheme in [("silent", 1280, "light"), ("silent-phone", 360, "dark")]:
+            look(width, scheme)
+            time.sleep(1)
+            picture(name, width)
+        look(1280, "light")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait("it is back", lambda: text("h1") == "All is well: 3 volumes up.")
+
+    # Results without a page are drawn.
+    click(button("Open two/results.sqlite"))
+    frame = wait("a frame", lambda: find("#paper iframe"))
+    driver.switch_to.frame(frame)
+    wait("the page", lambda: "sticks" in text("h1"))
+    driver.switch_to.default_content()
+    picture("results")
+    look(360, "light")
+    time.sleep(1)
+    picture("results-phone")
+    look(1280, "light")
+    click("#paper button")
 
     # A report is shown, and its script does not run.
     click(button("Open <b>one/report.html"))
@@ -223,6 +296,16 @@ try:
     wait("what is lost", lambda: "Its content is lost" in text("#loses"))
     confirm("Bring down")
     wait("it is down", lambda: "Bring up" in text('article[data-key="scratch"]'))
+    confirm("Close")
+    # What is down may be called otherwise.
+    run("down", "media")
+    click(button("Rename: media"))
+    wait("the form", lambda: find("#f-to")).send_keys("films", Keys.ENTER)
+    wait("what it would do", lambda: "Nothing is written to its members" in text("#does"))
+    confirm("Rename it")
+    wait("it was done", lambda: "is called films" in text("#ask .note.good"))
+    confirm("Close")
+    wait("its card", lambda: find(button("Bring up films")))
     said = [one for one in driver.get_log("browser") if "status of 4" not in one["message"] and "Blocked script execution" not in one["message"]]
     assert not said, said
     print("all of it")

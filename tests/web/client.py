@@ -73,6 +73,9 @@ wait("c has taken over", lambda: any(one["member"] == c and one["state"] == "in_
 assert home.stop(plan=True)["command"] == "braid down home"
 assert braid.volume("home").stop()["command"] == "braid down home"
 wait("home is down", lambda: [one["state"] for one in braid.volumes()] == ["down"])
+assert braid.rename("home", "house", plan=True)["command"] == "braid rename home house"
+assert "is called house" in braid.rename("home", "house")["done"]
+assert [one["name"] for one in braid.volumes()] == ["house"]
 braid.up("disk", stack="ram(8M)", attach="none")
 braid.volume("disk").resize(16 << 20)
 assert braid.volume("disk").look()["device"]["size_bytes"] == 16 << 20

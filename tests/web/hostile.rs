@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use serde_json::json;
 
 use crate::common::{MIB, Scratch, Tool, skip_without};
-use crate::server::{Web, over_unix};
+use crate::server::{Web, over_unix, with_results};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -176,6 +176,38 @@ fn no_path_leads_out_of_the_reports() {
         "{report:?}"
     );
     web.send("GET", url, &host, "").refused(404, "has been used");
+    // Of results without a page it is drawn, and nothing is written.
+    std::fs::create_dir(lab.join("two")).unwrap();
+    with_results(&scratch, &lab.join("two"));
+    let names = || {
+        let all = std::fs::read_dir(lab.join("two")).unwrap().map(|one| one.unwrap());
+        let mut all: Vec<_> =
+            all.map(|one| (one.file_name(), one.metadata().unwrap().modified().unwrap())).collect();
+        all.sort();
+        all
+    };
+    let before = names();
+    let draw = |path: &str| {
+        let opened = web.post("/api/v1/reports/open", &json!({ "path": path })).ok();
+        web.send("GET", opened["url"].as_str().unwrap(), &host, "")
+    };
+    let listed = web.get("/api/v1/reports").ok();
+    let listed = listed["reports"].as_array().unwrap();
+    assert!(listed.iter().any(|one| one["path"] == "two/results.sqlite"), "{listed:?}");
+    let drawn = draw("two/results.sqlite");
+    assert!(drawn.status == 200 && drawn.body.contains("cruzer-titanium"), "{drawn:?}");
+    assert!(drawn.head.contains("content-security-policy: sandbox; default-src 'none'"));
+    assert_eq!(names(), before);
+    let page = scratch.run(&["lab", "report", "--print-html", lab.join("two").to_str().unwrap()]);
+    assert!(page.ok().out.trim() == drawn.body.trim(), "as the command line draws it");
+    std::fs::create_dir(lab.join("three")).unwrap();
+    std::fs::write(lab.join("three/results.sqlite"), "of somebody else").unwrap();
+    draw("three/results.sqlite").refused(502, "results.sqlite");
+    symlink(scratch.join("lab/two"), lab.join("four")).unwrap();
+    for path in ["four/results.sqlite", "two/../two/results.sqlite", "results.sqlite"] {
+        web.post("/api/v1/reports/open", &json!({ "path": path }))
+            .refused(404, "there is no report");
+    }
     // Without a folder there are none.
     let without = Web::start(&scratch, &[]);
     without.get("/api/v1/reports").refused(404, "was not told where reports are");

@@ -8,3 +8,4 @@ mod browser;
 mod client;
 mod hostile;
 mod server;
+mod slow;

@@ -80,6 +80,15 @@ impl<'a> Web<'a> {
         web
     }
 
+    /// Bytes that it has in memory.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("it is there");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let kib = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+        kib << 10
+    }
+
     pub(crate) fn token(&self) -> &str {
         self.printed.split_once("#token=").expect("the token is printed").1
     }
@@ -167,6 +176,20 @@ impl Answer {
             _ => self,
         }
     }
+}
+
+/// Puts results of the laboratory into `folder`, without a page.
+pub(crate) fn with_results(scratch: &Scratch, folder: &std::path::Path) {
+    let campaign = "name = \"sticks\"\nrepetitions = 2\nruntime_s = 2\nregion = \"16M\"\nfill = false\n\
+        [[subject]]\nname = \"one\"\nbaseline = true\nstack = \"model(cruzer-titanium, size=64M)\"\n\
+        [[subject]]\nname = \"two\"\nstack = \"raid0(model(cruzer-titanium, size=64M, bus=usb2:0), \
+        model(cruzer-titanium, size=64M, bus=usb2:1))\"\n\
+        [[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"480K\"\n";
+    let file = scratch.join("campaign.toml");
+    std::fs::write(&file, campaign).expect("a file");
+    let [file, out] = [file.as_path(), folder].map(|path| path.to_str().expect("a plain path"));
+    scratch.run(&["model", "predict", file, "--output", out]).ok();
+    std::fs::remove_file(folder.join("report.html")).expect("a page");
 }
 
 /// A raid1 of two members that agree, called `home`, up without a device.

@@ -20,8 +20,8 @@ use serde_json::Value;
 
 const USAGE: &str = "\
 scraped [--rounds N] [--runtime SECONDS] [--braid PATH]
-  --rounds   rounds (5)
-  --runtime  seconds with, and without, in a round (60)
+  --rounds   rounds (30)
+  --runtime  seconds with, and without, in a round (4)
   --braid    the braid binary (the one beside this program)";
 
 const STACK: &str = "cache(size=32M, raid1(ram(256M), ram(256M)))";
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let args = Args::from_command_line(&["--rounds", "--runtime", "--braid"], USAGE)?;
-    let rounds = args.value("--rounds", 5usize)?.max(1);
-    let seconds: u64 = args.value("--runtime", 60)?;
+    let rounds = args.value("--rounds", 30usize)?.max(1);
+    let seconds: u64 = args.value("--runtime", 4)?;
     fio::require()?;
     let volume = Volume::up(&args.braid()?)?;
     fio::fill(fio::Subject::Nbd(&volume.nbd()))?;

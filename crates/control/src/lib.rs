@@ -50,6 +50,7 @@ pub use process::{Process, is_ending};
 pub use sockets::{Named, volumes};
 pub use spares::{SpareMove, plan_moves};
 pub use status::{
-    AttachedStatus, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus,
+    AttachedStatus, ClientIo, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status,
+    TraceStatus,
 };
 pub use stop::StopAnswer;

@@ -72,6 +72,18 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// These and `other` together.
+    #[must_use]
+    pub fn plus(&self, other: &Latencies) -> Latencies {
+        let at = |of: &Latencies, index| of.buckets.get(index).copied().unwrap_or(0);
+        let len = self.buckets.len().max(other.buckets.len());
+        Latencies {
+            count: self.count + other.count,
+            sum_us: self.sum_us + other.sum_us,
+            buckets: (0..len).map(|index| at(self, index) + at(other, index)).collect(),
+        }
+    }
+
     /// Below which `share` of the requests are, in µs, to a power of two; none before the first.
     pub fn quantile_us(&self, share: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().sum();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array_status::ArrayStatus;
 use crate::cache_status::CacheStatus;
-use crate::member_status::MemberStatus;
+use crate::member_status::{Latencies, MemberStatus};
 
 /// Raised when a field changes its meaning or goes; new fields may come without.
 pub const OUTPUT_VERSION: u32 = 1;
@@ -173,6 +173,38 @@ pub struct AttachedStatus {
     pub read_bytes: u64,
     /// What writes brought.
     pub written_bytes: u64,
+    /// How long the kernel waited for the volume.
+    #[serde(default)]
+    pub io: ClientIo,
+}
+
+/// How long the clients of an export waited for the volume: from when the export has a request whole to when it
+/// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
+/// of 128 KiB.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientIo {
+    /// Requests that the volume has not answered.
+    pub in_flight: u64,
+    /// Of reads.
+    pub reads: Latencies,
+    /// Of writes and discards.
+    pub writes: Latencies,
+    /// Of flushes.
+    pub flushes: Latencies,
+}
+
+impl ClientIo {
+    /// These and `other` together.
+    #[must_use]
+    pub fn plus(&self, other: &ClientIo) -> ClientIo {
+        ClientIo {
+            in_flight: self.in_flight + other.in_flight,
+            reads: self.reads.plus(&other.reads),
+            writes: self.writes.plus(&other.writes),
+            flushes: self.flushes.plus(&other.flushes),
+        }
+    }
 }
 
 /// The NBD export.
@@ -206,4 +238,17 @@ pub struct ExportStatus {
     pub read_bytes: u64,
     /// What writes brought.
     pub written_bytes: u64,
+    /// How long clients waited for the volume.
+    #[serde(default)]
+    pub io: ClientIo,
+}
+
+impl Status {
+    /// How long clients waited for the volume, whichever way they came.
+    #[must_use]
+    pub fn waited(&self) -> ClientIo {
+        let ways =
+            [self.attached.as_ref().map(|one| &one.io), self.nbd.as_ref().map(|one| &one.io)];
+        ways.into_iter().flatten().fold(ClientIo::default(), |sum, one| sum.plus(one))
+    }
 }

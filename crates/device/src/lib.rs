@@ -16,7 +16,7 @@ mod ram;
 mod tally;
 
 pub use file::{Access, File, FileDevice};
-pub use metered::{Deadline, Metered};
+pub use metered::{Deadline, Metered, Stopwatch};
 pub use modelled::{Buses, Modelled, ModelledDevice};
 pub use ram::{Ram, RamDevice, RamError, RamOptions};
 pub use tally::{BUCKETS, Counted, Histogram, Tally};

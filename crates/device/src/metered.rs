@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::{CompletionSource, Device, Pending, Ticket};
+use braid_engine::{CompletionSource, Dev, Device, Pending, Ticket};
 use braid_mem::Buf;
 use braid_uring::{Failures, Handle};
 use slab::Slab;
@@ -103,18 +103,46 @@ impl<D: Device> Metered<D> {
         handle: &Handle,
         deadline: Option<Deadline>,
     ) -> Metered<D> {
-        let meter = Rc::new(Meter {
-            counts: tally.of_shard(),
-            under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
-            deadline,
-            overdue: Cell::new(0),
-            handle: handle.clone(),
-        });
+        let meter = Meter::new(tally, handle, deadline);
         if let Some(deadline) = &meter.deadline {
             let pause = (deadline.limit / LOOKS).clamp(Duration::from_millis(1), LONGEST);
             handle.spawn(watch(Rc::downgrade(&meter), handle.clone(), pause));
         }
         Metered { device, meter }
+    }
+}
+
+/// Times what an export of one shard asks for: how long its clients waited for the volume. The devices that it
+/// offers, one after the other, count together.
+pub struct Stopwatch(Rc<Meter>);
+
+impl Stopwatch {
+    /// For the shard of `handle`, into `tally`.
+    pub fn new(tally: &Tally, handle: &Handle) -> Stopwatch {
+        Stopwatch(Meter::new(tally, handle, None))
+    }
+
+    /// `dev` with its requests timed.
+    pub fn in_front_of(&self, dev: Dev) -> Dev {
+        Dev::new(Metered { device: Behind(dev), meter: Rc::clone(&self.0) })
+    }
+}
+
+/// A device that is behind the seam already.
+struct Behind(Dev);
+
+impl Device for Behind {
+    fn limits(&self) -> Limits {
+        *self.0.limits()
+    }
+
+    #[inline]
+    fn start(&self, io: Io) -> Pending {
+        self.0.start(io)
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.0.extents(span)
     }
 }
 
@@ -225,6 +253,16 @@ async fn watch(meter: Weak<Meter>, handle: Handle, pause: Duration) {
 }
 
 impl Meter {
+    fn new(tally: &Tally, handle: &Handle, deadline: Option<Deadline>) -> Rc<Meter> {
+        Rc::new(Meter {
+            counts: tally.of_shard(),
+            under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
+            deadline,
+            overdue: Cell::new(0),
+            handle: handle.clone(),
+        })
+    }
+
     fn time_out(&self, has_begun: bool) {
         self.counts.timed_out(has_begun);
         if let Some(deadline) = &self.deadline {

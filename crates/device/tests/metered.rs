@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use braid_block::{Completion, Errno, Flags, Io, Limits};
-use braid_device::{Deadline, Metered, Tally};
+use braid_device::{Deadline, Metered, Stopwatch, Tally};
 use braid_engine::{Dev, Device, Pending};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Failures, Handle};
@@ -96,6 +96,30 @@ fn what_is_answered_in_time_is_counted() {
             assert_eq!(times.count(), 1);
             assert!(times.sum_ns >= 1_000_000, "{times:?}");
         }
+    });
+}
+
+#[test]
+fn devices_that_are_offered_one_after_the_other_count_together() {
+    in_a_world(None, |world| async move {
+        let tally = Tally::default();
+        let watch = Stopwatch::new(&tally, &world.handle);
+        let (before, after) = (watch.in_front_of(world.dev.clone()), watch.in_front_of(world.dev));
+        let mut buf = world.pool.get(512).expect("memory");
+        buf.fill(7);
+        let write = before.start(Io::write(0, buf, Flags::NONE));
+        let read = after.start(Io::read(0, world.pool.get(512).expect("memory")));
+        assert_eq!(tally.read().in_flight, 2);
+        assert_eq!((write.await.result, read.await.result), (Ok(()), Ok(())));
+        assert_eq!(before.start(Io::flush()).await.result, Ok(()));
+        let counted = tally.read();
+        assert_eq!(counted.in_flight, 0);
+        for times in [&counted.reads, &counted.writes, &counted.flushes] {
+            assert_eq!(times.count(), 1);
+            assert!(times.sum_ns >= 1_000_000, "{times:?}");
+        }
+        // What the volume asks for itself is no client's.
+        assert_eq!(world.tally.read().reads.count(), 1);
     });
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Invariants
 //! * Only what modifies asks for the lock, and only exports do: what is behind them works on.
+//! * What an export has put in front of it ([`Offered::seen_through`]) is in front of whatever is offered later.
 //! * A connection goes on with the device that it began with, or with another of the same shape: one of
 //!   another size is for those that come, and for exports that can tell their client.
 
@@ -24,6 +25,7 @@ use crate::Dev;
 #[derive(Clone)]
 pub struct Offered {
     inner: Rc<Inner>,
+    front: Option<Rc<dyn Fn(Dev) -> Dev>>,
 }
 
 struct Inner {
@@ -64,14 +66,24 @@ impl From<Dev> for Offered {
     fn from(dev: Dev) -> Offered {
         let (locked, changes, era) = (Cell::new(false), Cell::new(0), RefCell::default());
         let inner = Inner { dev: RefCell::new(dev), locked, changes, era };
-        Offered { inner: Rc::new(inner) }
+        Offered { inner: Rc::new(inner), front: None }
     }
 }
 
 impl Offered {
     /// The device as it is now.
     pub fn dev(&self) -> Dev {
-        self.inner.dev.borrow().clone()
+        let dev = self.inner.dev.borrow().clone();
+        match &self.front {
+            Some(front) => front(dev),
+            None => dev,
+        }
+    }
+
+    /// The same for one export, which sees the device through what `front` puts in front of it: something of
+    /// the same limits.
+    pub fn seen_through(&self, front: impl Fn(Dev) -> Dev + 'static) -> Offered {
+        Offered { inner: Rc::clone(&self.inner), front: Some(Rc::new(front)) }
     }
 
     /// What holds for clients now: nobody may write to what is locked.
@@ -163,5 +175,21 @@ mod tests {
         offered.exchange(Dev::new(Sized(1024)));
         assert_eq!((before.limits().size, offered.limits().size), (512, 1024));
         assert_ne!(offered.changes(), changes);
+    }
+
+    #[test]
+    fn an_export_sees_what_is_offered_later_through_its_own_front() {
+        let offered = Offered::from(Dev::new(Sized(512)));
+        let seen = Rc::new(Cell::new(0));
+        let count = Rc::clone(&seen);
+        let through = offered.seen_through(move |dev| {
+            count.set(count.get() + 1);
+            dev
+        });
+        offered.exchange(Dev::new(Sized(1024)));
+        assert_eq!((through.dev().limits().size, seen.get()), (1024, 1));
+        assert_eq!((offered.dev().limits().size, seen.get()), (1024, 1), "others see it plainly");
+        through.set_locked(true);
+        assert!(offered.is_locked());
     }
 }

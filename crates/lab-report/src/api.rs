@@ -8,7 +8,7 @@ use braid_shell::shell_path;
 
 use crate::analysis::analyse;
 use crate::compare::{Comparison, compare_runs};
-use crate::report::render::{Formats, Written, render_terminal, write_report};
+use crate::report::render::{Formats, Written, render_html, render_terminal, write_report};
 use crate::report::{build_report, report_data, tidy_rows};
 
 /// What a report leaves.
@@ -42,6 +42,17 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     };
     let text = render_terminal(&report, colour, &whole);
     Ok(Summary { text, written })
+}
+
+/// The page of the results in a directory, in which nothing is written.
+///
+/// # Errors
+///
+/// When the directory holds no results.
+pub fn page(results_dir: &Path) -> Result<String, LabError> {
+    let results = Store::open(results_dir)?.results()?;
+    let analysis = analyse(&results);
+    render_html(&build_report(&analysis, &results, results_dir))
 }
 
 /// What changed between two results directories; a change of up to `threshold` is none: 0.05 for 5 %.

@@ -37,5 +37,5 @@ mod words;
 
 mod api;
 
-pub use api::{Summary, compare, report};
+pub use api::{Summary, compare, page, report};
 pub use listing::{Shown, list, show};

@@ -10,7 +10,7 @@
 //! the volume was brought up, and begins anew with its process.
 //!
 //! Deliberately absent: I/O and clocks; any counting of its own, so that a scrape costs a volume no more
-//! than a status; an own latency histogram for exports, which measure none.
+//! than a status.
 //!
 //! An own encoder: `prometheus-client` writes OpenMetrics, in which a counter's family has another name
 //! than its samples and HELP ends otherwise than node_exporter's. node_exporter's textfile collector

@@ -1,6 +1,6 @@
 //! A volume as a whole, and how clients reach it.
 
-use braid_control::{AttachedStatus, ExportStatus, Status};
+use braid_control::{AttachedStatus, ClientIo, ExportStatus, Status};
 
 use crate::page::Of;
 use crate::told_apart;
@@ -79,6 +79,8 @@ fn add_attached(of: &mut Of<'_>, attached: &AttachedStatus) {
         let help = "Requests of the block device of this machine.";
         of.part("op", op).counter("braid_attached_requests_total", help, count);
     }
+    let names = ["braid_attached_in_flight", "braid_attached_request_seconds"];
+    add_waited(of, names, &attached.io);
     let help = "Of these, answered with an error.";
     of.counter("braid_attached_errors_total", help, attached.errors);
     of.counter("braid_attached_read_bytes_total", "What reads answered.", attached.read_bytes);
@@ -89,7 +91,18 @@ fn add_attached(of: &mut Of<'_>, attached: &AttachedStatus) {
     );
 }
 
+/// How long the clients of an export waited: in flight, and a histogram.
+fn add_waited(of: &mut Of<'_>, [in_flight, seconds]: [&'static str; 2], io: &ClientIo) {
+    let help = "Requests that the volume has not answered yet.";
+    of.gauge(in_flight, help, io.in_flight);
+    for (op, latencies) in [("read", &io.reads), ("write", &io.writes), ("flush", &io.flushes)] {
+        let help = "How long clients waited for the volume; writes are with discards.";
+        of.part("op", op).histogram(seconds, help, latencies);
+    }
+}
+
 fn add_nbd(of: &mut Of<'_>, nbd: &ExportStatus) {
+    add_waited(of, ["braid_nbd_in_flight", "braid_nbd_request_seconds"], &nbd.io);
     of.gauge("braid_nbd_connections", "NBD clients that are connected.", nbd.connections);
     for (name, help, count) in [
         (

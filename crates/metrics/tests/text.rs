@@ -146,6 +146,12 @@ fn all_there_is_is_told_in_base_units() {
         ("braid_volume_cpu_seconds_total", "full", "1.5"),
         ("braid_attached_requests_total", "flush", "13"),
         ("braid_nbd_written_bytes_total", "full", "11"),
+        ("braid_attached_in_flight", "full", "3"),
+        ("braid_attached_request_seconds_sum", "read", "0.0005"),
+        ("braid_attached_request_seconds_count", "write", "0"),
+        ("braid_nbd_in_flight", "full", "4"),
+        ("braid_nbd_request_seconds_sum", "write", "0.007"),
+        ("braid_nbd_request_seconds_count", "write", "3"),
         ("braid_member_in_flight", "a", "2"),
         ("braid_member_slow", "a", "1"),
         ("braid_member_slow", "ram(1M) #2", "0"),
@@ -172,7 +178,9 @@ fn all_there_is_is_told_in_base_units() {
     // 16 µs: the one below 1 µs. 32 µs: two more. 4.2 s: all but the one of a minute.
     let bucket = |le: &str| {
         let is = |one: &&Sample| {
-            one.name.ends_with("_bucket") && one.labels["le"] == le && one.labels["op"] == "read"
+            one.name == "braid_member_request_seconds_bucket"
+                && one.labels["le"] == le
+                && one.labels["op"] == "read"
         };
         let mut all = families.iter().flat_map(|(_, _, samples)| samples);
         all.find(is).map(|one| one.value.as_str())

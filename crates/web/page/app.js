@@ -204,7 +204,17 @@ function field({ name, label, kind = 'text', hint, options, required = true, val
 const PATH = { name: 'path', label: 'Device or file', hint: 'From the root, such as /dev/sdb' };
 const FORCE = { name: 'force', kind: 'check', label: 'Take it whatever it carries: that is overwritten' };
 const MIB = 1 << 20;
+// When a scrub pauses: at the next time of the day that is given, or so many hours from now.
+function pauseAt(hours, until, now) {
+  if (!until) return Math.round(now.getTime() + Number(hours || 0) * 3600e3);
+  const [hour, minute] = until.split(':').map(Number);
+  const at = new Date(now);
+  at.setHours(hour, minute, 0, 0);
+  if (at <= now) at.setDate(at.getDate() + 1);
+  return at.getTime();
+}
 const count = (text, unit) => (text === '' ? null : Math.round(Number(text) * unit));
+const eachLine = (text) => text.split('\n').map((one) => one.trim()).filter(Boolean);
 const ordering = (volume, make) => ({
   make: (values) => ({ path: `/volumes/${volume}/orders`, body: { order: make(values) } }),
 });
@@ -223,6 +233,17 @@ const actions = {
     title: `Replace ${member}`, confirm: 'Replace it', fields: [{ ...PATH, label: 'Device or file that takes over' }, FORCE],
     ...ordering(volume, ({ path, force }) => ({ replace: { member, with: path, force, array: null } })),
   }),
+  scrubFor: (volume) => operate({
+    title: `Scrub ${volume} for a time`, confirm: 'Begin, or go on', fields: [
+      { name: 'hours', kind: 'number', required: false, label: 'Hours', value: '4', hint: 'It pauses then, and goes on there the next time' },
+      { name: 'until', kind: 'time', required: false, label: 'Or until this time of the day' },
+      { name: 'latency', kind: 'number', required: false, label: 'Clients wait at most, in ms', hint: '99 of 100 requests; empty: as the speed of passes has it' },
+      { name: 'repair', kind: 'check', label: 'Make what differs agree' },
+    ],
+    ...ordering(volume, ({ hours, until, latency, repair }) => ({
+      'scrub-until': { repair, until_ms: pauseAt(hours, until, new Date()), latency_us_p99: count(latency, 1000), array: null },
+    })),
+  }),
   speed: (volume) => operate({
     title: `Speed of passes of ${volume}`, confirm: 'Set it', fields: [
       { name: 'min', kind: 'number', required: false, label: 'At least, in MiB/s', hint: 'Whatever clients do; empty: as it is' },
@@ -240,6 +261,32 @@ const actions = {
     ],
     ...ordering(volume, ({ size, mode }) => ({ cache: { attach: { parameters: `size=${count(size, MIB)}, mode=${mode}` } } })),
   }),
+  copies: (volume, array, now) => operate({
+    title: `Copies of ${array}`, confirm: 'Change it', fields: [{ name: 'count', kind: 'number', label: 'Members that hold a copy', value: String(now), hint: 'Those that are new are filled from spares' }],
+    ...ordering(volume, ({ count: wanted }) => ({ 'raid-disks': { count: count(wanted, 1), array } })),
+  }),
+  grow: (volume, array) => operate({
+    title: `Use all of the members of ${array}`, confirm: 'Use all', ...ordering(volume, () => ({ 'member-size': { bytes: null, array } })),
+  }),
+  cacheMode: (volume) => operate({
+    title: `Writes of the cache of ${volume}`, confirm: 'Change it', fields: [
+      { name: 'mode', kind: 'select', label: 'Writes', options: ['write-through', 'write-around', 'write-back'] },
+      { name: 'log', required: false, label: 'Log, for write-back', hint: 'A file or device that keeps what was flushed; it is overwritten' },
+    ],
+    ...ordering(volume, ({ mode, log }) => ({ cache: { mode: { mode, parameters: mode === 'write-back' && log ? `log=${log}` : '' } } })),
+  }),
+  save: (volume) => operate({
+    title: `Save ${volume}`, confirm: 'Save it', fields: [{ name: 'file', label: 'New file', hint: 'From the root, such as /srv/scratch.lz4' }],
+    ...ordering(volume, ({ file }) => ({ whole: { save: { file, force: false } } })),
+  }),
+  restore: (volume) => operate({
+    title: `Restore ${volume}`, confirm: 'Overwrite it', risk: true, fields: [{ name: 'file', label: 'File that was saved', hint: 'From the root, such as /srv/scratch.lz4' }],
+    ...ordering(volume, ({ file }) => ({ whole: { restore: { file, force: false } } })),
+  }),
+  rename: (volume) => operate({
+    title: `Rename ${volume}`, confirm: 'Rename it', fields: [{ name: 'to', label: 'Its name from now on' }],
+    make: ({ to }) => ({ path: '/volumes', body: { rename: { name: volume, to } } }),
+  }),
   cacheSize: (volume) => operate({
     title: `Memory of the cache of ${volume}`, confirm: 'Resize it', fields: [{ name: 'size', kind: 'number', label: 'Memory, in MiB' }],
     ...ordering(volume, ({ size }) => ({ cache: { resize: { bytes: count(size, MIB) } } })),
@@ -248,17 +295,18 @@ const actions = {
     title: `Resize ${volume}`, confirm: 'Resize it', fields: [{ name: 'size', kind: 'number', label: 'Size, in MiB' }],
     ...ordering(volume, ({ size }) => ({ whole: { resize: { bytes: count(size, MIB) } } })),
   }),
-  down: (volume) => operate({
+  down: (volume, force = false) => operate({
     title: `Bring down ${volume}`, confirm: 'Bring down', risk: true,
-    fields: [{ name: 'force', kind: 'check', label: 'Also if somebody uses it: it is taken away from them' }],
+    fields: [{ name: 'force', kind: 'check', label: 'Also if somebody uses it: it is taken away from them', value: force }],
     make: ({ force }) => ({ path: `/volumes/${volume}/stop`, body: { force } }),
   }),
   up: (name) => operate({
     title: `Bring up ${name}`, confirm: 'Bring up', fields: [
       { name: 'degraded', kind: 'check', label: 'Also without members that it was last seen with' },
       { name: 'read_only', kind: 'check', label: 'For reading only' },
+      { name: 'nbd', required: false, label: 'Where NBD clients connect', hint: 'Such as tcp:10809, on 127.0.0.1; empty: as its record says' },
     ],
-    make: (values) => ({ path: '/volumes', body: { up: { name, ...values } } }),
+    make: ({ nbd, ...values }) => ({ path: '/volumes', body: { up: { name, ...values, nbd: nbd ? [nbd] : [] } } }),
   }),
   stack: () => operate({
     title: 'Bring up a stack', confirm: 'Bring up', fields: [
@@ -272,9 +320,12 @@ const actions = {
       { name: 'name', label: 'Name' },
       { name: 'level', kind: 'select', label: 'Level', options: ['raid1', 'raid10', 'raid5', 'raid6', 'raid4', 'raid0', 'linear'] },
       { name: 'members', kind: 'lines', label: 'Members', hint: 'One a line, from the root; what they carry is looked at first, and refused' },
+      { name: 'spares', kind: 'lines', required: false, label: 'Spares', hint: 'One a line; they take over for a member that fails' },
+      { name: 'chunk', kind: 'number', required: false, label: 'Chunk, in KiB', hint: 'Empty: 512, of levels that have chunks' },
+      { name: 'bitmap', kind: 'select', label: 'Bitmap', options: ['as usual', 'internal', 'none'], hint: 'With one, a member that comes back is filled with what it missed alone' },
     ],
-    make: ({ name, level, members }) => ({
-      path: '/volumes', body: { create: { name, level, members: members.split('\n').map((one) => one.trim()).filter(Boolean) } },
+    make: ({ name, level, members, spares, chunk, bitmap }) => ({
+      path: '/volumes', body: { create: { name, level, members: eachLine(members), spares: eachLine(spares), chunk_bytes: count(chunk, 1024) ?? undefined, bitmap: bitmap === 'as usual' ? undefined : bitmap } },
     }),
   }),
 };
@@ -301,8 +352,10 @@ async function listReports() {
   let nodes;
   try {
     const { reports } = await (await ask('/reports')).json();
-    const pages = reports.filter(({ path }) => path.endsWith('.html'));
-    const others = reports.filter(({ path }) => !path.endsWith('.html'));
+    // Results without a page are drawn when they are opened.
+    const isPage = ({ path }) => /(\.html|\.sqlite)$/.test(path);
+    const pages = reports.filter(isPage);
+    const others = reports.filter((one) => !isPage(one));
     const line = ({ path, modified_ms: at }) => h('li', { 'data-key': path }, h('span', null, path), h('div.row', null, h('span.soft.small', null, new Date(at).toLocaleString()), h('button', { type: 'button', 'aria-label': `Open ${path}`, act: () => openReport(path) }, 'Open')));
     nodes = [pages.length ? h('ul.list', null, pages.map(line)) : h('p.soft', null, words('There are no reports yet: `braid lab run` makes them.')),
       others.length ? h('details', { 'data-key': 'others' }, h('summary', null, `Data (${others.length})`), h('ul.list', null, others.map(line))) : null];

@@ -60,10 +60,14 @@ const tone = (state) => (GOOD.includes(state) ? 'good' : GREY.includes(state) ? 
 const MARK = { good: '✓', warn: '!', bad: '✕', still: '–' };
 const badge = (state, kind = tone(state)) => h(`span.badge.${kind}`, null, `${MARK[kind]} ${state.replaceAll('_', ' ')}`);
 
+const clock = (ms) => new Date(ms).toLocaleTimeString();
+
 // What is wrong with a volume: each with what to do.
 export function troubles(volume) {
   const found = [];
-  if (!GOOD.includes(volume.state) && !GREY.includes(volume.state)) {
+  if (volume.silent_since_ms) {
+    found.push({ tone: tone(volume.state), text: `${volume.name} has not answered since ${clock(volume.silent_since_ms)}`, next: volume.next });
+  } else if (!GOOD.includes(volume.state) && !GREY.includes(volume.state)) {
     found.push({ tone: tone(volume.state), text: `${volume.name} is ${volume.state}${volume.why ? `: ${volume.why}` : ''}`, next: volume.next });
   }
   for (const member of volume.members || []) {
@@ -172,6 +176,22 @@ function caches(volume) {
   return (volume.caches || []).length ? [h('h3', null, 'Cache'), volume.caches.map(each)] : [];
 }
 
+// Below which half of the requests of clients are, and 99 of 100, to a power of two, since the volume is up.
+function latency(volume) {
+  const ways = [volume.attached, volume.nbd].filter((way) => way && way.io);
+  const of = (kind) => {
+    const sum = [];
+    for (const way of ways) way.io[kind].buckets.forEach((number, place) => { sum[place] = (sum[place] || 0) + number; });
+    const all = sum.reduce((a, b) => a + b, 0);
+    const below = (share) => {
+      let seen = 0;
+      return 2 ** sum.findIndex((number) => (seen += number) >= Math.ceil(share * all) && number > 0);
+    };
+    return all ? `${kind} p50 <${micros(below(0.5))}, p99 <${micros(below(0.99))}` : null;
+  };
+  return ['reads', 'writes', 'flushes'].map(of).filter(Boolean).join('; ');
+}
+
 function facts(volume) {
   const rows = [['stack', h('code', null, volume.stack)]];
   for (const array of volume.arrays) {
@@ -181,6 +201,8 @@ function facts(volume) {
   for (const ram of volume.rams || []) rows.push(['RAM', `${bytes(ram.used_bytes)} of ${bytes(ram.size_bytes)} written`]);
   if (volume.attached) rows.push(['device', h('code', null, volume.attached.path)]);
   if (volume.nbd) rows.push(['NBD', [volume.nbd.uris.join(', '), `, ${volume.nbd.connections} connected`]]);
+  const waited = latency(volume);
+  if (waited) rows.push(['latency', waited]);
   if (volume.device.locked) rows.push(['locked', 'writes are refused']);
   return h('dl.facts', null, rows.map(([name, value]) => [h('dt', null, name), h('dd', null, value)]));
 }
@@ -196,13 +218,25 @@ function operations(volume, actions) {
   const button = (label, act, key = label) => h('button', { type: 'button', 'data-key': key, 'aria-label': `${label.replace(' …', '')}: ${volume.name}`, act }, label);
   const own = (volume.offers || []).filter((offer) => offer.member === null).map((offer) => button(offer.label, () => actions.offer(volume.name, offer)));
   const redundant = (volume.arrays || []).some((array) => array.uuid && !['linear', 'raid0'].includes(array.level));
+  const mirrors = (volume.arrays || []).filter((array) => array.uuid && array.level === 'raid1');
+  const hasCache = (volume.caches || []).length > 0;
+  const isRam = (volume.rams || []).length === 1;
+  const seldom = [
+    redundant ? button('Scrub for a time …', () => actions.scrubFor(volume.name)) : null,
+    redundant ? button('Speed of passes …', () => actions.speed(volume.name)) : null,
+    mirrors.map((array) => [
+      button(`Copies of ${array.called} …`, () => actions.copies(volume.name, array.called, array.raid_disks)),
+      button(`Use all of the members of ${array.called} …`, () => actions.grow(volume.name, array.called)),
+    ]),
+    hasCache ? [button('Resize the cache …', () => actions.cacheSize(volume.name)), button('Writes of the cache …', () => actions.cacheMode(volume.name))]
+      : button('Attach a cache …', () => actions.cache(volume.name)),
+    isRam ? [button('Resize …', () => actions.resize(volume.name)), button('Save …', () => actions.save(volume.name)), button('Restore …', () => actions.restore(volume.name))] : null,
+  ].flat(9).filter(Boolean);
   return h('div.row.ops', { 'data-key': 'ops' },
     redundant && !volume.device.read_only ? button('Add a member …', () => actions.add(volume.name)) : null,
     own,
-    redundant ? button('Speed of passes …', () => actions.speed(volume.name)) : null,
-    (volume.caches || []).length ? button('Resize the cache …', () => actions.cacheSize(volume.name)) : button('Attach a cache …', () => actions.cache(volume.name)),
-    (volume.rams || []).length === 1 ? button('Resize …', () => actions.resize(volume.name)) : null,
-    button('Bring down', () => actions.down(volume.name)));
+    button('Bring down', () => actions.down(volume.name)),
+    h('details.seldom', { 'data-key': 'seldom' }, h('summary', { 'aria-label': `More: ${volume.name}` }, 'More'), h('div.row', null, seldom)));
 }
 
 // A volume's card.
@@ -210,12 +244,15 @@ export function card(volume, history, actions) {
   const head = h('div.head', null, h('h2', { id: `v-${volume.name}` }, volume.name), badge(volume.state),
     volume.device ? h('span.size', null, bytes(volume.device.size_bytes)) : null);
   const kind = tone(volume.state);
-  const why = volume.why ? h(`div.note.${kind}`, { 'data-key': 'why' }, h('p', null, words(volume.why)), volume.next ? h('p', null, 'Next: ', words(volume.next)) : null) : null;
+  const said = volume.silent_since_ms ? `It has not answered since ${clock(volume.silent_since_ms)}.` : volume.why;
+  const why = volume.why ? h(`div.note.${kind}`, { 'data-key': 'why' }, h('p', null, words(said)), volume.next ? h('p', null, 'Next: ', words(volume.next)) : null) : null;
   const given = { 'data-key': volume.name, 'aria-labelledby': `v-${volume.name}` };
   if (!volume.device) {
     const brings = h('button.main', { type: 'button', 'aria-label': `Bring up ${volume.name}`, act: () => actions.up(volume.name) }, 'Bring up');
-    const ends = volume.state === 'down' ? null : h('button', { type: 'button', act: () => actions.down(volume.name) }, 'Remove what it left');
-    return h('article.card', given, head, why, h('div.row.ops', { 'data-key': 'ops' }, brings, ends));
+    const ends = (label) => h('button', { type: 'button', 'aria-label': `${label}: ${volume.name}`, act: () => actions.down(volume.name, true) }, label);
+    const renames = h('button', { type: 'button', 'aria-label': `Rename: ${volume.name}`, act: () => actions.rename(volume.name) }, 'Rename …');
+    const offered = { down: [brings, renames], gone: [brings, ends('Remove what it left')] }[volume.state] || [ends('Bring down')];
+    return h('article.card', given, head, why, h('div.row.ops', { 'data-key': `ops-${volume.state}` }, offered));
   }
   const charts = [lines('Clients', [{ label: 'read', values: history.reads }, { label: 'written', values: history.writes }], (rate) => `${bytes(rate)}/s`, 1024)];
   if ([...history.latency.values()].some((values) => values.some((one) => one !== null))) charts.push(lines('Latency of members', [...history.latency].slice(0, 8).map(([label, values]) => ({ label: label.split('/').pop(), values })), micros, 10));

@@ -1,6 +1,5 @@
 //! What is answered to whom.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,16 +15,16 @@ use braid_control::{Order, Status};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use crate::answer::Refusal;
 use crate::command::{Line, of_order, relative_path};
-use crate::guard::Guard;
+use crate::doors::Door;
+use crate::guard::API;
 use crate::plan::{Plan, plan};
-use crate::reports::Reports;
-use crate::ticket::Tickets;
+use crate::reports::{LARGEST, Reports};
+use crate::shared::{FOLLOWERS, Shared, blocking};
 use crate::up::{NewVolume, check_name};
-use crate::watch::{Folders, Watch, unanswered, view};
+use crate::watch::{unanswered, view};
 use crate::{page, program, state};
 
 /// What can be asked for, as the description in OpenAPI has it.
@@ -50,85 +49,6 @@ const OPENAPI: &str = include_str!("../../../docs/api/openapi.json");
 /// The most that a body may have, and how long it may take.
 const LARGEST_BODY: usize = 64 << 10;
 const BODY_COMES: Duration = Duration::from_secs(10);
-/// So many may follow, and so many commands are under way at a time.
-const FOLLOWERS: usize = 16;
-const COMMANDS: usize = 4;
-
-/// What requests are answered from.
-pub(crate) struct Shared {
-    pub(crate) guard: Guard,
-    pub(crate) folders: Folders,
-    pub(crate) program: PathBuf,
-    pub(crate) reports: Option<Reports>,
-    pub(crate) watch: Arc<Watch>,
-    tickets: Tickets,
-    followers: Arc<Semaphore>,
-    commands: Arc<Semaphore>,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        guard: Guard,
-        folders: Folders,
-        program: PathBuf,
-        reports: Option<Reports>,
-    ) -> Arc<Shared> {
-        let watch = Watch::new(folders.clone());
-        Arc::new(Shared {
-            guard,
-            folders,
-            program,
-            reports,
-            watch,
-            tickets: Tickets::default(),
-            followers: Arc::new(Semaphore::new(FOLLOWERS)),
-            commands: Arc::new(Semaphore::new(COMMANDS)),
-        })
-    }
-
-    /// Runs a command of this program, which ends even if nobody waits for it any more.
-    async fn carry_out(self: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
-        let permit = self.commands.clone().try_acquire_owned().map_err(|_| {
-            Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("{COMMANDS} operations are under way already"),
-            )
-            .next("try again when one of them has ended")
-        })?;
-        let command = line.typed();
-        let answer = blocking(move || {
-            let _permit = permit;
-            program::run(&self.program, &line)
-        });
-        let answer = answer.await?;
-        Ok(Json(json!({ "done": said(&answer), "command": command, "answer": answer })))
-    }
-}
-
-/// What a command said it did, for people.
-fn said(answer: &Value) -> Value {
-    match (answer, answer["done"].is_string(), answer["name"].as_str()) {
-        (Value::String(text), ..) => text.as_str().into(),
-        (_, true, _) => answer["done"].clone(),
-        // What `up` says, and what `create` does.
-        (_, _, Some(name)) => {
-            let place = answer["device"].as_str().or(answer["nbd"][0].as_str());
-            let next = answer["next"].as_str().map(|next| format!("; next: `{next}`"));
-            let is = if next.is_some() { "is created" } else { "is up" };
-            let place = place.map(|place| format!(": {place}")).unwrap_or_default();
-            format!("{name} {is}{place}{}", next.unwrap_or_default()).into()
-        }
-        _ => Value::Null,
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Refusal::broken(error.to_string())))
-}
-
 type Asked = State<Arc<Shared>>;
 type Named = Result<Path<String>, PathRejection>;
 
@@ -171,7 +91,15 @@ async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
     let authority = uri.authority().map(|authority| authority.as_str());
     let admitted = shared.guard.admit(request.method(), uri.path(), authority, request.headers());
     let mut response = match admitted {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            // The page itself is anybody's; to ask for more is to be let in.
+            if let Some(door) =
+                request.extensions().get::<Door>().filter(|_| uri.path().starts_with(API))
+            {
+                door.open();
+            }
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
     let headers = response.headers_mut();
@@ -359,6 +287,9 @@ async fn new_volume(
         NewVolume::Up(up) if only_plan => {
             Ok(Json(json!(Plan::possible(up.does(), None, line.typed()))))
         }
+        NewVolume::Rename(rename) if only_plan => {
+            Ok(Json(json!(Plan::possible(rename.does(), None, line.typed()))))
+        }
         NewVolume::Create(_) if only_plan => {
             let Json(planned) = shared.carry_out(new.line(true)?).await?;
             let does = "Writes superblocks to the members, and nothing else; what lies there is saved before, and \
@@ -398,7 +329,10 @@ fn no_report(path: &str) -> Refusal {
 async fn open_report(State(shared): Asked, body: Body) -> Result<Json<Value>, Refusal> {
     let Open { path } = read(body).await?;
     blocking(move || {
-        reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path))?;
+        let reports = reports_of(&shared)?;
+        if reports.results(&path).is_none() {
+            reports.read(&path).ok_or_else(|| no_report(&path))?;
+        }
         let ticket = shared.tickets.issue(path, Instant::now());
         let ticket = ticket.map_err(|error| Refusal::broken(error.to_string()))?;
         Ok(Json(json!({ "url": format!("/reports/{ticket}") })))
@@ -413,8 +347,19 @@ async fn report(State(shared): Asked, named: Named) -> Result<Response, Refusal>
             .next("open it again")
     };
     let path = shared.tickets.redeem(&ticket, Instant::now()).ok_or_else(over)?;
-    let (bytes, kind) =
-        blocking(move || reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path))).await?;
+    let results = reports_of(&shared)?.results(&path);
+    let permit = results.is_some().then(|| shared.begin()).transpose()?;
+    let (bytes, kind) = blocking(move || {
+        let _permit = permit;
+        match results {
+            Some(folder) => {
+                let most = usize::try_from(LARGEST).unwrap_or(usize::MAX);
+                Ok((program::draw(&shared.program, &folder, most)?, "text/html; charset=utf-8"))
+            }
+            None => reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path)),
+        }
+    })
+    .await?;
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::CONTENT_SECURITY_POLICY, page::REPORT_POLICY),

@@ -5,26 +5,27 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
-use crate::app::{self, Shared};
+use crate::app;
+use crate::doors::{Door, Open};
 use crate::guard::{Guard, Names};
 use crate::reports::Reports;
+use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::token::Token;
 use crate::watch::Folders;
 
-/// Connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 64;
+/// Bytes that the kernel may hold for a client to take.
+const SEND_BUFFER: usize = 256 << 10;
 /// The head of a request comes within that time, also the next one on the same connection.
 const HEAD_COMES: Duration = Duration::from_secs(10);
 /// An answer that nobody takes for so long is given up, with its connection.
@@ -136,15 +137,17 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
     tokio::spawn(shared.watch.clone().run());
     let app = app::router(shared);
     ready(&bound);
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut open = Open::default();
     loop {
-        let permit = connections.clone().acquire_owned().await;
-        let app = TowerToHyperService::new(app.clone());
+        open.has_room().await;
+        let door = Door::default();
+        let app = TowerToHyperService::new(app.clone().layer(Extension(door.clone())));
         let acceptor = acceptor.clone();
         let accepted = match &listener {
             Listener::Tcp(tcp) => tcp.accept().await.map(|(stream, _)| {
                 // Answers are small and go out at once; where that cannot be said they go out later.
                 let _ = stream.set_nodelay(true);
+                let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER);
                 Box::pin(encrypted(stream, acceptor, app))
                     as Pin<Box<dyn Future<Output = ()> + Send>>
             }),
@@ -153,12 +156,7 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
             }),
         };
         match accepted {
-            Ok(connection) => {
-                tokio::spawn(async move {
-                    let _permit = permit;
-                    connection.await;
-                });
-            }
+            Ok(connection) => open.add(door, connection),
             // A client that has gone already, or too many open files: these pass.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }

@@ -1,6 +1,10 @@
 //! Reports of the laboratory below one folder: found, and read. The kernel resolves each path below the
 //! folder, without a link anywhere in it (`openat2`), so that no path leads out, whatever happens meanwhile.
+//!
+//! Results without a page are listed, too: their page is drawn when it is asked for, by the program, which opens
+//! them by their path after it was looked at here.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -14,7 +18,10 @@ use serde::Serialize;
 const DEEPEST: usize = 6;
 const MOST_ENTRIES: usize = 10_000;
 /// No report is as large.
-const LARGEST: u64 = 32 << 20;
+pub(crate) const LARGEST: u64 = 32 << 20;
+/// What the laboratory measured, and the page that it makes of it.
+const RESULTS: &str = "results.sqlite";
+const PAGE: &str = "report.html";
 
 /// A report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,6 +38,16 @@ pub(crate) struct Report {
 pub(crate) struct Reports {
     folder: PathBuf,
     handle: OwnedFd,
+}
+
+/// The folder of a path, with the slash; empty for one that is in no other.
+fn folder_of(path: &str) -> &str {
+    path.rfind('/').map_or("", |slash| &path[..=slash])
+}
+
+/// Whether it is the path of results.
+fn is_results(path: &str) -> bool {
+    &path[folder_of(path).len()..] == RESULTS
 }
 
 /// What a file is sent as, if it is one that is sent.
@@ -82,7 +99,7 @@ impl Reports {
                 if kind_of.is_dir() && depth < DEEPEST {
                     folders.push((entry.path(), path, depth + 1));
                 } else if kind_of.is_file()
-                    && kind(&path).is_some()
+                    && (kind(&path).is_some() || is_results(&path))
                     && let Ok(metadata) = entry.metadata()
                 {
                     let modified = metadata
@@ -95,21 +112,35 @@ impl Reports {
                 }
             }
         }
+        let drawn: BTreeSet<String> = found.iter().map(|one| one.path.clone()).collect();
+        found.retain(|one| {
+            !is_results(&one.path) || !drawn.contains(&format!("{}{PAGE}", folder_of(&one.path)))
+        });
         found.sort_by(|one, other| {
             (other.modified_ms, &one.path).cmp(&(one.modified_ms, &other.path))
         });
         Ok(found)
     }
 
-    /// One of them, and what it is sent as. None if there is none at that path.
-    pub(crate) fn read(&self, path: &str) -> Option<(Vec<u8>, &'static str)> {
-        let kind = kind(path).filter(|_| is_plain(path))?;
+    /// The folder of results at that path, if there are some.
+    pub(crate) fn results(&self, path: &str) -> Option<PathBuf> {
+        is_results(path).then(|| self.open(path))??;
+        self.folder.join(path).parent().map(Path::to_owned)
+    }
+
+    /// The file at that path, if there is one.
+    fn open(&self, path: &str) -> Option<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let below = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let file = rustix::fs::openat2(&self.handle, path, flags, Mode::empty(), below).ok()?;
-        let file = File::from(file);
-        let found = file.metadata().ok()?;
-        if !found.is_file() || found.len() > LARGEST {
+        let open = || rustix::fs::openat2(&self.handle, path, flags, Mode::empty(), below).ok();
+        let file = File::from(is_plain(path).then(open)??);
+        file.metadata().ok()?.is_file().then_some(file)
+    }
+
+    /// One of them, and what it is sent as. None if there is none at that path.
+    pub(crate) fn read(&self, path: &str) -> Option<(Vec<u8>, &'static str)> {
+        let (kind, file) = (kind(path)?, self.open(path)?);
+        if file.metadata().ok()?.len() > LARGEST {
             return None;
         }
         let mut bytes = Vec::new();
@@ -134,12 +165,23 @@ mod tests {
         std::fs::write(folder.join("one/report.html"), "report").unwrap();
         std::fs::write(folder.join("one/.hidden/x.html"), "hidden").unwrap();
         std::fs::write(folder.join("one/results.sqlite"), "other").unwrap();
+        std::fs::create_dir(folder.join("two")).unwrap();
+        std::fs::write(folder.join("two/results.sqlite"), "not drawn yet").unwrap();
+        std::fs::write(outside.path().join("results.sqlite"), "secret").unwrap();
         symlink(&secret, folder.join("link.html")).unwrap();
         symlink(outside.path(), folder.join("out")).unwrap();
         symlink("one", folder.join("inside")).unwrap();
         let reports = Reports::below(&folder).unwrap();
-        let listed: Vec<String> = reports.list().unwrap().into_iter().map(|one| one.path).collect();
-        assert_eq!(listed, ["one/report.html"]);
+        let mut listed: Vec<String> =
+            reports.list().unwrap().into_iter().map(|one| one.path).collect();
+        listed.sort();
+        assert_eq!(listed, ["one/report.html", "two/results.sqlite"]);
+        assert_eq!(reports.results("two/results.sqlite"), Some(folder.join("two")));
+        for path in
+            ["out/results.sqlite", "../results.sqlite", "inside/results.sqlite", "two/x.sqlite"]
+        {
+            assert_eq!(reports.results(path), None, "{path}");
+        }
         assert_eq!(reports.read("one/report.html").unwrap().0, b"report");
         let absolute = secret.to_string_lossy().into_owned();
         for path in [

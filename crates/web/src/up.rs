@@ -1,4 +1,4 @@
-//! Volumes that are to be made or brought up: what a request may say, as a command line. Pure.
+//! Volumes that are to be made, brought up or called otherwise: what a request may say, as a command line. Pure.
 
 use serde::Deserialize;
 
@@ -13,6 +13,16 @@ pub(crate) enum NewVolume {
     Up(Up),
     /// Make an md array.
     Create(Create),
+    /// Call a volume that is down otherwise.
+    Rename(Rename),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rename {
+    name: String,
+    /// Its name from now on.
+    to: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -74,7 +84,23 @@ impl NewVolume {
         match self {
             NewVolume::Up(up) => up.line(),
             NewVolume::Create(create) => create.line(plan),
+            NewVolume::Rename(Rename { name, to }) => {
+                check_name(name)?;
+                check_name(to)?;
+                Ok(Line::new(&["rename"]).without_json().name(name).name(to))
+            }
         }
+    }
+}
+
+impl Rename {
+    /// What it does, for people.
+    pub(crate) fn does(&self) -> String {
+        let Rename { name, to } = self;
+        format!(
+            "Calls {name}, which has to be down, {to} from now on: its record, and the paths of its sockets and its \
+             device. Nothing is written to its members."
+        )
     }
 }
 
@@ -177,6 +203,7 @@ mod tests {
                 r#"{"create":{"name":"a","level":"raid1","members":["/x","missing"],"spares":["/y"],"bitmap":"none"}}"#,
                 "create --level=raid1 --bitmap=none --plan --spare=/y --json -- a /x missing",
             ),
+            (r#"{"rename":{"name":"a","to":"b"}}"#, "rename -- a b"),
         ];
         for (request, arguments) in good {
             assert_eq!(line(request).as_deref(), Ok(arguments));
@@ -193,6 +220,7 @@ mod tests {
                 r#"{"create":{"name":"a","level":"raid1","members":["--force"]}}"#,
                 "is no whole path",
             ),
+            (r#"{"rename":{"name":"a","to":"--force"}}"#, "cannot name a volume"),
             (r#"{"down":{"name":"a"}}"#, "unknown variant `down`"),
         ];
         for (request, why) in bad {

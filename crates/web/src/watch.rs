@@ -1,7 +1,8 @@
 //! How volumes are: asked for once, or followed by whoever wants to see what changes.
 //!
 //! Invariants
-//! * Volumes are asked only while somebody looks, twice a second at most, however many look.
+//! * Volumes are asked only while somebody looks, twice a second at most, however many look; each on its own, so
+//!   that what others say is as fresh while one of them does not answer.
 //! * Who is slow misses states in between, and is sent what changed since the last one that he was sent.
 
 use std::collections::BTreeSet;
@@ -9,19 +10,23 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes, HttpBody};
 use braid_control::{ControlError, Named, Status};
 use hyper::body::Frame;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Refusal;
+use crate::seen::{Heard, Seen};
 use crate::{change, offers, state};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
+/// Who answers within that time is in the look that asked.
+const GRACE: Duration = Duration::from_millis(250);
 /// After so long without a change something is sent, so that a client that has gone is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
@@ -42,19 +47,16 @@ impl Folders {
         let sockets: Vec<PathBuf> = up.iter().map(|one| one.socket.clone()).collect();
         let answers = braid_control::get_statuses(&sockets);
         let views = up.iter().zip(answers).map(|(one, answer)| {
-            (
-                one.name.clone(),
-                answer.map_or_else(|error| silent(&one.name, &error), |status| view(&status)),
-            )
+            let shown = match heard(&one.name, answer) {
+                Heard::View(view) | Heard::Gone(view) => view,
+                Heard::Silent(why, next) => {
+                    json!({ "name": one.name, "state": "stalled", "why": why, "next": next })
+                }
+            };
+            (one.name.clone(), shown)
         });
         let mut all: Map<String, Value> = views.collect();
-        for name in self.known() {
-            let down = || {
-                let next = format!("`braid up {name}` brings it up");
-                json!({ "name": name, "state": "down", "why": null, "next": next })
-            };
-            all.entry(name.as_str()).or_insert_with(down);
-        }
+        add_those_down(&mut all, &self.known());
         Ok(all)
     }
 
@@ -106,6 +108,17 @@ impl Folders {
     }
 }
 
+/// Adds those that are known and not up.
+fn add_those_down(all: &mut Map<String, Value>, known: &BTreeSet<String>) {
+    for name in known {
+        let down = || {
+            let next = format!("`braid up {name}` brings it up");
+            json!({ "name": name, "state": "down", "why": null, "next": next })
+        };
+        all.entry(name.as_str()).or_insert_with(down);
+    }
+}
+
 /// Why a volume does not say how it is.
 pub(crate) fn unanswered(name: &str, error: &ControlError) -> Refusal {
     let refusal = Refusal::new(axum::http::StatusCode::BAD_GATEWAY, format!("{name}: {error}"));
@@ -122,16 +135,20 @@ pub(crate) fn view(status: &Status) -> Value {
     view
 }
 
-fn silent(name: &str, error: &ControlError) -> Value {
-    let (state, why, next) = match error {
-        ControlError::Unreachable(_) => (
-            "gone",
-            "its process is gone".to_owned(),
-            format!("`braid down {name}` removes what it left, `braid up {name}` starts it again"),
-        ),
-        other => ("stalled", other.to_string(), other.next(name)),
-    };
-    json!({ "name": name, "state": state, "why": why, "next": next })
+/// What it means that a volume answered so.
+fn heard(name: &str, answer: Result<Status, ControlError>) -> Heard {
+    match answer {
+        Ok(status) => Heard::View(view(&status)),
+        Err(ControlError::Unreachable(_)) => {
+            let next = format!(
+                "`braid down {name}` removes what it left, `braid up {name}` starts it again"
+            );
+            Heard::Gone(
+                json!({ "name": name, "state": "gone", "why": "its process is gone", "next": next }),
+            )
+        }
+        Err(other) => Heard::Silent(other.to_string(), other.next(name)),
+    }
 }
 
 /// What all who follow have in common.
@@ -141,12 +158,9 @@ pub(crate) struct Watch {
     wanted: Notify,
 }
 
-/// All volumes as one value; what went wrong is one, too.
-fn look(folders: &Folders) -> Value {
-    match folders.look() {
-        Ok(volumes) => json!({ "volumes": volumes, "error": null }),
-        Err(refusal) => json!({ "volumes": {}, "error": refusal.error }),
-    }
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Watch {
@@ -157,15 +171,57 @@ impl Watch {
 
     /// Looks, for as long as anybody follows; to be run beside the server.
     pub(crate) async fn run(self: Arc<Watch>) {
+        let mut seen = Seen::default();
+        let (tell, mut answers) = mpsc::unbounded_channel();
         loop {
             if self.latest.receiver_count() == 0 {
                 self.wanted.notified().await;
+                // What was heard when somebody looked last may be old.
+                seen.forget();
             }
+            let start = Instant::now();
             let folders = self.folders.clone();
-            if let Ok(state) = tokio::task::spawn_blocking(move || look(&folders)).await {
-                self.latest.send_replace(Arc::new(state));
+            let found = tokio::task::spawn_blocking(move || (folders.sockets(), folders.known()));
+            let (up, known) = match found.await {
+                Ok((Ok(up), known)) => (up, known),
+                other => {
+                    let error = other.map_or_else(
+                        |error| error.to_string(),
+                        |(refused, _)| {
+                            refused.map_or_else(|refusal| refusal.error, |_| String::new())
+                        },
+                    );
+                    self.latest.send_replace(Arc::new(json!({ "volumes": {}, "error": error })));
+                    sleep_until(start + EVERY).await;
+                    continue;
+                }
+            };
+            let there: BTreeSet<String> = up.iter().map(|one| one.name.clone()).collect();
+            for name in seen.begin(&there, now_ms()) {
+                let socket = up.iter().find(|one| one.name == name).map(|one| one.socket.clone());
+                let (Some(socket), tell) = (socket, tell.clone()) else { continue };
+                // At most one for each volume, for as long as its question may take.
+                tokio::task::spawn_blocking(move || {
+                    let heard = heard(&name, braid_control::get_status(&socket));
+                    // The server may be ending.
+                    let _ = tell.send((name, heard));
+                });
             }
-            tokio::time::sleep(EVERY).await;
+            let mut is_told = false;
+            while start.elapsed() < EVERY {
+                let waits = !seen.is_idle() && start.elapsed() < GRACE;
+                if !is_told && !waits && seen.is_complete(now_ms()) {
+                    let mut volumes = seen.views(now_ms());
+                    add_those_down(&mut volumes, &known);
+                    self.latest
+                        .send_replace(Arc::new(json!({ "volumes": volumes, "error": null })));
+                    is_told = true;
+                }
+                let next = start + if waits { GRACE } else { EVERY };
+                if let Ok(Some((name, heard))) = timeout_at(next, answers.recv()).await {
+                    seen.hear(&name, heard);
+                }
+            }
         }
     }
 

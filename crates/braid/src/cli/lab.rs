@@ -137,6 +137,9 @@ pub(crate) struct LabReport {
     /// The reports to write [default: all]
     #[arg(long, value_name = "FORMAT", value_enum, value_delimiter = ',')]
     pub(crate) format: Vec<LabFormat>,
+    /// Print the page, and write nothing
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) print_html: bool,
 }
 
 #[derive(Debug, Args)]

@@ -42,6 +42,10 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
             }
             run(&campaign, options(folder.clone(), how)?, how)
         }
+        Lab::Report(options) if options.print_html => {
+            print!("{}", braid_lab_report::page(&options.folder).map_err(Failure::failed)?);
+            Ok(())
+        }
         Lab::Report(options) => report(&options.folder, &options.format),
         Lab::List { folder, json } => {
             print!("{}", braid_lab_report::list(folder, *json).map_err(Failure::failed)?);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 /// The terminal, while it is drawn on.
 pub(super) struct Screen {
@@ -16,7 +16,12 @@ pub(super) struct Screen {
     before: Option<Termios>,
     /// Somebody asked for the end by a signal.
     ended: Arc<AtomicBool>,
+    /// It has another size.
+    resized: Arc<AtomicBool>,
 }
+
+/// What a terminal that has another size is taken to have pressed: `^L`, which draws anew elsewhere.
+const REDRAW: u8 = 0x0c;
 
 impl Screen {
     /// The terminal of standard output; none if it is no terminal.
@@ -24,7 +29,8 @@ impl Screen {
         if !io::stdout().is_terminal() {
             return Ok(None);
         }
-        let ended = Arc::new(AtomicBool::new(false));
+        let (ended, resized) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        signal_hook::flag::register(SIGWINCH, Arc::clone(&resized))?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&ended))?;
         }
@@ -34,7 +40,7 @@ impl Screen {
             now.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
             tcsetattr(io::stdin(), OptionalActions::Now, &now)?;
         }
-        let screen = Screen { before, ended };
+        let screen = Screen { before, ended, resized };
         // The other screen, without a cursor.
         write_out("\x1b[?1049h\x1b[?25l")?;
         Ok(Some(screen))
@@ -55,11 +61,15 @@ impl Screen {
         write_out(&frame(lines))
     }
 
-    /// Waits for a key until `time`; none if it came. Whoever asks for the end has pressed `q`.
+    /// Waits for a key until `time`; none if it came. Whoever asks for the end has pressed `q`; who made the terminal
+    /// larger or smaller, another key.
     pub(super) fn key(&self, time: Instant) -> io::Result<Option<u8>> {
         loop {
             if self.ended.load(Ordering::Relaxed) {
                 return Ok(Some(b'q'));
+            }
+            if self.resized.swap(false, Ordering::Relaxed) {
+                return Ok(Some(REDRAW));
             }
             let left = time.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -19,6 +19,7 @@ use super::scrubbed;
 mod brief;
 mod disks;
 mod memory;
+mod waited;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();
@@ -45,14 +46,17 @@ fn watch(options: &cli::Status, places: &Places) -> Result<(), Failure> {
             }
             Some(screen) => {
                 let text = text(options, ask(options, places)?)?;
-                let lines = watched(&text, &before, screen.size());
-                screen.draw(&lines).context("the terminal")?;
-                before = text;
-                while let Some(key) = screen.key(due).context("the terminal")? {
-                    if key == b'q' {
-                        return Ok(());
+                loop {
+                    let lines = watched(&text, &before, screen.size());
+                    screen.draw(&lines).context("the terminal")?;
+                    match screen.key(due).context("the terminal")? {
+                        Some(b'q') => return Ok(()),
+                        // The terminal may have another size.
+                        Some(_) => {}
+                        None => break,
                     }
                 }
+                before = text;
             }
         }
     }
@@ -217,6 +221,7 @@ pub(crate) fn render(status: &Status) -> String {
             ),
         ));
     }
+    lines.extend(waited::line(status).map(|text| ("latency", text)));
     lines.push((
         "process",
         format!(

@@ -14,37 +14,35 @@ mod rows;
 mod table;
 
 use rows::{Look, Sort};
+pub(super) use table::time;
 
 pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
     let places = Places::from_environment();
     let started = Instant::now();
-    let mut before = look(options, &places, started)?;
+    // At first nothing has been done since.
+    let (mut before, mut now) = (None, look(options, &places, started)?);
     let screen = Screen::open().context("the terminal")?;
     let (mut sort, mut drawn) = (Sort::Stack, 0);
     let mut due = Instant::now() + options.interval;
     loop {
         match &screen {
             None => std::thread::sleep(due.saturating_duration_since(Instant::now())),
-            Some(screen) => match screen.key(due).context("the terminal")? {
-                Some(b'q') => return Ok(()),
-                Some(key) => {
-                    sort = Sort::of_key(key).unwrap_or(sort);
-                    // With the next look.
-                    continue;
+            Some(screen) => loop {
+                let volumes = rows::rows(before.as_ref().unwrap_or(&now), &now, sort);
+                screen.draw(&table::lines(&volumes, screen.size())).context("the terminal")?;
+                match screen.key(due).context("the terminal")? {
+                    Some(b'q') => return Ok(()),
+                    Some(key) => sort = Sort::of_key(key).unwrap_or(sort),
+                    None => break,
                 }
-                None => {}
             },
         }
         due = Instant::now() + options.interval;
-        let now = look(options, &places, started)?;
-        let volumes = rows::rows(&before, &now, sort);
-        match &screen {
-            Some(screen) => {
-                screen.draw(&table::lines(&volumes, screen.size())).context("the terminal")?;
-            }
-            None => print(&table::text(&volumes))?,
+        let earlier = std::mem::replace(&mut now, look(options, &places, started)?);
+        if screen.is_none() {
+            print(&table::text(&rows::rows(&earlier, &now, sort)))?;
         }
-        before = now;
+        before = Some(earlier);
         drawn += 1;
         if options.count == Some(drawn) {
             return Ok(());

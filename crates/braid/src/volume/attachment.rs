@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use braid_block::Limits;
+use braid_device::{Stopwatch, Tally};
 use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount, MountError};
 use serde::{Deserialize, Serialize};
 
+use super::leaf::client_io;
 use super::link::{self, Link};
 use super::shard::Shard;
 use super::spec::Spec;
@@ -71,6 +73,8 @@ pub(crate) struct Facts {
     pub(crate) link: Option<PathBuf>,
     mount: PathBuf,
     counters: Arc<Counters>,
+    /// How long its requests take.
+    asked: Tally,
 }
 
 impl Facts {
@@ -88,6 +92,7 @@ impl Facts {
             errors: read(&counters.failures),
             read_bytes: read(&counters.read_bytes),
             written_bytes: read(&counters.written_bytes),
+            io: client_io(&self.asked),
         }
     }
 }
@@ -109,10 +114,14 @@ impl Attached {
         let (mount, fd) = Mount::new(&spec.mount, &spec.name, limits.read_only)?;
         let counters = Arc::new(Counters::default());
         let served = Arc::clone(&counters);
+        let asked = Tally::default();
+        let told = asked.clone();
         let aborter = mount.aborter();
         shard.call(move |handle, local| {
             let fd = braid_uring::Fd::new(fd);
-            let (offered, pool) = (local.front.offered().clone(), local.pool.clone());
+            let (offered, pool) = (local.front.offered(), local.pool.clone());
+            let watch = Stopwatch::new(&told, handle);
+            let offered = offered.seen_through(move |dev| watch.in_front_of(dev));
             let serve = braid_export_fuse::serve(handle.clone(), fd, offered, pool, served);
             handle.spawn(async move {
                 if let Err(error) = serve.await {
@@ -133,7 +142,7 @@ impl Attached {
             made.map_err(|why| warnings.push(warning(why))).ok()
         });
         let named = link.as_ref().map(|link| link.path().to_owned());
-        let facts = Facts { path, link: named, mount: spec.mount.clone(), counters };
+        let facts = Facts { path, link: named, mount: spec.mount.clone(), counters, asked };
         Ok(Attached { attachment, facts, _link: link })
     }
 

@@ -19,7 +19,7 @@ use braid_uring::Handle;
 use super::admission::locked_by;
 use super::options::OpenOptions;
 use super::promises;
-use crate::control::{Latencies, MemberIo};
+use crate::control::{ClientIo, Latencies, MemberIo};
 
 /// Why a leaf is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +181,13 @@ impl Leaf {
             }
         })
     }
+}
+
+/// What an export was asked for, in the words of a status.
+pub(super) fn client_io(tally: &Tally) -> ClientIo {
+    let Counted { in_flight, reads, writes, flushes, .. } = tally.read();
+    let (reads, writes) = (latencies(&reads), latencies(&writes));
+    ClientIo { in_flight, reads, writes, flushes: latencies(&flushes) }
 }
 
 fn latencies(times: &Histogram) -> Latencies {

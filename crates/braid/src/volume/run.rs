@@ -153,7 +153,10 @@ impl Volume {
             scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
             remotes,
             live,
-            nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
+            nbd: shards
+                .iter()
+                .map(|shard| (Arc::clone(&shard.facts.counters), shard.facts.asked.clone()))
+                .collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
             attached: attached.as_ref().map(|attached| attached.facts().clone()),
             warnings,

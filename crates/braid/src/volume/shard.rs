@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
+use braid_device::{Stopwatch, Tally};
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
@@ -41,6 +42,8 @@ pub(crate) struct Shard {
 pub(crate) struct Facts {
     pub(crate) remote: Remote,
     pub(crate) counters: Arc<Counters>,
+    /// How long requests of its NBD clients take.
+    pub(crate) asked: Tally,
     pub(crate) limits: Limits,
     /// `uring` or `threads`.
     pub(crate) driver: &'static str,
@@ -298,7 +301,9 @@ fn run(
     };
     let bounds = Bounds::default();
     let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
-    let offered = front.offered().clone();
+    let asked = Tally::default();
+    let watch = Stopwatch::new(&asked, &handle);
+    let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
     let server = Server::new(&handle, offered, pool.clone(), &spec.name, bounds, on_end)?;
     let caches = Rc::new(RefCell::new(built.caches));
     let local = Local {
@@ -312,6 +317,7 @@ fn run(
     let facts = Facts {
         remote: handle.remote(),
         counters: server.counters(),
+        asked,
         limits: *dev.limits(),
         driver: handle.driver_name(),
         locked,

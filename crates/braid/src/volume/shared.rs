@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use braid_device::Tally;
 use braid_export_nbd::{Counters, Counts};
 use braid_mem::Pages;
 use braid_stack::{ByteSize, Node, Stack};
@@ -11,7 +12,7 @@ use braid_uring::Remote;
 use super::attachment::Facts;
 use super::caching::Caching;
 use super::health::Health;
-use super::leaf::{Leaf, Medium};
+use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
 use super::scrubs::Scrubs;
@@ -21,7 +22,7 @@ use super::verdict::{self, Silent, Verdict};
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
-    self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
+    self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
 
 /// What a status is made of.
@@ -33,7 +34,8 @@ pub(super) struct Shared {
     pub(super) live: Live,
     pub(super) caching: Caching,
     pub(super) scrubs: Arc<Scrubs>,
-    pub(super) nbd: Vec<Arc<Counters>>,
+    /// What each shard's NBD clients asked for, and how long that took.
+    pub(super) nbd: Vec<(Arc<Counters>, Tally)>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
     pub(super) warnings: Vec<String>,
@@ -203,9 +205,10 @@ impl Shared {
     }
 
     fn nbd_status(&self) -> ExportStatus {
-        let mut counts = Counts::default();
-        for counters in &self.nbd {
+        let (mut counts, mut io) = (Counts::default(), ClientIo::default());
+        for (counters, asked) in &self.nbd {
             counts += counters.read();
+            io = io.plus(&client_io(asked));
         }
         let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
         ExportStatus {
@@ -223,6 +226,7 @@ impl Shared {
             replies_per_send: ratio(counts.replies, counts.sends),
             read_bytes: counts.read_bytes,
             written_bytes: counts.written_bytes,
+            io,
         }
     }
 }

@@ -241,6 +241,26 @@ mod tests {
     }
 
     #[test]
+    fn only_four_times_as_long_is_slow_and_only_twice_in_a_row() {
+        let usual = 9_000;
+        let pair = |us| [reads(0, 50, usual), reads(1, 50, us)];
+        let judged = |windows: &[u64]| {
+            let mut judge = Judge::default();
+            let step = |(step, us): (u64, &u64)| judge.judge(at(step * 5), "md0", &pair(*us));
+            (0..).zip(windows).for_each(step);
+            slow(&judge, 0..2)
+        };
+        assert_eq!(judged(&[usual * 4; 2]), [1]);
+        assert_eq!(judged(&[usual * 4 - 100; 9]), [0_u64; 0]);
+        // One that is slow now and then is not slow, and one that is quick once not quick.
+        let (bad, well) = (usual * 9, usual);
+        assert_eq!(judged(&[bad, well, bad, well, bad]), [0_u64; 0]);
+        assert_eq!(judged(&[bad, bad, well, bad, well]), [1]);
+        assert_eq!(judged(&[bad, bad, well, well]), [0_u64; 0]);
+        assert_eq!(judged(&[bad, bad, usual * 2 - 100, usual * 2 - 100]), [0_u64; 0]);
+    }
+
+    #[test]
     fn who_is_not_asked_any_more_is_tried_again_after_a_while() {
         let mut judge = Judge::default();
         let bad = [reads(0, 50, 2_000), reads(1, 50, 50_000)];

@@ -99,10 +99,12 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
     };
     let mut members: Vec<Member> = now.members.iter().enumerate().map(member).collect();
     sort_by(&mut members, sort, |one| &one.figures);
-    // NBD counts its requests together, whatever they ask for: they are a note.
+    let (then, io) = (before.waited(), now.waited());
+    let (reads, writes) = (since(&then.reads, &io.reads), since(&then.writes, &io.writes));
     let figures = Figures {
-        reads: rate(|one| one.attached.as_ref().map_or(0, |one| one.reads)),
-        writes: rate(|one| one.attached.as_ref().map_or(0, |one| one.writes)),
+        reads: reads.count as f64 / seconds.max(f64::MIN_POSITIVE),
+        writes: writes.count as f64 / seconds.max(f64::MIN_POSITIVE),
+        in_flight: Some(io.in_flight),
         read_bytes: rate(|one| {
             one.attached.as_ref().map_or(0, |one| one.read_bytes)
                 + one.nbd.as_ref().map_or(0, |one| one.read_bytes)
@@ -113,7 +115,7 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
         }),
         errors: now.attached.as_ref().map_or(0, |one| one.errors)
             + now.nbd.as_ref().map_or(0, |one| one.errors),
-        ..Figures::default()
+        ..of_latencies(&reads.plus(&writes))
     };
     let clients = now.nbd.as_ref().map(|nbd| {
         let requests = rate(|one| one.nbd.as_ref().map_or(0, |one| one.requests));
@@ -133,18 +135,25 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
 fn of_member(before: &MemberStatus, now: &MemberStatus, seconds: f64, of: &Status) -> Member {
     let (then, io) = (&before.io, &now.io);
     let (reads, writes) = (since(&then.reads, &io.reads), since(&then.writes, &io.writes));
-    let all = sum(&reads, &writes);
+    let all = reads.plus(&writes);
     let figures = Figures {
         reads: reads.count as f64 / seconds.max(f64::MIN_POSITIVE),
         writes: writes.count as f64 / seconds.max(f64::MIN_POSITIVE),
         read_bytes: rate(then.read_bytes, io.read_bytes, seconds),
         written_bytes: rate(then.written_bytes, io.written_bytes, seconds),
-        mean_us: (all.count > 0).then(|| all.sum_us as f64 / all.count as f64),
-        p99_us: all.quantile_us(0.99),
         in_flight: Some(io.in_flight),
         errors: now.failures,
+        ..of_latencies(&all)
     };
     Member { name: now.member.clone(), state: state_of(now, of), figures }
+}
+
+fn of_latencies(all: &Latencies) -> Figures {
+    Figures {
+        mean_us: (all.count > 0).then(|| all.sum_us as f64 / all.count as f64),
+        p99_us: all.quantile_us(0.99),
+        ..Figures::default()
+    }
 }
 
 /// In the words of its array, if it has one; that it is slow goes first.
@@ -194,16 +203,6 @@ fn since(before: &Latencies, now: &Latencies) -> Latencies {
         count: now.count.saturating_sub(before.count),
         sum_us: now.sum_us.saturating_sub(before.sum_us),
         buckets: buckets.collect(),
-    }
-}
-
-fn sum(one: &Latencies, other: &Latencies) -> Latencies {
-    let at = |of: &Latencies, index| of.buckets.get(index).copied().unwrap_or(0);
-    let len = one.buckets.len().max(other.buckets.len());
-    Latencies {
-        count: one.count + other.count,
-        sum_us: one.sum_us + other.sum_us,
-        buckets: (0..len).map(|index| at(one, index) + at(other, index)).collect(),
     }
 }
 
@@ -268,6 +267,21 @@ mod tests {
         assert_eq!((figures.reads, figures.writes, figures.read_bytes), (50.0, 0.0, 10_000.0));
         assert_eq!((figures.mean_us, figures.p99_us), (Some(2.0), Some(1024)));
         assert_eq!((figures.in_flight, figures.errors), (Some(3), 2));
+        // Clients asked for what the member was asked for, by the device of this machine.
+        let attached = |look: &Look| {
+            let mut status = look.volumes[0].1.clone().expect("a status");
+            let attached = serde_json::json!({
+                "by": "fuse", "path": "", "mount": "", "reads": 0, "writes": 0, "flushes": 0,
+                "errors": 1, "read_bytes": 0, "written_bytes": 0,
+                "io": {"in_flight": 5, "reads": status.members[1].io.reads.clone()},
+            });
+            status.attached = Some(serde_json::from_value(attached).expect("a status"));
+            Look { at: look.at, volumes: vec![("v".to_owned(), Some(status))] }
+        };
+        let clients = &super::rows(&attached(&before), &attached(&now), Sort::Stack)[0].figures;
+        assert_eq!((clients.reads, clients.writes), (50.0, 0.0));
+        assert_eq!((clients.mean_us, clients.p99_us), (Some(2.0), Some(1024)));
+        assert_eq!((clients.in_flight, clients.errors), (Some(5), 1));
         let idle = &rows[0].members[0].figures;
         assert_eq!((idle.reads, idle.mean_us, idle.p99_us), (0.0, None, None));
     }

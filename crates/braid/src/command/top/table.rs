@@ -4,23 +4,101 @@ use braid_stack::ByteSize;
 
 use super::rows::{Figures, Volume};
 
-/// Columns of a name.
+/// Columns of a name where there is no screen, and at least.
 const NAME: usize = 35;
+const LEAST_NAME: usize = 14;
+const STATE: usize = 12;
+
+/// The other columns: their heads, as wide as they are, and which of them go where there is no room; the last ones
+/// are cut off then.
+const HEADS: [(&str, usize); 8] = [
+    ("r/s", 7),
+    ("w/s", 7),
+    ("read/s", 9),
+    ("write/s", 9),
+    ("mean", 8),
+    ("p99", 9),
+    ("queue", 5),
+    ("errors", 6),
+];
+const GOES: [usize; 2] = [4, 6];
+
+/// How wide a name is, and which of the other columns are there.
+struct Layout {
+    name: usize,
+    has: [bool; 8],
+}
+
+impl Layout {
+    /// On a screen of so many columns, for names of up to `longest`.
+    fn of(columns: usize, longest: usize) -> Layout {
+        let mut has = [true; 8];
+        let rest = |has: &[bool; 8]| {
+            let widths = HEADS.iter().zip(has).filter(|(_, has)| **has);
+            1 + STATE + widths.map(|((_, width), _)| 1 + width).sum::<usize>()
+        };
+        for goes in GOES {
+            if rest(&has) + LEAST_NAME > columns {
+                has[goes] = false;
+            }
+        }
+        let name = columns.saturating_sub(rest(&has)).min(longest).max(LEAST_NAME);
+        Layout { name, has }
+    }
+
+    fn table(&self, volumes: &[Volume]) -> Vec<String> {
+        let heads = HEADS.map(|(head, _)| head.to_owned());
+        let names = if self.name < NAME { "volume" } else { "volume, members" };
+        let head = self.line(names, "state", &heads);
+        std::iter::once(head).chain(volumes.iter().flat_map(|one| self.rows_of(one))).collect()
+    }
+
+    fn rows_of(&self, volume: &Volume) -> Vec<String> {
+        let mut rows = vec![self.row(&volume.name, &volume.state, &volume.figures)];
+        for member in &volume.members {
+            rows.push(self.row(&format!("  {}", member.name), &member.state, &member.figures));
+        }
+        rows.extend(volume.notes.iter().map(|note| format!("    {note}")));
+        rows
+    }
+
+    fn row(&self, name: &str, state: &str, figures: &Figures) -> String {
+        let cells = [
+            format!("{:.0}", figures.reads),
+            format!("{:.0}", figures.writes),
+            bytes(figures.read_bytes),
+            bytes(figures.written_bytes),
+            figures.mean_us.map_or(String::new(), time),
+            figures.p99_us.map_or(String::new(), |us| format!("<{}", time(us as f64))),
+            figures.in_flight.map_or(String::new(), |count| count.to_string()),
+            figures.errors.to_string(),
+        ];
+        self.line(&shortened(name, self.name), state, &cells)
+    }
+
+    /// A line of the table, its head or a row.
+    fn line(&self, name: &str, state: &str, cells: &[String; 8]) -> String {
+        let mut line = format!("{name:<width$} {state:<STATE$}", width = self.name);
+        for ((cell, (_, width)), _) in cells.iter().zip(HEADS).zip(self.has).filter(|(_, has)| *has)
+        {
+            line.push_str(&format!(" {cell:>width$}"));
+        }
+        line
+    }
+}
 
 /// The whole table.
 pub(super) fn text(volumes: &[Volume]) -> String {
-    let heads = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "queue", "errors"];
-    let head = line("volume, members", "state", &heads.map(ToOwned::to_owned));
-    let rows = volumes.iter().flat_map(rows_of);
-    let lines: Vec<String> = std::iter::once(head).chain(rows).collect();
-    lines.join("\n") + "\n\n"
+    Layout { name: NAME, has: [true; 8] }.table(volumes).join("\n") + "\n\n"
 }
 
 /// As much of it as there are columns and rows for.
 pub(super) fn lines(volumes: &[Volume], (columns, rows): (usize, usize)) -> Vec<String> {
-    let text = text(volumes);
-    let all: Vec<&str> = text.trim_end().lines().collect();
-    let cut = |line: &&str| line.chars().take(columns).collect::<String>();
+    let members =
+        volumes.iter().flat_map(|one| &one.members).map(|one| one.name.chars().count() + 2);
+    let names = volumes.iter().map(|one| one.name.chars().count()).chain(members);
+    let all = Layout::of(columns, names.max().unwrap_or(0)).table(volumes);
+    let cut = |line: &String| line.chars().take(columns).collect::<String>();
     let shown = if all.len() > rows { rows.saturating_sub(1) } else { all.len() };
     let mut lines: Vec<String> = all.iter().take(shown).map(cut).collect();
     if shown < all.len() {
@@ -30,45 +108,10 @@ pub(super) fn lines(volumes: &[Volume], (columns, rows): (usize, usize)) -> Vec<
     lines
 }
 
-fn rows_of(volume: &Volume) -> Vec<String> {
-    let mut rows = vec![row(&volume.name, &volume.state, &volume.figures)];
-    for member in &volume.members {
-        rows.push(row(&format!("  {}", member.name), &member.state, &member.figures));
-    }
-    rows.extend(volume.notes.iter().map(|note| format!("    {note}")));
-    rows
-}
-
-fn row(name: &str, state: &str, figures: &Figures) -> String {
-    let queue = figures.in_flight.map_or(String::new(), |count| count.to_string());
-    let mean = figures.mean_us.map_or(String::new(), time);
-    let p99 = figures.p99_us.map_or(String::new(), |us| format!("<{}", time(us as f64)));
-    let cells = [
-        format!("{:.0}", figures.reads),
-        format!("{:.0}", figures.writes),
-        bytes(figures.read_bytes),
-        bytes(figures.written_bytes),
-        mean,
-        p99,
-        queue,
-        figures.errors.to_string(),
-    ];
-    line(&shortened(name), state, &cells)
-}
-
-/// A line of the table, its head or a row.
-fn line(name: &str, state: &str, cells: &[String; 8]) -> String {
-    let [reads, writes, read, written, mean, p99, queue, errors] = cells;
-    format!(
-        "{name:<NAME$} {state:<12} {reads:>7} {writes:>7} {read:>9} {written:>9} {mean:>8} {p99:>9} \
-         {queue:>5} {errors:>6}"
-    )
-}
-
 /// Its end says more than its beginning, which is a folder.
-fn shortened(name: &str) -> String {
+fn shortened(name: &str, width: usize) -> String {
     let len = name.chars().count();
-    match len.checked_sub(NAME) {
+    match len.checked_sub(width) {
         None | Some(0) => name.to_owned(),
         Some(over) => {
             let indent = name.chars().take_while(|c| *c == ' ').count();
@@ -84,7 +127,8 @@ fn bytes(rate: f64) -> String {
     format!("{bytes:#}")
 }
 
-fn time(us: f64) -> String {
+/// A time in µs, in the unit that suits it.
+pub(in crate::command) fn time(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} µs"),
         us if us < 1e6 => format!("{:.1} ms", us / 1e3),
@@ -148,5 +192,17 @@ mod tests {
             }
         }
         assert_eq!(lines(&[volume()], (99, 3))[2], "… and 2 lines more");
+    }
+
+    #[test]
+    fn a_narrow_screen_has_what_matters_and_a_wide_one_whole_names() {
+        let narrow = lines(&[volume()], (80, 24));
+        for head in ["read/s", "write/s", "p99", "errors"] {
+            assert!(narrow[0].contains(head), "{head}: {narrow:?}");
+        }
+        assert!(narrow[2].contains("<4.1 ms") && narrow[1].ends_with('3'), "{narrow:?}");
+        let wide = lines(&[volume()], (200, 50));
+        assert!(wide[2].contains("usb-A_Very_Long_Name_Of_A_Stick-0:0 "), "{wide:?}");
+        assert!(wide[0].contains("mean") && wide[0].contains("queue"), "{wide:?}");
     }
 }

@@ -1,0 +1,177 @@
+//! What was heard of volumes that are asked again and again, each on its own: one that does not answer keeps
+//! nobody waiting. Pure; times are given.
+//!
+//! ```text
+//!   to ask ──begin──▶ asked ──heard──▶ a view, or that it is silent; then it may be asked again
+//!                       │ no answer for [`PATIENCE`]
+//!                       ▼
+//!                     silent since it was asked
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+/// Who is asked and does not answer for so long is said to be silent: longer than a volume waits for a shard
+/// of its own before it says so itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The same for one that has not been heard of yet: who looks first waits for all.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// What an asked volume said.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    /// How it is.
+    View(Value),
+    /// Nobody is there, as it is shown.
+    Gone(Value),
+    /// It did not answer, or not sensibly: why, and what to do.
+    Silent(String, String),
+}
+
+#[derive(Debug, Default)]
+struct One {
+    /// What it said last.
+    view: Option<Value>,
+    /// Since when it is asked, if it is.
+    asked_ms: Option<u64>,
+    /// Since when it does not answer, and what is known of that.
+    silent: Option<(u64, String, String)>,
+}
+
+/// Volumes that are up, or should be. Times are milliseconds since 1970.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(BTreeMap<String, One>);
+
+impl Seen {
+    /// The volumes that are there now; answers those that are to be asked, which are asked from now on.
+    pub(crate) fn begin(&mut self, there: &BTreeSet<String>, now_ms: u64) -> Vec<String> {
+        self.0.retain(|name, _| there.contains(name));
+        let mut to_ask = Vec::new();
+        for name in there {
+            let one = self.0.entry(name.clone()).or_default();
+            if one.asked_ms.is_none() {
+                one.asked_ms = Some(now_ms);
+                to_ask.push(name.clone());
+            }
+        }
+        to_ask
+    }
+
+    /// What a volume that was asked said, if it is still there.
+    pub(crate) fn hear(&mut self, name: &str, heard: Heard) {
+        let Some(one) = self.0.get_mut(name) else { return };
+        let asked_ms = one.asked_ms.take().unwrap_or_default();
+        match heard {
+            Heard::View(view) | Heard::Gone(view) => (one.view, one.silent) = (Some(view), None),
+            Heard::Silent(why, next) => {
+                let since = one.silent.as_ref().map_or(asked_ms, |(since, ..)| *since);
+                one.silent = Some((since, why, next));
+            }
+        }
+    }
+
+    /// Nothing that was heard counts any more; who is asked is asked.
+    pub(crate) fn forget(&mut self) {
+        self.0.values_mut().for_each(|one| one.view = None);
+    }
+
+    /// Whether all that are asked have been heard at least once, or are taken for silent.
+    pub(crate) fn is_complete(&self, now_ms: u64) -> bool {
+        self.0.iter().all(|(name, one)| one.view.is_some() || one.show(name, now_ms).is_some())
+    }
+
+    /// Whether nobody is asked.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.values().all(|one| one.asked_ms.is_none())
+    }
+
+    /// All of them, as they are shown.
+    pub(crate) fn views(&self, now_ms: u64) -> Map<String, Value> {
+        let shown = self.0.iter().filter_map(|(name, one)| {
+            let view = one.show(name, now_ms).or_else(|| one.view.clone())?;
+            Some((name.clone(), view))
+        });
+        shown.collect()
+    }
+}
+
+impl One {
+    /// How it is shown while it is silent.
+    fn show(&self, name: &str, now_ms: u64) -> Option<Value> {
+        let patience = if self.view.is_some() { PATIENCE } else { FIRST };
+        let waits = self
+            .asked_ms
+            .filter(|asked| u128::from(now_ms.saturating_sub(*asked)) >= patience.as_millis());
+        let (since, why, next) = match (&self.silent, waits) {
+            (Some((since, why, next)), _) => (*since, why.clone(), next.clone()),
+            (None, Some(asked)) => {
+                let error = braid_control::ControlError::TimedOut(patience);
+                (asked, error.to_string(), error.next(name))
+            }
+            (None, None) => return None,
+        };
+        Some(json!({
+            "name": name, "state": "stalled", "why": why, "next": next, "silent_since_ms": since,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_silent_since_it_was_asked_and_keeps_nobody_waiting() {
+        let mut seen = Seen::default();
+        let both = there(&["a", "b"]);
+        assert_eq!(seen.begin(&both, 1000), ["a", "b"]);
+        seen.hear("a", Heard::View(json!({ "state": "online" })));
+        assert!(!seen.is_complete(1000) && !seen.is_idle());
+        // It is not asked twice at a time; the other goes on.
+        assert_eq!(seen.begin(&both, 1500), ["a"]);
+        seen.hear("a", Heard::View(json!({ "state": "degraded" })));
+        assert_eq!(seen.views(1500).len(), 1, "what was never heard of is not guessed at");
+        let views = seen.views(4000);
+        assert_eq!(
+            (&views["a"]["state"], &views["b"]["state"]),
+            (&json!("degraded"), &json!("stalled"))
+        );
+        assert_eq!(views["b"]["silent_since_ms"], 1000);
+        assert!(seen.is_complete(4000));
+        // Its time is over, and it is asked again: it has been silent since the first time.
+        seen.hear("b", Heard::Silent("did not answer".into(), "look".into()));
+        assert!(seen.begin(&both, 6000).contains(&"b".to_owned()));
+        let silent = &seen.views(6000)["b"];
+        assert_eq!(
+            (&silent["silent_since_ms"], &silent["why"]),
+            (&json!(1000), &json!("did not answer"))
+        );
+        seen.hear("b", Heard::View(json!({ "state": "online" })));
+        assert_eq!(seen.views(6000)["b"], json!({ "state": "online" }));
+        // What is late is of nobody when it is gone.
+        assert_eq!(seen.begin(&there(&["b"]), 7000), ["b"]);
+        seen.hear("a", Heard::View(json!({})));
+        assert_eq!(seen.views(7000).len(), 1);
+    }
+
+    #[test]
+    fn what_it_said_last_is_shown_until_it_is_taken_for_silent() {
+        let mut seen = Seen::default();
+        let one = there(&["a"]);
+        seen.begin(&one, 0);
+        seen.hear("a", Heard::View(json!({ "state": "online" })));
+        assert!(seen.is_idle());
+        seen.begin(&one, 500);
+        assert_eq!(seen.views(3499)["a"]["state"], "online");
+        assert_eq!(seen.views(3500)["a"]["state"], "stalled");
+        seen.hear("a", Heard::Gone(json!({ "state": "gone" })));
+        assert_eq!(seen.views(9000)["a"]["state"], "gone");
+    }
+}

@@ -1,0 +1,102 @@
+//! What requests are answered from, and how commands of this program are run for them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::answer::Refusal;
+use crate::command::Line;
+use crate::guard::Guard;
+use crate::program;
+use crate::reports::Reports;
+use crate::ticket::Tickets;
+use crate::watch::{Folders, Watch};
+
+/// So many may follow, and so many commands are under way at a time.
+pub(crate) const FOLLOWERS: usize = 16;
+const COMMANDS: usize = 4;
+
+/// What requests are answered from.
+pub(crate) struct Shared {
+    pub(crate) guard: Guard,
+    pub(crate) folders: Folders,
+    pub(crate) program: PathBuf,
+    pub(crate) reports: Option<Reports>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) tickets: Tickets,
+    pub(crate) followers: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        guard: Guard,
+        folders: Folders,
+        program: PathBuf,
+        reports: Option<Reports>,
+    ) -> Arc<Shared> {
+        let watch = Watch::new(folders.clone());
+        Arc::new(Shared {
+            guard,
+            folders,
+            program,
+            reports,
+            watch,
+            tickets: Tickets::default(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            commands: Arc::new(Semaphore::new(COMMANDS)),
+        })
+    }
+
+    /// For one more command of this program.
+    pub(crate) fn begin(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.commands.clone().try_acquire_owned().map_err(|_| {
+            Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{COMMANDS} operations are under way already"),
+            )
+            .next("try again when one of them has ended")
+        })
+    }
+
+    /// Runs a command of this program, which ends even if nobody waits for it any more.
+    pub(crate) async fn carry_out(self: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
+        let permit = self.begin()?;
+        let command = line.typed();
+        let answer = blocking(move || {
+            let _permit = permit;
+            program::run(&self.program, &line)
+        });
+        let answer = answer.await?;
+        Ok(Json(json!({ "done": said(&answer), "command": command, "answer": answer })))
+    }
+}
+
+/// What a command said it did, for people.
+fn said(answer: &Value) -> Value {
+    match (answer, answer["done"].is_string(), answer["name"].as_str()) {
+        (Value::String(text), ..) => text.as_str().into(),
+        (_, true, _) => answer["done"].clone(),
+        // What `up` says, and what `create` does.
+        (_, _, Some(name)) => {
+            let place = answer["device"].as_str().or(answer["nbd"][0].as_str());
+            let next = answer["next"].as_str().map(|next| format!("; next: `{next}`"));
+            let is = if next.is_some() { "is created" } else { "is up" };
+            let place = place.map(|place| format!(": {place}")).unwrap_or_default();
+            format!("{name} {is}{place}{}", next.unwrap_or_default()).into()
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Has `work` done where nobody else waits for it.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Refusal::broken(error.to_string())))
+}

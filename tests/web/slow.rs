@@ -1,0 +1,157 @@
+//! Who is slow: a volume that does not answer, senders that never come to an end, readers that take nothing. Others
+//! are served.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::{LIMIT, Scratch, send_signal, wait_until};
+use crate::server::{Web, with_home};
+
+/// A stream of events, and the line of the answer's status.
+fn follow(web: &Web<'_>) -> (BufReader<TcpStream>, String) {
+    let mut stream = web.connect();
+    let request = format!(
+        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+        web.host(),
+        web.token()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut reader, mut line) = (BufReader::new(stream), String::new());
+    reader.read_line(&mut line).unwrap();
+    (reader, line)
+}
+
+/// The data of the next event.
+fn next(events: &mut BufReader<TcpStream>) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(events.read_line(&mut line).expect("events go on") > 0, "the stream ended");
+        if let Some(data) = line.strip_prefix("data: ") {
+            return serde_json::from_str(data).expect("JSON");
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
+    let scratch = Scratch::new();
+    with_home(&scratch);
+    let still = scratch.up("ram(4M)", &["--name", "still", "--attach", "none"]);
+    let pid = u32::try_from(still.status()["pid"].as_u64().expect("a number")).expect("a process");
+    let web = Web::start(&scratch, &[]);
+    let (mut events, _) = follow(&web);
+    let first = next(&mut events);
+    for name in ["home", "still"] {
+        assert_eq!(first["volumes"][name]["state"], "online", "{first}");
+    }
+    send_signal(pid, Signal::STOP);
+    loop {
+        let of = &next(&mut events)["volumes"]["still"];
+        if of["state"] == "stalled" {
+            assert!(of["silent_since_ms"].as_u64() > Some(1_600_000_000_000), "{of}");
+            assert!(of["why"].as_str().expect("why").contains("did not answer"), "{of}");
+            break;
+        }
+    }
+    // Whoever waited for it would wait for 5 s each time.
+    let start = Instant::now();
+    for turn in 0..10 {
+        scratch.run(&[if turn % 2 == 0 { "lock" } else { "unlock" }, "home"]).ok();
+        while next(&mut events)["volumes"]["home"]["device"]["locked"] != (turn % 2 == 0) {}
+    }
+    assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
+    // One who comes now sees both, and that it is silent; and it is back when it answers.
+    let (mut late, _) = follow(&web);
+    let first = next(&mut late);
+    assert_eq!(first["volumes"]["home"]["state"], "online", "{first}");
+    assert_eq!(first["volumes"]["still"]["state"], "stalled", "{first}");
+    send_signal(pid, Signal::CONT);
+    while next(&mut events)["volumes"]["still"]["state"] != "online" {}
+    still.down();
+}
+
+#[test]
+fn senders_that_are_slow_keep_nobody_out() {
+    let scratch = Scratch::new();
+    let web = Web::start(&scratch, &[]);
+    let begun = |text: &str| {
+        let mut stream = web.connect();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    };
+    // One that sends a byte now and then is not waited for longer than one that sends none.
+    let mut dripping = begun("GET / HTTP/1.1\r\nx: ");
+    dripping.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let ends = Instant::now() + LIMIT;
+    let mut answer = Vec::new();
+    let ended = std::iter::repeat_with(|| {
+        let is_taken = dripping.write_all(b"y").is_ok();
+        !is_taken || dripping.read_to_end(&mut answer).is_ok()
+    });
+    let mut tries = ended.take_while(|ended| !ended && Instant::now() < ends);
+    assert!(tries.by_ref().count() > 2);
+    assert!(Instant::now() < ends, "it is heard for ever");
+    // Some hundred that come to no end: were each waited for, that would take a minute.
+    let start = Instant::now();
+    let slow: Vec<TcpStream> = (0..400).map(|_| begun("GET / HT")).collect();
+    for _ in 0..3 {
+        assert_eq!(web.get("/api/v1").status, 200);
+    }
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    // Who was let in stays, however many come.
+    let (mut events, status) = follow(&web);
+    assert!(status.contains(" 200 "), "{status}");
+    let more: Vec<TcpStream> = (0..100).map(|_| begun("GET / HT")).collect();
+    assert_eq!(web.get("/api/v1").status, 200);
+    next(&mut events);
+    scratch.run(&["up", "ram(1M)", "--name", "new", "--attach", "none"]).ok();
+    while next(&mut events)["volumes"]["new"]["state"] != "online" {}
+    scratch.run(&["down", "new"]).ok();
+    drop((slow, more));
+}
+
+#[test]
+fn readers_that_take_nothing_are_hung_up_on() {
+    let scratch = Scratch::new();
+    let web = Web::start(&scratch, &[]);
+    let folder = scratch.config_file("x");
+    let folder = folder.parent().expect("a folder");
+    std::fs::create_dir_all(folder).unwrap();
+    let records: Vec<_> = (0..1000).map(|n| folder.join(format!("{n:0>40}.toml"))).collect();
+    // Known volumes come and go, so that there is much to be sent.
+    let mut is_there = false;
+    let mut change = || {
+        for path in &records {
+            match is_there {
+                true => std::fs::remove_file(path).unwrap(),
+                false => std::fs::write(path, "").unwrap(),
+            }
+        }
+        is_there = !is_there;
+    };
+    let followers: Vec<_> = (0..16).map(|_| follow(&web).0).collect();
+    let (mut refused, status) = follow(&web);
+    assert!(status.contains(" 503 "), "{status}");
+    let mut rest = String::new();
+    // It is refused, and may go on with something else.
+    while !rest.contains("follow already") {
+        assert!(
+            refused.read_line(&mut rest).unwrap() > 0 || rest.contains("follow already"),
+            "{rest}"
+        );
+    }
+    wait_until("one of them to make room", || {
+        change();
+        assert_eq!(web.get("/api/v1").status, 200, "others are served");
+        std::thread::sleep(Duration::from_millis(700));
+        follow(&web).1.contains(" 200 ")
+    });
+    let memory = web.memory();
+    println!("the server has {memory} bytes in memory");
+    assert!(memory < 150 << 20, "{memory}");
+    drop(followers);
+}
