@@ -282,9 +282,18 @@ try:
     look(1280, "light")
     click("#paper button")
 
+    # A warning is told once, also if it is why the volume is as it is.
+    told = driver.execute_async_script("""
+        const [done] = arguments;
+        const of = (state, why) => ({ name: 'v', state, why, members: [], arrays: [], warnings: ['a is slow', 'b is gone'] });
+        import('/view.js').then(({ troubles }) => done([of('online'), of('degraded', 'b is gone')].map((one) => troubles(one).map(({ text }) => text))));
+    """)
+    assert told == [["v: a is slow", "v: b is gone"], ["v is degraded: b is gone", "v: a is slow"]], told
+
     # A report is shown, and its script does not run.
     click(button("Open <b>one/report.html"))
     frame = wait("a frame", lambda: find("#paper iframe"))
+    assert frame.get_attribute("sandbox") == "", "the frame itself permits nothing, too"
     driver.switch_to.frame(frame)
     wait("the report", lambda: text("#h") == "As it was measured")
     driver.switch_to.default_content()

@@ -75,9 +75,9 @@ impl Braid {
     fn carry(&self, spare: &SpareMove) -> Result<(), String> {
         let SpareMove { member, from, from_array, to, array, .. } = spare;
         self.run(&["member", "remove", from, member, "--array", from_array])?;
-        self.give(spare, to, array).or_else(|why| match self.give(spare, from, from_array) {
-            Ok(()) => Err(why),
-            Err(back) => Err(format!("{why}; and {from} does not take it back: {back}")),
+        self.give(spare, to, array).map_err(|why| match self.give(spare, from, from_array) {
+            Ok(()) => why,
+            Err(back) => format!("{why}; and {from} does not take it back: {back}"),
         })
     }
 

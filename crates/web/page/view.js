@@ -71,15 +71,15 @@ export function troubles(volume) {
     found.push({ tone: tone(volume.state), text: `${volume.name} is ${volume.state}${volume.why ? `: ${volume.why}` : ''}`, next: volume.next });
   }
   for (const member of volume.members || []) {
-    if (member.gone) found.push({ tone: 'bad', text: `${volume.name}: ${member.member}: ${member.gone}` });
     if (member.lost) found.push({ tone: 'bad', text: `${volume.name}: ${member.member} failed a flush: ${member.lost}` });
-    if (member.slow) found.push({ tone: 'warn', text: `${volume.name}: ${member.member} is slow: ${member.slow}` });
   }
   for (const array of volume.arrays || []) {
     if (array.lost.length) found.push({ tone: 'bad', text: `${volume.name}: bytes that no member can give any more, in ${array.lost.length} places`, next: 'restore them from a backup: writing makes them good' });
     if (array.mismatch_bytes > 0 && array.repaired_bytes === 0) found.push({ tone: 'warn', text: `${volume.name}: ${bytes(array.mismatch_bytes)} differ between copies`, next: `\`braid scrub ${volume.name} --repair\` makes them agree` });
   }
-  for (const text of volume.warnings || []) found.push({ tone: 'warn', text: `${volume.name}: ${text}` });
+  // Members that are slow or gone are among these, and may be why the volume is as it is.
+  const news = (volume.warnings || []).filter((text) => !(volume.why || '').includes(text));
+  for (const text of news) found.push({ tone: 'warn', text: `${volume.name}: ${text}` });
   return found;
 }
 

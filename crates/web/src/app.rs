@@ -347,17 +347,14 @@ async fn report(State(shared): Asked, named: Named) -> Result<Response, Refusal>
             .next("open it again")
     };
     let path = shared.tickets.redeem(&ticket, Instant::now()).ok_or_else(over)?;
-    let results = reports_of(&shared)?.results(&path);
-    let permit = results.is_some().then(|| shared.begin()).transpose()?;
     let (bytes, kind) = blocking(move || {
-        let _permit = permit;
-        match results {
-            Some(folder) => {
-                let most = usize::try_from(LARGEST).unwrap_or(usize::MAX);
-                Ok((program::draw(&shared.program, &folder, most)?, "text/html; charset=utf-8"))
-            }
-            None => reports_of(&shared)?.read(&path).ok_or_else(|| no_report(&path)),
-        }
+        let reports = reports_of(&shared)?;
+        let Some(folder) = reports.results(&path) else {
+            return reports.read(&path).ok_or_else(|| no_report(&path));
+        };
+        let _permit = shared.begin()?;
+        let most = usize::try_from(LARGEST).unwrap_or(usize::MAX);
+        Ok((program::draw(&shared.program, &folder, most)?, "text/html; charset=utf-8"))
     })
     .await?;
     let headers = [

@@ -12,6 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Connections at a time. When there are so many, the oldest that has not been let in makes room; when all have,
 /// others wait to be accepted.
 const CONNECTIONS: usize = 64;
+
 /// Whether a connection has been let in: raised by whoever admits a request of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<AtomicBool>);

@@ -148,6 +148,8 @@ mod tests {
         // Its time is over, and it is asked again: it has been silent since the first time.
         seen.hear("b", Heard::Silent("did not answer".into(), "look".into()));
         assert!(seen.begin(&both, 6000).contains(&"b".to_owned()));
+        // Its time is over once more, which begins no new silence.
+        seen.hear("b", Heard::Silent("did not answer".into(), "look".into()));
         let silent = &seen.views(6000)["b"];
         assert_eq!(
             (&silent["silent_since_ms"], &silent["why"]),
