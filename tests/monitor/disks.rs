@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{MIB, Scratch, Tool, UpVolume};
+use crate::common::{MIB, Scratch, Tool, UpVolume, wait_until};
 use crate::running::{Running, configure, printed, script, wait_for};
 
 /// What it prints.
@@ -93,11 +93,19 @@ fn a_disk_that_fails_is_told_of_by_status_monitor_and_metrics() {
         hangs["absent"].as_str().is_some_and(|why| why.contains("did not end within")),
         "{hangs}"
     );
+    wait_until("the monitor's own question", || {
+        let known = std::fs::read_to_string(scratch.join("state/disks.json")).unwrap_or_default();
+        known.contains("did not end within")
+    });
+    // A look that sees what is new comes after that.
+    let later = scratch.up("ram(1M)", &["--name", "later", "--attach", "none"]);
+    wait_for(&monitor, "NewArray", "later");
     let told = |event: &str| printed(&monitor).iter().filter(|one| one["event"] == event).count();
     assert_eq!((told("DiskFailing"), told("WellAgain")), (1, 0), "it is as it was said last");
     pretend(&scratch, &format!("cat {GOLDEN}/ata-well.json"));
     wait_for(&monitor, "WellAgain", "disk");
     monitor.stop();
+    later.down();
 
     // Started once, it waits for what the disks say.
     pretend(&scratch, &format!("cat {GOLDEN}/nvme-worn.json; exit 8"));
