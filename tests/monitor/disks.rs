@@ -132,3 +132,43 @@ fn members_that_are_no_disks_say_so_and_doctor_says_whether_disks_can_be_asked()
     assert!(doctor.out.contains(&format!("SMART  ok       {smartctl} asks")), "{doctor}");
     volume.down();
 }
+
+#[test]
+fn a_scrape_has_what_the_monitor_found_and_asks_no_disk() {
+    let scratch = Scratch::new();
+    pretend(&scratch, "touch \"$0.asked\"");
+    let path = scratch.sparse("a.img", MIB).display().to_string();
+    let volume = scratch.up(&path, &["--name", "v", "--attach", "none"]);
+    let state = scratch.join("state");
+    std::fs::create_dir_all(&state).expect("a folder");
+    let found = serde_json::json!({ &path: {
+        "disk": "sdx", "kernel_errors": 7,
+        "smart": {"seen": 1000, "pending_sectors": 64, "percentage_used": 103, "failing": ["it is worn"],
+            "warnings": ["a", "b"], "temperature_limit_celsius": 60},
+    }});
+    std::fs::write(state.join("disks.json"), found.to_string()).expect("a state");
+    let metrics = || braid(&scratch).arg("metrics").run().ok();
+    let text = metrics().out;
+    let member = format!("{{volume=\"v\",member=\"{path}\"}}");
+    for (name, value) in [
+        ("smart_failing", "1"),
+        ("smart_warnings", "2"),
+        ("smart_seen_timestamp_seconds", "1000"),
+        ("smart_pending_sectors", "64"),
+        ("smart_used_ratio", "1.03"),
+        ("smart_temperature_limit_celsius", "60"),
+        ("disk_kernel_errors", "7"),
+    ] {
+        let sample = format!("braid_member_{name}{member} {value}\n");
+        assert!(text.contains(&sample), "{sample} is not in {text}");
+    }
+    assert!(!text.contains("braid_member_smart_media_errors"), "what a disk does not say is no 0");
+    assert!(!scratch.join("bin/smartctl.asked").exists());
+    std::fs::write(state.join("disks.json"), "[").expect("a state");
+    let output = metrics();
+    assert!(output.err.contains("disks is left out"), "{output}");
+    assert!(
+        output.out.contains("braid_volume_up{volume=\"v\"} 1") && !output.out.contains("smart")
+    );
+    volume.down();
+}
