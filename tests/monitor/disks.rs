@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{MIB, Scratch, Tool, UpVolume};
+use crate::common::{MIB, Scratch, Tool, UpVolume, wait_until};
 use crate::running::{Running, configure, printed, script, wait_for};
 
 /// What it prints.
@@ -93,11 +93,19 @@ fn a_disk_that_fails_is_told_of_by_status_monitor_and_metrics() {
         hangs["absent"].as_str().is_some_and(|why| why.contains("did not end within")),
         "{hangs}"
     );
+    wait_until("the monitor's own question", || {
+        let known = std::fs::read_to_string(scratch.join("state/disks.json")).unwrap_or_default();
+        known.contains("did not end within")
+    });
+    // A look that sees what is new comes after that.
+    let later = scratch.up("ram(1M)", &["--name", "later", "--attach", "none"]);
+    wait_for(&monitor, "NewArray", "later");
     let told = |event: &str| printed(&monitor).iter().filter(|one| one["event"] == event).count();
     assert_eq!((told("DiskFailing"), told("WellAgain")), (1, 0), "it is as it was said last");
     pretend(&scratch, &format!("cat {GOLDEN}/ata-well.json"));
     wait_for(&monitor, "WellAgain", "disk");
     monitor.stop();
+    later.down();
 
     // Started once, it waits for what the disks say.
     pretend(&scratch, &format!("cat {GOLDEN}/nvme-worn.json; exit 8"));
@@ -122,5 +130,45 @@ fn members_that_are_no_disks_say_so_and_doctor_says_whether_disks_can_be_asked()
     let doctor = braid(&scratch).arg("doctor").run().ok();
     let smartctl = scratch.join("bin/smartctl").display().to_string();
     assert!(doctor.out.contains(&format!("SMART  ok       {smartctl} asks")), "{doctor}");
+    volume.down();
+}
+
+#[test]
+fn a_scrape_has_what_the_monitor_found_and_asks_no_disk() {
+    let scratch = Scratch::new();
+    pretend(&scratch, "touch \"$0.asked\"");
+    let path = scratch.sparse("a.img", MIB).display().to_string();
+    let volume = scratch.up(&path, &["--name", "v", "--attach", "none"]);
+    let state = scratch.join("state");
+    std::fs::create_dir_all(&state).expect("a folder");
+    let found = serde_json::json!({ &path: {
+        "disk": "sdx", "kernel_errors": 7,
+        "smart": {"seen": 1000, "pending_sectors": 64, "percentage_used": 103, "failing": ["it is worn"],
+            "warnings": ["a", "b"], "temperature_limit_celsius": 60},
+    }});
+    std::fs::write(state.join("disks.json"), found.to_string()).expect("a state");
+    let metrics = || braid(&scratch).arg("metrics").run().ok();
+    let text = metrics().out;
+    let member = format!("{{volume=\"v\",member=\"{path}\"}}");
+    for (name, value) in [
+        ("smart_failing", "1"),
+        ("smart_warnings", "2"),
+        ("smart_seen_timestamp_seconds", "1000"),
+        ("smart_pending_sectors", "64"),
+        ("smart_used_ratio", "1.03"),
+        ("smart_temperature_limit_celsius", "60"),
+        ("disk_kernel_errors", "7"),
+    ] {
+        let sample = format!("braid_member_{name}{member} {value}\n");
+        assert!(text.contains(&sample), "{sample} is not in {text}");
+    }
+    assert!(!text.contains("braid_member_smart_media_errors"), "what a disk does not say is no 0");
+    assert!(!scratch.join("bin/smartctl.asked").exists());
+    std::fs::write(state.join("disks.json"), "[").expect("a state");
+    let output = metrics();
+    assert!(output.err.contains("disks is left out"), "{output}");
+    assert!(
+        output.out.contains("braid_volume_up{volume=\"v\"} 1") && !output.out.contains("smart")
+    );
     volume.down();
 }

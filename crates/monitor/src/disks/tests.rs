@@ -145,3 +145,47 @@ fn what_is_known_is_kept_and_read_by_others() {
     assert!(known_disks(folder.path()).is_err());
     assert_eq!(Disks::open(folder.path(), 60).known, ByMember::new(), "it is asked for anew");
 }
+
+/// From what is found in a thread to what is told, without a disk: a look that finds nothing new ends nothing.
+#[test]
+fn what_disks_say_is_told_with_the_volumes_they_are_below() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let status = serde_json::json!({
+        "output_version": 1, "name": "home", "state": "online", "why": null, "next": null, "stack": "/dev/a",
+        "device": {"size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
+            "optimal_io_bytes": 512, "read_only": false, "volatile": false},
+        "attached": null, "nbd": null, "warnings": [], "pid": 1, "uptime_seconds": 1, "io": "threads",
+        "members": [{"member": "/dev/none-of-this-name", "size_bytes": 1, "direct": true, "failures": 0,
+            "last_failure": null}],
+        "shards": 1, "cpu_ns": 1,
+    });
+    let status: braid_control::Status = serde_json::from_value(status).expect("a status");
+    let seen = || Observation {
+        volumes: [("home".to_owned(), Seen::Up(Box::new(status.clone())))].into(),
+        memory: None,
+    };
+    let config: crate::config::Config = toml::from_str("settle = \"0\"").expect("a configuration");
+    let policy = config.policy();
+    let mut known = crate::watch::Known::default();
+    let mut disks = Disks::open(folder.path(), 3_600);
+    let mut look = |smart: Option<SmartStatus>, now| {
+        // As if it had been looked for, and found.
+        disks.due = Instant::now() + LONG;
+        let status = DiskStatus { smart, ..disk(Some("sdx"), None) };
+        let found: ByMember = [("/dev/none-of-this-name".to_owned(), status)].into();
+        disks.looking = Some(std::thread::spawn(move || found));
+        disks.wait();
+        let mut seen = seen();
+        disks.turn(&mut seen);
+        let told = known.step(&seen, &policy, now);
+        told.into_iter()
+            .map(|event| event.name)
+            .filter(|name| name != "NewArray")
+            .collect::<Vec<_>>()
+    };
+    let failing = SmartStatus { failing: vec!["it is worn".to_owned()], ..SmartStatus::default() };
+    assert_eq!(look(Some(SmartStatus::default()), 10), [""; 0]);
+    assert_eq!(look(Some(failing), 20), ["DiskFailing"]);
+    assert_eq!(look(None, 30), [""; 0], "it sleeps, and is as it was");
+    assert_eq!(look(Some(SmartStatus::default()), 40), ["WellAgain"]);
+}

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::watch::{Known, Policy};
 
 /// A raid1 of two roles; members by name and state.
 fn volume(name: &str, members: &[(&str, &str)]) -> Seen {
@@ -160,4 +161,43 @@ fn nothing_is_done_while_one_of_them_is_silent() {
         assert!(moves.on_its_way().is_some());
     }
     assert_eq!(steps(&mut moves, &look(Some(&HOME), Some(&NEEDY)), 5), Some(Step::Place));
+}
+
+/// A look in between sees the spare nowhere.
+#[test]
+fn a_move_that_takes_longer_than_a_look_is_told_when_it_is_there() {
+    let policy = Policy {
+        increment: 20,
+        settle: 0,
+        reminder: 0,
+        write_back_age: 300,
+        log_full: 90,
+        memory: None,
+        spares: BTreeMap::new(),
+    };
+    let mut known = Known::default();
+    let told = |known: &mut Known, observation: &Observation, now| {
+        let events = known.step(observation, &policy, now);
+        events
+            .iter()
+            .filter(|event| event.name == "MoveSpare")
+            .map(|event| event.what.clone())
+            .collect::<Vec<_>>()
+    };
+    let before = look(Some(&with(&HOME, SPARE)), Some(&NEEDY));
+    assert_eq!(told(&mut known, &before, 10), [""; 0]);
+    assert_eq!(known.next_move(&before, 10).map(|(step, _)| step), Some(Step::Move));
+    for now in [15, 20] {
+        assert_eq!(told(&mut known, &look(Some(&HOME), Some(&NEEDY)), now), [""; 0]);
+    }
+    let after = look(Some(&HOME), Some(&with(&NEEDY, ("/dev/s", "recovering"))));
+    assert_eq!(told(&mut known, &after, 25), ["/dev/s was a spare of home home"]);
+    assert_eq!(known.next_move(&after, 25), None);
+    assert_eq!(told(&mut known, &after, 30), [""; 0]);
+    // One that is given back was moved nowhere.
+    let mut known = Known::default();
+    assert_eq!(told(&mut known, &before, 10), [""; 0]);
+    assert!(known.next_move(&before, 10).is_some());
+    assert_eq!(told(&mut known, &look(Some(&HOME), Some(&NEEDY)), 15), [""; 0]);
+    assert_eq!(told(&mut known, &before, 20), [""; 0]);
 }
