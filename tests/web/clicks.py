@@ -290,6 +290,14 @@ try:
     """)
     assert told == [["v: a is slow", "v: b is gone"], ["v is degraded: b is gone", "v: a is slow"]], told
 
+    # Latencies of both ways are added up: 90 below 16 us by one, 10 below 1 ms by the other.
+    told = driver.execute_async_script("""
+        const [done] = arguments;
+        const io = (place, count) => ({ reads: { buckets: Array(place).fill(0).concat([count]) }, writes: { buckets: [] }, flushes: { buckets: [] } });
+        import('/view.js').then(({ latency }) => done(latency({ nbd: { io: io(4, 90) }, attached: { io: io(10, 10) } })));
+    """)
+    assert told == "reads p50 <16 µs, p99 <1.0 ms", told
+
     # A report is shown, and its script does not run.
     click(button("Open <b>one/report.html"))
     frame = wait("a frame", lambda: find("#paper iframe"))

@@ -177,7 +177,7 @@ function caches(volume) {
 }
 
 // Below which half of the requests of clients are, and 99 of 100, to a power of two, since the volume is up.
-function latency(volume) {
+export function latency(volume) {
   const ways = [volume.attached, volume.nbd].filter((way) => way && way.io);
   const of = (kind) => {
     const sum = [];
