@@ -3,7 +3,7 @@
 //! ```text
 //!   here                                      guest: Debian, booted from a disk of its own
 //!   scripts/deb.sh ──▶ braid.deb ──▶          dpkg -i
-//!   a.img b.img … as disks       ──▶          udev ──▶ 64-braid-assembly.rules ──▶ braid@NAME ──▶ mounts
+//!   a.img b.img … as disks       ──▶          udev ──▶ 64-braid-assembly.rules ──▶ braid@NAME
 //!   disks come and go (QMP)      ──▶          udev ──▶ braid incremental ──▶ the volume's policy
 //!   examine                      ◀── a.img …  power off
 //! ```
