@@ -54,6 +54,8 @@ for purpose in "${@:-build}"; do
             need busybox busybox-static
             need depmod kmod
             need strip binutils
+            need mmdebstrap mmdebstrap
+            need mkfs.ext4 e2fsprogs
             ;;
         lab)
             need fio fio
@@ -89,7 +91,7 @@ for purpose in "${@:-build}"; do
             need losetup mount
             ;;
         *)
-            echo "setup.sh: unknown purpose '$purpose': build, test, lab, demo or bench" >&2
+            echo "setup.sh: unknown purpose '$purpose': build, test, guest, lab, demo or bench" >&2
             exit 2
             ;;
     esac

@@ -8,14 +8,9 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Output, Scratch, Tool, fill, is_alive, skip_without, wait_until};
+use common::{Output, Scratch, Tool, fill, is_alive, package, skip_without, sources, wait_until};
 
 const BRAID: &str = env!("CARGO_BIN_EXE_braid");
-
-/// The root of the sources.
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the sources")
-}
 
 /// All files below a folder, by their paths in it.
 fn files(folder: &Path) -> Vec<String> {
@@ -173,27 +168,13 @@ impl Drop for Root<'_> {
     }
 }
 
-/// The package, with another version than the program says.
-fn package(scratch: &Scratch, version: &str) -> PathBuf {
-    let licences = scratch.join("licences");
-    std::fs::write(&licences, "as scripts/licences.sh lists them\n").expect("a file");
-    let output = Tool::new(sources().join("scripts/deb.sh"))
-        .env("BINARY", BRAID)
-        .env("OUT", scratch.join("out"))
-        .env("VERSION", version)
-        .env("COMPRESSION", "none")
-        .env("LICENCES", &licences)
-        .run()
-        .ok();
-    output.out.trim().into()
-}
-
 #[test]
 fn the_package_is_installed_upgraded_under_a_volume_removed_and_purged() {
     skip_without!("dpkg", "dpkg-deb", "strip", "gzip");
     let scratch = Scratch::new();
     let root = Root::new(&scratch);
-    let (first, second) = (package(&scratch, "0.0.1"), package(&scratch, "0.0.2"));
+    let (first, second) =
+        ["0.0.1", "0.0.2"].map(|version| package(&scratch, Path::new(BRAID), version)).into();
     root.depends_on(&first);
     let before = root.files();
     root.dpkg("--install", &first).ok();

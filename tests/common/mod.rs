@@ -9,6 +9,7 @@
 //!   Ledger ── a write load that knows what may be found after the volume's end
 //!   Client ── an NBD client of our own, for what no tool does
 //!   loops ── loop devices and mounts that go when they are dropped
+//!   package ── the Debian package of the binary
 //! ```
 //!
 //! Rules
@@ -24,6 +25,7 @@
 mod client;
 mod ledger;
 mod loops;
+mod package;
 mod pattern;
 mod scratch;
 mod tool;
@@ -32,6 +34,7 @@ mod volume;
 pub(crate) use client::{Answer, Client, Failed, RawClient};
 pub(crate) use ledger::Ledger;
 pub(crate) use loops::{LoopDevice, Mounted};
+pub(crate) use package::{package, sources};
 pub(crate) use pattern::{Random, assert_same_bytes, fill, pattern};
 pub(crate) use scratch::Scratch;
 pub(crate) use tool::{

@@ -18,11 +18,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{MIB, Scratch, Tool, skip_without};
+use common::{MIB, Scratch, Tool, find_program, skip_without};
 
 /// With a processor that is emulated, beside other tests.
 const BOOT: Duration = Duration::from_secs(400);
 const DISK: u64 = 96 * MIB;
+/// An array of a volume that is not needed to boot.
+const OTHER: &str = "1c8f6bb4:0a3b2c4d:5e6f7081:92a3b4c5";
 
 /// The guest's kernel, and what belongs to it.
 struct Kernel {
@@ -121,6 +123,12 @@ fn make_initramfs(scratch: &Scratch, kernel: &Kernel, uuid: &str) {
     }
     put(&scratch.join("over/etc/braid/root.toml"), &record, 0o600);
     put(&scratch.join("over/etc/braid/initramfs"), "root\n", 0o644);
+    // A volume that is not needed to boot.
+    put(
+        &scratch.join("over/etc/braid/other.toml"),
+        &format!("[[member]]\narray = \"{OTHER}\"\n"),
+        0o600,
+    );
     copy(
         &kernel.folder.join("config"),
         &scratch.join(&format!("over/boot/config-{}", kernel.version)),
@@ -148,6 +156,18 @@ fn make_initramfs(scratch: &Scratch, kernel: &Kernel, uuid: &str) {
                   mkinitramfs -d $1/conf -o $1/initrd $3";
     let made = Tool::new("unshare").args(["-m", "sh", "-ec", script, "sh"]);
     made.arg(scratch.path()).arg(&kernel.folder).arg(&kernel.version).limit(BOOT).run().ok();
+    if find_program("mdadm").is_none() {
+        return println!("skipped: mdadm is not installed, so it is not in the initramfs");
+    }
+    let (initrd, unpacked) = (scratch.join("initrd"), scratch.join("unpacked"));
+    Tool::new("unmkinitramfs").arg(initrd).arg(&unpacked).run().ok();
+    // An early part with the processor's microcode makes it two.
+    let conf = ["etc", "main/etc"].map(|etc| unpacked.join(etc).join("mdadm/mdadm.conf"));
+    let conf = conf.iter().find_map(|path| fs::read_to_string(path).ok()).expect("mdadm's file");
+    for array in [uuid, OTHER] {
+        let line = format!("ARRAY <ignore> UUID={array}");
+        assert_eq!(conf.lines().filter(|one| *one == line).count(), 1, "{line} in {conf}");
+    }
 }
 
 /// Boots with these disks until the guest has powered off.

@@ -15,6 +15,7 @@
 //! Deliberately absent: what members carry; and changing the record, which happens only where
 //! somebody says that these are the members now.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -57,12 +58,15 @@ impl Membership {
     pub(crate) fn of(record: &Record) -> Membership {
         let array = |metadata: Metadata| metadata.superblock.array_uuid.to_string();
         let array_at = |path: &Path| Metadata::read(path).ok().map(array);
+        // Where many members are missing, as while they come at boot, the machine is looked over once.
+        let all: OnceCell<Vec<(PathBuf, String)>> = OnceCell::new();
         let members_of = |wanted: &str| {
-            let mut devices = block_devices().unwrap_or_default();
-            devices.retain(|path| {
-                array_at(path).is_some_and(|uuid| uuid == wanted) && !is_behind_another(path)
+            let all = all.get_or_init(|| {
+                let devices = block_devices().unwrap_or_default().into_iter();
+                devices.filter_map(|path| array_at(&path).map(|uuid| (path, uuid))).collect()
             });
-            devices
+            let of = all.iter().filter(|(path, uuid)| uuid == wanted && !is_behind_another(path));
+            of.map(|(path, _)| path.clone()).collect()
         };
         let (look, find) = (&Seen::at, &find_device);
         Membership::on(record, &World { look, find, array_at: &array_at, members_of: &members_of })

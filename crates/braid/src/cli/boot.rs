@@ -22,7 +22,7 @@ pub(crate) struct Incremental {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) no_start: bool,
-    /// Print KEY=VALUE lines, for udev
+    /// Print KEY=VALUE lines, for udev; with --no-start only whose the device is
     #[arg(long)]
     pub(crate) export: bool,
 }

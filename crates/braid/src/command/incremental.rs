@@ -30,7 +30,7 @@ use crate::membership::Membership;
 use crate::metadata::Metadata;
 use crate::ownership::{Owned, Owners};
 use crate::places::{Places, check_name};
-use crate::volume::{LastResort, is_served};
+use crate::volume::{LastResort, NameLock, is_served};
 
 pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
     let places = Places::from_environment();
@@ -131,6 +131,10 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
     };
     let volume = owned.volume.as_str();
     let say = |state: &str, text: &str| say(options, device, &uuid, Some(volume), state, text);
+    if options.export && options.no_start {
+        // Asked by udev for each member, before it acts on any: the other members are not looked at.
+        return say("", "");
+    }
     if control::get_status(&places.control(volume)).is_ok() {
         if options.no_start {
             return say("up", "its policy decides what becomes of it");
@@ -184,7 +188,9 @@ fn say(
         if let Some(volume) = volume {
             println!("BRAID_VOLUME={volume}");
         }
-        println!("BRAID_STATE={state}");
+        if !options.no_start {
+            println!("BRAID_STATE={state}");
+        }
         return Ok(());
     }
     let path = device.display();
@@ -214,8 +220,9 @@ fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(["up", volume]).args(degraded.then_some("--degraded"));
     let output = command.output().context("cannot start braid up")?;
-    // Another device that came at the same time may have been faster.
-    if output.status.success() || control::get_status(&places.control(volume)).is_ok() {
+    // Another device that came at the same time may have been faster, or have begun.
+    let is_claimed = || NameLock::claim(&places.lock(volume)).is_ok_and(|lock| lock.is_none());
+    if output.status.success() || is_claimed() {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&output.stderr);
