@@ -8,8 +8,9 @@
 #   SYSCONFDIR  /etc, if PREFIX is /usr or /usr/local; else PREFIX/etc
 #
 # Files of packaging/ are taken by what they are called: *.service, *.socket, *.timer, *.target, *.rules,
-# *.default (as /etc/default/NAME, if there is none), initramfs-tools and dracut; *.toml and other folders
-# are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, and folders that are empty then.
+# *.toml (as SYSCONFDIR/braid/NAME, if there is none, and as an example), initramfs-tools and dracut; other folders
+# are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, but for a
+# configuration that was changed, and folders that are empty then.
 # Nothing else is changed: neither systemd nor udev is told.
 set -eu
 
@@ -63,11 +64,11 @@ install_all() {
         case $name in
             *.service | *.socket | *.timer | *.target) put_located "$file" "$PREFIX/lib/systemd/system/$name" ;;
             *.rules) put_located "$file" "$PREFIX/lib/udev/rules.d/$name" ;;
-            *.default)
-                # What was changed there is the administrator's.
-                [ -e "$DESTDIR$etc/default/${name%.default}" ] || put_located "$file" "$etc/default/${name%.default}"
+            *.toml)
+                # The one to be changed comes first in the list: it is compared with the other.
+                [ -e "$DESTDIR$etc/braid/$name" ] || put_located "$file" "$etc/braid/$name"
+                put_located "$file" "$doc/examples/$name"
                 ;;
-            *.toml) put_located "$file" "$doc/examples/$name" ;;
             debian) ;;
             # A root file system on a volume. What makes an initramfs looks below /usr only.
             initramfs-tools) put_folder "$file" "$share/initramfs-tools" 755 ;;
@@ -120,6 +121,9 @@ case ${1:-} in
         fi
         { cat "$installed"; echo "$share/braid/installed"; } >"$work/list"
         while read -r path; do
+            case $path in
+                "$etc"/*) cmp -s "$DESTDIR$path" "$DESTDIR$doc/examples/${path##*/}" || continue ;;
+            esac
             rm -f "$DESTDIR$path"
         done <"$work/list"
         # Folders that only braid had, from the innermost on.

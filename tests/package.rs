@@ -74,6 +74,14 @@ fn what_make_install_puts_there_make_uninstall_takes_away() {
     assert!(unit.contains("ExecStart=/opt/braid-it/bin/braid "), "{unit}");
     assert!(!unit.contains("/usr/bin/braid") && !unit.contains("/usr/share/doc"), "{unit}");
 
+    // A configuration that nobody changed goes, and one that somebody did stays.
+    let configuration = prefix.join("etc/braid/monitor.toml");
+    assert!(configuration.exists());
+    make(&root, "uninstall").run().ok();
+    assert_eq!(files(&root), [""; 0]);
+    make(&root, "install").run().ok();
+    std::fs::write(&configuration, "# changed\n").expect("a file");
+
     // What is somebody else's stays; what an earlier version had goes when this one is installed.
     let (other, earlier) = (prefix.join("share/doc/braid/notes"), prefix.join("share/man/earlier"));
     std::fs::write(&other, "precious").expect("a file");
@@ -84,13 +92,15 @@ fn what_make_install_puts_there_make_uninstall_takes_away() {
     make(&root, "install").run().ok();
     assert!(!earlier.exists());
     make(&root, "uninstall").run().ok();
-    assert_eq!(files(&root), ["opt/braid-it/share/doc/braid/notes"]);
+    let left = ["opt/braid-it/etc/braid/monitor.toml", "opt/braid-it/share/doc/braid/notes"];
+    assert_eq!(files(&root), left);
+    assert_eq!(std::fs::read_to_string(&configuration).expect("a file"), "# changed\n");
     let again = make(&root, "uninstall").run();
     again.fails(2, &["nothing is installed below"]);
 
     let missing = make(&root, "install").arg("BINARY=/none").run();
     missing.fails(2, &["there is no program /none", "make build"]);
-    assert_eq!(files(&root), ["opt/braid-it/share/doc/braid/notes"]);
+    assert_eq!(files(&root), left);
 }
 
 /// A folder that dpkg takes for the root of a machine.
@@ -195,7 +205,11 @@ fn the_package_is_installed_upgraded_under_a_volume_removed_and_purged() {
     fill(&mut data, 3, 0);
     let mut client = common::Client::connect(&socket).expect("a client");
     client.write(0, &data, true).expect("a write");
+    let configuration = root.root.join("etc/braid/monitor.toml");
+    let changed = std::fs::read_to_string(&configuration).expect("a default") + "# changed\n";
+    std::fs::write(&configuration, &changed).expect("a file");
     let upgraded = root.dpkg("--install", &second).ok();
+    assert_eq!(std::fs::read_to_string(&configuration).expect("a file"), changed);
     assert!(upgraded.out.contains("braid down v && braid up v"), "{upgraded}");
     assert!(client.read(0, 1 << 20).expect("a read") == data, "its client is still served");
     assert_eq!(status()["pid"], pid);
@@ -229,10 +243,11 @@ fn the_package_is_installed_upgraded_under_a_volume_removed_and_purged() {
     // With its volumes down it goes, and what they are made of stays.
     root.dpkg("--remove", Path::new("braid")).ok();
     let record = "etc/braid/v.toml".to_owned();
-    assert!(root.files().contains(&record));
+    assert!(root.files().contains(&record) && configuration.exists());
     let purged = root.dpkg("--purge", Path::new("braid")).ok();
     assert!(purged.out.contains("etc/braid is not empty"), "{purged}");
     assert!(root.files().contains(&record), "a volume is not the package's");
+    assert!(!configuration.exists());
 
     // Without any, nothing is left.
     std::fs::remove_file(root.root.join(&record)).expect("a record");

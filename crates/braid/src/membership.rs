@@ -49,8 +49,10 @@ struct World<'a> {
     find: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// The array that what is at a path is a member of.
     array_at: &'a dyn Fn(&Path) -> Option<String>,
-    /// The block devices that carry a superblock of an array.
+    /// The block devices that carry a superblock of an array, by the kernel's names for them.
     members_of: &'a dyn Fn(&str) -> Vec<PathBuf>,
+    /// A path without its links.
+    real: &'a dyn Fn(&Path) -> PathBuf,
 }
 
 impl Membership {
@@ -68,8 +70,15 @@ impl Membership {
             let of = all.iter().filter(|(path, uuid)| uuid == wanted && !is_behind_another(path));
             of.map(|(path, _)| path.clone()).collect()
         };
-        let (look, find) = (&Seen::at, &find_device);
-        Membership::on(record, &World { look, find, array_at: &array_at, members_of: &members_of })
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let world = World {
+            look: &Seen::at,
+            find: &find_device,
+            array_at: &array_at,
+            members_of: &members_of,
+            real: &real,
+        };
+        Membership::on(record, &world)
     }
 
     fn on(record: &Record, world: &World<'_>) -> Membership {
@@ -101,11 +110,14 @@ impl Membership {
                 || (world.array_at)(path).as_ref() == Some(array);
             is_described && !is_found
         });
+        // A member is known by a link that stays, and found by the kernel's name for the device.
+        let known = record.members.iter().map(|known| known.path.as_path());
+        let mut taken: Vec<PathBuf> =
+            known.chain(self.recognised.iter().map(PathBuf::as_path)).map(world.real).collect();
         for (path, array) in arrays {
-            let is_free = |device: &PathBuf| {
-                record.known(device).is_none() && !self.recognised.contains(device)
-            };
+            let is_free = |device: &PathBuf| !taken.contains(device);
             if let Some(device) = (world.members_of)(&array).into_iter().find(is_free) {
+                taken.push(device.clone());
                 self.recognised.push(device.clone());
                 self.moved.push((path, device, format!("of the array {array}")));
             }
@@ -333,11 +345,40 @@ mod tests {
         };
         let members_of = |array: &str| {
             let is_of = |path: &&PathBuf| array_at(path).as_deref() == Some(array);
-            let all: Vec<PathBuf> = paths.keys().map(PathBuf::from).collect();
+            let is_link = |path: &&&str| path.starts_with("/dev/by-id");
+            let all: Vec<PathBuf> =
+                paths.keys().filter(|path| !is_link(path)).map(PathBuf::from).collect();
             all.iter().filter(is_of).cloned().collect()
         };
-        let (look, find) = (&look, &find);
-        Membership::on(record, &World { look, find, array_at: &array_at, members_of: &members_of })
+        let real = |path: &Path| match path.strip_prefix("/dev/by-id") {
+            Ok(name) => Path::new("/dev").join(name),
+            Err(_) => path.to_owned(),
+        };
+        let world = World {
+            look: &look,
+            find: &find,
+            array_at: &array_at,
+            members_of: &members_of,
+            real: &real,
+        };
+        Membership::on(record, &world)
+    }
+
+    /// One of two members is gone: the other one, found by the kernel's name, does not stand for it.
+    #[test]
+    fn a_member_that_is_known_by_a_link_is_a_member_once() {
+        let paths = ["/dev/by-id/sda", "/dev/by-id/sdb"];
+        let members = [(paths[0], "md 1"), (paths[1], "serial B")];
+        let mut record = record("md(/dev/by-id/sda, /dev/by-id/sdb)", &members);
+        record.members.iter_mut().for_each(|known| known.array = Some("1".to_owned()));
+        let there =
+            [(paths[0], "md 1", SIZE), ("/dev/sda", "md 1", SIZE), ("/dev/sdc", "md 1", SIZE)];
+        let now = on(&record, &there[..2]);
+        assert!(now.moved.is_empty(), "{now:?}");
+        assert_eq!(now.resolve(&record.stack), record.stack);
+        // Another one does.
+        let now = on(&record, &there);
+        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/by-id/sda, /dev/sdc)");
     }
 
     #[test]
