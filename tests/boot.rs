@@ -11,8 +11,8 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use common::{
-    LIMIT, MIB, Output, Scratch, Tool, UpVolume, send_signal, skip_unless_root, skip_without,
-    start, wait_until,
+    LIMIT, LoopDevice, MIB, Output, Scratch, Tool, UpVolume, send_signal, skip_unless_root,
+    skip_without, start, wait_until,
 };
 
 const REFUSED: i32 = 3;
@@ -261,6 +261,33 @@ fn what_stays_incomplete_is_started_as_a_last_resort_if_its_record_allows() {
     let volumes = || scratch.run(&["status", "home", "--json"]).ok().json()["volumes"][0].clone();
     wait_until("the late member to be in", || volumes()["state"] == "online");
     scratch.run(&["down", "home"]).ok();
+}
+
+/// Members by links, as below /dev/disk/by-id: the one that is there is not the one that is missing, too.
+#[test]
+fn a_member_that_is_known_by_a_link_does_not_stand_for_another() {
+    skip_unless_root!();
+    let scratch = mirror();
+    let links = ["disk-a", "disk-b"];
+    let plugged = |index: usize| {
+        let image = scratch.join(["a.img", "b.img"][index]);
+        let device = LoopDevice::attach(&image)?;
+        let link = scratch.join(links[index]);
+        std::os::unix::fs::symlink(device.path(), &link).expect("a link");
+        Some(device)
+    };
+    let (Some(first), Some(second)) = (plugged(0), plugged(1)) else { return };
+    fs::remove_file(scratch.config_file("home")).expect("its record");
+    scratch.run(&["assemble", links[0], links[1], "--as", "linked"]).ok();
+    drop(second);
+    fs::remove_file(scratch.join(links[1])).expect("a link");
+    for by in [links[0], first.text()] {
+        let told = came(&scratch, by).ok();
+        assert!(told.out.contains("attached to linked, not enough to start safely"), "{told}");
+    }
+    let volume = scratch.up("linked", &["--attach", "none", "--degraded"]);
+    assert_eq!(volume.status()["state"], "degraded");
+    volume.down();
 }
 
 #[test]
