@@ -16,6 +16,7 @@ mod common;
 mod installed;
 mod machine;
 mod plugs;
+mod units;
 
 use std::fs;
 use std::path::{Path, PathBuf};
