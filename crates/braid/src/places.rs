@@ -153,6 +153,11 @@ impl Places {
         self.run.join(format!("{name}.last-resort"))
     }
 
+    /// Held by whoever starts a volume because a member came.
+    pub(crate) fn turn(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.incremental"))
+    }
+
     /// Whether volumes of these places are services of the systemd that runs this machine.
     pub(crate) fn are_systemd_s(&self) -> bool {
         self.config == Path::new("/etc/braid")

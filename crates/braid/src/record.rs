@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use braid_md::Uuid;
-use braid_probe::{Identity, MemberFacts, Policy, check_member};
+use braid_probe::{Identity, MemberFacts, look_at};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
@@ -104,12 +104,7 @@ impl Seen {
 
     /// What a path leads to, whether it may be used or not. Reading only.
     pub(crate) fn at(path: &Path) -> Option<Seen> {
-        let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
-        let facts = match check_member(path, &policy) {
-            Ok(facts) => facts,
-            Err(refusal) => *refusal.facts?,
-        };
-        Some(Seen::of(&facts))
+        look_at(path).ok().as_ref().map(Seen::of)
     }
 
     /// What it is best known by.

@@ -49,7 +49,7 @@ pub struct MemberFacts {
     pub born_ns: Option<u128>,
     /// What it contains.
     pub signatures: Vec<Signature>,
-    /// Who uses it.
+    /// Who uses it, where that was asked.
     pub holders: Vec<Holder>,
 }
 

@@ -42,7 +42,7 @@ pub use error::ProbeError;
 pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};
 pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
-pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
+pub use refusal::{Policy, Reason, Refusal, check_member, check_members, look_at};
 pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users};

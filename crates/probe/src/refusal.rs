@@ -263,6 +263,18 @@ pub fn check_members(paths: &[PathBuf], policy: &Policy<'_>) -> Result<Vec<Membe
 
 /// Everything about the path, or why that cannot be found out.
 fn examine(path: &Path) -> Result<MemberFacts, Refusal> {
+    let mut facts = look_at(path)?;
+    let usage = find_users_of(path, facts.identity);
+    facts.holders =
+        usage.map_err(|error| Refusal::new(path, Reason::Unknown { error }, None))?.holders;
+    Ok(facts)
+}
+
+/// What is at the path, without who uses it: that is to be asked of every process.
+///
+/// # Errors
+/// A [`Refusal`]: nothing, or nothing that can be a member, is there, or it cannot be examined.
+pub fn look_at(path: &Path) -> Result<MemberFacts, Refusal> {
     let refuse = |reason| Refusal::new(path, reason, None);
     let (kind, identity) = match identify(path) {
         Ok(identified) => identified,
@@ -279,7 +291,6 @@ fn examine(path: &Path) -> Result<MemberFacts, Refusal> {
         let mut facts = gather(path, kind, identity, &mut file)?;
         let image = FileImage { file: &file, size: facts.size };
         facts.signatures = scan_signatures(&image).map_err(ProbeError::io("read", path))?;
-        facts.holders = find_users_of(path, identity)?.holders;
         Ok(facts)
     };
     look().map_err(|error| refuse(Reason::Unknown { error }))

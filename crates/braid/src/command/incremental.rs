@@ -15,6 +15,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use braid_level::Raid0Layout;
 use braid_md::assembly::{Options, Set, Start, group};
@@ -41,6 +42,9 @@ pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
         (None, None, None) => Err(Failure::usage("no device is given")),
     }
 }
+
+/// How long a member waits until another one of its volume is done with.
+const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume that is down is.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,6 +139,10 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
         // Asked by udev for each member, before it acts on any: the other members are not looked at.
         return say("", "");
     }
+    let _turn = match options.no_start || places.are_systemd_s() {
+        true => None,
+        false => turn(places, volume)?,
+    };
     if control::get_status(&places.control(volume)).is_ok() {
         if options.no_start {
             return say("up", "its policy decides what becomes of it");
@@ -204,6 +212,15 @@ fn say(
     Ok(())
 }
 
+/// Without systemd, members of a volume that come at the same time are looked at in turn: who looks at a
+/// file is in the way of who starts the volume. None if somebody takes very long.
+fn turn(places: &Places, volume: &str) -> Result<Option<NameLock>, Failure> {
+    places.prepare_run()?;
+    let path = places.turn(volume);
+    let turn = NameLock::claim_within(TURN, &path);
+    turn.context(format_args!("cannot lock {}", path.display()))
+}
+
 /// Starts a volume, by systemd where that is in charge.
 fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
     if places.are_systemd_s() {
@@ -220,7 +237,7 @@ fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(["up", volume]).args(degraded.then_some("--degraded"));
     let output = command.output().context("cannot start braid up")?;
-    // Another device that came at the same time may have been faster, or have begun.
+    // Somebody else may have been faster, or have begun.
     let is_claimed = || NameLock::claim(&places.lock(volume)).is_ok_and(|lock| lock.is_none());
     if output.status.success() || is_claimed() {
         return Ok(());

@@ -28,7 +28,12 @@ pub(crate) struct NameLock {
 impl NameLock {
     /// Locks the file at `path`; `None` if somebody else has it.
     pub(crate) fn claim(path: &Path) -> io::Result<Option<NameLock>> {
-        let deadline = Instant::now() + PATIENCE;
+        NameLock::claim_within(PATIENCE, path)
+    }
+
+    /// The same; `None` if somebody else has it for longer than `patience`.
+    pub(crate) fn claim_within(patience: Duration, path: &Path) -> io::Result<Option<NameLock>> {
+        let deadline = Instant::now() + patience;
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(path)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
