@@ -279,3 +279,34 @@ fn what_a_killed_process_leaves_is_cleared_away() {
     assert!(!dir.exists());
     assert!(Attachment::find(&dir).unwrap().is_none());
 }
+
+/// As at boot: the kernel gives the same free number to all who ask until one has it.
+#[test]
+fn many_come_at_the_same_time() {
+    if !is_possible() {
+        return;
+    }
+    const MANY: usize = 32;
+    let folder = tempfile::tempdir().unwrap();
+    let begin = std::sync::Barrier::new(MANY);
+    let attach = |index: usize| {
+        let file = File::create_new(folder.path().join(index.to_string()))?;
+        file.set_len(1 << 20)?;
+        let setup =
+            braid_sys::loop_device::Setup { block_size: 4096, read_only: true, name: "many" };
+        begin.wait();
+        braid_sys::loop_device::attach(&file, setup)
+    };
+    let results: Vec<std::io::Result<u32>> = std::thread::scope(|scope| {
+        let attach = &attach;
+        let threads: Vec<_> = (0..MANY).map(|index| scope.spawn(move || attach(index))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for number in results.iter().flatten() {
+        braid_sys::loop_device::detach(*number).unwrap();
+    }
+    let mut numbers: Vec<u32> = results.into_iter().map(|result| result.unwrap()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), MANY);
+}

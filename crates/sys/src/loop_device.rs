@@ -3,8 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
 
 use crate::check;
+
+/// How long a free loop device is tried for, and the longest pause between two attempts.
+const PATIENCE: Duration = Duration::from_secs(5);
+const MOST_PAUSE: Duration = Duration::from_millis(20);
 
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
@@ -61,23 +66,27 @@ pub struct Setup<'a> {
 /// Sets up a free loop device over `file`, with direct I/O, and answers its number.
 ///
 /// # Errors
-/// `ENOENT` without the loop driver, `EACCES` without permission, `EBUSY` when none came free in
-/// a few attempts, or what the kernel says about the file.
+/// `ENOENT` without the loop driver, `EACCES` without permission, `EBUSY` when others took every
+/// free one for some seconds, or what the kernel says about the file.
 pub fn attach(file: impl AsFd, setup: Setup<'_>) -> io::Result<u32> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
-    let mut error = io::Error::from_raw_os_error(libc::EBUSY);
-    // Somebody else may take the same free number first.
-    for _ in 0..16 {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_micros(100);
+    // Somebody else may take the same free number first: at boot many volumes come at the same time, and
+    // until one has its device the kernel gives its number to all others as well.
+    loop {
         // SAFETY: a call without pointers.
         let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })? as u32;
         let device = open(number, !setup.read_only)?;
         match configure(&device, &file, setup) {
             Ok(()) => return Ok(number),
-            Err(busy) if busy.raw_os_error() == Some(libc::EBUSY) => error = busy,
-            Err(other) => return Err(other),
+            Err(busy) if busy.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(MOST_PAUSE);
+            }
+            Err(error) => return Err(error),
         }
     }
-    Err(error)
 }
 
 fn configure(device: &File, file: impl AsFd, setup: Setup<'_>) -> io::Result<()> {
