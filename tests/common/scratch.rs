@@ -78,6 +78,18 @@ impl Scratch {
         with_files_open(resize).expect("a member can be resized");
     }
 
+    /// What `examine` says of a member: of itself, and of the array.
+    pub(crate) fn states(&self, member: &str) -> (String, String) {
+        let text = self.run(&["examine", member]).ok().out;
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
+            let line = line.unwrap_or_else(|| panic!("{name} in {text}"));
+            line.trim_start_matches([' ', ':']).to_owned()
+        };
+        let array = field("Array State").split_whitespace().next().unwrap_or_default().to_owned();
+        (field("State :"), array)
+    }
+
     /// What a member holds.
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         let path = self.join(name);

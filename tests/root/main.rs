@@ -201,17 +201,6 @@ fn boot(scratch: &Scratch, kernel: &Kernel, disks: &[&str], todo: &str) -> Said 
     said
 }
 
-/// What `examine` says of a member.
-fn state(scratch: &Scratch, member: &str) -> (String, String) {
-    let text = scratch.run(&["examine", member]).ok().out;
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
-        line.unwrap_or_else(|| panic!("{name} in {text}")).trim_start_matches([' ', ':']).to_owned()
-    };
-    let array = field("Array State").split_whitespace().next().unwrap_or_default().to_owned();
-    (field("State :"), array)
-}
-
 #[test]
 fn a_machine_boots_from_a_mirror_loses_a_disk_and_boots_again() {
     let kernel = match Kernel::find() {
@@ -230,16 +219,16 @@ fn a_machine_boots_from_a_mirror_loses_a_disk_and_boots_again() {
     assert_eq!((said.of("boot"), said.of("in_sync")), ("1", "true,true"));
     // Nobody took the volume down: it was read-only when the power went.
     for disk in ["a.img", "b.img"] {
-        assert_eq!(state(&scratch, disk), ("clean".to_owned(), "AA".to_owned()), "{disk}");
+        assert_eq!(scratch.states(disk), ("clean".to_owned(), "AA".to_owned()), "{disk}");
     }
     let said = boot(&scratch, &kernel, &["b"], "nothing");
     assert_eq!((said.of("boot"), said.of("in_sync")), ("2", "false,true"), "one disk is lost");
-    assert_eq!(state(&scratch, "b.img"), ("clean".to_owned(), ".A".to_owned()));
+    assert_eq!(scratch.states("b.img"), ("clean".to_owned(), ".A".to_owned()));
     // The disk is back. Its path is found where /dev is since init has changed its root.
     let said = boot(&scratch, &kernel, &["a", "b"], "re-add");
     assert_eq!((said.of("boot"), said.of("later")), ("3", "true,true"));
     for disk in ["a.img", "b.img"] {
-        assert_eq!(state(&scratch, disk), ("clean".to_owned(), "AA".to_owned()), "{disk}");
+        assert_eq!(scratch.states(disk), ("clean".to_owned(), "AA".to_owned()), "{disk}");
     }
     let scrubbed = scratch.up("root", &["--attach", "none", "--accept-members"]);
     scratch.run(&["scrub", "root", "--wait"]).ok();

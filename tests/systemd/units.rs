@@ -3,21 +3,10 @@
 use crate::common::{Scratch, Tool};
 use crate::{Site, assemble, mirror};
 
-/// What `examine` says of a member: of itself, and of the array.
-fn states(scratch: &Scratch, member: &str) -> (String, String) {
-    let text = scratch.run(&["examine", member]).ok().out;
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
-        line.unwrap_or_else(|| panic!("{name} in {text}")).trim_start_matches([' ', ':']).to_owned()
-    };
-    let array = field("Array State").split_whitespace().next().unwrap_or_default().to_owned();
-    (field("State :"), array)
-}
-
 #[track_caller]
 fn assert_states(scratch: &Scratch, expected: &[(&str, &str)]) {
     for (disk, array) in expected {
-        let found = states(scratch, &format!("{disk}.img"));
+        let found = scratch.states(&format!("{disk}.img"));
         assert_eq!(found, ("clean".to_owned(), (*array).to_owned()), "{disk}");
     }
 }

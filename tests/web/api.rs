@@ -1,7 +1,7 @@
 //! The interface for programs: volumes made, brought up, followed, changed, ended; the description in
 //! OpenAPI, held to what there is and to what is answered.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufRead;
 
 use serde_json::{Value, json};
 
@@ -77,14 +77,7 @@ fn events_begin_with_all_and_go_on_with_what_changed() {
     let scratch = Scratch::new();
     with_home(&scratch);
     let web = Web::start(&scratch, &[]);
-    let mut stream = web.connect();
-    let request = format!(
-        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-        web.host(),
-        web.token()
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("events go on"));
+    let mut lines = web.follow().0.lines().map(|line| line.expect("events go on"));
     let mut next = |kind: &str| -> Value {
         let event = format!("event: {kind}");
         lines.by_ref().find(|line| *line == event).expect("an event");

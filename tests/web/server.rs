@@ -106,6 +106,20 @@ impl<'a> Web<'a> {
         stream
     }
 
+    /// A stream of events, and the line of the answer's status.
+    pub(crate) fn follow(&self) -> (BufReader<TcpStream>, String) {
+        let mut stream = self.connect();
+        let request = format!(
+            "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            self.host(),
+            self.token()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let (mut reader, mut line) = (BufReader::new(stream), String::new());
+        reader.read_line(&mut line).unwrap();
+        (reader, line)
+    }
+
     /// Sends these bytes and reads until the end.
     pub(crate) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();

@@ -11,20 +11,6 @@ use serde_json::Value;
 use crate::common::{LIMIT, Scratch, send_signal, wait_until};
 use crate::server::{Web, with_home};
 
-/// A stream of events, and the line of the answer's status.
-fn follow(web: &Web<'_>) -> (BufReader<TcpStream>, String) {
-    let mut stream = web.connect();
-    let request = format!(
-        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-        web.host(),
-        web.token()
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let (mut reader, mut line) = (BufReader::new(stream), String::new());
-    reader.read_line(&mut line).unwrap();
-    (reader, line)
-}
-
 /// The data of the next event.
 fn next(events: &mut BufReader<TcpStream>) -> Value {
     loop {
@@ -43,7 +29,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
     let still = scratch.up("ram(4M)", &["--name", "still", "--attach", "none"]);
     let pid = u32::try_from(still.status()["pid"].as_u64().expect("a number")).expect("a process");
     let web = Web::start(&scratch, &[]);
-    let (mut events, _) = follow(&web);
+    let (mut events, _) = web.follow();
     let first = next(&mut events);
     for name in ["home", "still"] {
         assert_eq!(first["volumes"][name]["state"], "online", "{first}");
@@ -65,7 +51,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
     }
     assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
     // One who comes now sees both, and that it is silent; and it is back when it answers.
-    let (mut late, _) = follow(&web);
+    let (mut late, _) = web.follow();
     let first = next(&mut late);
     assert_eq!(first["volumes"]["home"]["state"], "online", "{first}");
     assert_eq!(first["volumes"]["still"]["state"], "stalled", "{first}");
@@ -103,7 +89,7 @@ fn senders_that_are_slow_keep_nobody_out() {
     }
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     // Who was let in stays, however many come.
-    let (mut events, status) = follow(&web);
+    let (mut events, status) = web.follow();
     assert!(status.contains(" 200 "), "{status}");
     let more: Vec<TcpStream> = (0..100).map(|_| begun("GET / HT")).collect();
     assert_eq!(web.get("/api/v1").status, 200);
@@ -133,8 +119,8 @@ fn readers_that_take_nothing_are_hung_up_on() {
         }
         is_there = !is_there;
     };
-    let followers: Vec<_> = (0..16).map(|_| follow(&web).0).collect();
-    let (mut refused, status) = follow(&web);
+    let followers: Vec<_> = (0..16).map(|_| web.follow().0).collect();
+    let (mut refused, status) = web.follow();
     assert!(status.contains(" 503 "), "{status}");
     let mut rest = String::new();
     // It is refused, and may go on with something else.
@@ -148,7 +134,7 @@ fn readers_that_take_nothing_are_hung_up_on() {
         change();
         assert_eq!(web.get("/api/v1").status, 200, "others are served");
         std::thread::sleep(Duration::from_millis(700));
-        follow(&web).1.contains(" 200 ")
+        web.follow().1.contains(" 200 ")
     });
     let memory = web.memory();
     println!("the server has {memory} bytes in memory");

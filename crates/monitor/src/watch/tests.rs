@@ -13,7 +13,7 @@ const NAMES: [&str; 3] = ["a.img", "b.img", "c.img"];
 /// Of a member; the first is that there is none.
 const STATES: [&str; 5] = ["", "in_sync", "faulty", "recovering", "spare"];
 
-fn policy() -> Policy {
+pub(super) fn policy() -> Policy {
     Policy {
         increment: 20,
         settle: 0,

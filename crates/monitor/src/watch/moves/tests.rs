@@ -5,7 +5,8 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::watch::{Known, Policy};
+use crate::watch::Known;
+use crate::watch::tests::policy;
 
 /// A raid1 of two roles; members by name and state.
 fn volume(name: &str, members: &[(&str, &str)]) -> Seen {
@@ -166,15 +167,7 @@ fn nothing_is_done_while_one_of_them_is_silent() {
 /// A look in between sees the spare nowhere.
 #[test]
 fn a_move_that_takes_longer_than_a_look_is_told_when_it_is_there() {
-    let policy = Policy {
-        increment: 20,
-        settle: 0,
-        reminder: 0,
-        write_back_age: 300,
-        log_full: 90,
-        memory: None,
-        spares: BTreeMap::new(),
-    };
+    let policy = policy();
     let mut known = Known::default();
     let told = |known: &mut Known, observation: &Observation, now| {
         let events = known.step(observation, &policy, now);
