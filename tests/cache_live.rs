@@ -2,9 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{KIB, MIB, Scratch, Tool, pattern, skip_without, wait_until};
+use common::{Client, KIB, MIB, Random, Scratch, Tool, pattern, skip_without, wait_until};
 use serde_json::Value;
 
 fn count(status: &Value, name: &str) -> u64 {
@@ -61,13 +62,97 @@ fn a_cache_comes_changes_and_goes_under_load() {
     assert!(scratch.read("a.img") == scratch.read("b.img"), "the copies under the cache");
 }
 
+/// Clients of every shard go on, and each reads what was written over another shard; also those that come meanwhile.
+#[test]
+fn a_cache_comes_and_goes_where_several_shards_serve() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        scratch.sparse(name, 8 * MIB);
+    }
+    scratch.sparse("log.img", 4 * MIB);
+    let stack = "raid0(a.img, b.img)";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none", "--shards", "3"]);
+    let mut clients: Vec<_> = (0..6).map(|_| volume.client()).collect();
+    let is_over = AtomicBool::new(false);
+    let order = |arguments: &[&str]| {
+        std::thread::sleep(Duration::from_millis(100));
+        scratch.run(&[&["cache"], arguments].concat()).ok()
+    };
+    std::thread::scope(|scope| {
+        // Connections are dealt out in turn: the two of each are of different shards.
+        let working: Vec<_> = (0..)
+            .zip(clients.chunks_mut(2))
+            .map(|(number, pair)| {
+                let is_over = &is_over;
+                scope.spawn(move || write_and_read_back(number, pair, is_over))
+            })
+            .collect();
+        for _ in 0..3 {
+            order(&["attach", "v", "size=4M"]);
+            order(&["mode", "v", "write-back", "log=log.img"]);
+            order(&["mode", "v", "write-around"]);
+            order(&["detach", "v"]);
+            order(&["attach", "v", "size=1M", "mode=write-back", "volatile=yes"]);
+            order(&["detach", "v"]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        working.into_iter().for_each(|one| one.join().expect("what was written"));
+    });
+    // Each sees what another shard's wrote, and hits what another's read.
+    order(&["attach", "v", "size=4M", "mode=write-back", "log=log.img", "drain=4K/s", "age=60s"]);
+    clients.push(volume.client());
+    for (seed, writer) in (1..).zip(0..clients.len()) {
+        let written = pattern(seed, 0, 64 * KIB);
+        clients[writer].write(13 * MIB, &written, false).expect("a write");
+        for reader in &mut clients {
+            assert!(reader.read(13 * MIB, 64 << 10).expect("a read") == written, "{writer}");
+        }
+    }
+    let status = volume.status();
+    assert_eq!(count(&status, "cache_hits"), count(&status, "reads"), "{status:#}");
+    // What is dirty is drained, though its client is there still.
+    volume.down();
+    drop(clients);
+    let volume = scratch.up(stack, &["--name", "w", "--attach", "none"]);
+    let read = volume.client().read(13 * MIB, 64 << 10).expect("a read");
+    assert!(read == pattern(7, 0, 64 * KIB), "what was drained at the end");
+    volume.down();
+}
+
+/// Writes to its part of the volume over one of the connections or another, and reads it over any.
+fn write_and_read_back(number: u64, connections: &mut [Client], is_over: &AtomicBool) {
+    const PIECE: u64 = 16 * KIB;
+    const PIECES: u64 = 16;
+    let (mut dice, mut at) = (Random::new(number), 0);
+    // What was written last, by place; 0 is nothing.
+    let mut seeds = [0; PIECES as usize];
+    while at < 200 || !is_over.load(Ordering::Relaxed) {
+        at += 1;
+        let place = dice.below(PIECES) as usize;
+        let offset = (number * PIECES + place as u64) * PIECE;
+        let count = connections.len() as u64;
+        let mut any = || dice.below(count) as usize;
+        let read = connections[any()].read(offset, PIECE as u32).expect("a read");
+        let expected = match seeds[place] {
+            0 => vec![0; PIECE as usize],
+            seed => pattern(seed, 0, PIECE),
+        };
+        assert!(read == expected, "{number}: {offset} after {at}");
+        seeds[place] = number * 1_000_000 + at;
+        connections[any()].write(offset, &pattern(seeds[place], 0, PIECE), false).expect("a write");
+        if at % 16 == 0 {
+            connections[any()].flush().expect("a flush");
+        }
+    }
+}
+
 /// What was done is remembered, and seen in `status`.
 #[test]
 fn a_volume_comes_up_as_it_went_down() {
     let scratch = Scratch::new();
     scratch.file("a.img", 8 * MIB, 1);
     let before = scratch.read("a.img");
-    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
     let mut client = volume.client();
     scratch.run(&["cache", "attach", "v", "size=2M", "policy=lru"]).ok();
     let mut hits = |status: Value| {
@@ -101,7 +186,7 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", 8 * MIB);
     scratch.file("else.txt", 10, 1);
-    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
     let refused = |arguments: &[&str], words: &[&str]| {
         let output = scratch.run(&[&["cache"], arguments].concat());
         output.fails(3, &[words, &["next:"]].concat());
@@ -139,9 +224,6 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     let volume = scratch.up("ram(8M)", &["--name", "r", "--attach", "none"]);
     refused(&["attach", "r", "size=1M"], &["r is memory itself"]);
     volume.down();
-    let volume = scratch.up("./a.img", &["--name", "w", "--attach", "none", "--shards", "2"]);
-    refused(&["attach", "w", "size=1M"], &["2 shards serve w", "--shards 1"]);
-    volume.down();
 }
 
 /// What is flushed from then on is in the log, also over a kill; what another log still has is not written to
@@ -153,7 +235,7 @@ fn write_back_mode_begins_while_it_is_up() {
     let written = |seed| pattern(seed, 0, 64 * KIB);
     for (name, is_attached) in [("m", false), ("t", true)] {
         scratch.sparse("log.img", 4 * MIB);
-        let volume = scratch.up("./a.img", &["--name", name, "--attach", "none", "--shards", "1"]);
+        let volume = scratch.up("./a.img", &["--name", name, "--attach", "none"]);
         let mut client = volume.client();
         client.write(2 * MIB, &written(1), false).expect("a write");
         let back = ["mode=write-back", "log=log.img", "age=60s", "drain=4K/s"];
@@ -179,8 +261,7 @@ fn write_back_mode_begins_while_it_is_up() {
         volume.client().write(MIB, &written(3), true).expect("a write");
         volume.kill();
         // The same cache again, by hand and in front of what is used already.
-        let volume =
-            scratch.up("./a.img", &["--name", "by-hand", "--attach", "none", "--shards", "1"]);
+        let volume = scratch.up("./a.img", &["--name", "by-hand", "--attach", "none"]);
         let attach = ["cache", "attach", "by-hand", "size=2M", "mode=write-back", "log=log.img"];
         scratch
             .run(&attach)
@@ -202,7 +283,7 @@ fn write_back_mode_begins_while_it_is_up() {
 fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
     let scratch = Scratch::new();
     let stack = "model(usb-flash, size=16M, latency=6s, write=1G/s, read=1G/s)";
-    let volume = scratch.up(stack, &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
     let mut slow = volume.client();
     std::thread::scope(|scope| {
         let writing = scope.spawn(move || slow.write(0, &pattern(1, 0, 4 * KIB), false));
@@ -280,7 +361,7 @@ fn write_back_mode_ends_while_it_is_written() {
 
 /// Reads of `span` bytes for so long; answers the status.
 fn read_at_random(volume: &common::UpVolume, span: u64, time: Duration) -> Value {
-    let (mut client, mut dice) = (volume.client(), common::Random::new(7));
+    let (mut client, mut dice) = (volume.client(), Random::new(7));
     let start = std::time::Instant::now();
     while start.elapsed() < time {
         for _ in 0..256 {

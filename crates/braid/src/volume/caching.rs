@@ -20,19 +20,21 @@ use std::time::Duration;
 
 use braid_block::Limits;
 use braid_cache::{Cache, Config, Memory, Rules};
-use braid_engine::Dev;
+use braid_engine::{Dev, Device};
 use braid_level::CacheMode;
 use braid_stack::{ByteSize, Node, Rate, Stack};
-use braid_uring::{ExecutorClock, Handle};
+use braid_uring::{ExecutorClock, Handle, Remote};
 
+use super::bridge::Others;
 use super::build::AtCache;
+use super::front::answered;
 use super::live::Live;
 use super::media::config_of;
 use super::options::OpenOptions;
 use super::promises;
 use super::shard::{Local, Orders};
 use super::spec::Spec;
-use super::to_write_back::{self, ToWriteBack, answered};
+use super::to_write_back::{self, ToWriteBack};
 use super::warm::Warm;
 use crate::control::{CacheOrder, OrderAnswer, apply, one_cache};
 
@@ -46,7 +48,8 @@ pub(super) struct Caching {
     is_changing: Arc<AtomicBool>,
     /// How its stack was opened.
     options: OpenOptions,
-    shards: usize,
+    /// Caches are on the first shard; the others follow it while it has one in front of the volume.
+    others: Others,
 }
 
 /// What an order makes of the stack, while it is being carried out.
@@ -55,6 +58,8 @@ struct Change {
     before: Stack,
     after: Stack,
     is_changing: Arc<AtomicBool>,
+    /// The shards that follow a cache.
+    others: Others,
 }
 
 impl Change {
@@ -76,12 +81,13 @@ impl Drop for Change {
 }
 
 impl Caching {
-    /// For a volume that came up as `spec` says, on so many shards.
-    pub(super) fn new(spec: &Spec, shards: usize) -> Caching {
+    /// For a volume that came up as `spec` says, on these shards.
+    pub(super) fn new(spec: &Spec, shards: &[Remote]) -> Caching {
         let stack = Arc::new(Mutex::new(spec.stack.clone()));
         // Nothing that was named again then is meant now.
         let options = OpenOptions { forced: Vec::new(), ..spec.open_options() };
-        Caching { name: spec.name.clone(), stack, is_changing: Arc::default(), options, shards }
+        let others = Others::new(shards);
+        Caching { name: spec.name.clone(), stack, is_changing: Arc::default(), options, others }
     }
 
     /// The stack, with the caches that it has now.
@@ -114,7 +120,8 @@ impl Caching {
             ));
         }
         let (stack, is_changing) = (Arc::clone(&self.stack), Arc::clone(&self.is_changing));
-        let change = Change { stack, before: before.clone(), after, is_changing };
+        let others = self.others.clone();
+        let change = Change { stack, before: before.clone(), after, is_changing, others };
         match order {
             CacheOrder::Attach { promised, .. } => {
                 self.attach(orders, &before, change, live.limits(), *promised)
@@ -139,13 +146,6 @@ impl Caching {
         promised: u64,
     ) -> OrderAnswer {
         let name = self.name.clone();
-        if self.shards > 1 {
-            return OrderAnswer::refused(format!(
-                "{} shards serve {name}, and a cache has one\n  next: `braid down {name}`, and `braid \
-                 up {name} --shards 1`",
-                self.shards
-            ));
-        }
         let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
         let (config, text) = (config_of(cache), change.after.to_string());
         let others = promised.saturating_add(promises::promised_by(before));
@@ -187,6 +187,7 @@ impl Caching {
             change.is_there();
             let waiting = handle.clone();
             handle.spawn(async move {
+                change.others.follow(cache.limits()).await;
                 answered(&waiting, &earlier).await;
                 cache.begin();
                 drop(change);
@@ -209,6 +210,7 @@ impl Caching {
                     return send(&answer, not_drained(&name, &errno.to_string()));
                 }
                 let earlier = front.exchange(at.cache.origin());
+                change.others.leave();
                 caches.borrow_mut().pop();
                 change.is_there();
                 answered(&waiting, &earlier).await;
@@ -354,6 +356,7 @@ fn begin_write_back(
         (handle.clone(), local.front.clone(), Rc::clone(&local.caches));
     handle.spawn(async move {
         let before = (offered.dev(), caches.borrow().clone());
+        let others = change.others.clone();
         let log = at.log.clone();
         let is_offered = || {
             let mut caches = caches.borrow_mut();
@@ -362,9 +365,13 @@ fn begin_write_back(
             caches.push(AtCache { cache: cache.clone(), ..at });
             change.is_there();
         };
-        let begun = to_write_back::begin(&cache, &log, &waiting, &offered, is_offered).await;
+        let begun =
+            to_write_back::begin(&cache, &log, &waiting, &offered, &others, is_offered).await;
         if begun.is_err() {
             offered.exchange(before.0);
+            if before.1.is_empty() {
+                others.leave();
+            }
             caches.replace(before.1);
             change.is_undone();
         }

@@ -15,8 +15,12 @@ use std::time::Duration;
 use braid_block::{Extent, Flags, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Earlier, Offered, Pending};
 use braid_trace::{Kind, Request};
+use braid_uring::Handle;
 
 use super::trace::{Lane, ns};
+
+/// How often it is looked whether earlier writes are answered.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// What a shard serves. Cheap to clone, all clones are the same.
 #[derive(Clone)]
@@ -59,6 +63,13 @@ impl Front {
             }
             None => self.offered.exchange(dev),
         }
+    }
+}
+
+/// Waits until what was asked before is answered.
+pub(super) async fn answered(handle: &Handle, earlier: &Earlier) {
+    while !earlier.are_answered() {
+        handle.sleep(RETRY).await;
     }
 }
 

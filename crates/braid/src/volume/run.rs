@@ -149,7 +149,7 @@ impl Volume {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
             media,
-            caching: Caching::new(spec, remotes.len()),
+            caching: Caching::new(spec, &remotes),
             scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
             remotes,
             live,
@@ -305,7 +305,9 @@ impl Volume {
         let shards = std::mem::take(&mut self.shards);
         shards.iter().for_each(Shard::stop);
         let mut result = lost.map_or(Ok(()), |error| Err(RunError::Lost(error)));
-        for shard in shards {
+        // The first last: others may have it serve.
+        for shard in shards.into_iter().rev() {
+            shard.end();
             if let Err(error) = shard.join() {
                 result = Err(RunError::LastFlush(error));
             }

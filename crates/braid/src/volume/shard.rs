@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
 use braid_device::{Stopwatch, Tally};
-use braid_export_nbd::{Bounds, Counters, Server};
+use braid_export_nbd::{Bounds, Counters, Server, Stop};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 
 use super::build::{AtCache, AtWork, build};
+use super::following::Following;
 use super::front::Front;
 use super::media::Media;
 use super::memory;
@@ -62,6 +63,10 @@ pub(crate) struct Local {
     pub(crate) arrays: Vec<Rc<AtWork>>,
     /// Caches, those below others first.
     pub(crate) caches: Rc<RefCell<Vec<AtCache>>>,
+    /// Whether another shard serves what is asked of this one.
+    pub(super) following: Rc<Following>,
+    /// Raised when no other shard follows this one any more.
+    alone: Stop,
 }
 
 thread_local! {
@@ -106,9 +111,14 @@ impl Shard {
         call(&self.facts.remote, f);
     }
 
-    /// Takes no more requests; the thread answers what is under way, flushes and ends.
+    /// Takes no more requests; the thread answers what is under way.
     pub(crate) fn stop(&self) {
         self.call(|_, local| local.server.stop());
+    }
+
+    /// Has the thread, once it is stopped, flush and end: no other follows this shard any more.
+    pub(crate) fn end(&self) {
+        self.call(|_, local| local.alone.raise());
     }
 
     /// Waits for the end.
@@ -306,12 +316,15 @@ fn run(
     let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
     let server = Server::new(&handle, offered, pool.clone(), &spec.name, bounds, on_end)?;
     let caches = Rc::new(RefCell::new(built.caches));
+    let (following, alone) = (Rc::<Following>::default(), Stop::default());
     let local = Local {
         server: server.clone(),
         front: front.clone(),
         pool,
         arrays: arrays.clone(),
         caches: Rc::clone(&caches),
+        following: Rc::clone(&following),
+        alone: alone.clone(),
     };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
@@ -332,7 +345,9 @@ fn run(
         while server.open_connections() > 0 && Instant::now() < deadline {
             handle.sleep(Duration::from_millis(2)).await;
         }
-        if dev.limits().read_only {
+        alone.wait().await;
+        if dev.limits().read_only || following.first().is_some() {
+            // Who serves it flushes it.
             return Ok(());
         }
         let mut flushed = front.dev().start(Io::flush()).await.result.map_err(io::Error::from);
@@ -381,7 +396,10 @@ pub(crate) fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: 
         let place = |fd: OwnedFd| {
             let index = next.get();
             next.set((index + 1) % shards.len());
-            call(&shards[index], move |_, local| local.server.connect(fd));
+            call(&shards[index], move |_, local| match local.following.first() {
+                None => local.server.connect(fd),
+                Some(first) => call(&first, move |_, local| local.server.connect(fd)),
+            });
         };
         if let Err(error) = server.accept(&listener, place).await {
             eprintln!("nbd: no more connections are accepted: {error}");

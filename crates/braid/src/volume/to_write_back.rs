@@ -12,24 +12,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use braid_block::Limits;
 use braid_cache::Cache;
-use braid_engine::{Dev, Earlier};
+use braid_engine::{Dev, Device};
 use braid_mem::Pool;
 use braid_uring::{ExecutorClock, Handle};
 
 use super::admission::{admit, is_log};
+use super::bridge::Others;
 use super::build::build;
 use super::cache_log::{self, WriteBack, next_of_log};
-use super::front::Front;
+use super::front::{Front, answered};
 use super::media::Media;
 use super::options::OpenOptions;
 use crate::control::OrderAnswer;
-
-/// How often it is looked whether earlier writes are answered.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// What write-back mode takes.
 pub(super) struct ToWriteBack {
@@ -103,6 +100,7 @@ pub(super) async fn begin(
     log: &str,
     handle: &Handle,
     front: &Front,
+    others: &Others,
     is_offered: impl FnOnce(),
 ) -> Result<(), OrderAnswer> {
     if let Err(error) = cache.restart().await {
@@ -112,6 +110,7 @@ pub(super) async fn begin(
     let earlier = front.exchange(Dev::new(cache.clone()));
     handle.spawn(cache.run().expect("it is to be in write-back mode"));
     is_offered();
+    others.follow(cache.limits()).await;
     answered(handle, &earlier).await;
     cache.begin_write_back().await.map_err(|errno| {
         OrderAnswer::failed(format!(
@@ -119,11 +118,4 @@ pub(super) async fn begin(
              writes go through, as before\n  next: `braid down`, and `braid up` with mode=write-back"
         ))
     })
-}
-
-/// Waits until what was asked before is answered.
-pub(super) async fn answered(handle: &Handle, earlier: &Earlier) {
-    while !earlier.are_answered() {
-        handle.sleep(RETRY).await;
-    }
 }

@@ -1,0 +1,147 @@
+//! Shards that have the first one serve: a cache that comes while several serve a volume is on the first, and what
+//! is asked of the others crosses over to it.
+//!
+//! ```text
+//!   client of another shard ──▶ its Offered ──▶ Bridge ╌╌bytes╌╌▶ the first shard's Front ──▶ Cache ──▶ origin
+//!                                                      ◀╌╌bytes╌╌
+//! ```
+//!
+//! Invariants
+//! * A write that crossed holds the first's permit: who waits there for the writes of before waits for these, too.
+//! * A request that was started is carried out, whether its client is there to hear of it or not.
+//! * While a shard follows the first, connections that it is given go on to the first.
+//!
+//! Deliberately absent: buffers that cross. They are their shard's, so that none needs a lock; the bytes are copied
+//! once on either side. New connections have nothing of it.
+
+use braid_block::{Errno, Flags, Io, Limits, Op, Payload, Span};
+use braid_engine::{Dev, Device, Pending};
+use braid_mem::Pool;
+use braid_uring::Remote;
+use tokio::sync::oneshot;
+
+use super::front::{Front, answered};
+use super::shard;
+
+/// The shards of a volume beside the first, as the first reaches them.
+#[derive(Clone)]
+pub(super) struct Others {
+    first: Remote,
+    others: Vec<Remote>,
+}
+
+impl Others {
+    /// Of all shards of a volume, which has one at least.
+    pub(super) fn new(shards: &[Remote]) -> Others {
+        let (first, others) = shards.split_first().expect("a volume has a shard");
+        Others { first: first.clone(), others: others.to_vec() }
+    }
+
+    /// Has all of them follow the first, and waits until what they wrote before is answered.
+    pub(super) async fn follow(&self, limits: Limits) {
+        let follow = |other| {
+            let (done, waiting) = oneshot::channel();
+            let first = self.first.clone();
+            shard::call(other, move |handle, local| {
+                let bridge = Dev::new(Bridge { first: first.clone(), limits });
+                let earlier = local.following.begin(&local.front, first, bridge);
+                let handle_of_wait = handle.clone();
+                handle.spawn(async move {
+                    if let Some(earlier) = earlier {
+                        answered(&handle_of_wait, &earlier).await;
+                    }
+                    // The order may have been given up.
+                    let _ = done.send(());
+                });
+            });
+            waiting
+        };
+        let waiting: Vec<oneshot::Receiver<()>> = self.others.iter().map(follow).collect();
+        for one in waiting {
+            // One that has ended writes nothing.
+            let _ = one.await;
+        }
+    }
+
+    /// Has all of them serve by themselves again. The first serves the origin itself by now.
+    pub(super) fn leave(&self) {
+        for other in &self.others {
+            shard::call(other, |_, local| local.following.end(&local.front));
+        }
+    }
+}
+
+/// The volume, as the first shard serves it.
+struct Bridge {
+    first: Remote,
+    limits: Limits,
+}
+
+impl Device for Bridge {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn start(&self, mut io: Io) -> Pending {
+        let (send, receive) = oneshot::channel();
+        let crossing = Crossing::of(&io);
+        shard::call(&self.first, move |handle, local| {
+            let (front, pool) = (local.front.clone(), local.pool.clone());
+            handle.spawn(async move {
+                let answer = crossing.carry_out(&front, &pool).await;
+                // The client may be gone.
+                let _ = send.send(answer);
+            });
+        });
+        Pending::task(async move {
+            // Nobody answers once the first shard has ended.
+            let answer = receive.await.unwrap_or(Err(Errno::SHUTDOWN));
+            let result = answer.map(|bytes| {
+                let mut rest = &bytes[..];
+                if io.op == Op::Read {
+                    for buf in io.payload.bufs_mut() {
+                        let (part, behind) = rest.split_at(buf.len());
+                        buf.copy_from_slice(part);
+                        rest = behind;
+                    }
+                }
+            });
+            io.complete(result)
+        })
+    }
+}
+
+/// A request on its way to the first shard.
+struct Crossing {
+    op: Op,
+    span: Span,
+    flags: Flags,
+    /// Of a write.
+    bytes: Vec<u8>,
+}
+
+impl Crossing {
+    fn of(io: &Io) -> Crossing {
+        let bytes = if io.op == Op::Write { io.payload.to_vec() } else { Vec::new() };
+        Crossing { op: io.op, span: io.span, flags: io.flags, bytes }
+    }
+
+    /// Carries it out on the first shard; answers what was read.
+    async fn carry_out(self, front: &Front, pool: &Pool) -> Result<Vec<u8>, Errno> {
+        let Crossing { op, span, flags, bytes } = self;
+        let mut payload = Payload::None;
+        if op.has_data() {
+            let len = usize::try_from(span.len).map_err(|_| Errno::INVAL)?;
+            let mut buf = pool.get_wait(len).await;
+            if op == Op::Write {
+                buf.copy_from_slice(&bytes);
+            }
+            payload = Payload::One(buf);
+        }
+        // At once, as exports do it: a permit of before an exchange for a write to what is there after it would have
+        // each wait for the other where write-back mode begins.
+        let _permit = op.is_modifying().then(|| front.offered().permit());
+        let done = front.dev().start(Io { op, span, flags, payload }).await;
+        done.result.map(|()| if op == Op::Read { done.payload.to_vec() } else { Vec::new() })
+    }
+}
