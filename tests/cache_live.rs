@@ -199,9 +199,11 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     refused(&["resize", "v", "1M"], &["v has no cache"]);
     refused(&["attach", "v", "size=7T"], &["is more than the", "of memory"]);
     let log = ["attach", "v", "size=1M", "mode=write-back", "log=else.txt"];
+    let record = std::fs::read(scratch.config_file("v")).expect("a record");
     refused(&log, &["else.txt"]);
-    let else_txt = format!("warm={}", scratch.join("else.txt").display());
-    refused(&["attach", "v", "size=1M", &else_txt], &["is something else"]);
+    refused(&["attach", "v", "size=1M", "warm=else.txt"], &["else.txt is something else"]);
+    let after = std::fs::read(scratch.config_file("v")).expect("a record");
+    assert!(record == after, "{}", String::from_utf8_lossy(&after));
     wrong(&["attach", "v", "sise=1M"], &["no parameter `sise`"]);
     wrong(&["attach", "v", "size=1M", "policy=mru"], &["`mru` is not a policy", "^^^"]);
     wrong(&["attach", "v", "size=1M", "block=3K"], &["block", "^^"]);
@@ -299,6 +301,43 @@ fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
         attaching.join().expect("a thread").ok();
     });
     scratch.run(&["cache", "resize", "v", "2M"]).ok();
+    volume.down();
+}
+
+/// What was flushed into a log is found again, though whoever asked for the log did not live to hear of it.
+#[test]
+fn a_log_is_remembered_before_it_is_relied_on() {
+    let scratch = Scratch::new();
+    scratch.sparse("log.img", 4 * MIB);
+    scratch.sparse("a.img", 16 * MIB);
+    let stack = "linear(a.img, model(usb-flash, size=16M, latency=4s, write=1G/s, read=1G/s))";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    let mut slow = volume.client();
+    let attach =
+        ["cache", "attach", "v", "size=2M", "mode=write-back", "log=log.img", "drain=4K/s"];
+    std::thread::scope(|scope| {
+        scope.spawn(move || slow.write(20 * MIB, &pattern(1, 0, 4 * KIB), false).expect("a write"));
+        std::thread::sleep(Duration::from_millis(500));
+        // It begins when that write is answered.
+        let mut command = scratch.braid().args(attach).into_command();
+        let mut attaching = common::start(&mut command).expect("braid starts");
+        wait_until("the cache is in the stack", || {
+            volume.status()["stack"].to_string().contains("log.img")
+        });
+        attaching.kill().expect("whoever asked for it is there");
+        attaching.wait().expect("its end");
+    });
+    let written = pattern(2, 0, 64 * KIB);
+    let mut client = volume.client();
+    wait_until("it is written back", || {
+        client.write(MIB, &pattern(3, 0, 64 * KIB), true).expect("a write");
+        volume.status()["caches"][0]["write_back"]["dirty_bytes"].as_u64() > Some(0)
+    });
+    client.write(MIB, &written, true).expect("a write");
+    volume.kill();
+    assert!(scratch.read("a.img")[MIB as usize..][..64 << 10] != written[..], "it is in the log");
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert!(volume.client().read(MIB, 64 << 10).expect("a read") == written);
     volume.down();
 }
 

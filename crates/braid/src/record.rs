@@ -193,7 +193,8 @@ impl Record {
             )?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            std::fs::rename(&temporary, path)
+            std::fs::rename(&temporary, path)?;
+            path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
         };
         write().context(format_args!("cannot write {}", path.display()))
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use braid_stack::{ByteSize, Rate};
 
-use super::super::member::{carried_out, give_long};
-use super::super::stacks::{parse, promised_but};
+use super::super::member::{carried_out, give_long, status};
+use super::super::stacks::{absolute_path, parse, promised_but};
 use crate::cli;
 use crate::control::{CacheOrder, Order};
 use crate::failure::Failure;
@@ -45,11 +45,12 @@ pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
     give(&mode.volume, CacheOrder::Mode { mode: mode.mode.clone(), parameters })
 }
 
-/// Parameters as a stack has them, the log's path absolute: the volume's process is elsewhere.
+/// Parameters as a stack has them, paths absolute: the volume's process is elsewhere.
 fn joined(parameters: &[String]) -> Result<String, Failure> {
-    let absolute = |one: &String| match one.strip_prefix("log=") {
-        Some(log) => Ok(format!("log={}", parse(log)?)),
-        None => Ok(one.clone()),
+    let absolute = |one: &String| match one.split_once('=') {
+        Some(("log", log)) => Ok(format!("log={}", parse(log)?)),
+        Some(("warm", path)) => Ok(format!("warm={}", absolute_path(Path::new(path))?.display())),
+        _ => Ok(one.clone()),
     };
     Ok(parameters.iter().map(absolute).collect::<Result<Vec<_>, _>>()?.join(", "))
 }
@@ -66,10 +67,43 @@ pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
     give(&drain.volume, CacheOrder::Drain { bytes_per_second })
 }
 
-/// Has it carried out, and notes it, so that the volume is brought up as it is now.
+/// Has it carried out, and notes it, so that the volume is brought up as it is now. A log is noted before: once a
+/// FLUSH returns by it, whoever brings the volume up must know of it, whether this process lived to see that or not.
 fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
-    give_long(&volume.name, &Order::Cache(order.clone()), 0, volume.json)?;
-    remember(&volume.name, &order)
+    let name = &volume.name;
+    let file = Places::from_environment().config_file(name);
+    let mut before = None;
+    if names_log(&order) && file.exists() {
+        status(name)?;
+        // What does not go with the volume it says itself.
+        before = Some(Record::read(&file)?)
+            .filter(|record| crate::control::apply(&order, &record.stack).is_ok());
+    }
+    if before.is_some() {
+        remember(name, &order)?;
+    }
+    let given = give_long(name, &Order::Cache(order.clone()), 0, volume.json);
+    match before {
+        None if given.is_ok() => remember(name, &order)?,
+        // What may still be carried out stays noted.
+        Some(before) if given.is_err() && is_as(name, &before) => before.write(&file)?,
+        _ => {}
+    }
+    given
+}
+
+/// Whether something is to keep what was flushed that the origin does not have.
+fn names_log(order: &CacheOrder) -> bool {
+    let (CacheOrder::Attach { parameters, .. } | CacheOrder::Mode { parameters, .. }) = order
+    else {
+        return false;
+    };
+    parameters.contains("log=")
+}
+
+/// Whether the volume says that it still is what `record` has.
+fn is_as(name: &str, record: &Record) -> bool {
+    status(name).is_ok_and(|status| status.stack == record.stack.to_string())
 }
 
 fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
@@ -78,12 +112,9 @@ fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
         return Ok(());
     }
     let mut record = Record::read(&file)?;
-    record.stack = crate::control::apply(order, &record.stack).map_err(|unsuited| {
-        Failure::failed(format!(
-            "it was done, but {} does not say so: {}",
-            file.display(),
-            unsuited.text(name)
-        ))
+    let stack = crate::control::apply(order, &record.stack);
+    record.stack = stack.map_err(|unsuited| {
+        Failure::failed(format!("{} cannot say so: {}", file.display(), unsuited.text(name)))
     })?;
     // A log is a member from then on.
     let known = |path: &&Path| record.members.iter().any(|one| one.path == **path);
