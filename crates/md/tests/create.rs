@@ -751,3 +751,26 @@ fn a_bitmap_that_is_added_later_lies_where_a_new_array_has_it() {
         assert_eq!(planned.bitmap.unwrap().chunk, place.chunk, "{version}");
     }
 }
+
+/// Members need not begin their data at the same place: what is free is free on every one of them, whichever is first.
+#[test]
+fn a_bitmap_that_is_added_later_lies_where_it_is_free_on_every_member() {
+    let of_size = |size| {
+        let mut request = request(Level::Raid1, Version::V1_2, &[size; 2]);
+        (request.bitmap, request.consistency) = (BitmapChoice::None, Some(Consistency::Resync));
+        planned(&request).members[0].superblock.clone()
+    };
+    let (near, far) = (of_size(8 * MIB), of_size(64 * GIB));
+    assert!(near.data_offset < far.data_offset, "{} {}", near.data_offset, far.data_offset);
+    let mut is_bound = false;
+    for shift in 12..30 {
+        let (sync_size, chunk) = (far.component_size, Some(1 << shift));
+        let place = bitmap_place([&far, &near], sync_size, chunk);
+        assert_eq!(place, bitmap_place([&near, &far], sync_size, chunk));
+        is_bound |= place != bitmap_place([&far], sync_size, chunk);
+        let Ok(BitmapPlace { offset, chunk, .. }) = place else { continue };
+        let len = 256 + sync_size.div_ceil(chunk).div_ceil(8);
+        assert!(bitmap_room_at(&near, offset) >= len && bitmap_room_at(&far, offset) >= len);
+    }
+    assert!(is_bound, "the first alone would have had room");
+}
