@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a Debian for guests in FOLDER/bookworm, as vmlinuz, initrd and root.img (ext4): guest-tree.sh FOLDER
 #
-# It has systemd, udev, dpkg and mdadm of its own, a program that does what a test says (tests/systemd/told.sh),
+# It has systemd, udev, dpkg, mdadm and smartctl of its own, a program that does what a test says (tests/systemd/told.sh),
 # and no braid: the test installs the package. Nothing is installed here. One that is there already, of this
 # script and these files, is left as it is.
 set -eu
@@ -24,7 +24,7 @@ tree=$folder/tree
 # braid's rule has to be first is the system itself.
 # It has a root of its own there, and a namespace for whatever is mounted while its packages are set up.
 mmdebstrap --quiet --variant=minbase \
-    --include=systemd-sysv,udev,kmod,e2fsprogs,procps,mdadm,linux-image-cloud-amd64,initramfs-tools,dracut-core \
+    --include=systemd-sysv,udev,kmod,e2fsprogs,procps,mdadm,smartmontools,linux-image-cloud-amd64,initramfs-tools,dracut-core \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/initramfs-tools/*/mdadm' \
@@ -41,7 +41,7 @@ echo guest >"$tree/etc/hostname"
 ln -s ../told.service "$tree/etc/systemd/system/multi-user.target.wants/told.service"
 # An emulated processor has no time for these.
 for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service \
-    fstrim.timer serial-getty@ttyS0.service getty@tty1.service getty-static.service; do
+    fstrim.timer serial-getty@ttyS0.service getty@tty1.service getty-static.service smartmontools.service; do
     ln -sf /dev/null "$tree/etc/systemd/system/$unit"
 done
 # A package's installation makes none: mkinitramfs and dracut are called by who wants one.

@@ -79,17 +79,27 @@ fn wait_for_end(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
+/// How a guest reaches a disk.
+#[derive(Clone, Copy)]
+pub(crate) enum Bus {
+    Virtio,
+    /// Says how it is, to whom asks.
+    Nvme,
+}
+
 /// A disk of the guest.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(crate) name: String,
     pub(crate) image: PathBuf,
+    pub(crate) bus: Bus,
 }
 
 impl Disk {
     /// `NAME.img` of the folder.
     pub(crate) fn of(scratch: &Scratch, name: &str) -> Disk {
-        Disk { name: name.to_owned(), image: scratch.join(&format!("{name}.img")) }
+        let image = scratch.join(&format!("{name}.img"));
+        Disk { name: name.to_owned(), image, bus: Bus::Virtio }
     }
 
     fn node(&self) -> String {
@@ -105,7 +115,7 @@ pub(crate) struct Boot<'a> {
     pub(crate) append: String,
     /// A qcow2 image that becomes `vda`, if any.
     pub(crate) system: Option<&'a Path>,
-    /// Each behind a port of its own, so that it can be unplugged; `/dev/disk/by-id/virtio-NAME`.
+    /// Each behind a port of its own, so that it can be unplugged; `/dev/disk/by-id/virtio-NAME`, `nvme-QEMU_NVMe_Ctrl_NAME`.
     pub(crate) disks: Vec<Disk>,
 }
 
@@ -153,7 +163,7 @@ impl<'a> Machine<'a> {
         }
         for (index, disk) in boot.disks.iter().enumerate() {
             let port = format!("pcie-root-port,id=port-{},chassis={}", disk.name, index + 1);
-            let device = on_port(&disk.name);
+            let device = on_port(disk.bus, &disk.name);
             qemu = qemu.args(["-blockdev", &disk.node(), "-device", &port, "-device", &device]);
         }
         let mut command = qemu.into_command();
@@ -308,7 +318,14 @@ END
     /// Puts a disk that was unplugged in again.
     #[track_caller]
     pub(crate) fn plug(&mut self, disk: &str) {
-        self.add(&on_port(disk));
+        self.add(&on_port(Bus::Virtio, disk));
+    }
+
+    /// Changes a property of a disk.
+    #[track_caller]
+    pub(crate) fn set(&mut self, disk: &str, property: &str, value: Value) {
+        let path = format!("/machine/peripheral/{disk}");
+        self.order("qom-set", json!({"path": path, "property": property, "value": value}));
     }
 
     #[track_caller]
@@ -337,6 +354,10 @@ impl Drop for Machine<'_> {
     }
 }
 
-fn on_port(disk: &str) -> String {
-    format!("virtio-blk-pci,id={disk},drive=node-{disk},serial={disk},bus=port-{disk}")
+fn on_port(bus: Bus, disk: &str) -> String {
+    let driver = match bus {
+        Bus::Virtio => "virtio-blk-pci",
+        Bus::Nvme => "nvme",
+    };
+    format!("{driver},id={disk},drive=node-{disk},serial={disk},bus=port-{disk}")
 }

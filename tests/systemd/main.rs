@@ -15,6 +15,7 @@
 mod common;
 mod installed;
 mod machine;
+mod monitored;
 mod plugs;
 mod units;
 
@@ -103,7 +104,11 @@ impl Site {
 
     /// Boots the system with these disks, images of its folder.
     pub(crate) fn boot(&self, disks: &[&str]) -> Machine<'_> {
-        let disks = disks.iter().map(|name| Disk::of(&self.scratch, name)).collect();
+        self.boot_with(disks.iter().map(|name| Disk::of(&self.scratch, name)).collect())
+    }
+
+    /// The same with any disks.
+    pub(crate) fn boot_with(&self, disks: Vec<Disk>) -> Machine<'_> {
         self.boot_from(&self.scratch.join("system"), disks)
     }
 }

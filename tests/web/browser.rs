@@ -13,7 +13,7 @@ fn a_member_is_taken_out_and_in_again_by_clicks() {
     skip_without!("chromium", "chromedriver");
     let scratch = Scratch::new();
     with_home(&scratch);
-    for name in ["d.img", "e.img"] {
+    for name in ["d.img", "e.img", "f.img", "g.img"] {
         scratch.sparse(name, 8 * MIB);
     }
     scratch
