@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/lab/tests/fuzz/campaign.rs"]
+#[path = "../../crates/mutate/tests/fuzz/campaign.rs"]
 mod entry;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/lab/tests/fuzz/tool_output.rs"]
+#[path = "../../crates/mutate/tests/fuzz/tool_output.rs"]
 mod entry;
 
 use libfuzzer_sys::fuzz_target;

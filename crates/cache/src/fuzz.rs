@@ -1,7 +1,7 @@
 //! Entry point for fuzzers and property tests: any bytes as a log. What is read lies where it may, and is
 //! written so that the same is read again.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the target for
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has the target for
 //! libFuzzer.
 
 use crate::log::format::{BLOCK, Header, RING_START, Superblock, seal};

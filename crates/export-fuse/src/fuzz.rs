@@ -9,7 +9,7 @@
 //! it says, names its request, and has the length of its operation; what is inside, aligned and allowed
 //! is done, and nothing else is; all memory comes back.
 //!
-//! Absent on purpose: the system calls that receive, the executor, and a fuzzer: `tests/fuzz.rs` changes
+//! Absent on purpose: the system calls that receive, the executor, and a fuzzer: `crates/mutate` changes
 //! a committed corpus, `fuzz/` has the target for libFuzzer.
 
 use std::cell::{Cell, RefCell};

@@ -2,7 +2,7 @@
 //! promise, nothing out.
 //!
 //! Absent on purpose: single messages, whose entry points are in
-//! [`braid_nbd::fuzz`]; and a fuzzer. `tests/fuzz.rs` changes a committed
+//! [`braid_nbd::fuzz`]; and a fuzzer. `crates/mutate` changes a committed
 //! corpus, `fuzz/` has a target for libFuzzer.
 
 mod disk;

@@ -4,7 +4,7 @@
 //! Each takes any `&[u8]`. Beyond "does not panic" they assert what the modules promise: what was
 //! accepted is in range, lies on the member, and is written so that the same is read again.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has targets for
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has targets for
 //! libFuzzer.
 
 use crate::stripe_log::{self, BLOCK, Head, MemberLog, Record};

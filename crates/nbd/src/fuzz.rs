@@ -5,7 +5,7 @@
 //! modules promise: nothing is consumed that was not there, the split of the
 //! input makes no difference, and what passed the check keeps its bounds.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/`
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/`
 //! has a target for libFuzzer. Whole connections have their entry point where
 //! the session is, in `braid-export-nbd`.
 

@@ -3,7 +3,7 @@
 //! Asserted beyond "does not panic": an error has a place in the text; what was read once is read again; a
 //! file that was read can be judged, and whatever has no value says why.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the target for
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has the target for
 //! libFuzzer.
 
 use crate::judge::judge;

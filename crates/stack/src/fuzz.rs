@@ -3,7 +3,7 @@
 //! Asserted beyond "does not panic": what was read is printed so that the same is read again; spans and
 //! columns lie in the text; an error can be drawn under it.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the target for
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has the target for
 //! libFuzzer.
 
 use std::fmt::{Debug, Display};

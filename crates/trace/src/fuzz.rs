@@ -3,7 +3,7 @@
 //! Asserted beyond "does not panic": errors tell a place in the text; a trace is in order, and what was
 //! read is printed so that the same is read again; a text is the same in pieces.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the targets for
+//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has the targets for
 //! libFuzzer.
 
 use crate::{Reader, Request, Summary, SyntaxError, Trace, TraceError, iolog, parse, parse_jobs};

@@ -96,16 +96,16 @@ mod tests {
 
     /// What real programs printed: standard output, standard error, a log.
     const REAL: &[&str] = &[
-        include_str!("../../testdata/fio-3.33-seek.json"),
+        include_str!("../../../lab/testdata/fio-3.33-seek.json"),
         concat!(
-            include_str!("../../testdata/fio-3.33-mixed-2-processes.json"),
+            include_str!("../../../lab/testdata/fio-3.33-mixed-2-processes.json"),
             "\0\0",
-            include_str!("../../testdata/fio-3.33-mixed-2-processes_clat.1.log")
+            include_str!("../../../lab/testdata/fio-3.33-mixed-2-processes_clat.1.log")
         ),
-        include_str!("../../testdata/sysbench-1.0.20-rndwr.txt"),
-        include_str!("../../testdata/bonnie-2.00a-process-2.txt"),
-        include_str!("../../testdata/hdparm-9.65-tT.txt"),
-        concat!("\0", include_str!("../../testdata/dd-9.1-write.txt")),
+        include_str!("../../../lab/testdata/sysbench-1.0.20-rndwr.txt"),
+        include_str!("../../../lab/testdata/bonnie-2.00a-process-2.txt"),
+        include_str!("../../../lab/testdata/hdparm-9.65-tT.txt"),
+        concat!("\0", include_str!("../../../lab/testdata/dd-9.1-write.txt")),
     ];
 
     #[test]
