@@ -92,9 +92,8 @@ interop:
 guest: export BRAID_GUEST = $(CURDIR)/target/guest
 guest:
 	@scripts/setup.sh build test guest
-	@scripts/guest-kernel.sh $(BRAID_GUEST)
 	@scripts/guest-tree.sh $(BRAID_GUEST)
-	$(CARGO) test $(FLAGS) --package braid --test root --test systemd -- --nocapture --test-threads 1
+	$(CARGO) test $(FLAGS) --package braid --test systemd -- --nocapture --test-threads 1
 
 # Every preset of the laboratory at a small scale on modelled members, reports included: a quarter
 # of an hour or more. (`make test` has a part of each.) Screenshots and reports stay in target/tmp.

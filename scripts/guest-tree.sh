@@ -20,20 +20,20 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder"
 tree=$folder/tree
-# Without mdadm in the initramfs, where an administrator has lines of `ARRAY <ignore>` (docs/boot.md): where
-# braid's rule has to be first is the system itself.
+# Its own initramfs has the kernel's md take nothing, where an administrator has lines of `ARRAY <ignore>`
+# (docs/boot.md): where braid's rule has to be first is the system itself.
 # It has a root of its own there, and a namespace for whatever is mounted while its packages are set up.
 mmdebstrap --quiet --variant=minbase \
-    --include=systemd-sysv,udev,kmod,e2fsprogs,procps,mdadm,smartmontools,linux-image-cloud-amd64,initramfs-tools,dracut-core \
+    --include=systemd-sysv,udev,kmod,e2fsprogs,procps,busybox,mdadm,smartmontools,linux-image-cloud-amd64,initramfs-tools,dracut-core \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --dpkgopt='path-exclude=/usr/share/initramfs-tools/*/mdadm' \
-    --dpkgopt='path-exclude=/usr/share/initramfs-tools/scripts/*/mdadm' \
-    --essential-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"' \
+    --essential-hook='mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/etc/mdadm"' \
+    --essential-hook='echo "AUTO -all" >"$1/etc/mdadm/mdadm.conf"' \
     --essential-hook='printf "MODULES=list\nCOMPRESS=gzip\n" >"$1/etc/initramfs-tools/conf.d/guest"' \
     --essential-hook='printf "virtio_pci\nvirtio_blk\n" >"$1/etc/initramfs-tools/modules"' \
     bookworm "$tree"
 
+rm "$tree/etc/mdadm/mdadm.conf"
 install -m 755 "$told/told.sh" "$tree/usr/local/sbin/told"
 install -m 644 "$told/told.service" "$tree/etc/systemd/system/told.service"
 echo guest >"$tree/etc/hostname"

@@ -50,9 +50,8 @@ for purpose in "${@:-build}"; do
             ;;
         guest)
             need qemu-system-x86_64 qemu-system-x86
-            need mkinitramfs initramfs-tools
+            need unmkinitramfs initramfs-tools-core
             need busybox busybox-static
-            need depmod kmod
             need strip binutils
             need mmdebstrap mmdebstrap
             need mkfs.ext4 e2fsprogs

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::common::{Scratch, Tool, start};
 
 /// With a processor that is emulated, beside other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(400);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1200);
 /// A processor that is not gets through in a second or two.
 const ACCELERATED: Duration = Duration::from_secs(15);
 
@@ -119,6 +119,47 @@ pub(crate) struct Boot<'a> {
     pub(crate) disks: Vec<Disk>,
 }
 
+/// The guest, as a process.
+fn qemu(scratch: &Scratch, debian: &Debian, boot: &Boot<'_>) -> Tool {
+    let append = format!(
+        "console=ttyS0 panic=-1 quiet systemd.show_status=no systemd.log_target=journal {}",
+        boot.append
+    );
+    let mut qemu = Tool::new("qemu-system-x86_64").folder(scratch.path());
+    qemu = match debian.is_accelerated() {
+        true => qemu.args(["-accel", "kvm"]),
+        false => qemu.args(["-accel", "tcg,thread=multi,tb-size=512"]),
+    };
+    qemu = qemu
+        .args(["-M", "q35", "-cpu", "max", "-m", "1536", "-display", "none", "-nodefaults"])
+        .args(["-no-reboot", "-smp", "2", "-serial", "file:console"])
+        .arg("-kernel")
+        .arg(debian.file("vmlinuz"))
+        .arg("-initrd")
+        .arg(&boot.initrd)
+        .args(["-append", &append]);
+    if let Some(system) = boot.system {
+        let drive = format!("if=none,id=system,format=qcow2,file={}", system.display());
+        qemu = qemu.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=system"]);
+    }
+    for (index, disk) in boot.disks.iter().enumerate() {
+        let port = format!("pcie-root-port,id=port-{},chassis={}", disk.name, index + 1);
+        let device = on_port(disk.bus, &disk.name);
+        qemu = qemu.args(["-blockdev", &disk.node(), "-device", &port, "-device", &device]);
+    }
+    qemu
+}
+
+/// Boots what powers itself off; answers what it said on its console.
+#[track_caller]
+pub(crate) fn run(scratch: &Scratch, debian: &Debian, boot: &Boot<'_>) -> String {
+    let ended = qemu(scratch, debian, boot).limit(PATIENCE).run();
+    let said = fs::read(scratch.join("console")).expect("a console");
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(ended.code() == 0, "{ended}\n{said}");
+    said
+}
+
 /// A guest that is up. It is ended with this value.
 pub(crate) struct Machine<'a> {
     scratch: &'a Scratch,
@@ -137,35 +178,10 @@ impl<'a> Machine<'a> {
             UnixListener::bind(path).expect("a socket")
         };
         let (told, qmp) = (listen("told.sock"), listen("qmp.sock"));
-        let append = format!(
-            "console=ttyS0 panic=-1 quiet systemd.show_status=no systemd.log_target=journal {}",
-            boot.append
-        );
-        let mut qemu = Tool::new("qemu-system-x86_64").folder(scratch.path());
-        qemu = match debian.is_accelerated() {
-            true => qemu.args(["-accel", "kvm"]),
-            false => qemu.args(["-accel", "tcg,thread=multi,tb-size=512"]),
-        };
-        qemu = qemu
-            .args(["-M", "q35", "-cpu", "max", "-m", "1536", "-display", "none", "-nodefaults"])
-            .args(["-no-reboot", "-smp", "2"])
-            .args(["-serial", "file:console", "-qmp", "unix:qmp.sock"])
+        let qemu = qemu(scratch, debian, boot)
+            .args(["-qmp", "unix:qmp.sock"])
             .args(["-chardev", "socket,id=told,path=told.sock", "-device", "virtio-serial-pci"])
-            .args(["-device", "virtserialport,chardev=told,name=told"])
-            .arg("-kernel")
-            .arg(debian.file("vmlinuz"))
-            .arg("-initrd")
-            .arg(&boot.initrd)
-            .args(["-append", &append]);
-        if let Some(system) = boot.system {
-            let drive = format!("if=none,id=system,format=qcow2,file={}", system.display());
-            qemu = qemu.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=system"]);
-        }
-        for (index, disk) in boot.disks.iter().enumerate() {
-            let port = format!("pcie-root-port,id=port-{},chassis={}", disk.name, index + 1);
-            let device = on_port(disk.bus, &disk.name);
-            qemu = qemu.args(["-blockdev", &disk.node(), "-device", &port, "-device", &device]);
-        }
+            .args(["-device", "virtserialport,chardev=told,name=told"]);
         let mut command = qemu.into_command();
         let said = fs::File::create(scratch.join("qemu")).expect("a file");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);

@@ -17,6 +17,7 @@ mod installed;
 mod machine;
 mod monitored;
 mod plugs;
+mod root;
 mod units;
 
 use std::fs;

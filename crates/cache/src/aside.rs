@@ -124,8 +124,8 @@ impl Mean {
 /// What was seen since a window began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    reads: u64,
     hits: u64,
+    misses: u64,
     hit: Mean,
     origin: Mean,
     insertion: Mean,
@@ -166,18 +166,18 @@ impl Aside {
         }
     }
 
-    /// A read, of `block` first, was a hit; `took` if that was timed.
+    /// A read, of `block` first, was a hit.
     #[inline]
-    pub(crate) fn hit(&mut self, block: u64, took: Option<Duration>) {
-        if self.counts(block) {
-            self.window.reads += 1;
-            self.window.hits += 1;
-        }
-        if let Some(took) = took {
-            self.window.hit.add(took);
-        }
+    pub(crate) fn hit(&mut self, block: u64) {
+        self.window.hits += u64::from(self.counts(block));
     }
 
+    /// A hit took so long.
+    pub(crate) fn hit_took(&mut self, took: Duration) {
+        self.window.hit.add(took);
+    }
+
+    #[inline]
     fn counts(&self, block: u64) -> bool {
         self.standing != Standing::Trying || is_sampled(block)
     }
@@ -192,7 +192,7 @@ impl Aside {
         slots: u32,
         now: Duration,
     ) {
-        self.window.reads += u64::from(self.counts(block));
+        self.window.misses += u64::from(self.counts(block));
         self.window.origin.add(origin);
         if let Some(insertion) = insertion {
             self.window.insertion.add(insertion);
@@ -203,7 +203,7 @@ impl Aside {
     fn judge(&mut self, slots: u64, now: Duration) {
         let rested = now.saturating_sub(self.changed);
         let share = if self.standing == Standing::Trying { SAMPLE } else { 1 };
-        let is_full = self.window.reads >= self.rules.reads.max(slots) / share;
+        let is_full = self.window.hits + self.window.misses >= self.rules.reads.max(slots) / share;
         match self.standing {
             Standing::Aside => {
                 let times = 2u32.saturating_pow(self.in_vain).min(LONGEST);
@@ -238,9 +238,9 @@ impl Aside {
     }
 
     fn take_figures(&mut self) -> Figures {
-        let Window { reads, hits, hit, origin, insertion } = std::mem::take(&mut self.window);
+        let Window { hits, misses, hit, origin, insertion } = std::mem::take(&mut self.window);
         let figures = Figures {
-            hits: hits as f64 / reads.max(1) as f64,
+            hits: hits as f64 / (hits + misses).max(1) as f64,
             hit: hit.value(),
             origin: origin.value(),
             insertion: insertion.value(),
@@ -302,7 +302,10 @@ mod tests {
             let (block, before) = (dice.next_u64(), self.aside.standing);
             let is_held = self.aside.admits(block);
             if is_held && dice.percent(percent) {
-                self.aside.hit(block, dice.percent(20).then(|| micros(hit)));
+                self.aside.hit(block);
+                if dice.percent(20) {
+                    self.aside.hit_took(micros(hit));
+                }
             } else {
                 let insertion = is_held.then(|| micros(insertion));
                 self.aside.missed(block, micros(origin), insertion, SLOTS, self.now);

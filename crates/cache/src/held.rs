@@ -51,9 +51,24 @@ impl Held {
     /// Answers a read from memory, if every byte of it is there.
     #[inline]
     pub(crate) fn read_held(&self, io: &mut Io) -> bool {
-        let counters = &mut *self.counters.borrow_mut();
-        let is_timed = counters.cache_hits.is_multiple_of(TIMED);
-        let start = is_timed.then(|| self.now());
+        if self.counters.borrow().cache_hits.is_multiple_of(TIMED) {
+            return self.read_timed(io);
+        }
+        self.answer(io)
+    }
+
+    #[cold]
+    fn read_timed(&self, io: &mut Io) -> bool {
+        let start = self.now();
+        let is_held = self.answer(io);
+        if is_held {
+            self.aside.borrow_mut().hit_took(self.now().saturating_sub(start));
+        }
+        is_held
+    }
+
+    #[inline(always)]
+    fn answer(&self, io: &mut Io) -> bool {
         let mut contents = self.contents.borrow_mut();
         let blocks = contents.blocks(io.span);
         let first = blocks.start;
@@ -77,7 +92,8 @@ impl Held {
                 }
             }
         }
-        self.aside.borrow_mut().hit(first, start.map(|start| self.now().saturating_sub(start)));
+        self.aside.borrow_mut().hit(first);
+        let counters = &mut *self.counters.borrow_mut();
         counters.reads += 1;
         counters.cache_hits += 1;
         counters.cache_reads += blocks;

@@ -112,9 +112,19 @@ impl List {
     /// Makes `slot`, which is in this list, the newest.
     #[inline]
     pub(crate) fn renew(&mut self, links: &mut Links, slot: Slot) {
-        if self.newest != slot.get() {
-            self.remove(links, slot);
-            self.push(links, slot);
+        if self.newest == slot.get() {
+            return;
         }
+        // Neither end is empty, and somebody is newer.
+        let (older, newer) = (links.older[slot.index()], links.newer[slot.index()]);
+        match some(older) {
+            Some(older) => links.newer[older.index()] = newer,
+            None => self.oldest = newer,
+        }
+        links.older[Slot::new(newer).index()] = older;
+        links.newer[Slot::new(self.newest).index()] = slot.get();
+        links.older[slot.index()] = self.newest;
+        links.newer[slot.index()] = NONE;
+        self.newest = slot.get();
     }
 }

@@ -71,9 +71,11 @@ impl Arc {
 impl Policy for Arc {
     #[inline]
     fn touch(&mut self, slot: Slot) {
-        if std::mem::replace(&mut self.is_frequent[slot.index()], true) {
+        let is_frequent = &mut self.is_frequent[slot.index()];
+        if *is_frequent {
             self.frequent.renew(&mut self.links, slot);
         } else {
+            *is_frequent = true;
             self.recent.remove(&mut self.links, slot);
             self.frequent.push(&mut self.links, slot);
         }

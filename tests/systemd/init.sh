@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The guest's init, on the root file system: it says what it sees, does what the kernel's command line
+# A guest's init, on the root file system: it says what it sees, does what the kernel's command line
 # has in braid.do, and goes.
 export PATH=/usr/bin:/bin
 say() { echo "guest: $*" >/dev/console; }
@@ -19,7 +19,7 @@ case $(busybox cat /proc/cmdline) in
 *braid.do=re-add*)
     case $(in_sync) in
     # The volume's policy may have done it meanwhile.
-    *false*) braid member re-add root /dev/vda >/dev/console 2>&1 ;;
+    *false*) braid member re-add root /dev/disk/by-id/virtio-a >/dev/console 2>&1 ;;
     esac
     for second in $(busybox seq 60); do
         [ "$(in_sync)" = true,true ] && break
