@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //!
-//! * no process is started and no device, file or folder of a subject is looked at;
-//! * the campaign, the oracle and braid's version make the numbers, and nothing else: there is no time of
-//!   day in the folder;
+//! * no process is started, and of a subject nothing is looked at but the file of a model's profile;
+//! * the campaign, the files of its profiles, the oracle and braid's version make the numbers, and nothing
+//!   else: there is no time of day in the folder;
 //! * a prediction has no scatter, so there is one repetition, whatever the campaign wants: copies of a
 //!   number would pass for a measurement that repeats well;
 //! * everything is worked out before anything is written.

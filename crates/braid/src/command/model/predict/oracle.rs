@@ -14,6 +14,8 @@ use braid_predict::advise::ERROR_90_PERCENT;
 use braid_predict::{Array, Closed, Offer, Outcome, Places, Random, Run};
 use braid_stack::{Model, Node, Stack};
 
+use crate::profile::{Modelled, modelled};
+
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
     host: Host,
@@ -102,22 +104,9 @@ fn offers(stack: &Stack) -> Result<Vec<Offer>, String> {
 }
 
 fn offer(model: &Model) -> Result<Offer, String> {
-    let name = &model.profile;
-    let mut profile = braid_model::profile(name).ok_or_else(|| {
-        let known = braid_model::device_names().collect::<Vec<_>>().join(", ");
-        format!("{name} is no profile; devices are {known}")
-    })?;
-    if profile.long_rates().is_none() {
-        return Err(format!("{name} is of kind {}, no device", profile.kind.name()));
-    }
-    let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
-    let given = &model.overrides;
-    let latency = given.latency.map(|latency| latency.nanoseconds());
-    let replaced = profile.replace(rate(given.read), rate(given.write), latency);
-    replaced.map_err(|why| format!("{name}: {why}"))?;
-    let of_bus = rate(given.bus_rate).map_or_else(|| profile.usual_bus(), BusProfile::of_rate);
-    let (size, bus) = (model.size.bytes(), model.bus.clone());
-    Ok(Offer { name: name.clone(), profile, size, bus, of_bus })
+    let Modelled { profile, of_bus } = modelled(model).map_err(|why| why.to_string())?;
+    let (name, size, bus) = (model.profile.clone(), model.size.bytes(), model.bus.clone());
+    Ok(Offer { name, profile, size, bus, of_bus })
 }
 
 fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
