@@ -10,6 +10,10 @@ impl Oracle for Counting {
         17
     }
 
+    fn profiles(&self, _stack: &Stack) -> BTreeSet<String> {
+        BTreeSet::from(["hdd".to_owned()])
+    }
+
     fn check(&self, stack: &Stack) -> Result<(), String> {
         match stack.to_string().contains("nonsense") {
             true => Err("there is no such profile".to_owned()),
