@@ -85,6 +85,28 @@ impl Layout {
 }
 
 impl Unit {
+    /// The units of one request as one, with what falls on one member in one piece, if they are of one step
+    /// each: so an array asks members that are arrays.
+    pub(crate) fn gather(units: Vec<Unit>) -> Vec<Unit> {
+        if units.iter().any(|unit| !unit.then.is_empty()) {
+            return units;
+        }
+        let mut one = Unit::default();
+        for unit in units {
+            one.bytes += unit.bytes;
+            for op in unit.first {
+                let goes_on = |last: &&mut Op| {
+                    last.member == op.member && last.offset + last.bytes == op.offset
+                };
+                match one.first.iter_mut().rev().find(goes_on) {
+                    Some(last) => last.bytes += op.bytes,
+                    None => one.first.push(op),
+                }
+            }
+        }
+        vec![one]
+    }
+
     fn of(op: Op) -> Unit {
         Unit { bytes: op.bytes, first: vec![op], then: Vec::new() }
     }

@@ -260,7 +260,12 @@ impl Machine {
             }
             What::Joined(layout, below) => {
                 let busy = |member: usize| below[member].map(busy);
-                for unit in layout.units(write, offset, bytes, &busy) {
+                let mut units = layout.units(write, offset, bytes, &busy);
+                let is_device = |below: &usize| matches!(nodes[*below].what, What::Device(_));
+                if !below.iter().flatten().all(is_device) {
+                    units = Unit::gather(units);
+                }
+                for unit in units {
                     self.begin(node, owner, write, unit, None);
                 }
             }
