@@ -80,7 +80,7 @@ fn what_makes_no_sense_is_refused() {
     let two_rates = good.replace("bus=usb2:1)", "bus=usb2:0, bus_rate=1MB/s)");
     refused(&two_rates, &["the bus usb2:0 cannot be two buses at once"]);
     refused(&good.replace("cruzer-titanium", "usb2-ich9"), &["of kind bus, no device"]);
-    refused(&good.replace("cruzer-titanium", "cruiser"), &["cruiser is no profile"]);
+    refused(&good.replace("cruzer-titanium", "cruiser"), &["there is no model called \"cruiser\""]);
     refused(&campaign(COPIES), &["nothing was written", "2 × not predicted"]);
     let file = lab.campaign(&good);
     predict(&lab, &[&file, "--budget", "5m"]).fails(2, &["--budget"]);
@@ -103,14 +103,8 @@ fn what_is_predicted_is_what_a_run_measures() {
     let said = numbers(&lab, "said");
     assert_eq!(said.len(), 4);
     let is_undisturbed = |folder: &String| {
-        lab.run(&["run", &file, "--out", folder, "--quiet", "--format", "json"]).ok();
-        let seen = numbers(&lab, folder);
-        let apart = said.iter().map(|(cell, rate)| {
-            let measured = seen[cell];
-            println!("{folder}: {cell:?}: {rate:.0} predicted, {measured:.0} measured");
-            assert!(measured < rate * 1.1, "{cell:?} is faster than its model");
-            (measured / rate).ln().abs()
-        });
+        let seen = measure(&lab, &file, folder, &said, 1.1);
+        let apart = said.iter().map(|(cell, rate)| (seen[cell] / rate).ln().abs());
         apart.fold(0.0, f64::max) < 0.1
     };
     let mut folders = (1..=5).map(|run| format!("seen-{run}"));
@@ -118,4 +112,72 @@ fn what_is_predicted_is_what_a_run_measures() {
     let compared = lab.run(&["compare", "said", &seen]).ok();
     assert!(compared.out.contains("first, predicted"), "{compared}");
     assert!(compared.out.contains("All 4 numbers are within that."), "{compared}");
+}
+
+/// Runs a campaign once; nothing is faster than so many times what is said of it.
+fn measure(
+    lab: &Lab,
+    file: &str,
+    folder: &str,
+    said: &BTreeMap<(String, String), f64>,
+    at_most: f64,
+) -> BTreeMap<(String, String), f64> {
+    lab.run(&["run", file, "--out", folder, "--quiet", "--format", "json"]).ok();
+    let seen = numbers(lab, folder);
+    for (cell, rate) in said {
+        let measured = seen[cell];
+        println!("{folder}: {cell:?}: {rate:.0} predicted, {measured:.0} measured");
+        assert!(measured < rate * at_most, "{cell:?} is faster than its model");
+    }
+    seen
+}
+
+/// A cache that has room for half of what is read, mirrors in a stripe, and data of which a third is
+/// reconstructed; of a profile in a file. A request takes 66 ms, and four are under way: a machine that is
+/// busy hardly makes a device wait.
+#[test]
+fn what_is_predicted_of_nested_stacks_is_what_a_run_measures() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let slow = "kind = \"plain\"\nlabel = \"slow\"\n[constant]\nread_rate = [10e6, \"slow\"]\n\
+                write_rate = [10e6, \"slow\"]\nlatency_us = [40e3, \"slow\"]\nbus_rate = [0, \"none\"]\n";
+    std::fs::write(lab.scratch.join("slow.toml"), slow).expect("a file");
+    let one = "model(slow.toml, size=32M)";
+    let stacks = [
+        ("cached", format!("cache(size=8M, {one})")),
+        ("mirrors", format!("raid0(chunk=256K, raid1({one}, {one}), raid1({one}, {one}))")),
+        ("degraded", format!("raid5(chunk=256K, {one}, missing, {one})")),
+    ];
+    let stacks = stacks
+        .map(|(name, stack)| format!("[[subject]]\nname = \"{name}\"\nstack = \"{stack}\"\n"));
+    let text = format!(
+        "name = \"nested\"\nrepetitions = 1\nruntime_s = 8\nramp_s = 2\nregion = \"16M\"\nfill = false\n\
+         [[subject]]\nname = \"one\"\nstack = \"{one}\"\nbaseline = true\n{}\
+         [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"256K\"\niodepth = 4\n",
+        stacks.concat()
+    );
+    let file = lab.campaign(&text);
+    predict(&lab, &[&file, "--output", "said"]).ok();
+    let said = numbers(&lab, "said");
+    let of = |name: &str| {
+        let found = said.iter().find(|((subject, _), _)| subject == name);
+        found.map(|(_, rate)| *rate).unwrap_or_else(|| panic!("{name}: {said:?}"))
+    };
+    let one = of("one");
+    assert!(of("cached") > 1.5 * one && of("mirrors") > 1.8 * one, "{said:?}");
+    assert!((1.0..1.6).contains(&(of("degraded") / one)), "{said:?}");
+    let mut best: BTreeMap<(String, String), f64> = BTreeMap::new();
+    let is_reached =
+        |best: &BTreeMap<_, f64>| said.iter().all(|(cell, rate)| best[cell] > 0.9 * rate);
+    for run in 1..=5 {
+        // Some hundred requests at random: a few percent more or less.
+        for (cell, rate) in measure(&lab, &file, &format!("seen-{run}"), &said, 1.2) {
+            let most = best.entry(cell).or_default();
+            *most = most.max(rate);
+        }
+        if is_reached(&best) {
+            return;
+        }
+    }
+    panic!("slower than predicted in all runs: {said:?}, {best:?}");
 }

@@ -55,14 +55,19 @@ impl Shadow {
         self.streams.is_long(span)
     }
 
+    /// Whether what is held of its place is dropped.
+    fn drops(&self, write: bool) -> bool {
+        write && self.mode == CacheMode::WriteAround
+    }
+
     /// Whether what the origin answers is copied to memory as a whole.
     pub fn keeps(&self, write: bool, is_long: bool) -> bool {
-        !is_long && !(write && self.mode == CacheMode::WriteAround)
+        !is_long && !self.drops(write)
     }
 
     /// The origin has answered a read, or a write, of `span`.
     pub fn answered(&mut self, span: Span, write: bool, is_long: bool) {
-        if write && self.mode == CacheMode::WriteAround {
+        if self.drops(write) {
             for piece in self.contents.pieces(span) {
                 self.contents.drop(piece);
             }

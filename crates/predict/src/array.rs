@@ -48,7 +48,7 @@ impl Offer {
 #[derive(Clone, Debug)]
 pub enum Tree {
     /// A member that is there.
-    Device(Offer),
+    Device(Box<Offer>),
     /// Several, joined by a shape; none stands for a member that is missing.
     Joined(Shape, Vec<Option<Tree>>),
     /// Memory in front of a device.

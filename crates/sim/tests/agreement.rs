@@ -37,7 +37,7 @@ const MEMBER: u64 = 16 << 20;
 fn stick() -> Tree {
     let profile = profile("rally2").unwrap();
     let (of_bus, bus) = (profile.usual_bus(), Some("usb2:0".to_owned()));
-    Tree::Device(Offer { name: "rally2".into(), profile, size: MEMBER, bus, of_bus })
+    Tree::Device(Box::new(Offer { name: "rally2".into(), profile, size: MEMBER, bus, of_bus }))
 }
 
 /// Members of a level; `.` stands for a stick, `-` for one that is missing.

@@ -103,8 +103,8 @@ impl Oracle for Models {
 /// A stack as what a load can run on.
 fn tree(stack: &Stack) -> Result<Tree, String> {
     let device = match &stack.node {
-        Node::Model(model) => Tree::Device(offer(model)?),
-        Node::Ram(ram) => Tree::Device(Offer::memory(ram.size.bytes())),
+        Node::Model(model) => Tree::Device(Box::new(offer(model)?)),
+        Node::Ram(ram) => Tree::Device(Box::new(Offer::memory(ram.size.bytes()))),
         Node::File(file) => {
             return Err(format!("{} is no model: model(PROFILE, size=...) is", file.path));
         }
