@@ -92,6 +92,76 @@ fn what_makes_no_sense_is_refused() {
     lab.run(&["resume", folder]).fails(3, &["predicted, and these would be measured"]);
 }
 
+/// Every subject of a campaign is predicted, or has its reason.
+#[test]
+fn stacks_are_predicted_as_they_nest() {
+    let lab = Lab::new();
+    let one = "model(cruzer-titanium, size=64M)";
+    let predicted = [
+        "ram(64M)".to_owned(),
+        format!("raid4({one}, {one}, {one})"),
+        format!("raid6({one}, missing, missing, {one})"),
+        format!("raid0(raid1({one}, {one}), raid1({one}, missing))"),
+        format!("linear(raid0({one}, {one}), ram(16M), cache(size=1M, mode=write-around, {one}))"),
+        format!("raid1({one}, cache(size=1M, policy=lru, raid5({one}, {one}, {one})))"),
+    ];
+    let not = [
+        (format!("raid0({one}, ./a.img)"), "./a.img is no model"),
+        (
+            format!("cache(size=1M, mode=write-back, volatile=yes, {one})"),
+            "a cache in write-back mode",
+        ),
+        (format!("cache(size=1M, warm=./held, {one})"), "a cache that is warm"),
+        (format!("cache(size=17G, {one})"), "a cache of more than 16 GiB"),
+        ("md(./a.img, ./b.img)".to_owned(), "is no model"),
+    ];
+    let stacks = predicted.iter().chain(not.iter().map(|(stack, _)| stack)).enumerate();
+    let subject = |(index, stack): (usize, &String)| {
+        format!(
+            "[[subject]]\nname = \"s{index}\"\nstack = \"{stack}\"\nbaseline = {}\n",
+            index == 0
+        )
+    };
+    let text = format!(
+        "name = \"all\"\nruntime_s = 2\n{}[[job]]\npattern = \"rand\"\nop = \"mixed\"\nblock_size = \"4K\"\n\
+         [[job]]\ntool = \"sysbench\"\nfilesystem = \"ext4\"\nmode = \"rndrd\"\n\
+         total_size = [\"16M\", \"512M\"]\n",
+        stacks.map(subject).collect::<String>()
+    );
+    predict(&lab, &[&lab.campaign(&text), "--output", "said"]).ok();
+    let json: serde_json::Value =
+        serde_json::from_str(&read(&lab.scratch.join("said/report.json"))).expect("JSON");
+    assert_eq!(json["prediction"]["profiles"], serde_json::json!(["cruzer-titanium", "ram"]));
+    let cells = json["cells"].as_array().expect("cells");
+    let cell = |index: usize, tool: &str| {
+        let is = |cell: &&serde_json::Value| {
+            let workload = cell["workload"].as_str().is_some_and(|name| name.contains(tool));
+            cell["subject"] == format!("s{index}").as_str() && workload
+        };
+        cells.iter().find(is).unwrap_or_else(|| panic!("s{index}, {tool}: {json:#}"))
+    };
+    for (index, stack) in predicted.iter().enumerate() {
+        assert_eq!(cell(index, "mixed")["state"], "predicted", "{stack}");
+        let large = cell(index, "512M");
+        assert!(
+            large["why"].as_str().is_some_and(|why| why.contains("bytes on a subject of")),
+            "{large}"
+        );
+        let files = cell(index, "16M");
+        match stack.contains("cache") {
+            false => assert_eq!(files["state"], "predicted", "{stack}"),
+            true => assert!(
+                files["why"].as_str().is_some_and(|why| why.contains("over a cache")),
+                "{files}"
+            ),
+        }
+    }
+    for (index, (stack, why)) in not.iter().enumerate() {
+        let cell = cell(predicted.len() + index, "mixed");
+        assert!(cell["why"].as_str().is_some_and(|said| said.contains(why)), "{stack}: {cell}");
+    }
+}
+
 /// The same models, in wall time through the volume and its export. A machine that is busy with something
 /// else takes from a run and never adds to it: none is faster than predicted, and one of some is as fast.
 #[test]

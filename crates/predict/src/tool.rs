@@ -60,6 +60,15 @@ const ROUNDS: u64 = 16;
 const MANY: u64 = 1 << 19;
 
 impl Run {
+    /// Bytes from the beginning within which its requests lie, of a run that says so; else 0.
+    pub fn range(&self) -> u64 {
+        match self {
+            Run::Direct(load) | Run::ForTime { load, .. } => load.range,
+            Run::RandomReads(load) | Run::RandomWrites(load, _) => load.range,
+            Run::Read { .. } | Run::Write { .. } | Run::Synced { .. } => 0,
+        }
+    }
+
     /// Carries it out; `on_files`: below a file system. Times of requests are there of direct runs only.
     pub fn on(&self, array: Array, host: &Host, on_files: bool) -> Outcome {
         let Array { mut machine, under_way, .. } = array;

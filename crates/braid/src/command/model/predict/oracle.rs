@@ -89,10 +89,13 @@ impl Oracle for Models {
         if array.machine.has_cache() {
             load.run = over_a_cache(load.run, asked)?;
         }
-        if let Amount::Bytes(bytes) = load.amount
-            && bytes > size_bytes
-        {
-            return Err(format!("{bytes} bytes on a subject of {size_bytes}"));
+        let moved = match load.amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Seconds(_) => 0,
+        };
+        let most = moved.max(load.run.range());
+        if most > size_bytes {
+            return Err(format!("{most} bytes on a subject of {size_bytes}"));
         }
         let outcome = load.run.on(array, &self.host, load.on_files);
         let (measured, seconds) = numbers(workload, &outcome, load.amount);
