@@ -148,9 +148,10 @@ fn over_a_cache(run: Run, asked: &Asked<'_>) -> Result<Run, String> {
             Ok(Run::ForTime { load, ramp_s, seconds })
         }
         ("dd" | "hdparm", run) => Ok(run),
-        (tool, _) => {
-            Err(format!("{tool}, but for fio with direct, over a cache: what that holds by then"))
+        ("fio", _) => {
+            Err("fio without direct over a cache: what that holds has no model".to_owned())
         }
+        (tool, _) => Err(format!("{tool} over a cache: what that holds has no model")),
     }
 }
 
