@@ -73,6 +73,7 @@ fn subjects() -> Vec<(&'static str, Tree)> {
         ("raid10", sticks(Level::Raid10, "....")),
         ("raid5", sticks(Level::Raid5, "....")),
         ("raid4", sticks(Level::Raid4, "....")),
+        ("raid6", sticks(Level::Raid6, ".....")),
         ("raid1 without a member", sticks(Level::Raid1, "-..")),
         ("raid10 without a member", sticks(Level::Raid10, "..-.")),
         ("raid4 without its parity", sticks(Level::Raid4, "...-")),
@@ -328,8 +329,9 @@ fn the_estimate_is_what_the_simulated_stack_takes() {
             let (name, estimated) = (load.name, estimate(&tree, &load));
             let simulated = simulated(&tree, load);
             let ratio = estimated / simulated;
-            // The engine reconstructs some rows at a time: who wants the same ones waits.
-            let is_crowded = subject.starts_with("raid6") && name == "a long read";
+            // In the engine who reconstructs the same rows waits, and devices take a full bus in the order in
+            // which they are asked, not in that in which they are free.
+            let is_crowded = subject.starts_with("raid6") && name.starts_with("a long");
             if (ratio - 1.0).abs() > if is_crowded { 0.10 } else { 0.05 } {
                 off.push(format!(
                     "{subject}, {name}: {estimated:.3} s for {simulated:.3} s, {ratio:.3}"
