@@ -103,7 +103,7 @@ pub struct Array {
 /// `nr_requests` of Linux.
 const QUEUED: u64 = 128;
 
-/// The most memory of a cache whose contents are followed: what is noted of its blocks takes a fiftieth.
+/// The most memory of a cache whose contents are followed: what is noted of its blocks takes up to 1.5 % of it.
 const MOST_CACHE: u64 = 16 << 30;
 
 impl Array {
@@ -143,7 +143,7 @@ impl Array {
 }
 
 /// A part of a machine that is being made.
-struct Sized {
+struct Below {
     made: Made,
     /// Bytes of data.
     size: u64,
@@ -163,13 +163,13 @@ struct Joiner {
 }
 
 impl Joiner {
-    fn device(&mut self, one: &Offer) -> Sized {
+    fn device(&mut self, one: &Offer) -> Below {
         let model = self.model(one);
         self.devices += 1;
         let largest = largest(&one.profile.kind);
         self.most = Some(self.most.map_or(largest, |most| most.min(largest)));
         let size = one.size / self.grid * self.grid;
-        Sized { made: Made::Device(model), size, kills: 1 }
+        Below { made: Made::Device(model), size, kills: 1 }
     }
 
     fn model(&mut self, one: &Offer) -> MemberModel {
@@ -182,7 +182,7 @@ impl Joiner {
         MemberModel { kind: one.profile.kind.clone(), size: one.size, bus }
     }
 
-    fn tree(&mut self, tree: &Tree) -> Result<Sized, CannotBe> {
+    fn tree(&mut self, tree: &Tree) -> Result<Below, CannotBe> {
         match tree {
             Tree::Device(offer) => Ok(self.device(offer)),
             Tree::Joined(shape, members) => {
@@ -206,12 +206,12 @@ impl Joiner {
                         "a cache of more than 16 GiB: its blocks are followed one by one",
                     ));
                 }
-                let Sized { made: origin, size, kills } = self.tree(origin)?;
+                let Below { made: origin, size, kills } = self.tree(origin)?;
                 let shadow =
                     Shadow::new(*config, size).ok_or(CannotBe::Cached("a cache of no blocks"))?;
                 let memory = self.model(&Offer::memory(size));
                 let (shadow, origin) = (Box::new(shadow), Box::new(origin));
-                Ok(Sized { made: Made::Cached { shadow, origin, memory }, size, kills })
+                Ok(Below { made: Made::Cached { shadow, origin, memory }, size, kills })
             }
         }
     }
@@ -219,8 +219,8 @@ impl Joiner {
     fn join(
         &mut self,
         shape: Option<Shape>,
-        members: Vec<Option<Sized>>,
-    ) -> Result<Sized, GeometryError> {
+        members: Vec<Option<Below>>,
+    ) -> Result<Below, GeometryError> {
         let there = || members.iter().flatten();
         let least = there().map(|one| one.size).min().unwrap_or(0);
         // A member that is missing had room enough.
@@ -231,15 +231,15 @@ impl Joiner {
         let missing = members.len() - kills.len();
         let kills = kills.iter().take((losses + 1).saturating_sub(missing).max(1)).sum();
         let below = members.into_iter().map(|one| one.map(|one| one.made)).collect();
-        Ok(Sized { made: Made::Joined(layout, below), size, kills })
+        Ok(Below { made: Made::Joined(layout, below), size, kills })
     }
 
-    fn array(self, Sized { made, size, kills }: Sized) -> Array {
+    fn array(self, Below { made, size, kills }: Below) -> Array {
         let most = self.most.unwrap_or(u64::MAX);
         Array {
             machine: Machine::over(made, &self.buses, most),
             size,
-            losses: kills - 1,
+            losses: kills.saturating_sub(1),
             under_way: QUEUED * most * self.devices,
             buses: self.names,
         }
