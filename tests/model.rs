@@ -77,7 +77,7 @@ fn a_profile_of_a_file_is_a_member() {
     let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
     takes_its_time(volume.client());
     volume.down();
-    let kept = std::fs::read_to_string(scratch.config_file("v.toml")).expect("a record");
+    let kept = std::fs::read_to_string(scratch.config_file("v")).expect("a record");
     let absolute = scratch.join("profiles/my stick.toml");
     assert_eq!(kept.matches(absolute.to_str().expect("a path")).count(), 2, "{kept}");
     // Its record is all that it needs, wherever it is brought up from.
@@ -86,7 +86,7 @@ fn a_profile_of_a_file_is_a_member() {
     scratch.run(&["down", "v"]).ok();
     std::fs::rename(&absolute, scratch.join("elsewhere.toml")).expect("a file");
     scratch.run(&["up", "v"]).fails(2, &["my stick.toml cannot be read", "next: "]);
-    scratch.run(&["status", "v"]).fails(1, &["not up"]);
+    scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
 }
 
 #[test]
