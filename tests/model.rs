@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::Scratch;
+use std::time::{Duration, Instant};
+
+use common::{Client, Scratch};
 
 const PROFILE: &str = r#"
 kind = "plain"
@@ -53,6 +55,38 @@ fn what_is_wrong_with_a_profile_is_named() {
             scratch.run(&args).fails(2, &[says, "mine.toml"]);
         }
     }
+}
+
+/// Written in one folder and used from another, by whoever serves it.
+#[test]
+fn a_profile_of_a_file_is_a_member() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("profiles")).expect("a folder");
+    let slow = PROFILE.replace("[900,", "[60e3,");
+    std::fs::write(scratch.join("profiles/my stick.toml"), slow).expect("a file");
+    let [one, other] =
+        ["", "./"].map(|at| format!("model(\"{at}profiles/my stick.toml\", size=1M)"));
+    let stack = format!("raid1({one}, {other})");
+    let takes_its_time = |mut client: Client| {
+        client.write(0, &[7; 4096], false).expect("a write");
+        let begun = Instant::now();
+        assert_eq!(client.read(4096, 512).expect("a read"), [0; 512]);
+        assert!(begun.elapsed() >= Duration::from_millis(60), "{:?}", begun.elapsed());
+    };
+    takes_its_time(scratch.serve(&stack, &[]).client());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    takes_its_time(volume.client());
+    volume.down();
+    let kept = std::fs::read_to_string(scratch.config_file("v")).expect("a record");
+    let absolute = scratch.join("profiles/my stick.toml");
+    assert_eq!(kept.matches(absolute.to_str().expect("a path")).count(), 2, "{kept}");
+    // Its record is all that it needs, wherever it is brought up from.
+    let tool = scratch.braid().args(["up", "v"]).folder(&scratch.join("profiles"));
+    tool.run().ok();
+    scratch.run(&["down", "v"]).ok();
+    std::fs::rename(&absolute, scratch.join("elsewhere.toml")).expect("a file");
+    scratch.run(&["up", "v"]).fails(2, &["my stick.toml cannot be read", "next: "]);
+    scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
 }
 
 #[test]

@@ -84,6 +84,22 @@ fn do_everything(client: &mut Client) -> Vec<(Kind, u64, u64, bool)> {
 }
 
 #[test]
+fn what_is_served_in_the_foreground_is_recorded_alike() {
+    let scratch = Scratch::new();
+    let volume = scratch.serve("ram(8M)", &["--name", "v", "--trace", "t.log,size=1M"]);
+    let expected = do_everything(&mut volume.client());
+    volume.stop();
+    let path = scratch.join("t.log");
+    assert_eq!(requests(&path), expected);
+    assert_eq!(read(&path).name, "v");
+    // What is there is left alone.
+    let before = scratch.read("t.log");
+    let again = scratch.try_serve("ram(8M)", &["--trace", "t.log"]);
+    again.err().expect("it is refused").fails(3, &["t.log", "is there already"]);
+    assert!(scratch.read("t.log") == before);
+}
+
+#[test]
 fn what_is_recorded_is_what_a_client_did() {
     for driver in DRIVERS {
         let scratch = Scratch::new();

@@ -74,6 +74,40 @@ fn models_and_memory_that_are_not_there() {
     let scratch = Scratch::new();
     let parts = ["there is no model called \"floppy\"", "there are: ", "usb-flash"];
     refuses(&scratch, "model(floppy, size=1M)", &[], USAGE, &parts);
+    let right = include_str!("../../crates/model/profiles/rally2.toml");
+    let bus = include_str!("../../crates/model/profiles/usb2-ich9.toml");
+    for (name, text) in [
+        ("short.toml", right.replacen("\nread_rate", "\n#", 1)),
+        ("range.toml", right.replacen("\nread_rate = [", "\nread_rate = [-", 1)),
+        ("bus.toml", bus.to_owned()),
+    ] {
+        assert_ne!(text, right);
+        std::fs::write(scratch.join(name), text).expect("a file");
+    }
+    for (stack, parts) in [
+        (
+            "model(./none, size=1M)",
+            ["/none cannot be read: No such file", "next: `braid model fit DEVICE"],
+        ),
+        (
+            "raid1(ram(1M), model(short.toml, size=1M))",
+            ["/short.toml is no profile: read_rate is missing", "next: correct"],
+        ),
+        (
+            "model(range.toml, size=1M)",
+            ["/range.toml is no profile: read_rate is -", "next: correct"],
+        ),
+        (
+            "model(bus.toml, size=1M)",
+            ["/bus.toml, …): it is of kind bus, no device", "next: `braid model show"],
+        ),
+        (
+            "model(barracuda-500, size=1M, read=1M/s)",
+            ["model(barracuda-500, …): a disk has zones", "next: `braid model show"],
+        ),
+    ] {
+        refuses(&scratch, stack, &[], USAGE, &parts);
+    }
     let parts = ["ram(1P) is more than the", "memory that this machine has"];
     refuses(&scratch, "ram(1P)", &[], REFUSED, &parts);
     let both = "linear(ram(512T), ram(512T))";

@@ -80,7 +80,7 @@ fn what_makes_no_sense_is_refused() {
     let two_rates = good.replace("bus=usb2:1)", "bus=usb2:0, bus_rate=1MB/s)");
     refused(&two_rates, &["the bus usb2:0 cannot be two buses at once"]);
     refused(&good.replace("cruzer-titanium", "usb2-ich9"), &["of kind bus, no device"]);
-    refused(&good.replace("cruzer-titanium", "cruiser"), &["cruiser is no profile"]);
+    refused(&good.replace("cruzer-titanium", "cruiser"), &["there is no model called \"cruiser\""]);
     refused(&campaign(COPIES), &["nothing was written", "2 × not predicted"]);
     let file = lab.campaign(&good);
     predict(&lab, &[&file, "--budget", "5m"]).fails(2, &["--budget"]);
@@ -90,6 +90,75 @@ fn what_makes_no_sense_is_refused() {
     let folder = "sticks-predicted";
     lab.run(&["run", &file, "--out", folder]).fails(3, &["predicted, and these would be measured"]);
     lab.run(&["resume", folder]).fails(3, &["predicted, and these would be measured"]);
+}
+
+/// Every subject of a campaign is predicted, or has its reason.
+#[test]
+fn stacks_are_predicted_as_they_nest() {
+    let lab = Lab::new();
+    let one = "model(cruzer-titanium, size=64M)";
+    let predicted = [
+        "ram(64M)".to_owned(),
+        format!("raid4({one}, {one}, {one})"),
+        format!("raid6({one}, missing, missing, {one})"),
+        format!("raid0(raid1({one}, {one}), raid1({one}, missing))"),
+        format!("linear(raid0({one}, {one}), ram(16M), cache(size=1M, mode=write-around, {one}))"),
+        format!("raid1({one}, cache(size=1M, policy=lru, raid5({one}, {one}, {one})))"),
+    ];
+    let not = [
+        (format!("raid0({one}, ./a.img)"), "/a.img is no model"),
+        (
+            format!("cache(size=1M, mode=write-back, volatile=yes, {one})"),
+            "a cache in write-back mode",
+        ),
+        (format!("cache(size=1M, warm=./held, {one})"), "a cache that is warm"),
+        (format!("cache(size=17G, {one})"), "a cache of more than 16 GiB"),
+        ("md(./a.img, ./b.img)".to_owned(), "is no model"),
+    ];
+    let stacks = predicted.iter().chain(not.iter().map(|(stack, _)| stack)).enumerate();
+    let subject = |(index, stack): (usize, &String)| {
+        format!(
+            "[[subject]]\nname = \"s{index}\"\nstack = \"{stack}\"\nbaseline = {}\n",
+            index == 0
+        )
+    };
+    let text = format!(
+        "name = \"all\"\nruntime_s = 2\n{}[[job]]\npattern = \"rand\"\nop = \"mixed\"\nblock_size = \"4K\"\n\
+         [[job]]\ntool = \"sysbench\"\nfilesystem = \"ext4\"\nmode = \"rndrd\"\n\
+         total_size = [\"16M\", \"512M\"]\n",
+        stacks.map(subject).collect::<String>()
+    );
+    predict(&lab, &[&lab.campaign(&text), "--output", "said"]).ok();
+    let json: serde_json::Value =
+        serde_json::from_str(&read(&lab.scratch.join("said/report.json"))).expect("JSON");
+    assert_eq!(json["prediction"]["profiles"], serde_json::json!(["cruzer-titanium", "ram"]));
+    let cells = json["cells"].as_array().expect("cells");
+    let cell = |index: usize, tool: &str| {
+        let is = |cell: &&serde_json::Value| {
+            let workload = cell["workload"].as_str().is_some_and(|name| name.contains(tool));
+            cell["subject"] == format!("s{index}").as_str() && workload
+        };
+        cells.iter().find(is).unwrap_or_else(|| panic!("s{index}, {tool}: {json:#}"))
+    };
+    for (index, stack) in predicted.iter().enumerate() {
+        assert_eq!(cell(index, "mixed")["state"], "predicted", "{stack}");
+        let files = cell(index, "16M");
+        match stack.contains("cache") {
+            false => {
+                assert_eq!(files["state"], "predicted", "{stack}");
+                let why = cell(index, "512M")["why"].as_str().unwrap_or_default();
+                assert!(why.contains("bytes on a subject of"), "{stack}: {why}");
+            }
+            true => assert!(
+                files["why"].as_str().is_some_and(|why| why.contains("over a cache")),
+                "{files}"
+            ),
+        }
+    }
+    for (index, (stack, why)) in not.iter().enumerate() {
+        let cell = cell(predicted.len() + index, "mixed");
+        assert!(cell["why"].as_str().is_some_and(|said| said.contains(why)), "{stack}: {cell}");
+    }
 }
 
 /// The same models, in wall time through the volume and its export. A machine that is busy with something
@@ -103,14 +172,8 @@ fn what_is_predicted_is_what_a_run_measures() {
     let said = numbers(&lab, "said");
     assert_eq!(said.len(), 4);
     let is_undisturbed = |folder: &String| {
-        lab.run(&["run", &file, "--out", folder, "--quiet", "--format", "json"]).ok();
-        let seen = numbers(&lab, folder);
-        let apart = said.iter().map(|(cell, rate)| {
-            let measured = seen[cell];
-            println!("{folder}: {cell:?}: {rate:.0} predicted, {measured:.0} measured");
-            assert!(measured < rate * 1.1, "{cell:?} is faster than its model");
-            (measured / rate).ln().abs()
-        });
+        let seen = measure(&lab, &file, folder, &said, 1.1);
+        let apart = said.iter().map(|(cell, rate)| (seen[cell] / rate).ln().abs());
         apart.fold(0.0, f64::max) < 0.1
     };
     let mut folders = (1..=5).map(|run| format!("seen-{run}"));
@@ -118,4 +181,72 @@ fn what_is_predicted_is_what_a_run_measures() {
     let compared = lab.run(&["compare", "said", &seen]).ok();
     assert!(compared.out.contains("first, predicted"), "{compared}");
     assert!(compared.out.contains("All 4 numbers are within that."), "{compared}");
+}
+
+/// Runs a campaign once; nothing is faster than so many times what is said of it.
+fn measure(
+    lab: &Lab,
+    file: &str,
+    folder: &str,
+    said: &BTreeMap<(String, String), f64>,
+    at_most: f64,
+) -> BTreeMap<(String, String), f64> {
+    lab.run(&["run", file, "--out", folder, "--quiet", "--format", "json"]).ok();
+    let seen = numbers(lab, folder);
+    for (cell, rate) in said {
+        let measured = seen[cell];
+        println!("{folder}: {cell:?}: {rate:.0} predicted, {measured:.0} measured");
+        assert!(measured < rate * at_most, "{cell:?} is faster than its model");
+    }
+    seen
+}
+
+/// A cache that has room for half of what is read, mirrors in a stripe, and data of which a third is
+/// reconstructed; of a profile in a file. A request takes 66 ms, and four are under way: a machine that is
+/// busy hardly makes a device wait.
+#[test]
+fn what_is_predicted_of_nested_stacks_is_what_a_run_measures() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let slow = "kind = \"plain\"\nlabel = \"slow\"\n[constant]\nread_rate = [10e6, \"slow\"]\n\
+                write_rate = [10e6, \"slow\"]\nlatency_us = [40e3, \"slow\"]\nbus_rate = [0, \"none\"]\n";
+    std::fs::write(lab.scratch.join("slow.toml"), slow).expect("a file");
+    let one = "model(slow.toml, size=32M)";
+    let stacks = [
+        ("cached", format!("cache(size=8M, {one})")),
+        ("mirrors", format!("raid0(chunk=256K, raid1({one}, {one}), raid1({one}, {one}))")),
+        ("degraded", format!("raid5(chunk=256K, {one}, missing, {one})")),
+    ];
+    let stacks = stacks
+        .map(|(name, stack)| format!("[[subject]]\nname = \"{name}\"\nstack = \"{stack}\"\n"));
+    let text = format!(
+        "name = \"nested\"\nrepetitions = 1\nruntime_s = 8\nramp_s = 2\nregion = \"16M\"\nfill = false\n\
+         [[subject]]\nname = \"one\"\nstack = \"{one}\"\nbaseline = true\n{}\
+         [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"256K\"\niodepth = 4\n",
+        stacks.concat()
+    );
+    let file = lab.campaign(&text);
+    predict(&lab, &[&file, "--output", "said"]).ok();
+    let said = numbers(&lab, "said");
+    let of = |name: &str| {
+        let found = said.iter().find(|((subject, _), _)| subject == name);
+        found.map(|(_, rate)| *rate).unwrap_or_else(|| panic!("{name}: {said:?}"))
+    };
+    let one = of("one");
+    assert!(of("cached") > 1.5 * one && of("mirrors") > 1.8 * one, "{said:?}");
+    assert!((1.0..1.6).contains(&(of("degraded") / one)), "{said:?}");
+    let mut best: BTreeMap<(String, String), f64> = BTreeMap::new();
+    let is_reached =
+        |best: &BTreeMap<_, f64>| said.iter().all(|(cell, rate)| best[cell] > 0.9 * rate);
+    for run in 1..=5 {
+        // Some hundred requests at random: a few percent more or less.
+        for (cell, rate) in measure(&lab, &file, &format!("seen-{run}"), &said, 1.2) {
+            let most = best.entry(cell).or_default();
+            *most = most.max(rate);
+        }
+        if is_reached(&best) {
+            return;
+        }
+    }
+    panic!("slower than predicted in all runs: {said:?}, {best:?}");
 }

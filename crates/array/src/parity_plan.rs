@@ -368,6 +368,25 @@ pub fn writes(
     writes
 }
 
+/// From which roles' rows that of `role` is reconstructed, if only those for which `readable` holds
+/// can be read; `None` if they do not suffice. No more than are needed: all other data that can
+/// be read, and as much parity as data cannot.
+#[must_use]
+pub fn sources(
+    geometry: &Raid456,
+    stripe: u64,
+    role: Role,
+    readable: &dyn Fn(Role) -> bool,
+) -> Option<Vec<Role>> {
+    let can_be_read = |other: &Role| *other != role && readable(*other);
+    let data = (0..geometry.data()).map(|index| geometry.role_of(stripe, Column::Data(index)));
+    let mut sources: Vec<Role> = data.filter(can_be_read).collect();
+    let lost = geometry.data() - sources.len();
+    let parity = parities(geometry).map(|column| geometry.role_of(stripe, column));
+    sources.extend(parity.filter(can_be_read).take(lost));
+    (sources.len() == geometry.data()).then_some(sources)
+}
+
 /// Gives `each` the rows of the bands for which `which` holds, those that touch as one.
 fn merge(bands: &Bands, which: impl Fn(usize, &Band) -> bool, mut each: impl FnMut(MemberSpan)) {
     let mut open: Option<MemberSpan> = None;

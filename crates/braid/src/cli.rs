@@ -223,6 +223,10 @@ pub(crate) struct Serve {
     /// What to call the export
     #[arg(long, default_value = "braid")]
     pub(crate) name: String,
+    /// Record what clients ask for, without data, in a new file of at most SIZE [default: 64M], as an
+    /// iolog that fio can replay
+    #[arg(long, value_name = "FILE[,size=SIZE]")]
+    pub(crate) trace: Option<TraceArg>,
     /// Print nothing when ready
     #[arg(long, short)]
     pub(crate) quiet: bool,

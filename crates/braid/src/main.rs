@@ -46,6 +46,7 @@ mod membership;
 mod metadata;
 mod ownership;
 mod places;
+mod profile;
 mod record;
 mod volume;
 

@@ -6,7 +6,8 @@
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `streams`, `log::format`, `log::ring`.
+//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `shadow`, `streams`, `log::format`,
+//! `log::ring`.
 //!
 //! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
 //! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
@@ -32,6 +33,7 @@ mod pace;
 pub mod policy;
 mod ranges;
 mod resize;
+mod shadow;
 mod slot;
 mod streams;
 pub mod warm;
@@ -45,5 +47,6 @@ pub use directory::Directory;
 pub use log::store::{GivenUp, LogError, LogId, LogSetup, Replayed, least_log};
 pub use memory::Memory;
 pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
+pub use shadow::Shadow;
 pub use slot::Slot;
 pub use warming::Left;

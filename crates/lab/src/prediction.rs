@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //!
-//! * no process is started and no device, file or folder of a subject is looked at;
-//! * the campaign, the oracle and braid's version make the numbers, and nothing else: there is no time of
-//!   day in the folder;
+//! * no process is started, and of a subject nothing is looked at but the file of a model's profile;
+//! * the campaign, the files of its profiles, the oracle and braid's version make the numbers, and nothing
+//!   else: there is no time of day in the folder;
 //! * a prediction has no scatter, so there is one repetition, whatever the campaign wants: copies of a
 //!   number would pass for a measurement that repeats well;
 //! * everything is worked out before anything is written.
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use braid_stack::{Node, Stack};
+use braid_stack::Stack;
 
 use crate::campaign::{Campaign, Health, Source};
 use crate::environment::{Prediction, no_environment};
@@ -29,6 +29,7 @@ use crate::facts::place_members;
 use crate::matrix::{Planned, Trial, Workload};
 use crate::metric::Measured;
 use crate::runner::Tally;
+use crate::source::leave_one_out;
 use crate::store::{Origin, Outcome, Store, StoredTrial, SubjectFacts, Times};
 
 /// What a reason begins with that is no impossibility: the cell can be measured.
@@ -38,6 +39,9 @@ pub const NOT_PREDICTED: &str = "not predicted: ";
 pub trait Oracle: Sync {
     /// Percent by which its numbers are off at most in nine of ten cases that are known.
     fn error_percent(&self) -> u32;
+
+    /// The profiles that its numbers for a stack are made of, each once.
+    fn profiles(&self, stack: &Stack) -> BTreeSet<String>;
 
     /// Looks for what makes no sense in a stack, whatever is asked of it.
     ///
@@ -65,6 +69,8 @@ pub struct Asked<'a> {
     pub region_bytes: u64,
     /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
+    /// Seconds before these, in which a tool runs and nothing is counted.
+    pub ramp_s: f64,
 }
 
 /// What is predicted of a cell.
@@ -113,7 +119,7 @@ pub fn predict_campaign(
     let mut store = Store::create(results_dir, &planned.campaign)?;
     store.lock()?;
     let prediction =
-        Prediction { profiles: profiles(&planned), error_percent: oracle.error_percent() };
+        Prediction { profiles: profiles(&planned, oracle), error_percent: oracle.error_percent() };
     let session = store.begin_session(0, &no_environment(prediction))?;
     for (index, subject) in planned.subjects.iter().enumerate() {
         let mine = planned.trials.iter().zip(&answers).filter(|one| one.0.cell.subject == index);
@@ -165,21 +171,33 @@ fn answer(planned: &Planned, trial: &Trial, oracle: &dyn Oracle) -> Result<Predi
         return Err(reason.clone());
     }
     let source = &planned.subjects[cell.subject].source;
+    let health = cell.workload.setup.health;
+    let ramp_s = planned.campaign.ramp_s;
     let asked = |stack| Asked {
         stack,
         workload: &cell.workload,
         region_bytes: planned.campaign.region.0,
         runtime_s: planned.campaign.runtime_s,
+        ramp_s: cell.workload.tool().map_or(0.0, |tool| tool.ramp_s(ramp_s)),
     };
     let no_model = |what: &str| {
-        Err(format!("{} is {what}: a prediction is of model(PROFILE, size=...)", source.text()))
+        Err(format!(
+            "{} is {what}: a prediction is of model(PROFILE, size=...), and of memory",
+            source.text()
+        ))
     };
     let answer = match source {
-        _ if cell.workload.setup.health != Health::Healthy => {
-            Err(format!("an array that is {}", cell.workload.setup.health.name()))
+        _ if !matches!(health, Health::Healthy | Health::Degraded) => {
+            Err(format!("an array that is {}", health.name()))
         }
-        Source::Stack(_) => match source.stack() {
-            Some(stack) => oracle.predict(&asked(stack)),
+        Source::Stack(_) => match source.stack().cloned() {
+            Some(mut stack) => {
+                // As it comes up for a trial, or is hurt before one.
+                if health == Health::Degraded {
+                    leave_one_out(&mut stack);
+                }
+                oracle.predict(&asked(&stack))
+            }
             None => no_model("no stack"),
         },
         Source::Kernel(_) => Err("the kernel's md is no model: write stack = in its place".into()),
@@ -192,13 +210,10 @@ fn answer(planned: &Planned, trial: &Trial, oracle: &dyn Oracle) -> Result<Predi
 }
 
 /// The profiles of the campaign's models, each once.
-fn profiles(planned: &Planned) -> Vec<String> {
+fn profiles(planned: &Planned, oracle: &dyn Oracle) -> Vec<String> {
     let stacks = planned.subjects.iter().filter_map(|subject| subject.source.stack());
-    let leaves = stacks.flat_map(Stack::leaves).filter_map(|leaf| match &leaf.node {
-        Node::Model(model) => Some(model.profile.clone()),
-        _ => None,
-    });
-    leaves.collect::<BTreeSet<_>>().into_iter().collect()
+    let named: BTreeSet<String> = stacks.flat_map(|stack| oracle.profiles(stack)).collect();
+    named.into_iter().collect()
 }
 
 /// An answer for each, by as many threads as there are processors, in the order of the questions.

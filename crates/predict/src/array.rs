@@ -1,14 +1,18 @@
-//! Members that are joined: what a load runs on.
+//! Members that are joined, in whatever depth: what a load runs on.
 //!
 //! Invariant: members whose bus has one name share it; a member without one has a bus to itself.
 
+use std::fmt;
+
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Geometry as _, GeometryError, Mirrored as _};
-use braid_level::{Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape};
-use braid_model::{BusProfile, Kind, Profile};
+use braid_cache::{Config, Shadow};
+use braid_level::size::suffice;
+use braid_level::{CacheMode, Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape};
+use braid_model::{BusProfile, Kind, Profile, profile};
 
 use crate::layout::Layout;
-use crate::machine::{Machine, MemberModel};
+use crate::machine::{Machine, Made, MemberModel};
 
 /// A member that somebody has, or would buy.
 #[derive(Clone, Debug)]
@@ -23,6 +27,63 @@ pub struct Offer {
     pub bus: Option<String>,
     /// What that bus is; the first member of a bus says it.
     pub of_bus: BusProfile,
+}
+
+/// The profile of RAM disks, and of what caches hold.
+pub const MEMORY: &str = "ram";
+
+impl Offer {
+    /// Memory of so many bytes, as the profile [`MEMORY`] has it.
+    ///
+    /// # Panics
+    /// If that is none of braid's profiles.
+    pub fn memory(size: u64) -> Offer {
+        let profile = profile(MEMORY).expect("memory is a profile that comes with braid");
+        let of_bus = profile.usual_bus();
+        Offer { name: MEMORY.to_owned(), profile, size, bus: None, of_bus }
+    }
+}
+
+/// A device, with everything below it.
+#[derive(Clone, Debug)]
+pub enum Tree {
+    /// A member that is there.
+    Device(Box<Offer>),
+    /// Several, joined by a shape; none stands for a member that is missing.
+    Joined(Shape, Vec<Option<Tree>>),
+    /// Memory in front of a device.
+    Cached(Config, Box<Tree>),
+}
+
+/// Why there is no such device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CannotBe {
+    /// Its members cannot be joined so.
+    Joined(GeometryError),
+    /// More members are missing than it can do without.
+    Lost(Level),
+    /// A cache that cannot be, or that is not modelled: why, as a part of a sentence.
+    Cached(&'static str),
+}
+
+impl fmt::Display for CannotBe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined(why) => why.fmt(f),
+            Self::Lost(level) => {
+                write!(f, "a {} without more of its members than it can do without", level.name())
+            }
+            Self::Cached(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for CannotBe {}
+
+impl From<GeometryError> for CannotBe {
+    fn from(why: GeometryError) -> Self {
+        Self::Joined(why)
+    }
 }
 
 /// A machine whose members are joined.
@@ -42,6 +103,9 @@ pub struct Array {
 /// `nr_requests` of Linux.
 const QUEUED: u64 = 128;
 
+/// The most memory of a cache whose contents are followed: what is noted of its blocks takes up to 1.5 % of it.
+const MOST_CACHE: u64 = 16 << 30;
+
 impl Array {
     /// Joins members by a shape, without one the first alone. Each is used for a multiple of `grid`
     /// bytes.
@@ -52,25 +116,133 @@ impl Array {
     /// # Panics
     /// If a member is no device.
     pub fn of(members: &[&Offer], shape: Option<Shape>, grid: u64) -> Result<Array, GeometryError> {
-        let sizes: Vec<u64> = members.iter().map(|one| one.size / grid * grid).collect();
-        let (layout, size, losses) = join(shape, &sizes)?;
-        let mut names: Vec<Option<String>> = Vec::new();
-        let mut buses: Vec<BusProfile> = Vec::new();
-        let mut most = u64::MAX;
-        let mut models = Vec::new();
-        for one in members {
-            let known = names.iter().position(|name| name.is_some() && *name == one.bus);
-            let bus = known.unwrap_or_else(|| {
-                names.push(one.bus.clone());
-                buses.push(one.of_bus);
-                names.len() - 1
-            });
-            most = most.min(largest(&one.profile.kind));
-            models.push(MemberModel { kind: one.profile.kind.clone(), size: one.size, bus });
+        let mut joiner = Joiner { grid, ..Joiner::default() };
+        let devices = members.iter().map(|one| Some(joiner.device(one))).collect();
+        let made = joiner.join(shape, devices)?;
+        Ok(joiner.array(made))
+    }
+
+    /// A device with all that is below it.
+    ///
+    /// # Errors
+    /// [`CannotBe`].
+    ///
+    /// # Panics
+    /// If a member is no device.
+    pub fn over(tree: &Tree) -> Result<Array, CannotBe> {
+        let mut joiner = Joiner { grid: 1, ..Joiner::default() };
+        let made = match tree {
+            Tree::Device(offer) => {
+                let device = joiner.device(offer);
+                joiner.join(None, vec![Some(device)])?
+            }
+            Tree::Joined(..) | Tree::Cached(..) => joiner.tree(tree)?,
+        };
+        Ok(joiner.array(made))
+    }
+}
+
+/// A part of a machine that is being made.
+struct Below {
+    made: Made,
+    /// Bytes of data.
+    size: u64,
+    /// How many devices have to be lost, at least, until data are.
+    kills: usize,
+}
+
+/// What is known of the devices so far.
+#[derive(Default)]
+struct Joiner {
+    grid: u64,
+    names: Vec<Option<String>>,
+    buses: Vec<BusProfile>,
+    devices: u64,
+    /// The largest command that all of them take; none without a device.
+    most: Option<u64>,
+}
+
+impl Joiner {
+    fn device(&mut self, one: &Offer) -> Below {
+        let model = self.model(one);
+        self.devices += 1;
+        let largest = largest(&one.profile.kind);
+        self.most = Some(self.most.map_or(largest, |most| most.min(largest)));
+        let size = one.size / self.grid * self.grid;
+        Below { made: Made::Device(model), size, kills: 1 }
+    }
+
+    fn model(&mut self, one: &Offer) -> MemberModel {
+        let known = self.names.iter().position(|name| name.is_some() && *name == one.bus);
+        let bus = known.unwrap_or_else(|| {
+            self.names.push(one.bus.clone());
+            self.buses.push(one.of_bus);
+            self.names.len() - 1
+        });
+        MemberModel { kind: one.profile.kind.clone(), size: one.size, bus }
+    }
+
+    fn tree(&mut self, tree: &Tree) -> Result<Below, CannotBe> {
+        match tree {
+            Tree::Device(offer) => Ok(self.device(offer)),
+            Tree::Joined(shape, members) => {
+                let is_there: Vec<bool> = members.iter().map(Option::is_some).collect();
+                if !suffice(shape.level, shape.layout, &is_there) {
+                    return Err(CannotBe::Lost(shape.level));
+                }
+                let below =
+                    members.iter().map(|one| one.as_ref().map(|one| self.tree(one)).transpose());
+                let below = below.collect::<Result<Vec<_>, CannotBe>>()?;
+                Ok(self.join(Some(*shape), below)?)
+            }
+            Tree::Cached(config, origin) => {
+                if config.mode == CacheMode::WriteBack {
+                    return Err(CannotBe::Cached(
+                        "a cache in write-back mode: when it drains has no model",
+                    ));
+                }
+                if config.size > MOST_CACHE {
+                    return Err(CannotBe::Cached(
+                        "a cache of more than 16 GiB: its blocks are followed one by one",
+                    ));
+                }
+                let Below { made: origin, size, kills } = self.tree(origin)?;
+                let shadow =
+                    Shadow::new(*config, size).ok_or(CannotBe::Cached("a cache of no blocks"))?;
+                let memory = self.model(&Offer::memory(size));
+                let (shadow, origin) = (Box::new(shadow), Box::new(origin));
+                Ok(Below { made: Made::Cached { shadow, origin, memory }, size, kills })
+            }
         }
-        let machine = Machine::new(layout, &models, &buses, most);
-        let under_way = QUEUED * most * models.len() as u64;
-        Ok(Array { machine, size, losses, under_way, buses: names })
+    }
+
+    fn join(
+        &mut self,
+        shape: Option<Shape>,
+        members: Vec<Option<Below>>,
+    ) -> Result<Below, GeometryError> {
+        let there = || members.iter().flatten();
+        let least = there().map(|one| one.size).min().unwrap_or(0);
+        // A member that is missing had room enough.
+        let sizes = members.iter().map(|one| one.as_ref().map_or(least, |one| one.size));
+        let (layout, size, losses) = join(shape, &sizes.collect::<Vec<_>>())?;
+        let mut kills: Vec<usize> = there().map(|one| one.kills).collect();
+        kills.sort_unstable();
+        let missing = members.len() - kills.len();
+        let kills = kills.iter().take((losses + 1).saturating_sub(missing).max(1)).sum();
+        let below = members.into_iter().map(|one| one.map(|one| one.made)).collect();
+        Ok(Below { made: Made::Joined(layout, below), size, kills })
+    }
+
+    fn array(self, Below { made, size, kills }: Below) -> Array {
+        let most = self.most.unwrap_or(u64::MAX);
+        Array {
+            machine: Machine::over(made, &self.buses, most),
+            size,
+            losses: kills.saturating_sub(1),
+            under_way: QUEUED * most * self.devices,
+            buses: self.names,
+        }
     }
 }
 

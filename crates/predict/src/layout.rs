@@ -2,11 +2,15 @@
 //!
 //! The geometries and the choice between read-modify-write and reconstruct-write are the engine's
 //! (`braid_array`), and so is the choice of a copy. Deliberately absent: what is written besides, a
-//! bitmap's bits, a log's records, superblocks; and missing members.
+//! bitmap's bits, a log's records, superblocks.
+//!
+//! Invariant: no member that is missing is asked. Whoever joins members sees to it that the others suffice.
 
 use braid_array::geometry::Raid456;
-use braid_array::parity_plan::{Lost, ParityState, bands, choose, reads, split_stripes, writes};
-use braid_array::{ArrayByte, ArraySpan, Geometry, Mirrored};
+use braid_array::parity_plan::{
+    Lost, ParityState, bands, choose, reads, sources, split_stripes, writes,
+};
+use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Mirrored, Role};
 
 /// Where bytes lie.
 pub enum Layout {
@@ -56,82 +60,164 @@ impl Layout {
         }
     }
 
-    /// The units of a request, in the order of its bytes.
+    /// The units of a request, in the order of its bytes; `busy` answers nothing for a member that is missing.
     pub(crate) fn units(
         &self,
         write: bool,
         offset: u64,
         bytes: u64,
-        busy: &dyn Fn(usize) -> Busy,
+        busy: &dyn Fn(usize) -> Option<Busy>,
     ) -> Vec<Unit> {
-        let op = |member: usize, offset: u64, bytes: u64| Op { member, write, offset, bytes };
-        let one = |op: Op| Unit { bytes: op.bytes, first: vec![op], then: Vec::new() };
-        let mut units = Vec::new();
-        let (mut at, end) = (offset, offset + bytes);
         match self {
-            Layout::Single => units.push(one(op(0, offset, bytes))),
-            Layout::Of(geometry) => {
-                while at < end {
-                    let run = geometry.locate(ArrayByte::new(at));
-                    let len = run.len.min(end - at);
-                    units.push(one(op(run.role.index(), run.offset.get(), len)));
-                    at += len;
-                }
-            }
-            Layout::Mirrored(geometry) => {
-                while at < end {
-                    let copies = (0..geometry.copies())
-                        .map(|copy| geometry.locate(ArrayByte::new(at), copy));
-                    let copies: Vec<_> = copies.collect();
-                    let len = copies.iter().map(|run| run.len).min().unwrap_or(1).min(end - at);
-                    let ops = copies.iter().map(|run| op(run.role.index(), run.offset.get(), len));
-                    let rank = |op: &Op| {
-                        let Busy { head, reads } = busy(op.member);
-                        (head != op.offset, reads, head.abs_diff(op.offset))
-                    };
-                    let first = if write {
-                        ops.collect()
-                    } else {
-                        ops.min_by_key(rank).into_iter().collect()
-                    };
-                    units.push(Unit { bytes: len, first, then: Vec::new() });
-                    at += len;
-                }
-            }
-            Layout::Parity(geometry) if !write => {
-                while at < end {
-                    let run = geometry.locate(ArrayByte::new(at));
-                    let len = run.len.min(end - at);
-                    units.push(one(op(run.role.index(), run.offset.get(), len)));
-                    at += len;
-                }
-            }
+            Layout::Single => vec![Unit::of(Op { member: 0, write, offset, bytes })],
+            Layout::Of(geometry) => runs(&**geometry, write, offset, bytes),
+            Layout::Mirrored(geometry) => copies(&**geometry, write, offset, bytes, busy),
             Layout::Parity(geometry) => {
+                let is_there = |role: Role| busy(role.index()).is_some();
                 let span = ArraySpan::new(ArrayByte::new(offset), bytes);
-                for (stripe, part) in split_stripes(geometry, span) {
-                    let bands = bands(geometry, stripe, part);
-                    let methods = choose(geometry, &bands, &Lost::NOTHING, ParityState::InSync);
-                    let ops =
-                        |write: bool, list: Vec<(braid_array::Role, braid_array::MemberSpan)>| {
-                            let op =
-                                |(role, rows): (braid_array::Role, braid_array::MemberSpan)| Op {
-                                    member: role.index(),
-                                    write,
-                                    offset: rows.offset.get(),
-                                    bytes: rows.len,
-                                };
-                            list.into_iter().map(op).collect::<Vec<_>>()
-                        };
-                    let before =
-                        ops(false, reads(geometry, stripe, &bands, &methods, &Lost::NOTHING));
-                    let after = ops(true, writes(geometry, stripe, &bands, &Lost::NOTHING));
-                    units.push(match before.is_empty() {
-                        true => Unit { bytes: part.len, first: after, then: Vec::new() },
-                        false => Unit { bytes: part.len, first: before, then: after },
-                    });
+                match write {
+                    true => parity_writes(geometry, span, &is_there),
+                    false => parity_reads(geometry, span, &is_there),
                 }
             }
         }
-        units
     }
+}
+
+impl Unit {
+    /// The units of one request as one, with what falls on one member in one piece, if they are of one step
+    /// each: so an array asks members that are arrays.
+    pub(crate) fn gather(units: Vec<Unit>) -> Vec<Unit> {
+        if units.iter().any(|unit| !unit.then.is_empty()) {
+            return units;
+        }
+        let mut one = Unit::default();
+        for unit in units {
+            one.bytes += unit.bytes;
+            for op in unit.first {
+                let goes_on = |last: &&mut Op| {
+                    last.member == op.member && last.offset + last.bytes == op.offset
+                };
+                match one.first.iter_mut().rev().find(goes_on) {
+                    Some(last) => last.bytes += op.bytes,
+                    None => one.first.push(op),
+                }
+            }
+        }
+        vec![one]
+    }
+
+    fn of(op: Op) -> Unit {
+        Unit { bytes: op.bytes, first: vec![op], then: Vec::new() }
+    }
+}
+
+/// The runs of a request, each on one member.
+fn runs(geometry: &dyn Geometry, write: bool, offset: u64, bytes: u64) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let (mut at, end) = (offset, offset + bytes);
+    while at < end {
+        let run = geometry.locate(ArrayByte::new(at));
+        let len = run.len.min(end - at);
+        let (member, offset) = (run.role.index(), run.offset.get());
+        units.push(Unit::of(Op { member, write, offset, bytes: len }));
+        at += len;
+    }
+    units
+}
+
+/// All copies that there are for a write, the best one for a read.
+fn copies(
+    geometry: &dyn Mirrored,
+    write: bool,
+    offset: u64,
+    bytes: u64,
+    busy: &dyn Fn(usize) -> Option<Busy>,
+) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let (mut at, end) = (offset, offset + bytes);
+    while at < end {
+        let copies = (0..geometry.copies()).map(|copy| geometry.locate(ArrayByte::new(at), copy));
+        let copies: Vec<_> = copies.collect();
+        let len = copies.iter().map(|run| run.len).min().unwrap_or(1).min(end - at);
+        let ops = copies.iter().filter_map(|run| {
+            let (member, offset) = (run.role.index(), run.offset.get());
+            Some((busy(member)?, Op { member, write, offset, bytes: len }))
+        });
+        let rank = |(Busy { head, reads }, op): &(Busy, Op)| {
+            (*head != op.offset, *reads, head.abs_diff(op.offset))
+        };
+        let first = match write {
+            true => ops.map(|(_, op)| op).collect(),
+            false => ops.min_by_key(rank).map(|(_, op)| op).into_iter().collect(),
+        };
+        units.push(Unit { bytes: len, first, then: Vec::new() });
+        at += len;
+    }
+    units
+}
+
+/// The data where they are. Where one is missing of several that are wanted of a stripe, all rows are read
+/// once, and what is missing is reconstructed from what is wanted anyway.
+fn parity_reads(geometry: &Raid456, span: ArraySpan, is_there: &dyn Fn(Role) -> bool) -> Vec<Unit> {
+    let all = runs(geometry, false, span.offset.get(), span.len);
+    let is_lost = |unit: &Unit| unit.first.iter().any(|op| !is_there(Role::nth(op.member)));
+    if !all.iter().any(is_lost) {
+        return all;
+    }
+    let reconstruct = |stripe, bytes, lost: usize, rows: MemberSpan| {
+        let sources = sources(geometry, stripe, Role::nth(lost), is_there);
+        let sources = sources.expect("the members that are there suffice");
+        Unit {
+            bytes,
+            first: ops(false, sources.into_iter().map(|role| (role, rows))),
+            then: Vec::new(),
+        }
+    };
+    let mut units = Vec::new();
+    for (stripe, part) in split_stripes(geometry, span) {
+        let of_stripe = runs(geometry, false, part.offset.get(), part.len);
+        match of_stripe.iter().find(|unit| is_lost(unit)) {
+            Some(lost) => {
+                let bands = bands(geometry, stripe, part);
+                let first = bands.first().map_or(0, |band| band.rows.offset.get());
+                let end = bands.last().map_or(0, |band| band.rows.end().get());
+                let rows = MemberSpan::new(MemberByte::new(first), end - first);
+                units.push(reconstruct(stripe, part.len, lost.first[0].member, rows));
+            }
+            None => units.extend(of_stripe),
+        }
+    }
+    units
+}
+
+/// What is read before a write, of each stripe, and what is written then.
+fn parity_writes(
+    geometry: &Raid456,
+    span: ArraySpan,
+    is_there: &dyn Fn(Role) -> bool,
+) -> Vec<Unit> {
+    let unit = |(stripe, part): (u64, ArraySpan)| {
+        let lost = Lost::of(geometry, stripe, is_there);
+        let lost = lost.expect("the members that are there suffice");
+        let bands = bands(geometry, stripe, part);
+        let methods = choose(geometry, &bands, &lost, ParityState::InSync);
+        let before = ops(false, reads(geometry, stripe, &bands, &methods, &lost));
+        let after = ops(true, writes(geometry, stripe, &bands, &lost));
+        match before.is_empty() {
+            true => Unit { bytes: part.len, first: after, then: Vec::new() },
+            false => Unit { bytes: part.len, first: before, then: after },
+        }
+    };
+    split_stripes(geometry, span).map(unit).collect()
+}
+
+fn ops(write: bool, list: impl IntoIterator<Item = (Role, MemberSpan)>) -> Vec<Op> {
+    let op = |(role, rows): (Role, MemberSpan)| Op {
+        member: role.index(),
+        write,
+        offset: rows.offset.get(),
+        bytes: rows.len,
+    };
+    list.into_iter().map(op).collect()
 }

@@ -5,11 +5,12 @@
 //! ```
 //!
 //! Invariants: a prediction is a function of its conditions and of the profiles' constants. Deliberately
-//! absent: contents, errors of devices, and the engine: what it does to arrays with redundancy is not
-//! known here.
+//! absent: contents, errors of devices, and the engine: geometries and plans are those that it has
+//! (`braid_array`), caches hold what they would hold (`braid_cache::Shadow`), and nothing here asks it.
 
 pub mod advise;
 mod array;
+mod cached;
 mod layout;
 mod load;
 mod machine;
@@ -18,11 +19,11 @@ mod study;
 mod tool;
 mod workload;
 
-pub use array::{Array, Offer};
+pub use array::{Array, CannotBe, MEMORY, Offer, Tree};
 pub use layout::Layout;
 pub use load::{
-    Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
-    replay, synced, write_back,
+    Closed, Outcome, Places, Random, Reading, Window, closed, closed_within, random_reads,
+    random_writes, read_ahead, replay, synced, write_back,
 };
 pub use machine::{Machine, MemberModel, Next};
 pub use queue::Merge;

@@ -1,10 +1,14 @@
 //! Members behind queues, on a virtual clock: what a host with these devices does with requests.
 //!
 //! ```text
-//!  load ──submit──▶ layout ──▶ queue ──command──▶ timetable ──▶ done ──▶ load
-//!   ▲                          queue              timetable, bus          │
-//!   └──────────────── events, in the order of their times ◀───────────────┘
+//!  load ──submit──▶ nodes ──▶ queue ──command──▶ timetable ──▶ done ──▶ nodes ──▶ load
+//!   ▲                         queue              timetable, bus                    │
+//!   └──────────────────── events, in the order of their times ◀────────────────────┘
 //! ```
+//!
+//! A node is a device, nodes that are joined by a layout, or a cache in front of a node. What is asked of one
+//! becomes units, whose bytes are asked of the nodes below, and are counted to the unit above when they have
+//! moved: levels nest without knowing of each other.
 //!
 //! Invariants: time does not go back; events of one moment come in the order in which they were made,
 //! so a run is a function of its load. A device has one command at a time. Deliberately absent: contents,
@@ -13,8 +17,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use braid_block::Span;
+use braid_cache::Shadow;
 use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
 
+use crate::cached::{Asked, Cached, ORIGIN, Owner};
 use crate::layout::{Busy, Layout, Op, Unit};
 use crate::queue::{Command, Merge, Part, Queue};
 
@@ -29,9 +36,22 @@ pub struct MemberModel {
     pub bus: usize,
 }
 
+/// What a machine is made of.
+pub(crate) enum Made {
+    Device(MemberModel),
+    /// In the order of the layout's members; none for one that is missing.
+    Joined(Layout, Vec<Option<Made>>),
+    Cached {
+        shadow: Box<Shadow>,
+        origin: Box<Made>,
+        memory: MemberModel,
+    },
+}
+
 /// A machine at one moment.
 pub struct Machine {
-    layout: Layout,
+    /// Each behind those below it; the last is what the load asks.
+    nodes: Vec<Node>,
     members: Vec<Member>,
     buses: Vec<Shared>,
     now_ns: u64,
@@ -45,10 +65,31 @@ pub struct Machine {
 }
 
 struct UnderWay {
-    owner: u64,
+    owner: Owner,
+    /// Whose unit it is.
+    node: usize,
+    write: bool,
     /// Bytes of members that are to move before the next step.
     waits: u64,
     unit: Unit,
+    /// For what a cache asked its origin.
+    asked: Option<Asked>,
+}
+
+struct Node {
+    what: What,
+    /// Where the last read that it was asked for ends, and how many bytes of reads wait.
+    head: u64,
+    reads: u64,
+}
+
+enum What {
+    /// Index of the member.
+    Device(usize),
+    /// Indices of nodes.
+    Joined(Layout, Vec<Option<usize>>),
+    /// With the nodes that are its origin and its memory.
+    Cached(Box<Cached>, [usize; 2]),
 }
 
 /// A bus, and the bytes that it moved from and to devices.
@@ -63,9 +104,7 @@ struct Member {
     device: Timetable,
     bus: usize,
     under_way: Option<Command>,
-    /// Where the last read that it was asked for ends, and how many bytes of reads wait.
-    head: u64,
-    reads: u64,
+    node: usize,
     busy_ns: u64,
 }
 
@@ -100,37 +139,59 @@ impl Machine {
         buses: &[BusProfile],
         most: u64,
     ) -> Machine {
-        let members = members
-            .iter()
-            .map(|one| Member {
-                queue: Queue::new(most),
-                device: Timetable::new(&one.kind, one.size).expect("a member is a device"),
-                bus: one.bus,
-                under_way: None,
-                head: 0,
-                reads: 0,
-                busy_ns: 0,
-            })
-            .collect::<Vec<_>>();
-        assert!(members.iter().all(|one| one.bus < buses.len()), "every member's bus is there");
-        Machine {
-            layout,
-            members,
-            buses: buses
-                .iter()
-                .map(|profile| Shared {
-                    profile: *profile,
-                    schedule: Bus::new(*profile),
-                    moved: (0, 0),
-                })
-                .collect(),
+        let of = |one: &MemberModel| Some(Made::Device(one.clone()));
+        Machine::over(Made::Joined(layout, members.iter().map(of).collect()), buses, most)
+    }
+
+    /// As [`Machine::new`], of any part but a device alone.
+    pub(crate) fn over(part: Made, buses: &[BusProfile], most: u64) -> Machine {
+        let shared = |profile: &BusProfile| Shared {
+            profile: *profile,
+            schedule: Bus::new(*profile),
+            moved: (0, 0),
+        };
+        let mut machine = Machine {
+            nodes: Vec::new(),
+            members: Vec::new(),
+            buses: buses.iter().map(shared).collect(),
             now_ns: 0,
             events: BinaryHeap::new(),
             made: 0,
             left: BTreeMap::new(),
             units: BTreeMap::new(),
             next_unit: 0,
-        }
+        };
+        machine.add(part, most);
+        machine
+    }
+
+    /// Adds a part and all that is below it; answers its node.
+    fn add(&mut self, part: Made, most: u64) -> usize {
+        let what = match part {
+            Made::Device(model) => {
+                assert!(model.bus < self.buses.len(), "every member's bus is there");
+                let device = Timetable::new(&model.kind, model.size);
+                self.members.push(Member {
+                    queue: Queue::new(most),
+                    device: device.expect("a member is a device"),
+                    bus: model.bus,
+                    under_way: None,
+                    node: self.nodes.len(),
+                    busy_ns: 0,
+                });
+                What::Device(self.members.len() - 1)
+            }
+            Made::Joined(layout, parts) => {
+                let below = parts.into_iter().map(|part| part.map(|part| self.add(part, most)));
+                What::Joined(layout, below.collect())
+            }
+            Made::Cached { shadow, origin, memory } => {
+                let below = [*origin, Made::Device(memory)].map(|part| self.add(part, most));
+                What::Cached(Box::new(Cached::new(*shadow)), below)
+            }
+        };
+        self.nodes.push(Node { what, head: 0, reads: 0 });
+        self.nodes.len() - 1
     }
 
     /// What the queues before its devices merge.
@@ -140,9 +201,21 @@ impl Machine {
         self
     }
 
+    /// Whether what was asked before changes how long a request takes: there is a cache.
+    pub fn has_cache(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.what, What::Cached(..)))
+    }
+
     /// Bytes that keep all members busy, 0 if there is no such number.
     pub fn stripe(&self) -> u64 {
-        self.layout.stripe()
+        let mut node = self.nodes.len() - 1;
+        loop {
+            match &self.nodes[node].what {
+                What::Device(_) => return 0,
+                What::Joined(layout, _) => return layout.stripe(),
+                What::Cached(_, below) => node = below[ORIGIN],
+            }
+        }
     }
 
     /// The time, in nanoseconds since the beginning.
@@ -169,26 +242,82 @@ impl Machine {
     /// device that is at work takes them.
     pub fn submit(&mut self, owner: u64, write: bool, offset: u64, bytes: u64) {
         *self.left.entry(owner).or_default() += bytes;
-        let members = &self.members;
-        let busy =
-            |member: usize| Busy { head: members[member].head, reads: members[member].reads };
-        for mut unit in self.layout.units(write, offset, bytes, &busy) {
-            let ops = std::mem::take(&mut unit.first);
-            self.next_unit += 1;
-            let waits = ops.iter().map(|op| op.bytes).sum();
-            self.units.insert(self.next_unit, UnderWay { owner, waits, unit });
-            self.queue(self.next_unit, &ops);
+        self.ask(self.nodes.len() - 1, Owner::Request(owner), write, offset, bytes);
+    }
+
+    /// Asks a node for bytes, which are counted to `owner` when they have moved.
+    fn ask(&mut self, node: usize, owner: Owner, write: bool, offset: u64, bytes: u64) {
+        if !write {
+            self.nodes[node].head = offset + bytes;
+            self.nodes[node].reads += bytes;
+        }
+        let nodes = &self.nodes;
+        let busy = |node: usize| Busy { head: nodes[node].head, reads: nodes[node].reads };
+        match &self.nodes[node].what {
+            What::Device(member) => {
+                let Owner::Unit(owner) = owner else { panic!("a device is asked by units") };
+                self.members[*member].queue.push(write, offset, Part { owner, bytes });
+            }
+            What::Joined(layout, below) => {
+                let busy = |member: usize| below[member].map(busy);
+                let mut units = layout.units(write, offset, bytes, &busy);
+                let is_device = |below: &usize| matches!(nodes[*below].what, What::Device(_));
+                if !below.iter().flatten().all(is_device) {
+                    units = Unit::gather(units);
+                }
+                for unit in units {
+                    self.begin(node, owner, write, unit, None);
+                }
+            }
+            What::Cached(..) => {
+                let hit = self.cached(node).ask(owner, write, Span::new(offset, bytes));
+                if let Some(unit) = hit {
+                    self.begin(node, owner, write, unit, None);
+                }
+                self.go_on(node);
+            }
         }
     }
 
-    fn queue(&mut self, unit: u64, ops: &[Op]) {
+    fn cached(&mut self, node: usize) -> &mut Cached {
+        match &mut self.nodes[node].what {
+            What::Cached(cached, _) => cached,
+            What::Device(_) | What::Joined(..) => panic!("node {node} is a cache"),
+        }
+    }
+
+    /// Begins whatever a cache lets begin.
+    fn go_on(&mut self, node: usize) {
+        while let Some((asked, unit, is_at_origin)) = self.cached(node).next() {
+            let (owner, write) = (asked.owner, asked.write);
+            self.begin(node, owner, write, unit, is_at_origin.then_some(asked));
+        }
+    }
+
+    fn begin(
+        &mut self,
+        node: usize,
+        owner: Owner,
+        write: bool,
+        mut unit: Unit,
+        asked: Option<Asked>,
+    ) {
+        let ops = std::mem::take(&mut unit.first);
+        self.next_unit += 1;
+        let (number, waits) = (self.next_unit, ops.iter().map(|op| op.bytes).sum());
+        self.units.insert(number, UnderWay { owner, node, write, waits, unit, asked });
+        self.carry_out(node, number, &ops);
+    }
+
+    fn carry_out(&mut self, node: usize, unit: u64, ops: &[Op]) {
         for op in ops {
-            let member = &mut self.members[op.member];
-            if !op.write {
-                member.head = op.offset + op.bytes;
-                member.reads += op.bytes;
-            }
-            member.queue.push(op.write, op.offset, Part { owner: unit, bytes: op.bytes });
+            let below = match &self.nodes[node].what {
+                What::Joined(_, below) => below[op.member],
+                What::Cached(_, below) => Some(below[op.member]),
+                What::Device(_) => None,
+            };
+            let below = below.expect("only members that are there are asked");
+            self.ask(below, Owner::Unit(unit), op.write, op.offset, op.bytes);
         }
     }
 
@@ -246,10 +375,11 @@ impl Machine {
                 let command = self.members[index].under_way.take();
                 let command = command.expect("a command was under way");
                 if !command.write {
-                    self.members[index].reads -= command.bytes;
+                    let node = self.members[index].node;
+                    self.nodes[node].reads -= command.bytes;
                 }
                 for part in command.parts {
-                    happened.extend(self.moved(part));
+                    self.moved(part.owner, part.bytes, happened);
                 }
                 self.start(index);
             }
@@ -258,26 +388,40 @@ impl Machine {
     }
 
     /// Bytes of a unit have moved: its next step, or its end, is what happens then.
-    fn moved(&mut self, part: Part) -> Option<Next> {
-        let under_way = self.units.get_mut(&part.owner).expect("a part is of a unit under way");
-        under_way.waits -= part.bytes;
+    fn moved(&mut self, number: u64, bytes: u64, happened: &mut Vec<Next>) {
+        let under_way = self.units.get_mut(&number).expect("it is of a unit under way");
+        under_way.waits -= bytes;
         if under_way.waits > 0 {
-            return None;
+            return;
         }
         let ops = std::mem::take(&mut under_way.unit.then);
         if !ops.is_empty() {
             under_way.waits = ops.iter().map(|op| op.bytes).sum();
-            self.queue(part.owner, &ops);
+            let node = under_way.node;
+            self.carry_out(node, number, &ops);
             self.unplug();
-            return None;
+            return;
         }
-        let done = self.units.remove(&part.owner).expect("it is under way");
-        let left = self.left.get_mut(&done.owner).expect("a request has bytes left");
-        *left -= done.unit.bytes;
-        let left = *left;
-        if left == 0 {
-            self.left.remove(&done.owner);
+        let done = self.units.remove(&number).expect("it is under way");
+        if !done.write {
+            self.nodes[done.node].reads -= done.unit.bytes;
         }
-        Some(Next::Moved { owner: done.owner, left })
+        if let Some(asked) = &done.asked {
+            self.cached(done.node).answered(asked);
+            self.go_on(done.node);
+            self.unplug();
+        }
+        match done.owner {
+            Owner::Unit(above) => self.moved(above, done.unit.bytes, happened),
+            Owner::Request(owner) => {
+                let left = self.left.get_mut(&owner).expect("a request has bytes left");
+                *left -= done.unit.bytes;
+                let left = *left;
+                if left == 0 {
+                    self.left.remove(&owner);
+                }
+                happened.push(Next::Moved { owner, left });
+            }
+        }
     }
 }

@@ -6,8 +6,8 @@ use braid_model::Host;
 
 use crate::array::Array;
 use crate::load::{
-    Closed, Outcome, Places, Random, Reading, closed, random_reads, random_writes, read_ahead,
-    synced, write_back,
+    Closed, Outcome, Places, Random, Reading, Window, closed, closed_within, random_reads,
+    random_writes, read_ahead, synced, write_back,
 };
 use crate::queue::Merge;
 
@@ -16,6 +16,15 @@ use crate::queue::Merge;
 pub enum Run {
     /// Requests past the page cache: fio, `dd` with `direct`.
     Direct(Closed),
+    /// The same for a time: what a cache holds by then is of what was asked before.
+    ForTime {
+        /// What is asked; its count does not matter.
+        load: Closed,
+        /// How long it goes on before anything is counted, in seconds.
+        ramp_s: f64,
+        /// And then, in seconds.
+        seconds: f64,
+    },
     /// One long read through the page cache: `dd`, `hdparm -t`.
     Read {
         /// How much, in bytes.
@@ -47,8 +56,19 @@ const STRIPES: u64 = 24;
 /// Requests at random places that are enough, and of those at once so many rounds at least.
 const REQUESTS: u64 = 4000;
 const ROUNDS: u64 = 16;
+/// Requests that are enough for a cache to hold what it is going to hold, and to know its rate then.
+const MANY: u64 = 1 << 19;
 
 impl Run {
+    /// Bytes from the beginning within which its requests lie, of a run that says so; else 0.
+    pub fn range(&self) -> u64 {
+        match self {
+            Run::Direct(load) | Run::ForTime { load, .. } => load.range,
+            Run::RandomReads(load) | Run::RandomWrites(load, _) => load.range,
+            Run::Read { .. } | Run::Write { .. } | Run::Synced { .. } => 0,
+        }
+    }
+
     /// Carries it out; `on_files`: below a file system. Times of requests are there of direct runs only.
     pub fn on(&self, array: Array, host: &Host, on_files: bool) -> Outcome {
         let Array { mut machine, under_way, .. } = array;
@@ -66,6 +86,12 @@ impl Run {
                 };
                 let count = load.count.min(most.max(ROUNDS * at_once));
                 closed(&mut machine, &[Closed { count, ..load.clone() }])
+            }
+            Run::ForTime { load, ramp_s, seconds } => {
+                let ns = |seconds: f64| (seconds * 1e9) as u64;
+                let until_ns = ns(ramp_s + seconds);
+                let window = Window { from_ns: ns(*ramp_s), until_ns, enough: MANY };
+                closed_within(&mut machine, std::slice::from_ref(load), window)
             }
             Run::Read { bytes, request, window } => {
                 let bytes = enough(*bytes);

@@ -360,6 +360,10 @@ impl Problem {
                 format!("did you mean `{name}`?")
             }
             Problem::UnknownChoice { known, .. } => format!("use one of {known}"),
+            Problem::BadName { what: "profile", .. } => {
+                "use letters, digits, `.`, `_`, `-` and `:`; the path of a file has a `/` or ends in `.toml`"
+                    .to_owned()
+            }
             Problem::BadName { .. } => "use letters, digits, `.`, `_`, `-` and `:`".to_owned(),
             Problem::SamePathTwice { first_column, .. } => {
                 format!(

@@ -361,15 +361,22 @@ help: the form is file(PATH, offset=SIZE, length=SIZE), or the path alone",
     "column 1: `model` needs a size
   model(hdd)
   ^^^^^^^^^^
-help: the form is model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
-    "column 1: `model` needs the name of a profile
+help: the form is model(PROFILE|FILE.toml, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
+    "column 1: `model` needs a profile: a name, or a file's path
   model(size=1G)
   ^^^^^^^^^^^^^^
-help: the form is model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
+help: the form is model(PROFILE|FILE.toml, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
     r#"column 7: `profile` cannot be `a b`
   model("a b", size=1G)
         ^^^^^
-help: use letters, digits, `.`, `_`, `-` and `:`"#,
+help: use letters, digits, `.`, `_`, `-` and `:`; the path of a file has a `/` or ends in `.toml`"#,
+    "column 25: `bus` cannot be `a/b`
+  model(hdd, size=1G, bus=a/b)
+                          ^^^
+help: use letters, digits, `.`, `_`, `-` and `:`",
+    r#"column 7: a path cannot be empty or contain a NUL character
+  model("a\u{0}.toml", size=1G)
+        ^^^^^^^^^^^^^"#,
     "column 26: `read` cannot be `30M`: `30M` has no unit; add `/s`, as in 30M/s or 30MB/s
   model(hdd, size=1G, read=30M)
                            ^^^",

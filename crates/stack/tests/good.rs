@@ -47,6 +47,9 @@ const GOOD: &[(&str, &str)] = &[
         "model(usb-flash, size=2G, bus=usb2:0, read=30MB/s, write=8M/s, latency=1500us, bus_rate=35M/s)",
     ),
     ("model(hdd7200, size=2T)", ""),
+    ("model(mine.toml, size=2T)", ""),
+    ("model(\"my disks/one\", size=2T, bus=a)", ""),
+    ("model(\"./mine\", size=2T)", "model(./mine, size=2T)"),
     ("cache(a.img, size=1G)", "cache(size=1G, mode=write-through, a.img)"),
     (
         "cache(size=64M, mode=write-around, block=64K, policy=arc, cutoff=4M, raid0(chunk=4K, a.img))",

@@ -27,9 +27,10 @@ fn file() -> impl Strategy<Value = Node> {
 
 fn model() -> impl Strategy<Value = Node> {
     let name = "[A-Za-z0-9._:-]{1,9}";
+    let profile = prop_oneof![name, "[^\\x00]{0,9}/[^\\x00]{0,9}", "[^\\x00]{0,9}[.]toml"];
     let rate = || option::of((1_u64..).prop_map(Rate));
     let latency = option::of(any::<u64>().prop_map(Latency));
-    (name, size(), option::of(name), rate(), rate(), latency, rate()).prop_map(
+    (profile, size(), option::of(name), rate(), rate(), latency, rate()).prop_map(
         |(profile, size, bus, read, write, latency, bus_rate)| {
             let overrides = ModelOverrides { read, write, latency, bus_rate };
             Node::Model(Model { profile, size, bus, overrides })

@@ -4,6 +4,7 @@ mod fit;
 mod predict;
 
 use std::io::Write;
+use std::path::Path;
 
 use braid_model::{Profile, profile, profile_names};
 use serde_json::json;
@@ -11,6 +12,7 @@ use serde_json::json;
 use crate::cli;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::{Context, Failure};
+use crate::profile::{ModelError, from_file};
 
 pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {
@@ -27,17 +29,14 @@ pub(super) fn read(name: &str) -> Result<Profile, Failure> {
     if let Some(profile) = profile(name) {
         return Ok(profile);
     }
-    match std::fs::read_to_string(name) {
-        Ok(text) => {
-            Profile::parse(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    from_file(Path::new(name)).map_err(|error| match error {
+        ModelError::Unread { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             let known = profile_names().collect::<Vec<_>>().join(", ");
             let text = format!("{name:?} is neither a profile nor a file that is there");
-            Err(Failure::usage(text).note(format!("profiles: {known}")))
+            Failure::usage(text).note(format!("profiles: {known}"))
         }
-        Err(error) => Err(Failure::usage(format!("cannot read {name}: {error}"))),
-    }
+        error => Failure::usage(&error).next(error.next()),
+    })
 }
 
 fn list(as_json: bool) -> String {

@@ -34,7 +34,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         control: None,
         mount: std::path::PathBuf::new(),
         link: None,
-        trace: None,
+        trace: stacks::trace_to(serve.trace.as_ref())?,
         given_up: Places::from_environment().given_up(),
         root_storage: false,
         scrubs: None,

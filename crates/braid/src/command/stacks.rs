@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use braid_level::Raid0Layout;
 use braid_stack::{ByteSize, Cache, File, Md, Node, Ram, Stack};
 
-use crate::cli::Common;
+use crate::cli::{Common, TraceArg};
 use crate::control;
 use crate::failure::Failure;
 use crate::places::Places;
-use crate::volume::promised_by;
+use crate::volume::{TraceTo, promised_by};
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
@@ -31,6 +31,11 @@ fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
         let path = absolute_path(Path::new(&file.path))?;
         // The stack language is text; what came from it stays text.
         file.path = path.to_string_lossy().into_owned();
+    }
+    if let Node::Model(model) = &mut stack.node
+        && let Some(path) = model.profile_file()
+    {
+        model.profile = absolute_path(path)?.to_string_lossy().into_owned();
     }
     if let Node::Ram(Ram { image: Some(image), .. }) = &mut stack.node {
         *image = absolute_path(Path::new(image))?.to_string_lossy().into_owned();
@@ -64,6 +69,13 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
     let path = expand_home(path);
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+/// Where a volume's process, which may be in another folder, records a trace.
+pub(super) fn trace_to(typed: Option<&TraceArg>) -> Result<Option<TraceTo>, Failure> {
+    let to =
+        |arg: &TraceArg| Ok(TraceTo { path: absolute_path(&arg.file)?, most: arg.size.bytes() });
+    typed.map(to).transpose()
 }
 
 /// The members of these stacks that `--force` names again, however their paths are spelt.

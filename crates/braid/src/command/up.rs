@@ -19,14 +19,14 @@ use braid_shell::shell_path;
 use serde::{Deserialize, Serialize};
 
 use super::{given, serve, stacks};
-use crate::cli::{TraceArg, Up};
+use crate::cli::Up;
 use crate::control;
 use crate::failure::{Context, Failure};
 use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Notify, Ready, RunError, Spec, TraceTo, run};
+use crate::volume::{Notify, Ready, RunError, Spec, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         forced,
         arrays,
         notes,
-        trace: trace_of(up)?,
+        trace: stacks::trace_to(up.trace.as_ref())?,
         root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
@@ -209,14 +209,6 @@ fn apply_options(up: &Up, record: &mut Record) {
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
-}
-
-/// Where the volume's process, which is in another folder, records a trace.
-fn trace_of(up: &Up) -> Result<Option<TraceTo>, Failure> {
-    let to = |arg: &TraceArg| {
-        Ok(TraceTo { path: stacks::absolute_path(&arg.file)?, most: arg.size.bytes() })
-    };
-    up.trace.as_ref().map(to).transpose()
 }
 
 fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places) -> Spec {

@@ -161,8 +161,7 @@ impl RunError {
     pub(crate) fn is_usage(&self) -> bool {
         matches!(
             self,
-            RunError::Address(_)
-                | RunError::Media(MediaError::Leaf(LeafError::UnknownModel { .. }))
+            RunError::Address(_) | RunError::Media(MediaError::Leaf(LeafError::Model { .. }))
         )
     }
 }

@@ -12,7 +12,7 @@ use braid_device::{
 };
 use braid_engine::Dev;
 use braid_mem::{HUGE_PAGE, Pages, Pool};
-use braid_model::{BusProfile, Timetable};
+use braid_model::Timetable;
 use braid_stack::{Node, Stack};
 use braid_uring::Handle;
 
@@ -20,6 +20,7 @@ use super::admission::locked_by;
 use super::options::OpenOptions;
 use super::promises;
 use crate::control::{ClientIo, Latencies, MemberIo};
+use crate::profile::{self, ModelError};
 
 /// Why a leaf is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +38,11 @@ pub(crate) enum LeafError {
          free ({source})"
     )]
     HugePages { what: String, pages: u64, source: RamError },
-    #[error("there is no model called {name:?}; there are: {known}")]
-    UnknownModel { name: String, known: String },
-    #[error("model({name}, …): {why}; `braid model show {name}` has its constants")]
-    ModelOverride { name: String, why: &'static str },
+    #[error("{error}\n  next: {}", error.next())]
+    Model {
+        #[from]
+        error: ModelError,
+    },
 }
 
 /// What becomes of a member that nobody will find again.
@@ -273,26 +275,10 @@ pub(super) fn open_leaf(
             open_file(path, options, file.offset.bytes(), length).map(Medium::File)
         }
         Node::Model(model) => {
-            let unknown = || LeafError::UnknownModel {
-                name: model.profile.clone(),
-                known: braid_model::device_names().collect::<Vec<_>>().join(", "),
-            };
-            let mut profile = braid_model::profile(&model.profile).ok_or_else(unknown)?;
-            let overrides = &model.overrides;
-            let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
-            let refused = |why| LeafError::ModelOverride { name: model.profile.clone(), why };
-            profile
-                .replace(
-                    rate(overrides.read),
-                    rate(overrides.write),
-                    overrides.latency.map(|latency| latency.nanoseconds()),
-                )
-                .map_err(refused)?;
+            let profile::Modelled { profile, of_bus } = profile::modelled(model)?;
             let size = model.size.bytes();
             let device =
-                Timetable::new(&profile.kind, size).ok_or_else(|| refused("it is no device"))?;
-            let of_bus = rate(overrides.bus_rate).map(BusProfile::of_rate);
-            let of_bus = of_bus.unwrap_or_else(|| profile.usual_bus());
+                Timetable::new(&profile.kind, size).expect("a modelled member is a device");
             Modelled::new(size, device, of_bus, model.bus.as_deref(), buses)
                 .map(Medium::Modelled)
                 .map_err(RamError::Map)

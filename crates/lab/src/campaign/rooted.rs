@@ -103,6 +103,14 @@ fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> String) -> 
         file.path = change(&file.path);
         is_changed = true;
     }
+    if let Node::Model(model) = &mut stack.node
+        && model.profile_file().is_some()
+        && is_relative(&model.profile)
+        && !Path::new(&model.profile).starts_with("~")
+    {
+        model.profile = change(&model.profile);
+        is_changed = true;
+    }
     for member in stack.members_mut() {
         is_changed |= change_members(member, change);
     }
@@ -150,6 +158,8 @@ mod tests {
             ("stack", "x.img", "/c1/x.img"),
             ("stack", "raid1(./a, linear(/b, d/c))", "raid1(/c1/a, linear(/b, /c1/d/c))"),
             ("stack", "file(./a, offset=1M)", "file(/c1/a, offset=1M)"),
+            ("stack", "model(m.toml, size=1M)", "model(/c1/m.toml, size=1M)"),
+            ("stack", "model(hdd, size=1M)", "model(hdd, size=1M)"),
             ("kernel", "raid1(./a, /dev/sdb)", "raid1(/c1/a, /dev/sdb)"),
             ("nbd", "nbd+unix:///?socket=run/x", "nbd+unix:///?socket=/c1/run/x"),
             ("nbd", "nbd+unix:///e/1?socket=x", "nbd+unix:///e/1?socket=/c1/x"),

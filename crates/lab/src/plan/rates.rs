@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use braid_model::Profile;
 use braid_stack::{Model, Node, Stack};
 
 use super::spread::data_members;
@@ -73,15 +74,23 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
     }
 }
 
+/// The profile, if there is such a name or such a file: what is wrong with it, a run says.
+fn profile_of(model: &Model) -> Option<Profile> {
+    match model.profile_file() {
+        Some(path) => Profile::parse(&std::fs::read_to_string(path).ok()?).ok(),
+        None => braid_model::profile(&model.profile),
+    }
+}
+
 fn of_model(model: &Model, on_bus: &BTreeMap<&str, u32>) -> Rates {
-    let profile = braid_model::profile(&model.profile);
+    let profile = profile_of(model);
     let given = model.overrides;
-    let own = profile.as_ref().and_then(braid_model::Profile::long_rates);
+    let own = profile.as_ref().and_then(Profile::long_rates);
     let rate = |given: Option<braid_stack::Rate>, own: Option<f64>| {
         given.map(|rate| rate.bytes_per_second() as f64).or(own)
     };
     let sharing = model.bus.as_deref().and_then(|bus| on_bus.get(bus)).copied().unwrap_or(1);
-    let bus = profile.as_ref().map(braid_model::Profile::usual_bus).unwrap_or_default();
+    let bus = profile.as_ref().map(Profile::usual_bus).unwrap_or_default();
     let most = |of_bus: u64| {
         let rate = rate(given.bus_rate, Some(of_bus as f64)).filter(|rate| *rate > 0.0);
         rate.map_or(f64::INFINITY, |rate| rate / f64::from(sharing.max(1)))
@@ -109,6 +118,14 @@ mod tests {
         assert_eq!(rates("model(usb-flash, size=1G)"), (23.38e6, 14e6, true));
         assert_eq!(rates("model(usb-flash, size=1G, write=9MB/s)"), (23.38e6, 9e6, true));
         assert_eq!(rates("model(nobody, size=1G)"), (ASSUMED_RATE, ASSUMED_RATE, false));
+        assert_eq!(rates("model(./nobody.toml, size=1G)"), (ASSUMED_RATE, ASSUMED_RATE, false));
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        let own = include_str!("../../../model/profiles/usb-flash.toml");
+        assert!(own.contains("write_rate = [14_000_000,"), "{own}");
+        std::fs::write(&file, own.replace("write_rate = [14_000_000,", "write_rate = [7e6,"))
+            .unwrap();
+        let of_file = rates(&format!("model({}, size=1G)", file.path().display()));
+        assert_eq!(of_file, (23.38e6, 7e6, true));
         assert_eq!(rates("./a"), (ASSUMED_RATE, ASSUMED_RATE, false));
     }
 

@@ -10,6 +10,10 @@ impl Oracle for Counting {
         17
     }
 
+    fn profiles(&self, _stack: &Stack) -> BTreeSet<String> {
+        BTreeSet::from(["hdd".to_owned()])
+    }
+
     fn check(&self, stack: &Stack) -> Result<(), String> {
         match stack.to_string().contains("nonsense") {
             true => Err("there is no such profile".to_owned()),
@@ -55,6 +59,28 @@ fn a_prediction_is_one_repetition_without_a_time_of_day() {
     let other = one.trials.iter().find(|trial| trial.subject == "other").unwrap();
     assert_eq!(other.measured.get(Metric::Throughput), Some(2e6));
     assert_eq!(other.started_unix_s, 0);
+}
+
+/// As a run has it: the first member of the topmost level that survives that is left out.
+#[test]
+fn degraded_is_without_the_first_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let mirrors = TWO.replace("raid0", "raid1");
+    let job = "dd\"\nop = \"read\"\nhealth = [\"healthy\", \"degraded\", \"scrubbing\"]\nbs = \"1M";
+    predict_campaign(&campaign(&mirrors, job), dir.path(), &Counting).unwrap();
+    let results = Store::open(dir.path()).unwrap().results().unwrap();
+    let of = |health: Health| {
+        let state = |trial: &&StoredTrial| {
+            let named = Health::ALL.into_iter().find(|one| trial.workload.contains(one.name()));
+            trial.subject == "other" && named.unwrap_or(Health::Healthy) == health
+        };
+        let trial = results.trials.iter().find(state).unwrap();
+        (trial.measured.get(Metric::Throughput), trial.outcome.clone())
+    };
+    assert_eq!(of(Health::Healthy).0, Some(2e6));
+    assert_eq!(of(Health::Degraded).0, Some(1e6));
+    let Outcome::Impossible(why) = of(Health::Scrubbing).1 else { panic!("it is not predicted") };
+    assert!(why.contains("an array that is scrubbing"), "{why}");
 }
 
 #[test]

@@ -89,6 +89,9 @@ impl Outcome {
     }
 }
 
+/// So many requests are counted, whenever the window ends.
+const LEAST: u64 = 64;
+
 /// A process of a load, with one request of its `depth`.
 #[derive(Clone, Copy)]
 struct Process {
@@ -98,11 +101,30 @@ struct Process {
     through: u64,
 }
 
+/// From when to when requests are counted, and how many are enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// What is answered before is carried out, and not counted. In nanoseconds.
+    pub from_ns: u64,
+    /// In nanoseconds; some requests are counted in any case.
+    pub until_ns: u64,
+    /// So many requests are enough before the window, and so many within it.
+    pub enough: u64,
+}
+
 /// Carries out several loads at once: each keeps `depth` requests of each of its processes under way.
 pub fn closed(machine: &mut Machine, loads: &[Closed]) -> Outcome {
+    closed_within(machine, loads, Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX })
+}
+
+/// As [`closed`], with only those counted that are answered within a window.
+pub fn closed_within(machine: &mut Machine, loads: &[Closed], window: Window) -> Outcome {
     let mut clients = Clients {
         rng: Rng::new(0x0c10_5ed0),
         loads,
+        window,
+        before: 0,
+        begun_ns: 0,
         processes: Vec::new(),
         left: loads.iter().map(|load| load.count).collect(),
         begun: BTreeMap::new(),
@@ -132,26 +154,43 @@ pub fn closed(machine: &mut Machine, loads: &[Closed]) -> Outcome {
             }
         }
     }
-    clients.outcome.ended(machine.now_ns())
+    let begun_ns = clients.begun_ns;
+    clients.outcome.ended(machine.now_ns() - begun_ns)
 }
 
 struct Clients<'a> {
     rng: Rng,
     loads: &'a [Closed],
+    window: Window,
+    /// How many were answered before the window, and when it began.
+    before: u64,
+    begun_ns: u64,
     processes: Vec<Process>,
     /// Requests that each load has left to ask for.
     left: Vec<u64>,
-    /// Whose a request under way is, and since when it is.
-    begun: BTreeMap<u64, (usize, u64)>,
+    begun: BTreeMap<u64, Begun>,
     owner: u64,
     outcome: Outcome,
 }
 
+/// A request under way.
+struct Begun {
+    process: usize,
+    since_ns: u64,
+    write: bool,
+}
+
 impl Clients<'_> {
+    fn is_over(&self, now_ns: u64) -> bool {
+        let (counted, enough) = (self.outcome.requests, self.window.enough);
+        counted >= enough || (now_ns >= self.window.until_ns && counted >= LEAST)
+    }
+
     fn ask(&mut self, machine: &mut Machine, index: usize) {
+        let is_over = self.is_over(machine.now_ns());
         let process = &mut self.processes[index];
         let load = &self.loads[process.load];
-        if self.left[process.load] == 0 {
+        if self.left[process.load] == 0 || is_over {
             return;
         }
         self.left[process.load] -= 1;
@@ -166,18 +205,27 @@ impl Clients<'_> {
                 Places::Zipf(zipf) => zipf.draw(&mut self.rng) % slots,
             };
         let write = !self.rng.percent(load.reads);
-        let moved = if write { &mut self.outcome.written } else { &mut self.outcome.read };
-        *moved += load.request;
         self.owner += 1;
-        self.begun.insert(self.owner, (index, machine.now_ns()));
+        let begun = Begun { process: index, since_ns: machine.now_ns(), write };
+        self.begun.insert(self.owner, begun);
         machine.submit(self.owner, write, slot * load.request, load.request);
         machine.unplug();
     }
 
     fn answered(&mut self, machine: &mut Machine, owner: u64) {
-        let (process, since) = self.begun.remove(&owner).expect("a request under way");
-        self.outcome.requests += 1;
-        self.outcome.latencies_ns.push(machine.now_ns() - since);
+        let begun = self.begun.remove(&owner).expect("a request under way");
+        let Begun { process, since_ns, write } = begun;
+        let now_ns = machine.now_ns();
+        if now_ns < self.window.from_ns && self.before < self.window.enough {
+            self.before += 1;
+            self.begun_ns = now_ns;
+        } else {
+            let request = self.loads[self.processes[process].load].request;
+            let moved = if write { &mut self.outcome.written } else { &mut self.outcome.read };
+            *moved += request;
+            self.outcome.requests += 1;
+            self.outcome.latencies_ns.push(now_ns - since_ns);
+        }
         self.ask(machine, process);
     }
 }

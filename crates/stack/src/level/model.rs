@@ -1,8 +1,11 @@
 //! `model(PROFILE, size=…, bus=…, …)`: a member that behaves like a modelled device, in wall time.
 //!
-//! Deliberately absent: the profiles themselves. Whether a name is one is checked where they are.
+//! A profile is a name, or a file's path: what has a `/` in it or ends in `.toml` is a path.
+//!
+//! Deliberately absent: the profiles themselves. Whether a name or a file is one is checked where they are.
 
 use std::fmt;
+use std::path::Path;
 
 use super::Level;
 use super::args::Args;
@@ -14,12 +17,13 @@ use crate::size::{ByteSize, Latency, Rate};
 /// A member that behaves like a modelled device, in wall time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// The name of the profile, such as `usb-flash`: letters, digits, `.`, `_`, `-`, `:`.
+    /// The name of the profile, such as `usb-flash`: letters, digits, `.`, `_`, `-`, `:`. Or the path of a
+    /// file that is one, as written: it has a `/` or ends in `.toml`, and no NUL.
     pub profile: String,
     /// Bytes: a multiple of 512, not zero.
     pub size: ByteSize,
     /// The bus that it shares with other models of the same bus, such as `usb2:0`; spelt as a
-    /// profile.
+    /// profile's name.
     pub bus: Option<String>,
     /// What replaces constants of the profile.
     pub overrides: ModelOverrides,
@@ -38,15 +42,27 @@ pub struct ModelOverrides {
     pub bus_rate: Option<Rate>,
 }
 
+impl Model {
+    /// The path of the profile's file; none if it is one of braid's own, by name.
+    #[must_use]
+    pub fn profile_file(&self) -> Option<&Path> {
+        is_path(&self.profile).then(|| Path::new(&self.profile))
+    }
+}
+
+/// Whether a profile is a file's path.
+fn is_path(profile: &str) -> bool {
+    profile.contains('/') || profile.ends_with(".toml")
+}
+
 impl Level for Model {
     const NAME: &'static str = "model";
-    const USAGE: &'static str =
-        "model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)";
+    const USAGE: &'static str = "model(PROFILE|FILE.toml, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)";
     const PARAMETERS: &'static [&'static str] =
         &["size", "bus", "read", "write", "latency", "bus_rate"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
-        let profile = check_name("profile", args.only("profile", "the name of a profile")?)?;
+        let profile = check_profile(args.only("profile", "a profile: a name, or a file's path")?)?;
         let bus = args.word("bus")?.map(|word| check_name("bus", word)).transpose()?;
         Ok(Self {
             profile,
@@ -59,6 +75,14 @@ impl Level for Model {
                 bus_rate: args.rate("bus_rate")?,
             },
         })
+    }
+}
+
+fn check_profile(word: &Word) -> Result<String, Fault> {
+    match is_path(&word.text) {
+        true if word.text.contains('\0') => Err(Fault::new(Problem::ImpossiblePath, word.span)),
+        true => Ok(word.text.clone()),
+        false => check_name("profile", word),
     }
 }
 

@@ -6,9 +6,10 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{Column, Raid456};
+use braid_array::geometry::Column;
+use braid_array::parity_plan::sources;
 use braid_array::plan::plan_span;
-use braid_array::{ArraySpan, ByRole, Geometry, MemberSpan, Plan, Role};
+use braid_array::{ArraySpan, Geometry, MemberSpan, Plan, Role};
 use braid_block::{Completion, Errno, Io, Payload, Span};
 
 use super::{Parity, in_sync_bytes, readable_roles, rows_of_unit};
@@ -227,7 +228,7 @@ impl Parity {
         let mut readable = readable_roles(core, rows);
         readable[role] = false;
         loop {
-            let sources = sources(&columns.geometry, columns.stripe, role, &readable);
+            let sources = sources(&columns.geometry, columns.stripe, role, &|role| readable[role]);
             let may = self.may_reconstruct(core, rows, &readable);
             let Some(mut sources) = sources.filter(|_| may) else {
                 return Reconstructed { is_known: false, unreadable };
@@ -261,23 +262,4 @@ fn fill(payload: &mut Payload, mut from: &[u8]) {
         buf.copy_from_slice(part);
         from = rest;
     }
-}
-
-/// From which roles' rows that of `role` is reconstructed, if only those for which `readable` holds
-/// can be read; `None` if they do not suffice. No more than are needed: all other data that can
-/// be read, and as much parity as data cannot.
-fn sources(
-    geometry: &Raid456,
-    stripe: u64,
-    role: Role,
-    readable: &ByRole<bool>,
-) -> Option<Vec<Role>> {
-    let can_be_read = |other: &Role| *other != role && readable[*other];
-    let data = (0..geometry.data()).map(|index| geometry.role_of(stripe, Column::Data(index)));
-    let mut sources: Vec<Role> = data.filter(can_be_read).collect();
-    let lost = geometry.data() - sources.len();
-    let parity = [Column::P, Column::Q].into_iter().take(geometry.parities());
-    let parity = parity.map(|column| geometry.role_of(stripe, column)).filter(can_be_read);
-    sources.extend(parity.take(lost));
-    (sources.len() == geometry.data()).then_some(sources)
 }

@@ -2,8 +2,9 @@
 //!
 //! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use braid_cache::Config;
 use braid_lab::campaign::{FileSystem, Setup};
 use braid_lab::matrix::Workload;
 use braid_lab::metric::{Measured, Metric};
@@ -11,8 +12,10 @@ use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::advise::ERROR_90_PERCENT;
-use braid_predict::{Array, Closed, Offer, Outcome, Places, Random, Run};
+use braid_predict::{Array, Closed, MEMORY, Offer, Outcome, Places, Random, Run, Tree};
 use braid_stack::{Model, Node, Stack};
+
+use crate::profile::{Modelled, modelled};
 
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
@@ -49,6 +52,17 @@ impl Oracle for Models {
         ERROR_90_PERCENT
     }
 
+    fn profiles(&self, stack: &Stack) -> BTreeSet<String> {
+        let mut named: BTreeSet<String> =
+            stack.members().iter().flat_map(|one| self.profiles(one)).collect();
+        match &stack.node {
+            Node::Model(model) => named.insert(model.profile.clone()),
+            Node::Ram(_) | Node::Cache(_) => named.insert(MEMORY.to_owned()),
+            _ => false,
+        };
+        named
+    }
+
     fn check(&self, stack: &Stack) -> Result<(), String> {
         let mut buses: BTreeMap<&str, (BusProfile, String)> = BTreeMap::new();
         for leaf in stack.leaves() {
@@ -68,16 +82,20 @@ impl Oracle for Models {
     }
 
     fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String> {
-        let offers = offers(asked.stack)?;
-        let joined: Vec<&Offer> = offers.iter().collect();
-        let array = Array::of(&joined, asked.stack.shape(), 1).map_err(|why| why.to_string())?;
+        let array = Array::over(&tree(asked.stack)?).map_err(|why| why.to_string())?;
         let (size_bytes, workload) = (array.size, asked.workload);
         let region_bytes = asked.region_bytes.min(size_bytes);
-        let load = load(asked, region_bytes)?;
-        if let Amount::Bytes(bytes) = load.amount
-            && bytes > size_bytes
-        {
-            return Err(format!("{bytes} bytes on a subject of {size_bytes}"));
+        let mut load = load(asked, region_bytes)?;
+        if array.machine.has_cache() {
+            load.run = over_a_cache(load.run, asked)?;
+        }
+        let moved = match load.amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Seconds(_) => 0,
+        };
+        let most = moved.max(load.run.range());
+        if most > size_bytes {
+            return Err(format!("{most} bytes on a subject of {size_bytes}"));
         }
         let outcome = load.run.on(array, &self.host, load.on_files);
         let (measured, seconds) = numbers(workload, &outcome, load.amount);
@@ -85,39 +103,56 @@ impl Oracle for Models {
     }
 }
 
-/// The members of a stack of one level, or the one that there is.
-fn offers(stack: &Stack) -> Result<Vec<Offer>, String> {
-    let members = match stack.shape() {
-        Some(_) => stack.members(),
-        None => std::slice::from_ref(stack),
+/// A stack as what a load can run on.
+fn tree(stack: &Stack) -> Result<Tree, String> {
+    let device = match &stack.node {
+        Node::Model(model) => Tree::Device(Box::new(offer(model)?)),
+        Node::Ram(ram) => Tree::Device(Box::new(Offer::memory(ram.size.bytes()))),
+        Node::File(file) => {
+            return Err(format!("{} is no model: model(PROFILE, size=...) is", file.path));
+        }
+        Node::Cache(cache) => {
+            if cache.warm.is_some() {
+                return Err("a cache that is warm, with what was asked in another life".to_owned());
+            }
+            let config = Config {
+                size: cache.size.bytes(),
+                block: cache.block.bytes(),
+                mode: cache.mode,
+                policy: cache.policy,
+                sequential_cutoff: cache.cutoff.map(|cutoff| cutoff.bytes()),
+            };
+            Tree::Cached(config, Box::new(tree(cache.origin())?))
+        }
+        _ => {
+            let Some(shape) = stack.shape() else { return Err(format!("{stack} is no model")) };
+            let member = |one: &Stack| (!one.is_missing()).then(|| tree(one)).transpose();
+            Tree::Joined(shape, stack.members().iter().map(member).collect::<Result<_, _>>()?)
+        }
     };
-    let of = |member: &Stack| match &member.node {
-        Node::Model(model) => offer(model),
-        Node::File(file) => Err(format!("{} is no model: model(PROFILE, size=...) is", file.path)),
-        Node::Missing(_) => Err("an array without one of its members".to_owned()),
-        _ if !member.members().is_empty() => Err(format!("{member} within another level")),
-        _ => Err(format!("{member} is no model")),
-    };
-    members.iter().map(of).collect()
+    Ok(device)
 }
 
 fn offer(model: &Model) -> Result<Offer, String> {
-    let name = &model.profile;
-    let mut profile = braid_model::profile(name).ok_or_else(|| {
-        let known = braid_model::device_names().collect::<Vec<_>>().join(", ");
-        format!("{name} is no profile; devices are {known}")
-    })?;
-    if profile.long_rates().is_none() {
-        return Err(format!("{name} is of kind {}, no device", profile.kind.name()));
+    let Modelled { profile, of_bus } = modelled(model).map_err(|why| why.to_string())?;
+    let (name, size, bus) = (model.profile.clone(), model.size.bytes(), model.bus.clone());
+    Ok(Offer { name, profile, size, bus, of_bus })
+}
+
+/// What a cache holds when a tool comes is what was asked before: known is who asks for a while, and who goes
+/// over a place once.
+fn over_a_cache(run: Run, asked: &Asked<'_>) -> Result<Run, String> {
+    match (asked.workload.tool.as_str(), run) {
+        ("fio", Run::Direct(load)) => {
+            let (ramp_s, seconds) = (asked.ramp_s, asked.runtime_s);
+            Ok(Run::ForTime { load, ramp_s, seconds })
+        }
+        ("dd" | "hdparm", run) => Ok(run),
+        ("fio", _) => {
+            Err("fio without direct over a cache: what that holds has no model".to_owned())
+        }
+        (tool, _) => Err(format!("{tool} over a cache: what that holds has no model")),
     }
-    let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
-    let given = &model.overrides;
-    let latency = given.latency.map(|latency| latency.nanoseconds());
-    let replaced = profile.replace(rate(given.read), rate(given.write), latency);
-    replaced.map_err(|why| format!("{name}: {why}"))?;
-    let of_bus = rate(given.bus_rate).map_or_else(|| profile.usual_bus(), BusProfile::of_rate);
-    let (size, bus) = (model.size.bytes(), model.bus.clone());
-    Ok(Offer { name: name.clone(), profile, size, bus, of_bus })
 }
 
 fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
