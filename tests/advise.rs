@@ -172,3 +172,42 @@ fn what_is_refused_is_left_as_it_is() {
     volume.down();
     assert!(before == [scratch.read("a.img"), scratch.read("small.img")]);
 }
+
+/// The value of a curve at so many bytes.
+#[track_caller]
+fn point(advice: &Value, of: &str, bytes: u64) -> f64 {
+    let curves = advice["depends_on"].as_array().expect("curves");
+    let curve = curves.iter().find(|one| one["of"] == of).unwrap_or_else(|| panic!("{advice}"));
+    let mut points = curve["points"].as_array().expect("points").iter();
+    let point = points.find(|one| one["bytes"] == bytes).unwrap_or_else(|| panic!("{curve}"));
+    point["value"].as_f64().expect("a number")
+}
+
+#[test]
+fn read_ahead_and_caches_are_told_where_they_matter() {
+    let scratch = Scratch::new();
+    let of = |words: &[&str]| advise(&scratch, words).arg("--json").run().ok().json();
+    let stripe = of(&["cruzer-titanium*6", "--workload", "seq-read"]);
+    let (usual, more) =
+        (point(&stripe, "read-ahead", 128 << 10), point(&stripe, "read-ahead", 2 << 20));
+    assert!(more > 2.0 * usual, "{stripe}");
+    assert!(stripe["answer"].to_string().contains("A read-ahead of 2M gives"), "{stripe}");
+    let alone = of(&["p.toml", "--size", "1G", "--workload", "seq-read"]);
+    assert!(alone["answer"].to_string().contains("read-ahead of 128K is enough"), "{alone}");
+
+    // A loop over 1000 blocks, ten times; what is written beside it comes never again.
+    let mut trace = "fio version 3 iolog\n0 d add\n0 d open\n".to_owned();
+    for at in 0..10_000_u64 {
+        let (read, written) = (at % 1000 * 4096, (1 << 30) + at % 5 * 4096);
+        trace += &format!("{at} d read {read} 4096\n{at} d write {written} 4096\n");
+    }
+    trace += "10000 d close\n";
+    std::fs::write(scratch.join("loop.log"), trace).expect("a trace");
+    let cached = of(&["p.toml", "--size", "4G", "--workload", "./loop.log"]);
+    // 1005 blocks need the next power of two.
+    let sentence = "A cache of 4M would answer 90 % of the reads: cache(size=4M, …)";
+    assert!(cached["answer"].to_string().contains(sentence), "{cached}");
+    assert!(point(&cached, "cache", 1 << 20) < 50.0, "{cached}");
+    let anywhere = of(&["rally2*2", "--workload", "random-read"]);
+    assert_eq!(anywhere["depends_on"], Value::Array(Vec::new()), "all places are alike");
+}

@@ -16,6 +16,7 @@ pub use crate::array::Offer;
 use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
 use crate::machine::Machine;
+use crate::tool::Run;
 use crate::workload::{Workload, window};
 
 /// What matters.
@@ -273,6 +274,28 @@ pub fn predict_within(
         life,
         limit,
     })
+}
+
+/// Bytes per second of one long read through the page cache, with each of these read-aheads in bytes.
+///
+/// # Errors
+/// The members cannot be joined so.
+pub fn by_read_ahead(
+    offers: &[Offer],
+    arrangement: &Arrangement,
+    host: &Host,
+    windows: &[u64],
+) -> Result<Vec<(u64, f64)>, GeometryError> {
+    let Arrangement { level, chunk, members } = arrangement;
+    let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
+    let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
+    let with = |window: &u64| {
+        let array = Array::of(&chosen, shape, GRID)?;
+        let (bytes, request) = (array.size, 1 << 20);
+        let read = Run::Read { bytes, request, window: Some(*window) };
+        Ok((*window, read.on(array, host, false).rate()))
+    };
+    windows.iter().map(with).collect()
 }
 
 /// What held a machine back.

@@ -1,8 +1,10 @@
 //! What somebody wants to do with an array: by name, as fio's jobs, or as a trace.
 
+use std::borrow::Cow;
+
 use braid_model::Host;
-use braid_seed::Zipf;
-use braid_trace::{Distribution, Extent, Job, Pattern, Request};
+use braid_seed::{Rng, Zipf};
+use braid_trace::{Distribution, Extent, Job, Kind, Pattern, Request};
 
 use crate::load::{Closed, Outcome, Places, Reading, closed, read_ahead, replay, write_back};
 use crate::machine::Machine;
@@ -83,6 +85,8 @@ pub const NAMES: &[Named] = &[
 const REQUESTS: u64 = 1500;
 const BYTES: u64 = 48 << 20;
 const STRIPES: u64 = 16;
+/// Requests that show which places a job asks for often.
+const RETURNING: u64 = 200_000;
 /// Places of which Zipf's law draws.
 const POPULAR: u64 = 1 << 16;
 
@@ -107,6 +111,26 @@ impl Workload {
             },
             Workload::Trace(_) => None,
         }
+    }
+
+    /// The requests of which a cache could answer those that come again: a trace's, or so many of a job that
+    /// asks for some places more often than for others. `None` where all places are alike.
+    pub fn returning(&self, size: u64) -> Option<Cow<'_, [Request]>> {
+        let jobs = match self {
+            Workload::Trace(requests) => return Some(Cow::Borrowed(requests)),
+            Workload::Jobs(jobs) => jobs,
+            Workload::Named(_) => return None,
+        };
+        let [job] = jobs.as_slice() else { return None };
+        let load = of_job(job, size);
+        let Places::Zipf(zipf) = &load.places else { return None };
+        let (mut rng, slots) = (Rng::new(0x0cac_4e), (load.range / load.request).max(1));
+        let mut draw = |_| {
+            let kind = if rng.percent(load.reads) { Kind::Read } else { Kind::Write };
+            let offset = job.offset + zipf.draw(&mut rng) % slots * load.request;
+            Request { at_ns: 0, offset, length: load.request, kind, fua: false }
+        };
+        Some((0..RETURNING).map(&mut draw).collect())
     }
 
     /// Carries it out on a machine at rest whose array has `size` bytes; `under_way` is what its

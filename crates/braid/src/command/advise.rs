@@ -1,6 +1,7 @@
 //! `braid advise`: which layout of these members suits this workload: all are predicted, and the best are measured
 //! where the members are devices.
 
+mod beside;
 mod confirm;
 mod members;
 mod show;
@@ -17,6 +18,7 @@ use super::page::{check_new, write_new};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
+use beside::Beside;
 use members::Members;
 
 /// What was asked, and all that was predicted, the best first.
@@ -28,6 +30,8 @@ struct Advice {
     need: Need,
     host: Host,
     ranked: Vec<Candidate>,
+    /// What the best depends on.
+    beside: Vec<Beside>,
     /// How many measurements nothing speaks against, are suspect, and are not believed.
     standings: [usize; 3],
     /// Why something was not measured; what would measure it.
@@ -41,6 +45,7 @@ pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure>
     }
     let mut advice = Advice::of(options)?;
     confirm::confirm(&mut advice, options)?;
+    advice.beside = beside::beside(&advice);
     if options.json {
         return writeln!(std::io::stdout(), "{}", show::json(&advice)).context("standard output");
     }
@@ -79,7 +84,19 @@ impl Advice {
             return Err(Failure::failed(text).next("give two members at least, or another --need"));
         }
         let (unmeasured, next, standings) = (None, None, [0; 3]);
-        Ok(Advice { members, workload, words, need, host, ranked, standings, unmeasured, next })
+        let beside = Vec::new();
+        Ok(Advice {
+            members,
+            workload,
+            words,
+            need,
+            host,
+            ranked,
+            beside,
+            standings,
+            unmeasured,
+            next,
+        })
     }
 
     /// Whether all its members are devices.

@@ -4,12 +4,13 @@ use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
-use braid_predict::advise::{Candidate, ERROR_90, Limit, Need};
+use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, Limit, Need};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
 
 use super::Advice;
+use super::beside::Beside;
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
@@ -105,6 +106,7 @@ fn answer(advice: &Advice) -> Vec<String> {
             size(life as u64)
         ));
     }
+    answer.extend(advice.beside.iter().map(|one| one.sentence.clone()));
     answer.extend(create(advice, best).map(|line| format!("Next: {line}")));
     let measure = "To measure it, and lose ALL THAT IS ON THE DEVICES";
     answer.extend(advice.next.iter().map(|line| format!("{measure}: {line}")));
@@ -174,7 +176,7 @@ fn interval(rate: f64) -> (f64, f64) {
     (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
 }
 
-fn rate(rate: f64) -> String {
+pub(super) fn rate(rate: f64) -> String {
     match rate {
         rate if rate < 0.995e6 => format!("{:.0} kB/s", rate / 1e3),
         rate if rate < 9.95e6 => format!("{:.2} MB/s", rate / 1e6),
@@ -267,7 +269,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
 }
 
 /// Throughput against the chunk, for each level with as many members as the best has.
-fn curves(advice: &Advice) -> Option<Section> {
+fn by_chunk(advice: &Advice) -> Option<Chart> {
     let best = &advice.ranked[0];
     let count = best.members.len();
     let mut series: Vec<Series> = Vec::new();
@@ -287,26 +289,53 @@ fn curves(advice: &Advice) -> Option<Section> {
         return None;
     }
     let tick = |chunk: &u64| (*chunk as f64 / 1024.0, ByteSize(*chunk).to_string());
-    let chart = Chart {
+    Some(Chart {
         id: "chunks".to_owned(),
         title: format!("Predicted throughput of {count} members by chunk"),
         shape: Shape::Lines,
         x: Axis {
             label: "chunk".to_owned(),
             log: true,
-            ticks: super::CHUNKS.iter().map(tick).collect(),
+            ticks: CHUNKS.iter().map(tick).collect(),
             ..Axis::default()
         },
         y: Axis { label: "predicted".to_owned(), unit: "MB/s".to_owned(), ..Axis::default() },
         series,
         ..Chart::default()
-    };
-    Some(Section {
+    })
+}
+
+/// What the best depends on.
+fn curves(advice: &Advice) -> Option<Section> {
+    let charts = by_chunk(advice).into_iter().chain(advice.beside.iter().map(|one| {
+        let points = one.points.iter().map(|(bytes, y)| Point {
+            x: *bytes as f64 / 1024.0,
+            y: *y,
+            ..Point::default()
+        });
+        let tick = |(bytes, _): &(u64, f64)| (*bytes as f64 / 1024.0, ByteSize(*bytes).to_string());
+        Chart {
+            id: one.id.to_owned(),
+            title: one.title.to_owned(),
+            shape: Shape::Lines,
+            x: Axis {
+                label: one.label.to_owned(),
+                log: true,
+                ticks: one.points.iter().map(tick).collect(),
+                ..Axis::default()
+            },
+            y: Axis { label: "predicted".to_owned(), unit: one.unit.to_owned(), ..Axis::default() },
+            series: vec![Series { name: String::new(), points: points.collect() }],
+            ..Chart::default()
+        }
+    }));
+    let blocks: Vec<Block> = charts.map(Block::Chart).collect();
+    (!blocks.is_empty()).then(|| Section {
         id: "curves".to_owned(),
-        title: "Chunks".to_owned(),
+        title: "What it depends on".to_owned(),
         lead: String::new(),
         is_detail: false,
-        blocks: vec![Block::Chart(chart)],
+        blocks,
     })
 }
 
@@ -341,6 +370,11 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
             "why": reason(one),
         })
     };
+    let depends = |one: &Beside| {
+        let point = |(bytes, value): &(u64, f64)| json!({ "bytes": bytes, "value": value });
+        let points = one.points.iter().map(point).collect::<Vec<_>>();
+        json!({ "of": one.id, "unit": one.unit, "points": points })
+    };
     let need = match advice.need {
         Need::Capacity => "capacity",
         Need::Redundancy => "redundancy",
@@ -356,6 +390,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
         "create": create(advice, &advice.ranked[0]),
         "doubts": doubts(advice).collect::<Vec<_>>(),
         "measure": advice.next,
+        "depends_on": advice.beside.iter().map(depends).collect::<Vec<_>>(),
         "layouts": advice.ranked.iter().map(layout).collect::<Vec<_>>(),
     })
 }
