@@ -124,7 +124,7 @@ impl Workload {
         let [job] = jobs.as_slice() else { return None };
         let load = of_job(job, size);
         let Places::Zipf(zipf) = &load.places else { return None };
-        let (mut rng, slots) = (Rng::new(0x0cac_4e), (load.range / load.request).max(1));
+        let (mut rng, slots) = (Rng::new(0x000c_ac4e), (load.range / load.request).max(1));
         let mut draw = |_| {
             let kind = if rng.percent(load.reads) { Kind::Read } else { Kind::Write };
             let offset = job.offset + zipf.draw(&mut rng) % slots * load.request;

@@ -5,6 +5,7 @@ mod beside;
 mod confirm;
 mod members;
 mod show;
+mod words;
 
 use std::io::Write;
 

@@ -9,7 +9,8 @@ use braid_predict::advise::by_read_ahead;
 use braid_stack::{ByteSize, Cache};
 use braid_trace::Kind;
 
-use super::{Advice, show};
+use super::Advice;
+use super::words::rate as in_words;
 
 /// How something depends on a size in bytes.
 pub(super) struct Beside {
@@ -54,9 +55,9 @@ fn read_ahead(advice: &Advice) -> Option<Beside> {
         false => format!(
             "A read-ahead of {} gives {} by prediction, the kernel's {} gives {}: blockdev --setra {} DEVICE.",
             ByteSize(window),
-            show::rate(rate),
+            in_words(rate),
             ByteSize(usual),
-            show::rate(with_usual),
+            in_words(with_usual),
             window / 512,
         ),
     };

@@ -74,26 +74,24 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
         "braid: measuring {} layouts, {REPETITIONS} times each; Ctrl-C ends it",
         chosen.len()
     );
-    let ran = match braid_lab::run(&campaign, &lab) {
-        Ok(tally) if tally.stopped => {
-            return Err(Failure::interrupted("interrupted while layouts were measured"));
-        }
-        Ok(tally) => {
-            let why = tally.reasons.keys().chain(tally.obstacles.keys()).next().cloned();
-            results(&folder.path).map(|analysis| (analysis, why))
-        }
-        Err(error) => Err(error),
-    };
+    let ran = braid_lab::run(&campaign, &lab);
+    let is_stopped = ran.as_ref().is_ok_and(|tally| tally.stopped);
+    let ran = ran.and_then(|tally| Ok((tally, results(&folder.path)?)));
     match ran {
-        Ok((analysis, why)) => {
+        Ok((tally, analysis)) => {
             advice.take(&chosen, &analysis);
+            let why = tally.reasons.keys().chain(tally.obstacles.keys()).next();
             if let Some(why) = why {
                 advice.unmeasured = Some(format!("not all was measured: {why}"));
             }
         }
         Err(error) => advice.unmeasured = Some(format!("nothing was measured: {error}")),
     }
-    folder.remove()
+    folder.remove()?;
+    match is_stopped {
+        true => Err(Failure::interrupted("interrupted while layouts were measured")),
+        false => Ok(()),
+    }
 }
 
 fn results(folder: &Path) -> Result<Analysis, LabError> {
@@ -141,8 +139,14 @@ impl Folder {
         if self.stays {
             return Ok(());
         }
-        std::fs::remove_dir_all(&self.path)
-            .context(format!("cannot remove {}", self.path.display()))
+        let path = self.path.display();
+        if self.path.join("held.json").exists() {
+            eprintln!(
+                "braid: {path}/held.json says what is still up; `braid lab resume {path}` takes it away"
+            );
+            return Ok(());
+        }
+        std::fs::remove_dir_all(&self.path).context(format!("cannot remove {path}"))
     }
 }
 

@@ -47,7 +47,7 @@ struct Word<'a> {
 /// A word that was looked at.
 enum Seen {
     Profile(Profile),
-    Device { facts: MemberFacts, doubts: Vec<String>, destroy: bool, profile: Option<Profile> },
+    Device { facts: Box<MemberFacts>, doubts: Vec<String>, destroy: bool, profile: Option<Profile> },
 }
 
 impl Members {
@@ -87,7 +87,7 @@ impl Members {
                 let (profile, doubts) = match profile {
                     Some(profile) => (profile, doubts),
                     None => {
-                        let fitted = model::fit::measure(facts, doubts, destroy, options.time)?;
+                        let fitted = model::fit::measure(*facts, doubts, destroy, options.time)?;
                         let shown = shell_path(&path);
                         eprintln!(
                             "braid: its profile is not kept; `braid model fit {shown} --output FILE.toml` keeps \
@@ -146,6 +146,7 @@ impl Word<'_> {
         let path = given::absolute(&[PathBuf::from(self.name)])?.swap_remove(0);
         let destroy = destroy.contains(&path);
         let (facts, doubts) = model::fit::device(&path, destroy)?;
+        let facts = Box::new(facts);
         Ok(Seen::Device { facts, doubts, destroy, profile })
     }
 }

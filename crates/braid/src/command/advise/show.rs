@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Advice;
 use super::beside::Beside;
+use super::words::{rate, size};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
@@ -174,23 +175,6 @@ fn create(advice: &Advice, one: &Candidate) -> Option<String> {
 
 fn interval(rate: f64) -> (f64, f64) {
     (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
-}
-
-pub(super) fn rate(rate: f64) -> String {
-    match rate {
-        rate if rate < 0.995e6 => format!("{:.0} kB/s", rate / 1e3),
-        rate if rate < 9.95e6 => format!("{:.2} MB/s", rate / 1e6),
-        rate => format!("{:.0} MB/s", rate / 1e6),
-    }
-}
-
-fn size(bytes: u64) -> String {
-    let bytes = bytes as f64;
-    match bytes {
-        bytes if bytes >= 1e12 => format!("{:.1} TB", bytes / 1e12),
-        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
-        bytes => format!("{:.0} MB", bytes / 1e6),
-    }
 }
 
 fn latency(one: &Candidate) -> Option<f64> {
