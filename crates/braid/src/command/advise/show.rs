@@ -48,7 +48,7 @@ fn doubts(advice: &Advice) -> impl Iterator<Item = String> {
     let others = others.filter(|_| best.measured.is_none()).and_then(|one| {
         let measured = one.measured?;
         let (rate, expected) = (rate(measured.rate), rate(measured.expected));
-        Some(format!("{} has {rate}, where {expected} were predicted", name(advice, one)))
+        Some(format!("{} was measured at {rate}, and {expected} were predicted", name(advice, one)))
     });
     let unmeasured = advice.unmeasured.clone();
     unmeasured.into_iter().chain(others).chain(assumed).chain(advice.members.doubts.iter().cloned())
@@ -189,7 +189,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let row = |one: &&Candidate| {
         let mb = |rate: f64| match rate / 1e6 {
             mb if mb < 1.0 => format!("{mb:.3}"),
-            mb => format!("{mb:.1}"),
+            mb if mb < 99.95 => format!("{mb:.1}"),
+            mb => format!("{mb:.0}"),
         };
         let speed = |rate: f64, (low, high): (f64, f64)| Cell {
             detail: format!("{} to {}", mb(low), mb(high)),
@@ -197,13 +198,12 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             ..text(mb(rate))
         };
         let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
-        let level = one.level.map_or("alone", braid_level::Level::name);
-        let mut cells = vec![
-            text(level.to_owned()),
-            text(one.members.len().to_string()),
-            text(one.chunk.map_or(String::new(), |chunk| ByteSize(chunk).to_string())),
-            speed(predicted, interval(predicted)),
-        ];
+        let layout = match (one.level, one.members.len()) {
+            (None, _) => "alone".to_owned(),
+            (Some(level), count) => format!("{} × {count}", level.name()),
+        };
+        let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
+        let mut cells = vec![text(layout + &chunk), speed(predicted, interval(predicted))];
         if is_measured {
             let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
             cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
@@ -215,24 +215,23 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         Row { cells, total: false }
     };
     let mut columns = vec![
-        heading("level", false),
-        heading("members", true),
-        heading("chunk", true),
+        heading("layout", false),
         heading(if is_measured { "predicted MB/s" } else { "MB/s" }, true),
         heading("room", true),
         heading("may fail", true),
         heading("why not more", false),
     ];
     if has_latency {
-        columns.insert(4, heading("p99 ms", true));
+        columns.insert(2, heading("p99 ms", true));
     }
     if is_measured {
-        columns.insert(4, heading("measured MB/s", true));
+        columns.insert(2, heading("measured MB/s", true));
     }
     let measured = match is_measured {
         false => "All numbers are predicted from profiles, none is measured.",
         true => {
-            "Measured: the median, the lowest and the highest of five repetitions; all else is predicted."
+            "Measured: the median, the lowest and the highest of five repetitions, and p99 where there is one; \
+             all else is predicted."
         }
     };
     Table {
