@@ -154,7 +154,7 @@ fn what_cannot_be_advised_says_why() {
         (vec!["advise", "host-2007", "--workload", "files"], 2, "no device"),
         (vec!["advise", "ram*2", "--workload", "files"], 2, "has no capacity"),
         (vec!["advise", "rally2", "--workload", broken], 2, "line 2"),
-        (vec!["advise", image, "--workload", "files"], 2, "not a profile"),
+        (vec!["advise", image, "--workload", "files"], 3, "are holes"),
         (vec!["advise", "rally2", "--workload", "files", "--need", "redundancy"], 1, "survives"),
         (vec!["advise", "rally2", "--workload", "files", "--html", page], 3, "is there already"),
     ] {

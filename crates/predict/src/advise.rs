@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
-//! Deliberately absent: measuring, and devices: a member here is a profile.
+//! What was measured counts instead of what was predicted, where there is such a thing. Deliberately absent:
+//! measuring, and devices: a member here is a profile.
 
 use braid_array::GeometryError;
 use braid_level::Level;
@@ -15,7 +16,8 @@ pub use crate::array::Offer;
 use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
 use crate::machine::Machine;
-use crate::workload::Workload;
+use crate::tool::Run;
+use crate::workload::{Workload, window};
 
 /// What matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +47,58 @@ pub struct Candidate {
     pub capacity: u64,
     /// Members that may be lost, whichever they are.
     pub losses: usize,
+    /// The read-ahead that it needs for what is predicted of long reads through the page cache, in bytes.
+    pub read_ahead: u64,
     /// What became of the workload.
     pub outcome: Outcome,
+    /// What was measured of it.
+    pub measured: Option<Measured>,
     /// Bytes programmed for each byte that was written, where members wear.
     pub amplification: Option<f64>,
     /// Bytes that can be written until the first member is worn, where they wear.
     pub life: Option<f64>,
     /// What holds it back.
     pub limit: Limit,
+}
+
+/// What somebody measured of a layout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Bytes per second: the median of the repetitions.
+    pub rate: f64,
+    /// The lowest and the highest repetition.
+    pub range: (f64, f64),
+    /// What 99 of 100 requests took at most, in nanoseconds, where that is known.
+    pub latency_ns: Option<f64>,
+    /// Bytes per second that are predicted of the part of the layout that was measured.
+    pub expected: f64,
+}
+
+impl Measured {
+    /// Whether the prediction was off by more than predictions usually are.
+    pub fn differs(&self) -> bool {
+        (self.rate.max(1.0) / self.expected.max(1.0)).ln().abs() > ERROR_90
+    }
+}
+
+impl Candidate {
+    /// The layout.
+    pub fn arrangement(&self) -> Arrangement {
+        Arrangement { level: self.level, chunk: self.chunk, members: self.members.clone() }
+    }
+
+    /// Bytes per second, as measured, or else as predicted.
+    pub fn rate(&self) -> f64 {
+        self.measured.map_or_else(|| self.outcome.rate(), |measured| measured.rate)
+    }
+
+    /// What 99 of 100 requests take at most, in nanoseconds, likewise. Through the page cache nobody waits for
+    /// a request.
+    pub fn latency_ns(&self) -> Option<f64> {
+        let has = !self.outcome.latencies_ns.is_empty();
+        let predicted = has.then(|| self.outcome.percentile_ns(99.0) as f64);
+        self.measured.and_then(|measured| measured.latency_ns).or(predicted)
+    }
 }
 
 /// What holds a layout back.
@@ -120,6 +166,10 @@ pub fn arrangements(offers: &[Offer], chunks: &[u64]) -> Vec<Arrangement> {
         if !orders.contains(&interleaved) {
             orders.push(interleaved);
         }
+        let fastest = fastest(offers, count);
+        if !orders.contains(&fastest) {
+            orders.push(fastest);
+        }
         for order in orders {
             let mut push = |level: Level, chunk| {
                 let members = order.clone();
@@ -136,6 +186,18 @@ pub fn arrangements(offers: &[Offer], chunks: &[u64]) -> Vec<Arrangement> {
         }
     }
     all
+}
+
+/// So many of the fastest offers, in their order where they are about alike.
+fn fastest(offers: &[Offer], count: usize) -> Vec<usize> {
+    let class = |index: &usize| {
+        let (read, write) = offers[*index].profile.long_rates().unwrap_or_default();
+        -((read + write).max(1.0).ln() / ERROR_90).round()
+    };
+    let mut order: Vec<usize> = (0..offers.len()).collect();
+    order.sort_by(|one, other| class(one).total_cmp(&class(other)));
+    order.truncate(count);
+    order
 }
 
 /// So many of the offers that buses take turns.
@@ -168,12 +230,26 @@ pub fn predict(
     workload: &Workload,
     host: &Host,
 ) -> Result<Candidate, GeometryError> {
+    predict_within(u64::MAX, offers, arrangement, workload, host)
+}
+
+/// The same for a workload that keeps to the first `part` bytes of the layout.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_within(
+    part: u64,
+    offers: &[Offer],
+    arrangement: &Arrangement,
+    workload: &Workload,
+    host: &Host,
+) -> Result<Candidate, GeometryError> {
     let Arrangement { level, chunk, members } = arrangement;
     let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
     let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
     let Array { mut machine, size: capacity, losses, under_way, buses } =
         Array::of(&chosen, shape, GRID)?;
-    let outcome = workload.run(&mut machine, host, capacity, under_way);
+    let outcome = workload.run(&mut machine, host, capacity.min(part), under_way);
     let wear: Vec<_> = machine.wear().collect();
     let written: u64 = wear.iter().flatten().map(|wear| wear.written).sum();
     let programmed: u64 = wear.iter().flatten().map(|wear| wear.programmed).sum();
@@ -191,11 +267,35 @@ pub fn predict(
         members,
         capacity,
         losses,
+        read_ahead: window(&machine, host),
         outcome,
+        measured: None,
         amplification,
         life,
         limit,
     })
+}
+
+/// Bytes per second of one long read through the page cache, with each of these read-aheads in bytes.
+///
+/// # Errors
+/// The members cannot be joined so.
+pub fn by_read_ahead(
+    offers: &[Offer],
+    arrangement: &Arrangement,
+    host: &Host,
+    windows: &[u64],
+) -> Result<Vec<(u64, f64)>, GeometryError> {
+    let Arrangement { level, chunk, members } = arrangement;
+    let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
+    let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
+    let with = |window: &u64| {
+        let array = Array::of(&chosen, shape, GRID)?;
+        let (bytes, request) = (array.size, 1 << 20);
+        let read = Run::Read { bytes, request, window: Some(*window) };
+        Ok((*window, read.on(array, host, false).rate()))
+    };
+    windows.iter().map(with).collect()
 }
 
 /// What held a machine back.
@@ -234,29 +334,36 @@ fn life(member: &Offer, wear: braid_model::Wear, written: u64) -> Option<f64> {
     (wear.erased > 0 && written > 0).then(|| erasable / wear.erased as f64 * written as f64)
 }
 
-/// The best first. Of equals, within one in a hundred, that with fewer members, then more capacity.
+/// The best first: those that were measured before the others, since both are wrong in ways of their own. Of
+/// equals, within one in a hundred, that with fewer members, then more capacity.
 pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
-    let rate = |one: &Candidate| one.outcome.rate();
     if need == Need::Redundancy {
         candidates.retain(|one| one.losses > 0);
     }
-    let best = candidates.iter().map(rate).fold(0.0, f64::max);
+    let best = |measured: bool| {
+        let rates = candidates.iter().filter(|one| one.measured.is_some() == measured);
+        rates.map(Candidate::rate).fold(0.0, f64::max)
+    };
+    let best = [best(false), best(true)];
     let key = |one: &Candidate| -> (f64, f64, usize) {
-        let speed = -(rate(one) / best.max(1.0) * 100.0).round();
+        let best = best[usize::from(one.measured.is_some())];
+        let speed = -(one.rate() / best.max(1.0) * 100.0).round();
         let count = one.members.len();
-        match need {
-            Need::Throughput | Need::Redundancy => (speed, count as f64, usize::MAX - one.losses),
-            Need::Latency if !one.outcome.latencies_ns.is_empty() => {
-                (one.outcome.percentile_ns(99.0) as f64, speed, count)
+        match (need, one.latency_ns()) {
+            (Need::Throughput | Need::Redundancy, _) => {
+                (speed, count as f64, usize::MAX - one.losses)
             }
-            Need::Latency => (speed, count as f64, count),
-            Need::Capacity => (-(one.capacity as f64), speed, count),
-            Need::Price if rate(one) >= 0.9 * best => (count as f64, speed, count),
-            Need::Price => (f64::MAX, speed, count),
+            (Need::Latency, Some(latency)) => (latency, speed, count),
+            (Need::Latency, None) => (speed, count as f64, count),
+            (Need::Capacity, _) => (-(one.capacity as f64), speed, count),
+            (Need::Price, _) if one.rate() >= 0.9 * best => (count as f64, speed, count),
+            (Need::Price, _) => (f64::MAX, speed, count),
         }
     };
     candidates.sort_by(|one, other| {
+        let measured = other.measured.is_some().cmp(&one.measured.is_some());
         let (one, other) = (key(one), key(other));
-        one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
+        let figures = one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1));
+        measured.then(figures).then(one.2.cmp(&other.2))
     });
 }

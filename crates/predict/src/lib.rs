@@ -29,4 +29,4 @@ pub use machine::{Machine, MemberModel, Next};
 pub use queue::Merge;
 pub use study::Models;
 pub use tool::Run;
-pub use workload::{NAMES, Named, Workload};
+pub use workload::{NAMES, Named, What, Workload};

@@ -1,8 +1,10 @@
 //! What somebody wants to do with an array: by name, as fio's jobs, or as a trace.
 
+use std::borrow::Cow;
+
 use braid_model::Host;
-use braid_seed::Zipf;
-use braid_trace::{Distribution, Extent, Job, Pattern, Request};
+use braid_seed::{Rng, Zipf};
+use braid_trace::{Distribution, Extent, Job, Kind, Pattern, Request};
 
 use crate::load::{Closed, Outcome, Places, Reading, closed, read_ahead, replay, write_back};
 use crate::machine::Machine;
@@ -28,11 +30,15 @@ pub struct Named {
     what: What,
 }
 
+/// A workload of one kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub enum What {
+    /// One long read through the page cache.
     ReadAhead,
+    /// One long write through the page cache.
     WriteBack,
-    /// Bytes of a request, reads in a hundred, requests at once, processes; in sequence or anywhere.
+    /// Past the page cache: bytes of a request, reads in a hundred, requests at once, processes; in sequence or
+    /// anywhere.
     Direct(u64, u64, u64, u64, bool),
 }
 
@@ -79,6 +85,8 @@ pub const NAMES: &[Named] = &[
 const REQUESTS: u64 = 1500;
 const BYTES: u64 = 48 << 20;
 const STRIPES: u64 = 16;
+/// Requests that show which places a job asks for often.
+const RETURNING: u64 = 200_000;
 /// Places of which Zipf's law draws.
 const POPULAR: u64 = 1 << 16;
 
@@ -86,6 +94,43 @@ impl Workload {
     /// The workload of this name.
     pub fn named(name: &str) -> Option<Workload> {
         NAMES.iter().find(|one| one.name == name).map(|one| Workload::Named(*one))
+    }
+
+    /// What it is on an array of `size` bytes, and the bytes from the beginning that it keeps to. `None` of a
+    /// trace, of several jobs at once, and of a job that is neither one long run nor, past the page cache, of
+    /// one kind of request.
+    pub fn what(&self, size: u64) -> Option<(What, u64)> {
+        match self {
+            Workload::Named(named) => Some((named.what, size)),
+            Workload::Jobs(jobs) => match jobs.as_slice() {
+                [job] if job.offset == 0 && job.flush_every == 0 => {
+                    let range = of_job(job, size).range;
+                    what_of(job).map(|what| (what, range))
+                }
+                _ => None,
+            },
+            Workload::Trace(_) => None,
+        }
+    }
+
+    /// The requests of which a cache could answer those that come again: a trace's, or so many of a job that
+    /// asks for some places more often than for others. `None` where all places are alike.
+    pub fn returning(&self, size: u64) -> Option<Cow<'_, [Request]>> {
+        let jobs = match self {
+            Workload::Trace(requests) => return Some(Cow::Borrowed(requests)),
+            Workload::Jobs(jobs) => jobs,
+            Workload::Named(_) => return None,
+        };
+        let [job] = jobs.as_slice() else { return None };
+        let load = of_job(job, size);
+        let Places::Zipf(zipf) = &load.places else { return None };
+        let (mut rng, slots) = (Rng::new(0x000c_ac4e), (load.range / load.request).max(1));
+        let mut draw = |_| {
+            let kind = if rng.percent(load.reads) { Kind::Read } else { Kind::Write };
+            let offset = job.offset + zipf.draw(&mut rng) % slots * load.request;
+            Request { at_ns: 0, offset, length: load.request, kind, fua: false }
+        };
+        Some((0..RETURNING).map(&mut draw).collect())
     }
 
     /// Carries it out on a machine at rest whose array has `size` bytes; `under_way` is what its
@@ -105,13 +150,9 @@ impl Workload {
                 }
             },
             Workload::Jobs(jobs) => match jobs.as_slice() {
-                // Through the page cache in sequence: what a single long run is.
-                [job] if !job.direct && job.jobs == 1 && job.pattern == Pattern::Sequential => {
-                    match job.read_percent {
-                        100 => long_read(machine, host, size),
-                        0 => long_write(machine, host, size, under_way),
-                        _ => closed(machine, &[of_job(job, size)]),
-                    }
+                [job] if what_of(job) == Some(What::ReadAhead) => long_read(machine, host, size),
+                [job] if what_of(job) == Some(What::WriteBack) => {
+                    long_write(machine, host, size, under_way)
                 }
                 jobs => {
                     closed(machine, &jobs.iter().map(|job| of_job(job, size)).collect::<Vec<_>>())
@@ -126,15 +167,37 @@ fn long(machine: &Machine, size: u64) -> u64 {
     BYTES.max(STRIPES * machine.stripe()).min(size)
 }
 
+/// The read-ahead of a long read, in bytes: Linux drivers/md/raid0.c, raid0_run: two stripes, if that is more.
+pub(crate) fn window(machine: &Machine, host: &Host) -> u64 {
+    host.readahead_bytes.max(2 * machine.stripe())
+}
+
 fn long_read(machine: &mut Machine, host: &Host, size: u64) -> Outcome {
     let bytes = long(machine, size);
-    let window = host.readahead_bytes.max(2 * machine.stripe());
+    let window = window(machine, host);
     Outcome::moved(bytes, 0, read_ahead(machine, host, Reading { bytes, window, request: 1 << 20 }))
 }
 
 fn long_write(machine: &mut Machine, host: &Host, size: u64, under_way: u64) -> Outcome {
     let bytes = long(machine, size);
     Outcome::moved(0, bytes, write_back(machine, host, bytes, under_way))
+}
+
+fn what_of(job: &Job) -> Option<What> {
+    let random = match job.pattern {
+        Pattern::Sequential => false,
+        Pattern::Random { distribution: Distribution::Uniform, .. } => true,
+        Pattern::Random { distribution: Distribution::Zipf { .. }, .. } => return None,
+    };
+    // Through the page cache in sequence: what a single long run is.
+    match (job.direct, random, job.jobs, job.read_percent) {
+        (true, _, jobs, reads) => {
+            Some(What::Direct(job.block, reads.into(), job.depth.into(), jobs.into(), !random))
+        }
+        (false, false, 1, 100) => Some(What::ReadAhead),
+        (false, false, 1, 0) => Some(What::WriteBack),
+        _ => None,
+    }
 }
 
 fn of_job(job: &Job, size: u64) -> Closed {

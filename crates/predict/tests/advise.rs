@@ -2,7 +2,10 @@
 
 use braid_level::Level;
 use braid_model::{Kind, Plain, Profile, profile};
-use braid_predict::advise::{CHUNKS, Candidate, Limit, Need, Offer, arrangements, predict, rank};
+use braid_predict::advise::{
+    Arrangement, CHUNKS, Candidate, Limit, Measured, Need, Offer, arrangements, predict,
+    predict_within, rank,
+};
 use braid_predict::{NAMES, Workload};
 use braid_seed::Rng;
 
@@ -101,4 +104,70 @@ fn small_writes_are_told_to_be_rewritten() {
     };
     assert!(unit == 4 << 20 && amplification > 100.0, "{amplification}");
     assert!(fastest.life.is_some_and(|bytes| bytes > 1e9), "{:?}", fastest.life);
+}
+
+/// What was measured counts, and stands before what was not.
+#[test]
+fn what_was_measured_ranks() {
+    let sticks: Vec<_> =
+        (0..3).map(|_| offer("rally2", profile("rally2").unwrap(), None)).collect();
+    let workload = Workload::named("seq-read").unwrap();
+    let layout = |count: usize, level: Level| {
+        let (level, chunk) = (Some(level), (level == Level::Raid0).then_some(128 << 10));
+        let one = Arrangement { level, chunk, members: (0..count).collect() };
+        predict(&sticks, &one, &workload, &host()).unwrap()
+    };
+    let measured = |rate: f64, one: &Candidate| Candidate {
+        measured: Some(Measured {
+            rate,
+            range: (rate, rate),
+            latency_ns: None,
+            expected: one.outcome.rate(),
+        }),
+        ..one.clone()
+    };
+    let (three, two, mirror) =
+        (layout(3, Level::Raid0), layout(2, Level::Raid0), layout(2, Level::Raid1));
+    assert!(three.outcome.rate() > two.outcome.rate());
+    let (slow, fast) = (measured(20e6, &two), measured(30e6, &mirror));
+    let usual = measured(0.9 * two.outcome.rate(), &two).measured.unwrap();
+    assert!(slow.measured.unwrap().differs() && !usual.differs());
+    for need in [Need::Throughput, Need::Price, Need::Latency] {
+        let mut all = vec![three.clone(), slow.clone(), fast.clone()];
+        rank(&mut all, need);
+        let levels: Vec<_> = all.iter().map(|one| (one.level, one.members.len())).collect();
+        let raid0 = Some(Level::Raid0);
+        assert_eq!(levels, [(Some(Level::Raid1), 2), (raid0, 2), (raid0, 3)], "{need:?}");
+    }
+}
+
+/// Heads that stay within a hundredth of a disk come back sooner.
+#[test]
+fn a_part_of_a_disk_is_faster_than_all_of_it() {
+    let name = braid_model::profile_names()
+        .find(|name| matches!(profile(name).unwrap().kind, Kind::Disk(_)))
+        .unwrap();
+    let disks = [Offer { size: 500 << 30, ..offer(name, profile(name).unwrap(), None) }];
+    let workload = Workload::named("random-read").unwrap();
+    let alone = Arrangement { level: None, chunk: None, members: vec![0] };
+    let all = predict(&disks, &alone, &workload, &host()).unwrap();
+    let part = predict_within(5 << 30, &disks, &alone, &workload, &host()).unwrap();
+    assert!(part.outcome.rate() > 1.2 * all.outcome.rate());
+    assert_eq!(part.capacity, all.capacity);
+}
+
+/// Members of different speed: the fastest go together, wherever they stand.
+#[test]
+fn the_fastest_members_are_joined() {
+    let stick = |rate: u64| {
+        let plain = Plain { read_rate: rate, write_rate: rate, latency_ns: 1000, bus_rate: 0 };
+        let mut profile = profile("rally2").unwrap();
+        profile.kind = Kind::Plain(plain);
+        offer(&rate.to_string(), profile, None)
+    };
+    let sticks = [20_000_000, 100_000_000, 30_000_000, 100_000_000].map(stick);
+    let pairs = arrangements(&sticks, CHUNKS).into_iter().filter(|one| one.members.len() == 2);
+    let mut pairs: Vec<_> = pairs.map(|one| one.members).collect();
+    pairs.dedup();
+    assert!(pairs.contains(&vec![1, 3]), "{pairs:?}");
 }

@@ -1,6 +1,7 @@
 //! `braid model …` and `braid advise`: what can be typed of device models.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -58,11 +59,16 @@ pub(crate) struct ModelPredict {
 #[command(after_help = "Examples:\n  \
                   braid advise 'cruzer-titanium*6@usb2:0' --workload seq-read\n  \
                   braid advise rally2@a rally2@b --workload database --need redundancy\n  \
-                  braid advise ./mine.toml ./mine.toml --workload ./trace.log\n\n\
-                  Workloads by name: seq-read, seq-write, streams, random-read, random-write, database, files.")]
+                  braid advise ./mine.toml ./mine.toml --workload ./trace.log\n  \
+                  braid advise /dev/sdb /dev/sdc=./mine.toml --workload seq-read\n\n\
+                  Workloads by name: seq-read, seq-write, streams, random-read, random-write, database, files.\n\
+                  A device is fitted as `braid model fit` does it, or has the profile that is given after `=`. \
+                  Devices are only read, unless --destroy names each again; the best layouts are then measured, \
+                  also for workloads that write.")]
 pub(crate) struct Advise {
-    /// A profile's name, or a file that holds one; `*4` for four of them, `@BUS` for those that share a bus
-    #[arg(required = true, value_name = "PROFILE|FILE.toml[*COUNT][@BUS]")]
+    /// A device or image file, a profile's name, or a file that holds one; `*4` for four of a profile, `@BUS`
+    /// for those that share a bus
+    #[arg(required = true, value_name = "DEVICE[=PROFILE][@BUS]|PROFILE[*COUNT][@BUS]")]
     pub(crate) members: Vec<String>,
     /// What it is for: a name, a job file of fio, or a trace (fio's iolog, blkparse's text)
     #[arg(long, value_name = "NAME|FILE")]
@@ -73,6 +79,15 @@ pub(crate) struct Advise {
     /// The size of each member, such as 500G, where its profile has none
     #[arg(long)]
     pub(crate) size: Option<braid_stack::ByteSize>,
+    /// Write to this device as well, to fit and to measure it: ALL THAT IS ON IT IS LOST
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) destroy: Vec<PathBuf>,
+    /// How long the fit of each device may take, such as 90s, 5m
+    #[arg(long, value_name = "LIMIT", default_value = "10m", value_parser = super::lab::parse_time)]
+    pub(crate) time: Duration,
+    /// Keep what is measured in this folder, for `braid lab report` [default: it is not kept]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Write a page with the curves to this file
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,

@@ -1,36 +1,52 @@
-//! `braid advise`: which layout of these members suits this workload, by prediction.
+//! `braid advise`: which layout of these members suits this workload: all are predicted, and the best are measured
+//! where the members are devices.
 
+mod beside;
+mod confirm;
+mod members;
 mod show;
+mod words;
 
 use std::io::Write;
-use std::path::Path;
 
-use braid_lab_report::report::render::{render_html, render_sections, render_terminal};
-use braid_model::{BusProfile, Kind};
-use braid_predict::advise::{CHUNKS, Candidate, Need, Offer, arrangements, predict, rank};
+use braid_lab_report::report::render::{render_html, render_terminal};
+use braid_model::{Host, Kind};
+use braid_predict::advise::{CHUNKS, Candidate, Need, arrangements, predict, rank};
 use braid_predict::{NAMES, Workload};
-use braid_shell::shell_path;
 use braid_trace::{parse, parse_jobs};
 
-use super::model;
-use super::page::write_new;
+use super::page::{check_new, write_new};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
+use beside::Beside;
+use members::Members;
+
 /// What was asked, and all that was predicted, the best first.
 struct Advice {
-    offers: Vec<Offer>,
+    members: Members,
+    workload: Workload,
     /// The workload in words.
-    workload: String,
+    words: String,
     need: Need,
+    host: Host,
     ranked: Vec<Candidate>,
+    /// What the best depends on.
+    beside: Vec<Beside>,
+    /// How many measurements nothing speaks against, are suspect, and are not believed.
+    standings: [usize; 3],
+    /// Why something was not measured; what would measure it.
+    unmeasured: Option<String>,
+    next: Option<String>,
 }
 
-/// More members make more layouts than anybody waits for.
-const MOST_MEMBERS: usize = 12;
-
 pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure> {
-    let advice = Advice::of(options)?;
+    if let Some(file) = &options.html {
+        check_new(file)?;
+    }
+    let mut advice = Advice::of(options)?;
+    confirm::confirm(&mut advice, options)?;
+    advice.beside = beside::beside(&advice);
     if options.json {
         return writeln!(std::io::stdout(), "{}", show::json(&advice)).context("standard output");
     }
@@ -39,21 +55,13 @@ pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure>
         let page = render_html(&report).context("cannot draw the page")?;
         return write_new(file, &page);
     }
-    let below = "below; `--html FILE` has the curves, `--json` is for programs";
-    let text = render_terminal(&report, colour, below) + &render_sections(&report.sections, colour);
+    let whole = "`--html FILE` has the curves, `--json` all layouts";
+    let text = render_terminal(&report, colour, whole);
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
 impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
-        let mut offers = Vec::new();
-        for text in &options.members {
-            offers.extend(offered(text, options.size.map(|size| size.0))?);
-        }
-        if offers.len() > MOST_MEMBERS {
-            let text = format!("{} members; at most {MOST_MEMBERS} are compared", offers.len());
-            return Err(Failure::usage(text));
-        }
         let (workload, words) = workload(&options.workload)?;
         let need = match options.need {
             cli::AdviseNeed::Capacity => Need::Capacity,
@@ -65,67 +73,51 @@ impl Advice {
         let Some(Kind::Host(host)) = braid_model::profile("host-2007").map(|one| one.kind) else {
             return Err(Failure::failed("the profile host-2007 is no host"));
         };
-        let all = arrangements(&offers, CHUNKS);
+        let members = Members::of(options)?;
+        let offers = &members.offers;
+        let all = arrangements(offers, CHUNKS);
         // A layout that these members cannot have is none to choose.
-        let predicted = all.iter().filter_map(|one| predict(&offers, one, &workload, &host).ok());
+        let predicted = all.iter().filter_map(|one| predict(offers, one, &workload, &host).ok());
         let mut ranked: Vec<_> = predicted.collect();
         rank(&mut ranked, need);
         if ranked.is_empty() {
             let text = "no layout of these members survives the loss of one";
             return Err(Failure::failed(text).next("give two members at least, or another --need"));
         }
-        Ok(Advice { offers, workload: words, need, ranked })
+        let (unmeasured, next, standings) = (None, None, [0; 3]);
+        let beside = Vec::new();
+        Ok(Advice {
+            members,
+            workload,
+            words,
+            need,
+            host,
+            ranked,
+            beside,
+            standings,
+            unmeasured,
+            next,
+        })
     }
-}
 
-/// The members of `PROFILE[*COUNT][@BUS]`.
-fn offered(text: &str, size: Option<u64>) -> Result<Vec<Offer>, Failure> {
-    let (rest, bus) = match text.rsplit_once('@') {
-        Some((rest, bus)) if !bus.is_empty() => (rest, Some(bus.to_owned())),
-        _ => (text, None),
-    };
-    let (name, count) = match rest.rsplit_once('*') {
-        Some((name, count)) => {
-            let number = count.parse().ok().filter(|count| (1..=MOST_MEMBERS).contains(count));
-            let wrong = || {
-                Failure::usage(format!("{text}: {count:?} is no count from 1 to {MOST_MEMBERS}"))
+    /// Whether all its members are devices.
+    fn is_real(&self, one: &Candidate) -> bool {
+        one.members.iter().all(|index| self.members.devices[*index].is_some())
+    }
+
+    /// The best of each level with each number of members.
+    fn distinct(&self) -> Vec<&Candidate> {
+        let mut distinct: Vec<&Candidate> = Vec::new();
+        for one in &self.ranked {
+            let is_new = |other: &&Candidate| {
+                other.level != one.level || other.members.len() != one.members.len()
             };
-            (name, number.ok_or_else(wrong)?)
+            if distinct.iter().all(is_new) {
+                distinct.push(one);
+            }
         }
-        None => (rest, 1),
-    };
-    let profile = match model::read(name) {
-        Err(_) if is_device(Path::new(name)) => {
-            let text = format!("{name} is a device or an image, not a profile");
-            let path = shell_path(Path::new(name));
-            return Err(Failure::usage(text).next(format!(
-                "braid model fit {path} --output mine.toml, and advise ./mine.toml; or the profile of a device \
-                 like it: braid model list"
-            )));
-        }
-        read => read?,
-    };
-    if profile.long_rates().is_none() {
-        let text = format!("{name} is of kind {}, no device", profile.kind.name());
-        return Err(Failure::usage(text).next("braid model list"));
+        distinct
     }
-    let size = size.or(profile.capacity);
-    let missing = || {
-        Failure::usage(format!("{name} has no capacity")).next("give --size, such as --size 500G")
-    };
-    let size = size.ok_or_else(missing)?;
-    let usual = profile.usual_bus();
-    let of_bus = match (&profile.kind, &bus) {
-        _ if braid_model::profile(name).is_some() => usual,
-        // What was fitted to a stick contains its bus; one that it shares is a limit nevertheless.
-        (Kind::Flash(_), None) => BusProfile::default(),
-        _ => BusProfile { turn_ns: 0, wrapper_ns: 0, ..usual },
-    };
-    Ok(vec![Offer { name: name.to_owned(), profile, size, bus, of_bus }; count])
-}
-
-fn is_device(path: &Path) -> bool {
-    path.exists() && path.extension().is_none_or(|ending| ending != "toml")
 }
 
 /// The workload, and what it is in words.

@@ -1,6 +1,6 @@
 //! `braid model list`, `show`, `fit` and `predict`: profiles and their constants.
 
-mod fit;
+pub(super) mod fit;
 mod predict;
 
 use std::io::Write;

@@ -1,57 +1,105 @@
 //! Advice as a sentence, a table of at most ten rows, curves, and JSON.
 
 use braid_lab_report::report::model::{
-    Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table,
+    Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
+    TrustBox, TrustReason,
 };
-use braid_predict::advise::{Candidate, ERROR_90, Limit, Need};
+use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, Limit, Need};
+use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
 
 use super::Advice;
+use super::beside::Beside;
+use super::words::{rate, size};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
 const MOST_ROWS: usize = 10;
 
 pub(super) fn report(advice: &Advice) -> Report {
-    let mut shown: Vec<&Candidate> = Vec::new();
-    for one in &advice.ranked {
-        let is_new = |other: &&Candidate| {
-            other.level != one.level || other.members.len() != one.members.len()
-        };
-        if shown.len() < MOST_ROWS && shown.iter().all(is_new) {
-            shown.push(one);
-        }
-    }
+    let mut shown = advice.distinct();
+    shown.truncate(MOST_ROWS);
     Report {
-        title: format!("Advice for {}", advice.workload),
+        title: format!("Advice for {}", advice.words),
         answer: answer(advice),
         table: table(advice, &shown),
+        trust: trust(advice, shown.len()),
         sections: curves(advice).into_iter().collect(),
         ..Report::default()
+    }
+}
+
+/// Why this may not be believed.
+fn doubts(advice: &Advice) -> impl Iterator<Item = String> {
+    let best = &advice.ranked[0];
+    let assumed = best.members.iter().filter(|index| {
+        let constants = &advice.members.offers[**index].profile.constants;
+        let is_assumed = |source: &str| source.starts_with("not measured");
+        let mut rates = constants.iter().filter(|one| one.name == "write_rate");
+        best.outcome.written > 0 && rates.any(|one| is_assumed(&one.source))
+    });
+    let names: Vec<_> = assumed.map(|index| advice.members.offers[*index].name.as_str()).collect();
+    let assumed = (!names.is_empty() && best.measured.is_none()).then(|| {
+        format!("how fast {} are written is assumed, as their fit only read", names.join(", "))
+    });
+    // Who errs about others errs about what was not measured, too.
+    let others = advice.ranked.iter().find(|one| one.measured.is_some_and(|one| one.differs()));
+    let others = others.filter(|_| best.measured.is_none()).and_then(|one| {
+        let measured = one.measured?;
+        let (rate, expected) = (rate(measured.rate), rate(measured.expected));
+        Some(format!("{} was measured at {rate}, and {expected} were predicted", name(advice, one)))
+    });
+    let unmeasured = advice.unmeasured.clone();
+    unmeasured.into_iter().chain(others).chain(assumed).chain(advice.members.doubts.iter().cloned())
+}
+
+fn trust(advice: &Advice, shown: usize) -> TrustBox {
+    let reason = |why: String| {
+        let (rule, action) = (String::new(), String::new());
+        TrustReason { tone: Tone::Suspect, rule, why, action, cells: Vec::new() }
+    };
+    let reasons = doubts(advice).map(reason).collect();
+    let [ok, suspect, invalid] = advice.standings;
+    match advice.ranked.iter().any(|one| one.measured.is_some()) {
+        true => {
+            let missing = shown.saturating_sub(ok + suspect + invalid);
+            TrustBox { ok, suspect, invalid, missing, reasons, is_predicted: false }
+        }
+        false => TrustBox { ok: shown, is_predicted: true, reasons, ..TrustBox::default() },
     }
 }
 
 fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
     let alone = advice.ranked.iter().find(|one| one.level.is_none());
-    let times = alone.filter(|_| best.level.is_some()).map(|alone| {
-        format!(
-            ", {:.1} times one member alone",
-            best.outcome.rate() / alone.outcome.rate().max(1.0)
-        )
+    // Against what is known of one alone in the same way.
+    let rates = alone.filter(|_| best.level.is_some()).and_then(|alone| match best.measured {
+        Some(best) => Some((best.rate, alone.measured?.rate)),
+        None => Some((best.outcome.rate(), alone.outcome.rate())),
     });
-    let (low, high) = interval(best.outcome.rate());
-    let mut answer = vec![format!(
-        "Take {}: {} predicted ({} to {}){}; {}.",
-        name(advice, best),
-        rate(best.outcome.rate()),
-        rate(low),
-        rate(high),
-        times.unwrap_or_default(),
-        reason(best),
-    )];
-    answer.push(format!("It holds {}; {}.", size(best.capacity), loss(best)));
+    let times =
+        rates.map(|(best, alone)| format!(", {:.1} times one member alone", best / alone.max(1.0)));
+    let times = times.unwrap_or_default();
+    let name = name(advice, best);
+    let first = match best.measured {
+        None => {
+            let (low, high) = interval(best.outcome.rate());
+            let (rate, low, high) = (rate(best.outcome.rate()), rate(low), rate(high));
+            format!("Take {name}: {rate} predicted ({low} to {high}){times}; {}.", reason(best))
+        }
+        Some(one) => {
+            let (low, high) = interval(one.expected);
+            let (low, high, expected) = (rate(low), rate(high), rate(one.expected));
+            let so = match one.differs() {
+                true => format!(", which is not what was predicted: {expected} ({low} to {high})"),
+                false => format!("; {expected} were predicted, and {}", reason(best)),
+            };
+            let (from, to) = (rate(one.range.0), rate(one.range.1));
+            format!("Take {name}: {} measured ({from} to {to}){times}{so}.", rate(one.rate))
+        }
+    };
+    let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
     if let Some(life) = best.life {
         let amplification = best.amplification.unwrap_or(1.0);
         answer.push(format!(
@@ -59,7 +107,10 @@ fn answer(advice: &Advice) -> Vec<String> {
             size(life as u64)
         ));
     }
-    answer.extend(create(best).map(|line| format!("Next: {line}")));
+    answer.extend(advice.beside.iter().map(|one| one.sentence.clone()));
+    answer.extend(create(advice, best).map(|line| format!("Next: {line}")));
+    let measure = "To measure it, and lose ALL THAT IS ON THE DEVICES";
+    answer.extend(advice.next.iter().map(|line| format!("{measure}: {line}")));
     answer
 }
 
@@ -67,13 +118,17 @@ fn answer(advice: &Advice) -> Vec<String> {
 fn name(advice: &Advice, one: &Candidate) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for index in &one.members {
-        let name = advice.offers[*index].name.as_str();
+        let name = advice.members.offers[*index].name.as_str();
         match names.iter_mut().find(|known| known.0 == name) {
             Some(known) => known.1 += 1,
             None => names.push((name, 1)),
         }
     }
-    let members: Vec<_> = names.iter().map(|(name, count)| format!("{count} × {name}")).collect();
+    let several = |(name, count): &(&str, usize)| match advice.is_real(one) {
+        true => (*name).to_owned(),
+        false => format!("{count} × {name}"),
+    };
+    let members: Vec<_> = names.iter().map(several).collect();
     match (one.level, one.chunk) {
         (None, _) => format!("{} alone", names[0].0),
         (Some(level), Some(chunk)) => {
@@ -106,10 +161,14 @@ fn loss(one: &Candidate) -> String {
     }
 }
 
-fn create(one: &Candidate) -> Option<String> {
+fn create(advice: &Advice, one: &Candidate) -> Option<String> {
     let level = one.level?;
     let chunk = one.chunk.map_or(String::new(), |chunk| format!(" --chunk {}", ByteSize(chunk)));
-    let members = one.members.iter().map(|index| format!("MEMBER{}", index + 1));
+    let member = |index: &usize| match advice.members.devices[*index] {
+        Some(_) => shell_word(&advice.members.offers[*index].name),
+        None => format!("MEMBER{}", index + 1),
+    };
+    let members = one.members.iter().map(member);
     let members = members.collect::<Vec<_>>().join(" ");
     Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
 }
@@ -118,51 +177,37 @@ fn interval(rate: f64) -> (f64, f64) {
     (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
 }
 
-fn rate(rate: f64) -> String {
-    match rate {
-        rate if rate < 0.995e6 => format!("{:.0} kB/s", rate / 1e3),
-        rate if rate < 9.95e6 => format!("{:.2} MB/s", rate / 1e6),
-        rate => format!("{:.0} MB/s", rate / 1e6),
-    }
-}
-
-fn size(bytes: u64) -> String {
-    let bytes = bytes as f64;
-    match bytes {
-        bytes if bytes >= 1e12 => format!("{:.1} TB", bytes / 1e12),
-        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
-        bytes => format!("{:.0} MB", bytes / 1e6),
-    }
-}
-
 fn latency(one: &Candidate) -> Option<f64> {
-    let has = !one.outcome.latencies_ns.is_empty();
-    has.then(|| one.outcome.percentile_ns(99.0) as f64 / 1e6)
+    one.latency_ns().map(|ns| ns / 1e6)
 }
 
 fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let heading = |heading: &str, numeric: bool| Column { heading: heading.to_owned(), numeric };
     let text = |text: String| Cell { text, ..Cell::default() };
-    // Through the page cache nobody waits for a request.
     let has_latency = shown.iter().any(|one| latency(one).is_some());
+    let is_measured = shown.iter().any(|one| one.measured.is_some());
     let row = |one: &&Candidate| {
-        let (low, high) = interval(one.outcome.rate());
         let mb = |rate: f64| match rate / 1e6 {
             mb if mb < 1.0 => format!("{mb:.3}"),
-            mb => format!("{mb:.1}"),
+            mb if mb < 99.95 => format!("{mb:.1}"),
+            mb => format!("{mb:.0}"),
         };
-        let speed = Cell {
+        let speed = |rate: f64, (low, high): (f64, f64)| Cell {
             detail: format!("{} to {}", mb(low), mb(high)),
-            number: Some(one.outcome.rate() / 1e6),
-            ..text(mb(one.outcome.rate()))
+            number: Some(rate / 1e6),
+            ..text(mb(rate))
         };
-        let level = one.level.map_or("alone", braid_level::Level::name);
-        let mut cells = vec![
-            text(level.to_owned()),
-            text(one.members.len().to_string()),
-            text(one.chunk.map_or(String::new(), |chunk| ByteSize(chunk).to_string())),
-            speed,
-        ];
+        let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
+        let layout = match (one.level, one.members.len()) {
+            (None, _) => "alone".to_owned(),
+            (Some(level), count) => format!("{} × {count}", level.name()),
+        };
+        let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
+        let mut cells = vec![text(layout + &chunk), speed(predicted, interval(predicted))];
+        if is_measured {
+            let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
+            cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
+        }
         if has_latency {
             cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
         }
@@ -170,22 +215,33 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         Row { cells, total: false }
     };
     let mut columns = vec![
-        heading("level", false),
-        heading("members", true),
-        heading("chunk", true),
-        heading("MB/s", true),
+        heading("layout", false),
+        heading(if is_measured { "predicted MB/s" } else { "MB/s" }, true),
         heading("room", true),
         heading("may fail", true),
         heading("why not more", false),
     ];
     if has_latency {
-        columns.insert(4, heading("p99 ms", true));
+        columns.insert(2, heading("p99 ms", true));
     }
+    if is_measured {
+        columns.insert(2, heading("measured MB/s", true));
+    }
+    let measured = match is_measured {
+        false => "All numbers are predicted from profiles, none is measured.",
+        true => {
+            "Measured: the median, the lowest and the highest of five repetitions, and p99 where there is one; \
+             all else is predicted."
+        }
+    };
     Table {
         id: "layouts".to_owned(),
-        title: format!("Predicted for {}", advice.workload),
+        title: match is_measured {
+            false => format!("Predicted for {}", advice.words),
+            true => format!("Predicted and measured for {}", advice.words),
+        },
         note: format!(
-            "All numbers are predicted from profiles, none is measured. Intervals: nine of ten published \
+            "{measured} Intervals of predictions: nine of ten published \
              measurements, which the models were made with, lie within {:.0} % of what these say. Each level \
              with its best chunk.",
             (ERROR_90.exp() - 1.0) * 100.0
@@ -196,7 +252,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
 }
 
 /// Throughput against the chunk, for each level with as many members as the best has.
-fn curves(advice: &Advice) -> Option<Section> {
+fn by_chunk(advice: &Advice) -> Option<Chart> {
     let best = &advice.ranked[0];
     let count = best.members.len();
     let mut series: Vec<Series> = Vec::new();
@@ -216,47 +272,91 @@ fn curves(advice: &Advice) -> Option<Section> {
         return None;
     }
     let tick = |chunk: &u64| (*chunk as f64 / 1024.0, ByteSize(*chunk).to_string());
-    let chart = Chart {
+    Some(Chart {
         id: "chunks".to_owned(),
         title: format!("Predicted throughput of {count} members by chunk"),
         shape: Shape::Lines,
         x: Axis {
             label: "chunk".to_owned(),
             log: true,
-            ticks: super::CHUNKS.iter().map(tick).collect(),
+            ticks: CHUNKS.iter().map(tick).collect(),
             ..Axis::default()
         },
         y: Axis { label: "predicted".to_owned(), unit: "MB/s".to_owned(), ..Axis::default() },
         series,
         ..Chart::default()
-    };
-    Some(Section {
+    })
+}
+
+/// What the best depends on.
+fn curves(advice: &Advice) -> Option<Section> {
+    let charts = by_chunk(advice).into_iter().chain(advice.beside.iter().map(|one| {
+        let points = one.points.iter().map(|(bytes, y)| Point {
+            x: *bytes as f64 / 1024.0,
+            y: *y,
+            ..Point::default()
+        });
+        let tick = |(bytes, _): &(u64, f64)| (*bytes as f64 / 1024.0, ByteSize(*bytes).to_string());
+        Chart {
+            id: one.id.to_owned(),
+            title: one.title.to_owned(),
+            shape: Shape::Lines,
+            x: Axis {
+                label: one.label.to_owned(),
+                log: true,
+                ticks: one.points.iter().map(tick).collect(),
+                ..Axis::default()
+            },
+            y: Axis { label: "predicted".to_owned(), unit: one.unit.to_owned(), ..Axis::default() },
+            series: vec![Series { name: String::new(), points: points.collect() }],
+            ..Chart::default()
+        }
+    }));
+    let blocks: Vec<Block> = charts.map(Block::Chart).collect();
+    (!blocks.is_empty()).then(|| Section {
         id: "curves".to_owned(),
-        title: "Chunks".to_owned(),
+        title: "What it depends on".to_owned(),
         lead: String::new(),
         is_detail: false,
-        blocks: vec![Block::Chart(chart)],
+        blocks,
     })
 }
 
 pub(super) fn json(advice: &Advice) -> serde_json::Value {
+    let offers = &advice.members.offers;
     let layout = |one: &Candidate| {
         let (low, high) = interval(one.outcome.rate());
+        let measured = one.measured.map(|measured| {
+            json!({
+                "bytes_per_s": measured.rate,
+                "low": measured.range.0,
+                "high": measured.range.1,
+                "latency_ms_p99": measured.latency_ns.map(|ns| ns / 1e6),
+                "predicted_of_this_part": measured.expected,
+                "differs": measured.differs(),
+            })
+        });
         json!({
             "level": one.level.map_or("single", braid_level::Level::name),
             "chunk": one.chunk,
-            "members": one.members.iter().map(|index| &advice.offers[*index].name).collect::<Vec<_>>(),
-            "buses": one.members.iter().map(|index| &advice.offers[*index].bus).collect::<Vec<_>>(),
+            "members": one.members.iter().map(|index| &offers[*index].name).collect::<Vec<_>>(),
+            "buses": one.members.iter().map(|index| &offers[*index].bus).collect::<Vec<_>>(),
             "predicted_bytes_per_s": one.outcome.rate(),
             "predicted_low": low,
             "predicted_high": high,
-            "predicted_latency_ms_p99": latency(one),
+            "predicted_latency_ms_p99": latency(&Candidate { measured: None, ..one.clone() }),
+            "measured": measured,
             "capacity": one.capacity,
             "members_that_may_fail": one.losses,
             "write_amplification": one.amplification,
             "bytes_until_worn": one.life,
             "why": reason(one),
         })
+    };
+    let depends = |one: &Beside| {
+        let point = |(bytes, value): &(u64, f64)| json!({ "bytes": bytes, "value": value });
+        let points = one.points.iter().map(point).collect::<Vec<_>>();
+        json!({ "of": one.id, "unit": one.unit, "points": points })
     };
     let need = match advice.need {
         Need::Capacity => "capacity",
@@ -267,10 +367,13 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
     };
     json!({
         "output_version": OUTPUT_VERSION,
-        "workload": advice.workload,
+        "workload": advice.words,
         "need": need,
         "answer": answer(advice),
-        "create": create(&advice.ranked[0]),
+        "create": create(advice, &advice.ranked[0]),
+        "doubts": doubts(advice).collect::<Vec<_>>(),
+        "measure": advice.next,
+        "depends_on": advice.beside.iter().map(depends).collect::<Vec<_>>(),
         "layouts": advice.ranked.iter().map(layout).collect::<Vec<_>>(),
     })
 }

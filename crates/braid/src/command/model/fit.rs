@@ -27,31 +27,67 @@ use crate::failure::{Context, Failure};
 /// So many requests a second by others are no measurement of the device alone.
 const BUSY: f64 = 20.0;
 
-pub(in crate::command) fn model_fit(options: &cli::ModelFit) -> Result<(), Failure> {
+/// A device as its profile.
+pub(in crate::command) struct Fitted {
+    facts: MemberFacts,
+    found: Fit,
+    pub(in crate::command) profile: Profile,
+    /// Why it may not be believed.
+    pub(in crate::command) doubts: Vec<String>,
+}
+
+pub(super) fn model_fit(options: &cli::ModelFit) -> Result<(), Failure> {
     let given = given::absolute(std::slice::from_ref(&options.device))?;
     let named = options.destroy.as_slice();
     let destroy = given::named_again("--destroy", named, &given)?;
     let output = output(options)?;
-    // What it carries has been named to be destroyed; who uses it has not.
-    let (facts, mut doubts) = match destroy.is_empty() {
-        false => (given::judge(&given, &destroy)?.swap_remove(0), Vec::new()),
-        true => readable(&given[0])?,
-    };
-    doubts.extend(alone(&facts)?);
-    let mut device = Direct::open(&facts, !destroy.is_empty())?;
-    let permission = Permission { destroy: !destroy.is_empty(), limit: options.time };
-    let mut announce = |plan: &Plan| eprintln!("braid: {}", announced(&facts, plan));
-    let found = fit(&mut device, &label(&facts), permission, &mut announce)
-        .map_err(|fault| refused(&facts, options.time, &fault))?;
-    drop(device);
-    let profile = Profile::parse(&found.text).context("the profile that was fitted")?;
-    write_new(&output, &found.text)?;
-    doubts.extend(found.warnings.iter().cloned());
+    let (facts, doubts) = device(&given[0], !destroy.is_empty())?;
+    let fitted = measure(facts, doubts, !destroy.is_empty(), options.time)?;
+    write_new(&output, &fitted.found.text)?;
     let text = match options.json {
-        true => format!("{}\n", as_json(&facts, &output, &found, &doubts)),
-        false => as_text(&facts, &output, &profile, &found, &doubts),
+        true => format!("{}\n", as_json(&output, &fitted)),
+        false => as_text(&output, &fitted),
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+/// What is known of a device that is to be measured, and why that may be wrong; its path is absolute. With
+/// `destroy` it may be written to.
+///
+/// # Errors
+/// It cannot be measured, or may not be written to.
+pub(in crate::command) fn device(
+    path: &Path,
+    destroy: bool,
+) -> Result<(MemberFacts, Vec<String>), Failure> {
+    let this = [path.to_path_buf()];
+    // What it carries has been named to be destroyed; who uses it has not.
+    let (facts, mut doubts) = match destroy {
+        true => (given::judge(&this, &this)?.swap_remove(0), Vec::new()),
+        false => readable(path)?,
+    };
+    doubts.extend(alone(&facts)?);
+    Ok((facts, doubts))
+}
+
+/// Measures a device; writes over what is on it only if it is to be destroyed.
+///
+/// # Errors
+/// It is too small or too slow, or does not answer.
+pub(in crate::command) fn measure(
+    facts: MemberFacts,
+    mut doubts: Vec<String>,
+    destroy: bool,
+    limit: Duration,
+) -> Result<Fitted, Failure> {
+    let mut device = Direct::open(&facts, destroy)?;
+    let permission = Permission { destroy, limit };
+    let mut announce = |plan: &Plan| eprintln!("braid: {}", announced(&facts, plan));
+    let found = fit(&mut device, &label(&facts), permission, &mut announce)
+        .map_err(|fault| refused(&facts, limit, &fault))?;
+    let profile = Profile::parse(&found.text).context("the profile that was fitted")?;
+    doubts.extend(found.warnings.iter().cloned());
+    Ok(Fitted { facts, found, profile, doubts })
 }
 
 /// Where the profile goes; there is nothing yet.
@@ -155,13 +191,8 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn as_text(
-    facts: &MemberFacts,
-    output: &Path,
-    profile: &Profile,
-    fit: &Fit,
-    doubts: &[String],
-) -> String {
+fn as_text(output: &Path, fitted: &Fitted) -> String {
+    let Fitted { facts, found: fit, profile, doubts } = fitted;
     let (read, write) = profile.long_rates().unwrap_or_default();
     let writes = fit.constants.iter().any(|one| one.name == "write_rate" && one.measured);
     let and_writes = if writes { format!(" and writes {:.1}", write / 1e6) } else { String::new() };
@@ -185,7 +216,8 @@ fn as_text(
     )
 }
 
-fn as_json(facts: &MemberFacts, output: &Path, fit: &Fit, doubts: &[String]) -> serde_json::Value {
+fn as_json(output: &Path, fitted: &Fitted) -> serde_json::Value {
+    let Fitted { facts, found: fit, doubts, .. } = fitted;
     let constants = fit.constants.iter().map(|one| {
         json!({
             "name": one.name,

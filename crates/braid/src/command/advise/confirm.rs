@@ -1,0 +1,319 @@
+//! The best layouts, measured by the laboratory on the devices themselves.
+//!
+//! Invariants: members that were not named by `--destroy` are in no layout that is written, neither by the
+//! workload nor by copies and parity that are made to agree; the laboratory asks that again of its own. What
+//! cannot be measured leaves the prediction, with the reason.
+
+use std::path::{Path, PathBuf};
+
+use braid_lab::campaign::Job;
+use braid_lab::metric::Metric;
+use braid_lab::settings::Value;
+use braid_lab::store::Store;
+use braid_lab::{ByteSize, Campaign, LabError, LabOptions, Source, StopFlag, SubjectDecl};
+use braid_lab_report::analysis::{Analysis, Standing, State, analyse};
+use braid_predict::What;
+use braid_predict::advise::{Candidate, Measured, predict_within, rank};
+use braid_shell::{shell_path, shell_word};
+use braid_stack::{File, Node, Stack};
+
+use super::Advice;
+use crate::cli;
+use crate::failure::{Context, Failure};
+
+/// So many of the best are measured, and one member alone.
+const MOST: usize = 3;
+/// Fewer say little of how far they scatter (docs/statistics.md).
+const REPETITIONS: u32 = 5;
+/// What one trial takes, in seconds.
+const SECONDS: f64 = 2.0;
+/// What is filled, and used, of a layout that is read and written: filling all would take hours.
+const FILLED: u64 = 256 << 20;
+/// What one long run moves at least and at most.
+const LEAST_RUN: u64 = 64 << 20;
+const MOST_RUN: u64 = 1 << 30;
+
+/// Measures the best layouts if they are of devices, and ranks by what was measured.
+///
+/// # Errors
+/// It was interrupted, or a folder for the results cannot be had.
+pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), Failure> {
+    if !advice.is_real(&advice.ranked[0]) {
+        return Ok(());
+    }
+    let Some((what, _)) = advice.workload.what(advice.ranked[0].capacity) else {
+        let why = "nothing was measured: it takes a workload of one kind of request, no trace";
+        advice.unmeasured = Some(why.to_owned());
+        return Ok(());
+    };
+    if !advice.may_measure(&advice.ranked[0], what) {
+        let why = match writes(what) {
+            true => "this workload writes",
+            false => "copies or parity are made to agree first, which writes",
+        };
+        advice.unmeasured =
+            Some(format!("what is predicted to be the best was not measured: {why}"));
+        advice.next = Some(command(advice, options));
+    }
+    let mut chosen: Vec<Candidate> = Vec::new();
+    for one in advice.distinct() {
+        let is_wanted = chosen.len() < MOST || one.level.is_none();
+        if is_wanted && advice.is_real(one) && advice.may_measure(one, what) {
+            chosen.push(one.clone());
+        }
+    }
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    let campaign = advice.campaign(what, &chosen);
+    let folder = Folder::of(options)?;
+    let mut lab = LabOptions::new(&folder.path).map_err(Failure::failed)?;
+    lab.destroy = advice.destroyed();
+    lab.stop = StopFlag::on_signals().map_err(Failure::failed)?;
+    eprintln!(
+        "braid: measuring {} layouts, {REPETITIONS} times each; Ctrl-C ends it",
+        chosen.len()
+    );
+    let ran = braid_lab::run(&campaign, &lab);
+    let is_stopped = ran.as_ref().is_ok_and(|tally| tally.stopped);
+    let ran = ran.and_then(|tally| Ok((tally, results(&folder.path)?)));
+    match ran {
+        Ok((tally, analysis)) => {
+            advice.take(&chosen, &analysis);
+            let why = tally.reasons.keys().chain(tally.obstacles.keys()).next();
+            if let Some(why) = why {
+                advice.unmeasured = Some(format!("not all was measured: {why}"));
+            }
+        }
+        Err(error) => advice.unmeasured = Some(format!("nothing was measured: {error}")),
+    }
+    folder.remove()?;
+    match is_stopped {
+        true => Err(Failure::interrupted("interrupted while layouts were measured")),
+        false => Ok(()),
+    }
+}
+
+fn results(folder: &Path) -> Result<Analysis, LabError> {
+    Ok(analyse(&Store::open(folder)?.results()?))
+}
+
+fn writes(what: What) -> bool {
+    match what {
+        What::ReadAhead => false,
+        What::WriteBack => true,
+        What::Direct(_, reads, ..) => reads < 100,
+    }
+}
+
+/// The command that would be allowed to measure.
+fn command(advice: &Advice, options: &cli::Advise) -> String {
+    let mut words = vec!["braid".to_owned(), "advise".to_owned()];
+    words.extend(options.members.iter().map(|member| shell_word(member)));
+    words.extend(["--workload".to_owned(), shell_word(&options.workload)]);
+    if let Some(need) = clap::ValueEnum::to_possible_value(&options.need) {
+        words.extend(["--need".to_owned(), need.get_name().to_owned()]);
+    }
+    let devices = advice.members.devices.iter().flatten();
+    words.extend(devices.flat_map(|one| ["--destroy".to_owned(), shell_path(&one.path)]));
+    words.join(" ")
+}
+
+/// Where results go.
+struct Folder {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Folder {
+    fn of(options: &cli::Advise) -> Result<Folder, Failure> {
+        if let Some(path) = &options.out {
+            return Ok(Folder { path: path.clone(), stays: true });
+        }
+        let path = std::env::temp_dir().join(format!("braid-advise-{}", std::process::id()));
+        std::fs::create_dir(&path).context(format!("cannot make {}", path.display()))?;
+        Ok(Folder { path, stays: false })
+    }
+
+    fn remove(self) -> Result<(), Failure> {
+        if self.stays {
+            return Ok(());
+        }
+        let path = self.path.display();
+        if self.path.join("held.json").exists() {
+            eprintln!(
+                "braid: {path}/held.json says what is still up; `braid lab resume {path}` takes it away"
+            );
+            return Ok(());
+        }
+        std::fs::remove_dir_all(&self.path).context(format!("cannot remove {path}"))
+    }
+}
+
+impl Advice {
+    fn may_measure(&self, one: &Candidate, what: What) -> bool {
+        let writes = writes(what) || one.losses > 0;
+        let device = |index: &usize| self.members.devices[*index].as_ref();
+        let may = |index: &usize| device(index).is_some_and(|device| !writes || device.destroy);
+        one.members.iter().all(may)
+    }
+
+    fn destroyed(&self) -> Vec<PathBuf> {
+        let devices = self.members.devices.iter().flatten().filter(|device| device.destroy);
+        devices.map(|device| device.path.clone()).collect()
+    }
+
+    /// Bytes that are used of a layout.
+    fn part(&self, what: What, one: &Candidate) -> u64 {
+        let range = self.workload.what(one.capacity).map_or(one.capacity, |(_, range)| range);
+        match what {
+            What::Direct(_, 1..=99, ..) => range.min(FILLED),
+            What::Direct(..) | What::ReadAhead | What::WriteBack => range,
+        }
+    }
+
+    fn campaign(&self, what: What, chosen: &[Candidate]) -> Campaign {
+        let part = chosen.iter().map(|one| self.part(what, one)).max().unwrap_or(FILLED);
+        let subjects = chosen
+            .iter()
+            .map(|one| SubjectDecl::new(&subject(one), self.source(one), one.level.is_none()));
+        let jobs = match what {
+            // Each layout with the read-ahead that was predicted.
+            What::ReadAhead => (chosen.iter())
+                .map(|one| {
+                    let mut job = run("read", chosen);
+                    let window = Value::Size(ByteSize(one.read_ahead));
+                    job.settings.insert("readahead".to_owned(), vec![window]);
+                    let only = Value::Word(subject(one));
+                    job.settings.insert("subjects".to_owned(), vec![only]);
+                    job
+                })
+                .collect(),
+            What::WriteBack => vec![run("write", chosen)],
+            What::Direct(request, reads, depth, processes, sequential) => {
+                let mut all = vec![
+                    ("pattern", word(if sequential { "seq" } else { "rand" })),
+                    ("block_size", Value::Size(ByteSize(request))),
+                    ("iodepth", Value::Count(depth)),
+                    ("processes", Value::Count(processes)),
+                ];
+                match reads {
+                    100 => all.push(("op", word("read"))),
+                    0 => all.push(("op", word("write"))),
+                    reads => {
+                        all.extend([("op", word("mixed")), ("read_percent", Value::Count(reads))]);
+                    }
+                }
+                vec![job("fio", all)]
+            }
+        };
+        Campaign {
+            name: "advise".to_owned(),
+            description: format!("Do these layouts do what is predicted of them: {}?", self.words),
+            repetitions: REPETITIONS,
+            runtime_s: SECONDS,
+            ramp_s: 0.5,
+            region: ByteSize(part),
+            fill: matches!(what, What::Direct(_, 1..=99, ..)),
+            subjects: subjects.collect(),
+            jobs,
+            ..Campaign::default()
+        }
+    }
+
+    fn source(&self, one: &Candidate) -> Source {
+        let path = |index: &usize| {
+            let device = self.members.devices[*index].as_ref();
+            device.map_or(String::new(), |device| device.path.display().to_string())
+        };
+        let Some(level) = one.level else { return Source::Path(path(&one.members[0])) };
+        let member = |index: &usize| {
+            let file = File { path: path(index), offset: ByteSize(0), length: None };
+            Stack::from(Node::File(file)).to_string()
+        };
+        let members: Vec<_> = one.members.iter().map(member).collect();
+        let chunk = one.chunk.map_or(String::new(), |chunk| format!("chunk={}, ", ByteSize(chunk)));
+        let text = format!("{}({chunk}{})", level.name(), members.join(", "));
+        Source::Stack(text.as_str().into())
+    }
+
+    /// Notes what was measured.
+    fn take(&mut self, chosen: &[Candidate], analysis: &Analysis) {
+        // One for each rule: it concerns most layouts alike.
+        let mut doubts: Vec<(&str, String, &str)> = Vec::new();
+        for (index, one) in chosen.iter().enumerate() {
+            let name = subject(one);
+            let mut cells = analysis.cells.iter().filter(|cell| cell.subject == index);
+            let Some(cell) = cells.find(|cell| cell.state == State::Measured) else { continue };
+            self.standings[match cell.standing {
+                Standing::Ok => 0,
+                Standing::Suspect => 1,
+                Standing::Invalid => 2,
+            }] += 1;
+            let gravest = cell.findings.iter().find(|finding| finding.standing == cell.standing);
+            if let Some(finding) = gravest.filter(|_| cell.standing != Standing::Ok) {
+                let unusable = if cell.is_usable() { "" } else { " is measured and not believed" };
+                let name = format!("{name}{unusable}");
+                match doubts.iter_mut().find(|doubt| doubt.0 == finding.rule) {
+                    Some(doubt) => doubt.1 += &format!(", {name}"),
+                    None => doubts.push((finding.rule, name, &finding.why)),
+                }
+            }
+            let Some(rate) = cell.get(Metric::Throughput).filter(|_| cell.is_usable()) else {
+                continue;
+            };
+            let what = self.workload.what(one.capacity).map(|(what, _)| what);
+            let part = what.map_or(one.capacity, |what| self.part(what, one));
+            let (offers, layout) = (&self.members.offers, one.arrangement());
+            let again = predict_within(part, offers, &layout, &self.workload, &self.host);
+            let expected = again.map_or(one.outcome.rate(), |again| again.outcome.rate());
+            let measured = Measured {
+                rate: rate.median,
+                range: (rate.low, rate.high),
+                latency_ns: cell.get(Metric::LatencyP99).map(|latency| latency.median),
+                expected,
+            };
+            let known = self.ranked.iter_mut().find(|known| known.arrangement() == layout);
+            if let Some(known) = known {
+                known.measured = Some(measured);
+            }
+        }
+        let doubts = doubts.into_iter().map(|(_, names, why)| format!("{names}: {why}"));
+        self.members.doubts.splice(0..0, doubts);
+        // Without a measurement of what seems to be the best, those of others do not decide.
+        if self.ranked[0].measured.is_some() {
+            rank(&mut self.ranked, self.need);
+        }
+    }
+}
+
+/// What a subject is called. Of each level with each number of members there is one.
+fn subject(one: &Candidate) -> String {
+    match one.level {
+        Some(level) => format!("{} × {}", level.name(), one.members.len()),
+        None => "alone".to_owned(),
+    }
+}
+
+fn word(text: &str) -> Value {
+    Value::Word(text.to_owned())
+}
+
+fn job(tool: &str, settings: Vec<(&str, Value)>) -> Job {
+    let settings = settings.into_iter().map(|(key, value)| (key.to_owned(), vec![value]));
+    Job { tool: tool.to_owned(), settings: settings.collect() }
+}
+
+/// One long run through the page cache, of as much as takes some seconds, and fits.
+fn run(op: &str, chosen: &[Candidate]) -> Job {
+    let rate = chosen.iter().map(|one| one.outcome.rate()).fold(0.0, f64::max);
+    let bytes = (rate * SECONDS) as u64 >> 20 << 20;
+    let room = chosen.iter().map(|one| one.capacity).min().unwrap_or(LEAST_RUN);
+    let size = Value::Size(ByteSize(bytes.clamp(LEAST_RUN, MOST_RUN).min(room >> 20 << 20)));
+    let mut settings =
+        vec![("op", word(op)), ("bs", Value::Size(ByteSize(1 << 20))), ("size", size)];
+    if op == "write" {
+        settings.push(("source", word("file")));
+    }
+    job("dd", settings)
+}

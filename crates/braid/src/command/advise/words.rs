@@ -1,0 +1,20 @@
+//! Numbers as they stand in sentences.
+
+/// Bytes per second.
+pub(super) fn rate(rate: f64) -> String {
+    match rate {
+        rate if rate < 0.995e6 => format!("{:.0} kB/s", rate / 1e3),
+        rate if rate < 9.95e6 => format!("{:.2} MB/s", rate / 1e6),
+        rate => format!("{:.0} MB/s", rate / 1e6),
+    }
+}
+
+/// Bytes, in the units of those who sell devices.
+pub(super) fn size(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        bytes if bytes >= 1e12 => format!("{:.1} TB", bytes / 1e12),
+        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+        bytes => format!("{:.0} MB", bytes / 1e6),
+    }
+}

@@ -1,0 +1,213 @@
+//! `braid advise` with devices among the members: they are fitted, the best layouts are measured, and nothing is
+//! written that was not named.
+
+mod common;
+
+use std::time::Duration;
+
+use braid_trace::{Kind, parse};
+use common::{MIB, Scratch, Tool, skip_unless_root, skip_without};
+use serde_json::Value;
+
+const USAGE: i32 = 2;
+const REFUSED: i32 = 3;
+
+/// Fits and measurements take longer than what tests wait for tools, on a machine with other things to do.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// A device that is nothing like those of these tests, so that what is measured differs from it.
+const PROFILE: &str = r#"
+kind = "plain"
+label = "what nobody has"
+[constant]
+read_rate = [2e6, "assumed"]
+write_rate = [1e6, "assumed"]
+latency_us = [10, "assumed"]
+bus_rate = [0, "assumed"]
+"#;
+
+fn advise(scratch: &Scratch, words: &[&str]) -> Tool {
+    std::fs::write(scratch.join("p.toml"), PROFILE).expect("a profile");
+    scratch.braid().arg("advise").args(words).limit(PATIENCE)
+}
+
+fn sentence(advice: &Value) -> &str {
+    advice["answer"][0].as_str().expect("a sentence")
+}
+
+fn measured(layout: &Value) -> Option<f64> {
+    layout["measured"]["bytes_per_s"].as_f64()
+}
+
+#[test]
+fn devices_are_fitted_and_only_read() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        scratch.file(name, 20 * MIB, 1);
+    }
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let words = ["./a.img", "./b.img@x", "--workload", "random-write", "--json", "--time", "200s"];
+    let answer = advise(&scratch, &words).run().ok();
+    assert!(answer.err.contains("writes nothing"), "{}", answer.err);
+    assert!(answer.err.contains("a.img=FILE.toml takes it"), "{}", answer.err);
+    let advice = answer.json();
+    let layouts = advice["layouts"].as_array().expect("layouts");
+    assert!(layouts.iter().all(|one| measured(one).is_none()), "{advice}");
+    let both = layouts.iter().find(|one| one["level"] == "raid0").expect("a stripe");
+    assert_eq!((&both["members"][0], &both["buses"][1]), (&"./a.img".into(), &"x".into()));
+    assert!(both["capacity"].as_u64().is_some_and(|bytes| bytes == 40 * MIB), "{both}");
+    // What was not measured is said, with the command that would.
+    let doubts = advice["doubts"].to_string();
+    assert!(doubts.contains("this workload writes") && doubts.contains("is assumed"), "{doubts}");
+    let next = advice["measure"].as_str().expect("a command");
+    for name in ["a.img", "b.img"] {
+        let path = scratch.join(name).display().to_string();
+        assert!(next.contains(&format!("--destroy {path}")), "{next}");
+    }
+    assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+}
+
+/// A profile that was fitted before is taken; layouts without copies are measured by reading alone, and what
+/// was measured counts.
+#[test]
+fn what_is_only_read_is_measured_and_counts() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    let stack = "model(usb-flash, size=64M, read=40MB/s, latency=1ms)";
+    let volumes = ["v", "w"].map(|name| {
+        let trace = format!("{name}.log");
+        scratch.up(stack, &["--name", name, "--trace", &trace])
+    });
+    let members = volumes.each_ref().map(|volume| format!("{}=p.toml", volume.device().display()));
+    let words = [&members[0], &members[1], "--workload", "seq-read"];
+    let advice = advise(&scratch, &words).arg("--json").run().ok().json();
+    volumes.into_iter().for_each(common::UpVolume::down);
+
+    let best = &advice["layouts"][0];
+    // The stripe has 80 MB/s where the machine is idle, and 4 MB/s by its profile.
+    let rate = measured(best).unwrap_or_else(|| panic!("{advice}"));
+    assert!((6e6..=100e6).contains(&rate), "{advice}");
+    assert_eq!(best["measured"]["differs"], true);
+    let first = sentence(&advice);
+    assert!(first.contains(" measured (") && first.contains("not what was predicted"), "{first}");
+    let mut copies = advice["layouts"].as_array().expect("layouts").iter();
+    let copies = copies.find(|one| one["level"] == "raid1").expect("a mirror");
+    assert_eq!(measured(copies), None, "copies are made to agree, which writes");
+    for name in ["v.log", "w.log"] {
+        let text = std::fs::read(scratch.join(name)).expect("a trace");
+        let trace = parse(&text, None).expect("a trace");
+        assert!(trace.requests.len() > 10, "{}", trace.requests.len());
+        let changes = |kind| !matches!(kind, Kind::Read | Kind::Flush);
+        assert!(!trace.requests.iter().any(|one| changes(one.kind)), "{name}");
+    }
+}
+
+/// That it was measured; on a machine that is very busy a measurement may not be believed, which is said.
+#[track_caller]
+fn assert_measured(advice: &Value, layout: &Value) {
+    let is_doubted = advice["doubts"].to_string().contains("is measured and not believed");
+    assert!(measured(layout).is_some() || is_doubted, "{advice}");
+}
+
+#[test]
+fn devices_that_are_named_are_written_and_no_others() {
+    skip_without!("fio");
+    let scratch = Scratch::new();
+    let seeds = [("a.img", 1), ("b.img", 2)];
+    seeds.iter().for_each(|(name, seed)| drop(scratch.file(name, 32 * MIB, *seed)));
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let words = ["./a.img=p.toml", "./b.img=p.toml", "--workload", "random-write", "--json"];
+    let advice = advise(&scratch, &words).args(["--destroy", "a.img"]).run().ok().json();
+    let is_before = seeds.map(|(name, _)| scratch.read(name)) == before;
+    assert!(scratch.read("b.img") == before[1], "what was not named was written");
+    assert!(!is_before, "what was named was not");
+    let of = |advice: &Value, level: &str| {
+        let layouts = advice["layouts"].as_array().expect("layouts").clone();
+        layouts.into_iter().find(|one| one["level"] == level).expect("a layout")
+    };
+    assert_measured(&advice, &of(&advice, "single"));
+    assert_eq!(measured(&advice["layouts"][0]), None, "{advice}");
+    assert!(sentence(&advice).contains(" predicted ("), "{advice}");
+    assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
+
+    let all = ["--destroy", "./a.img", "--destroy", "b.img", "--out", "kept"];
+    let advice = advise(&scratch, &words).args(all).run().ok().json();
+    assert_measured(&advice, &advice["layouts"][0]);
+    assert_eq!(advice["measure"], Value::Null);
+    if advice["layouts"][0]["level"] != "single" {
+        let create = advice["create"].as_str().expect("a command");
+        assert!(create.contains("./a.img ./b.img"), "{create}");
+    }
+    assert!(scratch.read("b.img") != before[1], "what was named was not written");
+    // Superblocks of arrays that were measured are gone.
+    scratch.run(&["create", "v", "--level", "raid1", "./a.img", "./b.img"]).ok();
+    assert!(scratch.join("kept").join("results.sqlite").is_file());
+}
+
+#[test]
+fn what_is_refused_is_left_as_it_is() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", 20 * MIB, 1);
+    scratch.file("small.img", MIB, 2);
+    scratch.sparse("sparse.img", 64 * MIB);
+    std::os::unix::fs::symlink("a.img", scratch.join("link.img")).expect("a link");
+    let before = [scratch.read("a.img"), scratch.read("small.img")];
+    let refuses = |members: &[&str], code, parts: &[&str]| {
+        let words = [members, &["--workload", "random-write"]].concat();
+        advise(&scratch, &words).run().fails(code, parts);
+    };
+    refuses(&["./a.img*2"], USAGE, &["there is one of it", "name each device once"]);
+    refuses(&["a.img", "./link.img"], REFUSED, &["bytes in common", "name each device once"]);
+    refuses(&["./a.img=none.toml"], USAGE, &["neither a profile nor a file"]);
+    refuses(&["./a.img=host-2007"], USAGE, &["no device"]);
+    refuses(&["rally2", "--destroy", "a.img"], USAGE, &["none of the members"]);
+    refuses(&["a.img", "--destroy", "small.img"], USAGE, &["none of the members"]);
+    refuses(&["sparse.img"], REFUSED, &["100 % of it are holes"]);
+    refuses(&["sparse.img=p.toml"], REFUSED, &["100 % of it are holes"]);
+    refuses(&["small.img"], REFUSED, &["1048576 bytes are too few for a fit: 16777216"]);
+    refuses(&["a.img", "--destroy", "a.img"], REFUSED, &["too few for experiments that write"]);
+    refuses(&["a.img", "--time", "0.001s"], REFUSED, &["is not fitted", "--time"]);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
+    refuses(&["a.img=p.toml", "--destroy", "a.img"], REFUSED, &["a member of v", "braid down v"]);
+    volume.down();
+    assert!(before == [scratch.read("a.img"), scratch.read("small.img")]);
+}
+
+/// The value of a curve at so many bytes.
+#[track_caller]
+fn point(advice: &Value, of: &str, bytes: u64) -> f64 {
+    let curves = advice["depends_on"].as_array().expect("curves");
+    let curve = curves.iter().find(|one| one["of"] == of).unwrap_or_else(|| panic!("{advice}"));
+    let mut points = curve["points"].as_array().expect("points").iter();
+    let point = points.find(|one| one["bytes"] == bytes).unwrap_or_else(|| panic!("{curve}"));
+    point["value"].as_f64().expect("a number")
+}
+
+#[test]
+fn read_ahead_and_caches_are_told_where_they_matter() {
+    let scratch = Scratch::new();
+    let of = |words: &[&str]| advise(&scratch, words).arg("--json").run().ok().json();
+    let stripe = of(&["cruzer-titanium*6", "--workload", "seq-read"]);
+    let (usual, more) =
+        (point(&stripe, "read-ahead", 128 << 10), point(&stripe, "read-ahead", 2 << 20));
+    assert!(more > 2.0 * usual, "{stripe}");
+    assert!(stripe["answer"].to_string().contains("A read-ahead of 2M gives"), "{stripe}");
+    let alone = of(&["p.toml", "--size", "1G", "--workload", "seq-read"]);
+    assert!(alone["answer"].to_string().contains("read-ahead of 128K is enough"), "{alone}");
+
+    // A loop over 1000 blocks, ten times; what is written beside it comes never again.
+    let mut trace = "fio version 3 iolog\n0 d add\n0 d open\n".to_owned();
+    for at in 0..10_000_u64 {
+        let (read, written) = (at % 1000 * 4096, (1 << 30) + at % 5 * 4096);
+        trace += &format!("{at} d read {read} 4096\n{at} d write {written} 4096\n");
+    }
+    trace += "10000 d close\n";
+    std::fs::write(scratch.join("loop.log"), trace).expect("a trace");
+    let cached = of(&["p.toml", "--size", "4G", "--workload", "./loop.log"]);
+    // 1005 blocks need the next power of two.
+    let sentence = "A cache of 4M would answer 90 % of the reads: cache(size=4M, …)";
+    assert!(cached["answer"].to_string().contains(sentence), "{cached}");
+    assert!(point(&cached, "cache", 1 << 20) < 50.0, "{cached}");
+    let anywhere = of(&["rally2*2", "--workload", "random-read"]);
+    assert_eq!(anywhere["depends_on"], Value::Array(Vec::new()), "all places are alike");
+}
