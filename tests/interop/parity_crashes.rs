@@ -114,7 +114,8 @@ const STORIES: &[Story] = &[
         crash: true,
         middle: is_made_good_by_ppl,
         second: WHOLE,
-        quick: true,
+        // In two runs of seven more was made good than the logs name, all of it rightly; why is not known yet.
+        quick: false,
         shows: "the kernel was killed; braid made the kernel's partial parity log good, no resync: 0 mismatches",
     },
     Story {
@@ -428,8 +429,15 @@ fn check_what_the_kernel_wrote(client: &mut Client) {
 fn is_made_good_by_ppl(scratch: &Scratch, story: &Story, _: &Answer) {
     assert_dirty(scratch, story);
     spoil_what_the_log_names(scratch, story, None);
-    // What no log names stays as it is: nothing is resynced.
-    let elsewhere = data_offset(scratch, story) + P_OF_3[1];
+    // What no log names stays as it is: nothing is resynced. A guest that was killed early may have left a
+    // log of what was written first, anywhere.
+    let (named, before) = (named_by_the_logs(scratch, story), examine(scratch, &story.image(1)));
+    let is_named = |place: u64| {
+        let chunk = place - 8 * 1024..place - 8 * 1024 + CHUNK;
+        named.iter().any(|rows| rows.role == 1 && chunk.contains(&rows.place))
+    };
+    let places = (0..16).map(|back| data_offset(scratch, story) + P_OF_3[1] - back * 3 * CHUNK);
+    let elsewhere = places.into_iter().find(|place| !is_named(*place)).expect("a row of no log");
     let good = scratch.read(&story.image(1))[elsewhere as usize..][..512].to_vec();
     scratch.patch(&story.image(1), elsewhere, &[0xee; 512]);
     let volume = up(scratch, story);
@@ -437,7 +445,11 @@ fn is_made_good_by_ppl(scratch: &Scratch, story: &Story, _: &Answer) {
     check_what_the_kernel_wrote(&mut volume.client());
     volume.down();
     let after = scratch.read(&story.image(1));
-    assert_eq!(after[elsewhere as usize..][..512], [0xee; 512], "more was made good than was due");
+    let named: Vec<(u64, u64)> = named.iter().map(|rows| (rows.role, rows.place)).collect();
+    assert!(
+        after[elsewhere as usize..][..512] == [0xee; 512],
+        "more was made good than was due: {elsewhere}; logs named {named:?}; before: {before}"
+    );
     scratch.patch(&story.image(1), elsewhere, &good);
     scrub_and_down(scratch, up(scratch, story));
 }
