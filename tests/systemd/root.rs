@@ -79,8 +79,8 @@ fn make_disks(scratch: &Scratch) -> String {
     uuid
 }
 
-/// Has Debian make what the machine will be booted with, by `make`, which puts it at /tmp/initrd.
-fn make_initrd(site: &Site, make: &str) -> PathBuf {
+/// Has Debian make what the machine will be booted with.
+fn make_initrd(site: &Site) -> PathBuf {
     let scratch = &site.scratch;
     scratch.sparse("out.img", 256 * MIB);
     let mut machine = site.boot(&["a", "b", "out"]);
@@ -88,7 +88,8 @@ fn make_initrd(site: &Site, make: &str) -> PathBuf {
         "set -e; {}
          echo root >/etc/braid/initramfs
          printf '[[member]]\\narray = \"{OTHER}\"\\n' >/etc/braid/other.toml
-         {make}
+         echo ext4 >>/etc/initramfs-tools/modules
+         mkinitramfs -o /tmp/initrd
          dd if=/tmp/initrd of=/dev/disk/by-id/virtio-out bs=1M conv=fsync status=none",
         assemble("root", ["a", "b"])
     ));
@@ -149,8 +150,7 @@ fn a_machine_boots_from_a_mirror_by_initramfs_tools() {
     let Some(site) = Site::new() else { return };
     let scratch = &site.scratch;
     let uuid = make_disks(scratch);
-    let initrd =
-        make_initrd(&site, "echo ext4 >>/etc/initramfs-tools/modules; mkinitramfs -o /tmp/initrd");
+    let initrd = make_initrd(&site);
     let unpacked = scratch.join("unpacked");
     Tool::new("unmkinitramfs").arg(&initrd).arg(&unpacked).run().ok();
     // An early part with the processor's microcode makes it two.
