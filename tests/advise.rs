@@ -144,6 +144,46 @@ fn devices_that_are_named_are_written_and_no_others() {
     assert!(scratch.join("kept").join("results.sqlite").is_file());
 }
 
+/// Several sections, one by Zipf's law: measured by fio itself, all at once, on what may be written.
+#[test]
+fn a_job_file_of_several_sections_is_measured() {
+    skip_without!("fio");
+    let scratch = Scratch::new();
+    ["a.img", "b.img"].iter().for_each(|name| drop(scratch.file(name, 32 * MIB, 1)));
+    let put = |name: &str, jobs: &str| {
+        std::fs::write(scratch.join(name), format!("[global]\nioengine=libaio\ndirect=1\n{jobs}"))
+            .expect("a job file");
+    };
+    put(
+        "mine.fio",
+        "[popular]\nrw=randread\nrandom_distribution=zipf:1.2\niodepth=4\nruntime=1h\n\
+         [log]\nrw=write\nbs=64k\noffset=8m\nsize=8m\n",
+    );
+    put("reads.fio", "[a]\nrw=randread\n[b]\nrw=read\nbs=64k\n");
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let words = |jobs| ["./a.img=p.toml", "./b.img=p.toml", "--workload", jobs, "--json"];
+
+    let advice = advise(&scratch, &words("mine.fio")).run().ok().json();
+    assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
+    let advice = advise(&scratch, &words("reads.fio")).run().ok().json();
+    let layouts = advice["layouts"].as_array().expect("layouts");
+    let of = |level: &str| layouts.iter().find(|one| one["level"] == level).expect("a layout");
+    assert_measured(&advice, of("raid0"));
+    assert_eq!(measured(of("raid1")), None, "copies are made to agree, which writes");
+    assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+
+    let all = ["--destroy", "a.img", "--destroy", "b.img", "--out", "kept"];
+    let advice = advise(&scratch, &words("mine.fio")).args(all).run().ok().json();
+    assert_measured(&advice, &advice["layouts"][0]);
+    assert!(!advice["doubts"].to_string().contains("measured: "), "{advice}");
+    let report = scratch.run(&["lab", "report", "kept", "--format", "md"]).ok();
+    let report =
+        report.out + &std::fs::read_to_string(scratch.join("kept/report.md")).unwrap_or_default();
+    for part in ["popular: Zipf 1.2 read 4K, depth 4", "log: sequential write 64K of 8M from 8M"] {
+        assert!(report.contains(part), "{part} in {report}");
+    }
+}
+
 #[test]
 fn what_is_refused_is_left_as_it_is() {
     let scratch = Scratch::new();

@@ -80,11 +80,13 @@ fn wait_for_end(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 }
 
 /// How a guest reaches a disk.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bus {
     Virtio,
     /// Says how it is, to whom asks.
     Nvme,
+    /// All of these on one controller: many of them have room.
+    Scsi,
 }
 
 /// A disk of the guest.
@@ -115,7 +117,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) append: String,
     /// A qcow2 image that becomes `vda`, if any.
     pub(crate) system: Option<&'a Path>,
-    /// Each behind a port of its own, so that it can be unplugged; `/dev/disk/by-id/virtio-NAME`, `nvme-QEMU_NVMe_Ctrl_NAME`.
+    /// Each behind a port of its own, so that it can be unplugged, but for those of SCSI; `/dev/disk/by-id/virtio-NAME`,
+    /// `nvme-QEMU_NVMe_Ctrl_NAME`, `scsi-0QEMU_QEMU_HARDDISK_NAME`.
     pub(crate) disks: Vec<Disk>,
 }
 
@@ -142,10 +145,16 @@ fn qemu(scratch: &Scratch, debian: &Debian, boot: &Boot<'_>) -> Tool {
         let drive = format!("if=none,id=system,format=qcow2,file={}", system.display());
         qemu = qemu.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=system"]);
     }
+    if boot.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
+        qemu = qemu.args(["-device", "virtio-scsi-pci,id=scsi"]);
+    }
     for (index, disk) in boot.disks.iter().enumerate() {
-        let port = format!("pcie-root-port,id=port-{},chassis={}", disk.name, index + 1);
-        let device = on_port(disk.bus, &disk.name);
-        qemu = qemu.args(["-blockdev", &disk.node(), "-device", &port, "-device", &device]);
+        if disk.bus != Bus::Scsi {
+            let port = format!("pcie-root-port,id=port-{},chassis={}", disk.name, index + 1);
+            qemu = qemu.args(["-device", &port]);
+        }
+        let device = on_bus(disk.bus, &disk.name);
+        qemu = qemu.args(["-blockdev", &disk.node(), "-device", &device]);
     }
     qemu
 }
@@ -334,7 +343,7 @@ END
     /// Puts a disk that was unplugged in again.
     #[track_caller]
     pub(crate) fn plug(&mut self, disk: &str) {
-        self.add(&on_port(Bus::Virtio, disk));
+        self.add(&on_bus(Bus::Virtio, disk));
     }
 
     /// Changes a property of a disk.
@@ -370,10 +379,11 @@ impl Drop for Machine<'_> {
     }
 }
 
-fn on_port(bus: Bus, disk: &str) -> String {
-    let driver = match bus {
-        Bus::Virtio => "virtio-blk-pci",
-        Bus::Nvme => "nvme",
+fn on_bus(bus: Bus, disk: &str) -> String {
+    let (driver, bus) = match bus {
+        Bus::Virtio => ("virtio-blk-pci", format!("port-{disk}")),
+        Bus::Nvme => ("nvme", format!("port-{disk}")),
+        Bus::Scsi => ("scsi-hd", "scsi.0".to_owned()),
     };
-    format!("{driver},id={disk},drive=node-{disk},serial={disk},bus=port-{disk}")
+    format!("{driver},id={disk},drive=node-{disk},serial={disk},bus={bus}")
 }

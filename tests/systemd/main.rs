@@ -15,6 +15,7 @@
 mod common;
 mod installed;
 mod machine;
+mod many;
 mod monitored;
 mod plugs;
 mod root;

@@ -1,9 +1,10 @@
 //! A guest that boots from ext4 on a mirror of two disks, loses one, and boots again; by an initramfs of
-//! initramfs-tools. Deliberately absent: dracut, whose initramfs with systemd in it does not get there (docs/boot.md).
+//! initramfs-tools, and then by dracut's, which has systemd in it.
 //!
 //! ```text
 //!   here                                         guest
 //!   create, mkfs.ext4 -d, down ──▶ a.img b.img ──▶ Debian, with the package: mkinitramfs ──▶ initrd
+//!   its system, mounted: dracut ──▶ initrd
 //!                                  a.img b.img ──▶ initrd: braid up ──▶ root file system on it: `init.sh`
 //!   examine                    ◀── a.img b.img ◀── read-only, power off
 //! ```
@@ -12,8 +13,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{MIB, Scratch, Tool, skip_unless_root, skip_without};
-use crate::machine::{Boot, Disk, run};
+use crate::common::{MIB, Mounted, Scratch, Tool, skip_unless_root, skip_without};
+use crate::machine::{Boot, Disk, PATIENCE, run};
 use crate::{Site, assemble};
 
 /// An array of a volume that is not needed to boot.
@@ -101,6 +102,33 @@ fn make_initrd(site: &Site) -> PathBuf {
     initrd
 }
 
+/// The same by dracut, which would take a quarter of an hour on an emulated processor: here, with the system of
+/// the guest, that [`make_initrd`] has told of the volume, as its root.
+fn make_initrd_by_dracut(site: &Site) -> PathBuf {
+    let scratch = &site.scratch;
+    let (system, raw) = (scratch.join("system"), scratch.join("system.raw"));
+    Tool::new("qemu-img").args(["convert", "-O", "raw"]).arg(&system).arg(&raw).run().ok();
+    let mounted = Mounted::device(&raw, &scratch.join("mounted"));
+    let root = mounted.point();
+    let modules = fs::read_dir(root.join("usr/lib/modules")).expect("modules").flatten();
+    let version = modules.map(|entry| entry.file_name()).next().expect("a kernel's");
+    // It looks for devices, processes and what it runs on.
+    let script = "mount -t proc proc /proc; mount -t devtmpfs dev /dev; \
+        dracut --no-hostonly --gzip --add-drivers 'ext4 virtio_blk virtio_pci' --kver $0 /initrd";
+    Tool::new("unshare")
+        .args(["--mount", "--fork", "chroot"])
+        .arg(root)
+        .args(["sh", "-c", script])
+        .arg(&version)
+        .limit(PATIENCE)
+        .run()
+        .ok();
+    let initrd = scratch.join("dracut.img");
+    copy(&root.join("initrd"), &initrd);
+    mounted.unmount();
+    initrd
+}
+
 /// Boots with these disks until the guest has powered off.
 fn boot(site: &Site, initrd: &Path, disks: &[&str], todo: &str) -> Said {
     let boot = Boot {
@@ -112,7 +140,8 @@ fn boot(site: &Site, initrd: &Path, disks: &[&str], todo: &str) -> Said {
     let said = Said(run(&site.scratch, &site.debian, &boot));
     let of_guest = said.0.lines().filter(|line| line.contains("guest: "));
     println!("{}", of_guest.collect::<Vec<_>>().join("\n"));
-    assert_eq!(said.of("root"), "/dev/braid/root ext4");
+    // systemd says where the link leads to.
+    assert!(["/dev/braid/root ext4", "/dev/loop0 ext4"].contains(&said.of("root")));
     assert_eq!(said.of("argv0"), "@braid", "systemd would end it with all others");
     assert_eq!(said.of("ro"), "0");
     said
@@ -125,18 +154,24 @@ fn assert_states(scratch: &Scratch, disks: &[&str], array: &str) {
     }
 }
 
-fn boots_loses_a_disk_and_boots_again(site: &Site, initrd: &Path) {
+/// The guest counts its boots from `first`.
+fn boots_loses_a_disk_and_boots_again(site: &Site, initrd: &Path, first: u32) {
     let scratch = &site.scratch;
+    let nth = |more: u32| (first + more).to_string();
     let said = boot(site, initrd, &["a", "b"], "nothing");
-    assert_eq!((said.of("boot"), said.of("in_sync")), ("1", "true,true"));
+    assert_eq!((said.of("boot"), said.of("in_sync")), (nth(0).as_str(), "true,true"));
     // Nobody took the volume down: it was read-only when the power went.
     assert_states(scratch, &["a.img", "b.img"], "AA");
     let said = boot(site, initrd, &["b"], "nothing");
-    assert_eq!((said.of("boot"), said.of("in_sync")), ("2", "false,true"), "one disk is lost");
+    assert_eq!(
+        (said.of("boot"), said.of("in_sync")),
+        (nth(1).as_str(), "false,true"),
+        "one disk is lost"
+    );
     assert_states(scratch, &["b.img"], ".A");
     // The disk is back. Its path is found where /dev is since init has changed its root.
     let said = boot(site, initrd, &["a", "b"], "re-add");
-    assert_eq!((said.of("boot"), said.of("later")), ("3", "true,true"));
+    assert_eq!((said.of("boot"), said.of("later")), (nth(2).as_str(), "true,true"));
     assert_states(scratch, &["a.img", "b.img"], "AA");
     let scrubbed = scratch.up("root", &["--attach", "none", "--accept-members"]);
     scratch.run(&["scrub", "root", "--wait"]).ok();
@@ -144,7 +179,7 @@ fn boots_loses_a_disk_and_boots_again(site: &Site, initrd: &Path) {
 }
 
 #[test]
-fn a_machine_boots_from_a_mirror_by_initramfs_tools() {
+fn a_machine_boots_from_a_mirror() {
     skip_without!("busybox", "mkfs.ext4", "strip", "unmkinitramfs");
     skip_unless_root!();
     let Some(site) = Site::new() else { return };
@@ -160,5 +195,6 @@ fn a_machine_boots_from_a_mirror_by_initramfs_tools() {
         let line = format!("ARRAY <ignore> UUID={array}");
         assert_eq!(conf.lines().filter(|one| *one == line).count(), 1, "{line} in {conf}");
     }
-    boots_loses_a_disk_and_boots_again(&site, &initrd);
+    boots_loses_a_disk_and_boots_again(&site, &initrd, 1);
+    boots_loses_a_disk_and_boots_again(&site, &make_initrd_by_dracut(&site), 4);
 }

@@ -44,7 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("monitor", &["control", "probe", "shell", "stack"]),
     ("export-nbd", &["block", "engine", "mem", "nbd", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "sys", "uring"]),
-    ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack"]),
+    ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack", "trace"]),
     ("lab-report", &["lab", "shell", "stack"]),
     (
         "braid",

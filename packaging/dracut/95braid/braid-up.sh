@@ -12,14 +12,22 @@ since=$(cat /run/braid-since)
 
 while read -r name; do
     case $name in '' | '#'*) continue ;; esac
-    [ -e "/dev/braid/$name" ] && continue
+    rule=/run/udev/rules.d/65-braid-$name.rules
+    [ -e "$rule" ] && continue
+    log=/run/braid-initramfs-$name.log
+    said=$(cat "$log" 2>/dev/null)
     degraded=''
     [ $((now - since)) -ge "$wait_for" ] && degraded=--degraded
-    if device=$(braid up "$name" --attach fuse --root-storage $degraded 2>/run/braid-initramfs.log); then
-        [ -e "/dev/braid/$name" ] && continue
-        mkdir -p /dev/braid
-        ln -s "$(echo "$device" | head -n 1)" "/dev/braid/$name"
-    else
-        info "braid: $(cat /run/braid-initramfs.log)"
+    if device=$(braid up "$name" --attach fuse --root-storage $degraded 2>"$log"); then
+        device=${device%%
+*}
+        # systemd waits for a unit of /dev/braid/NAME, which there is if udev has made the link: by a rule that
+        # outlasts the initramfs.
+        mkdir -p "${rule%/*}"
+        echo "SUBSYSTEM==\"block\", KERNEL==\"${device#/dev/}\", SYMLINK+=\"braid/$name\", TAG+=\"systemd\"" >"$rule"
+        udevadm control --reload
+        udevadm trigger --action=change --settle "$device"
+    elif [ "$said" != "$(cat "$log")" ]; then
+        warn "braid: $name does not start: $(cat "$log")"
     fi
 done </etc/braid/initramfs

@@ -18,7 +18,7 @@ installkernel() {
 install() {
     local name
     inst /usr/bin/braid
-    inst_multiple head ln mkdir cat cut
+    inst_multiple mkdir cat cut
     inst_simple /etc/braid/initramfs
     while read -r name; do
         case $name in '' | '#'*) continue ;; esac
@@ -27,6 +27,8 @@ install() {
             return 1
         }
     done <"$dracutsysrootdir/etc/braid/initramfs"
-    # Before anything waits for the root device, after the members' drivers are there.
+    # Before anything waits for the root device, after the members' drivers are there. Without the second line
+    # systemd passes the queue over.
     inst_hook initqueue/settled 20 "$moddir/braid-up.sh"
+    dracut_need_initqueue
 }

@@ -28,6 +28,8 @@ struct Advice {
     workload: Workload,
     /// The workload in words.
     words: String,
+    /// The job file that it is, if it is one.
+    jobs: Option<String>,
     need: Need,
     host: Host,
     ranked: Vec<Candidate>,
@@ -62,7 +64,7 @@ pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure>
 
 impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
-        let (workload, words) = workload(&options.workload)?;
+        let Asked { workload, words, jobs } = workload(&options.workload)?;
         let need = match options.need {
             cli::AdviseNeed::Capacity => Need::Capacity,
             cli::AdviseNeed::Redundancy => Need::Redundancy,
@@ -90,6 +92,7 @@ impl Advice {
             members,
             workload,
             words,
+            jobs,
             need,
             host,
             ranked,
@@ -120,11 +123,17 @@ impl Advice {
     }
 }
 
-/// The workload, and what it is in words.
-fn workload(text: &str) -> Result<(Workload, String), Failure> {
+/// The workload, what it is in words, and the text of the job file that it was.
+struct Asked {
+    workload: Workload,
+    words: String,
+    jobs: Option<String>,
+}
+
+fn workload(text: &str) -> Result<Asked, Failure> {
     if let Some(workload) = Workload::named(text) {
         let about = NAMES.iter().find(|one| one.name == text).map_or("", |one| one.about);
-        return Ok((workload, about.to_owned()));
+        return Ok(Asked { workload, words: about.to_owned(), jobs: None });
     }
     let bytes = match std::fs::read(text) {
         Ok(bytes) => bytes,
@@ -138,16 +147,16 @@ fn workload(text: &str) -> Result<(Workload, String), Failure> {
     let is_jobs =
         bytes.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().starts_with(b"["));
     if is_jobs {
-        let jobs = String::from_utf8_lossy(&bytes);
-        let jobs = parse_jobs(&jobs).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
+        let file = String::from_utf8_lossy(&bytes).into_owned();
+        let jobs = parse_jobs(&file).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
         let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
         let words = format!("fio's jobs of {text} ({})", names.join(", "));
-        return Ok((Workload::Jobs(jobs), words));
+        return Ok(Asked { workload: Workload::Jobs(jobs), words, jobs: Some(file) });
     }
     let trace = parse(&bytes, None).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
     if trace.totals().data_requests() == 0 {
         return Err(Failure::usage(format!("{text} asks for no data")));
     }
     let words = format!("the {} requests of {text}", trace.totals().data_requests());
-    Ok((Workload::Trace(trace.requests), words))
+    Ok(Asked { workload: Workload::Trace(trace.requests), words, jobs: None })
 }

@@ -14,7 +14,7 @@
 //! with replacement (`--norandommap=1`), so fio keeps no map; offsets and contents follow the
 //! trial's seed; every write has bytes of its own (`--refill_buffers=1`), of which a core makes
 //! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
-//! because forked jobs leave the process group and would survive it.
+//! because forked jobs leave the process group and would survive it. [`FioJobs`] takes a job file instead.
 
 use super::parts::{round_down, told};
 use super::{
@@ -25,9 +25,11 @@ use crate::settings::{Kind, Parameter, Settings};
 use braid_stack::ByteSize;
 
 mod command;
+mod jobs;
 mod output;
 mod series;
 
+pub(super) use jobs::FioJobs;
 use output::{parse_jobs, totals};
 
 pub(super) struct Fio;

@@ -5,6 +5,7 @@ use super::Tool;
 /// Every tool.
 pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::fio::Fio,
+    &super::fio::FioJobs,
     &super::hdparm::Hdparm,
     &super::dd::Dd,
     &super::sysbench::Sysbench,

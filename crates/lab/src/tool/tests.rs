@@ -59,7 +59,7 @@ fn settings_that_differ_have_labels_that_differ() {
 #[test]
 fn only_what_fio_drives_has_a_ramp() {
     for tool in real() {
-        let wanted = if tool.name() == "fio" { 2.5 } else { 0.0 };
+        let wanted = if tool.about().program == "fio" { 2.5 } else { 0.0 };
         assert_eq!(tool.ramp_s(2.5), wanted, "{}", tool.name());
     }
 }

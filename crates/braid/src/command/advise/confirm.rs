@@ -12,10 +12,11 @@ use braid_lab::settings::Value;
 use braid_lab::store::Store;
 use braid_lab::{ByteSize, Campaign, LabError, LabOptions, Source, StopFlag, SubjectDecl};
 use braid_lab_report::analysis::{Analysis, Standing, State, analyse};
-use braid_predict::What;
 use braid_predict::advise::{Candidate, Measured, predict_within, rank};
+use braid_predict::{What, Workload};
 use braid_shell::{shell_path, shell_word};
 use braid_stack::{File, Node, Stack};
+use braid_trace::Extent;
 
 use super::Advice;
 use crate::cli;
@@ -41,13 +42,12 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     if !advice.is_real(&advice.ranked[0]) {
         return Ok(());
     }
-    let Some((what, _)) = advice.workload.what(advice.ranked[0].capacity) else {
-        let why = "nothing was measured: it takes a workload of one kind of request, no trace";
-        advice.unmeasured = Some(why.to_owned());
+    let Some(load) = advice.load(advice.ranked[0].capacity) else {
+        advice.unmeasured = Some("nothing was measured: a trace is only predicted".to_owned());
         return Ok(());
     };
-    if !advice.may_measure(&advice.ranked[0], what) {
-        let why = match writes(what) {
+    if !advice.may_measure(&advice.ranked[0], &load) {
+        let why = match load.writes() {
             true => "this workload writes",
             false => "copies or parity are made to agree first, which writes",
         };
@@ -58,14 +58,14 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     let mut chosen: Vec<Candidate> = Vec::new();
     for one in advice.distinct() {
         let is_wanted = chosen.len() < MOST || one.level.is_none();
-        if is_wanted && advice.is_real(one) && advice.may_measure(one, what) {
+        if is_wanted && advice.is_real(one) && advice.may_measure(one, &load) {
             chosen.push(one.clone());
         }
     }
     if chosen.is_empty() {
         return Ok(());
     }
-    let campaign = advice.campaign(what, &chosen);
+    let campaign = advice.campaign(&load, &chosen);
     let folder = Folder::of(options)?;
     let mut lab = LabOptions::new(&folder.path).map_err(Failure::failed)?;
     lab.destroy = advice.destroyed();
@@ -98,11 +98,30 @@ fn results(folder: &Path) -> Result<Analysis, LabError> {
     Ok(analyse(&Store::open(folder)?.results()?))
 }
 
-fn writes(what: What) -> bool {
-    match what {
-        What::ReadAhead => false,
-        What::WriteBack => true,
-        What::Direct(_, reads, ..) => reads < 100,
+/// What a layout is measured with.
+enum Load {
+    One(What),
+    /// The sections of a job file of this text.
+    Jobs(String, Vec<braid_trace::Job>),
+}
+
+impl Load {
+    fn writes(&self) -> bool {
+        match self {
+            Load::One(What::ReadAhead) => false,
+            Load::One(What::WriteBack) => true,
+            Load::One(What::Direct(_, reads, ..)) => *reads < 100,
+            Load::Jobs(_, jobs) => jobs.iter().any(|job| job.read_percent < 100),
+        }
+    }
+
+    /// Whether it reads what it, or somebody, has to write before.
+    fn fills(&self) -> bool {
+        match self {
+            Load::One(What::Direct(_, reads, ..)) => (1..100).contains(reads),
+            Load::One(What::ReadAhead | What::WriteBack) => false,
+            Load::Jobs(_, jobs) => self.writes() && jobs.iter().any(|job| job.read_percent > 0),
+        }
     }
 }
 
@@ -151,8 +170,19 @@ impl Folder {
 }
 
 impl Advice {
-    fn may_measure(&self, one: &Candidate, what: What) -> bool {
-        let writes = writes(what) || one.losses > 0;
+    /// What an array of `size` bytes is measured with; `None` of a trace.
+    fn load(&self, size: u64) -> Option<Load> {
+        match (self.workload.what(size), &self.workload, &self.jobs) {
+            (Some((what, _)), ..) => Some(Load::One(what)),
+            (None, Workload::Jobs(jobs), Some(text)) => {
+                Some(Load::Jobs(text.clone(), jobs.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn may_measure(&self, one: &Candidate, load: &Load) -> bool {
+        let writes = load.writes() || one.losses > 0;
         let device = |index: &usize| self.members.devices[*index].as_ref();
         let may = |index: &usize| device(index).is_some_and(|device| !writes || device.destroy);
         one.members.iter().all(may)
@@ -164,22 +194,30 @@ impl Advice {
     }
 
     /// Bytes that are used of a layout.
-    fn part(&self, what: What, one: &Candidate) -> u64 {
+    fn part(&self, load: &Load, one: &Candidate) -> u64 {
         let range = self.workload.what(one.capacity).map_or(one.capacity, |(_, range)| range);
-        match what {
-            What::Direct(_, 1..=99, ..) => range.min(FILLED),
-            What::Direct(..) | What::ReadAhead | What::WriteBack => range,
+        let Load::Jobs(_, jobs) = load else {
+            return if load.fills() { range.min(FILLED) } else { range };
+        };
+        let end = |job: &braid_trace::Job| match job.size {
+            Extent::Bytes(bytes) => job.offset.saturating_add(bytes),
+            Extent::Whole | Extent::Percent(_) => job.offset.saturating_add(FILLED),
+        };
+        match load.writes() {
+            true => range.min(jobs.iter().map(end).max().unwrap_or(FILLED)),
+            false => range,
         }
     }
 
-    fn campaign(&self, what: What, chosen: &[Candidate]) -> Campaign {
-        let part = chosen.iter().map(|one| self.part(what, one)).max().unwrap_or(FILLED);
+    fn campaign(&self, load: &Load, chosen: &[Candidate]) -> Campaign {
+        let part = chosen.iter().map(|one| self.part(load, one)).max().unwrap_or(FILLED);
         let subjects = chosen
             .iter()
             .map(|one| SubjectDecl::new(&subject(one), self.source(one), one.level.is_none()));
-        let jobs = match what {
+        let jobs = match *load {
+            Load::Jobs(ref text, _) => vec![job("fio-jobs", vec![("jobs", word(text))])],
             // Each layout with the read-ahead that was predicted.
-            What::ReadAhead => (chosen.iter())
+            Load::One(What::ReadAhead) => (chosen.iter())
                 .map(|one| {
                     let mut job = run("read", chosen);
                     let window = Value::Size(ByteSize(one.read_ahead));
@@ -189,8 +227,8 @@ impl Advice {
                     job
                 })
                 .collect(),
-            What::WriteBack => vec![run("write", chosen)],
-            What::Direct(request, reads, depth, processes, sequential) => {
+            Load::One(What::WriteBack) => vec![run("write", chosen)],
+            Load::One(What::Direct(request, reads, depth, processes, sequential)) => {
                 let mut all = vec![
                     ("pattern", word(if sequential { "seq" } else { "rand" })),
                     ("block_size", Value::Size(ByteSize(request))),
@@ -214,7 +252,7 @@ impl Advice {
             runtime_s: SECONDS,
             ramp_s: 0.5,
             region: ByteSize(part),
-            fill: matches!(what, What::Direct(_, 1..=99, ..)),
+            fill: load.fills(),
             subjects: subjects.collect(),
             jobs,
             ..Campaign::default()
@@ -262,8 +300,7 @@ impl Advice {
             let Some(rate) = cell.get(Metric::Throughput).filter(|_| cell.is_usable()) else {
                 continue;
             };
-            let what = self.workload.what(one.capacity).map(|(what, _)| what);
-            let part = what.map_or(one.capacity, |what| self.part(what, one));
+            let part = self.load(one.capacity).map_or(one.capacity, |load| self.part(&load, one));
             let (offers, layout) = (&self.members.offers, one.arrangement());
             let again = predict_within(part, offers, &layout, &self.workload, &self.host);
             let expected = again.map_or(one.outcome.rate(), |again| again.outcome.rate());

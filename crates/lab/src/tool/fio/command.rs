@@ -1,30 +1,57 @@
 //! fio's command lines.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{NAME, block_size, iodepth, ops, positive, read_percent, series_ms};
 use crate::command::{CommandLine, Step, Target};
 use crate::tool::parts::{arg, round_down};
 use crate::tool::{Script, TrialSpec};
 
-/// A job called `trial`, its threads counted as one process, and where it works.
-fn job(target: &Target, direct: bool) -> CommandLine {
-    let command = CommandLine::new(NAME).arg("--name=trial").arg("--thread=1");
-    let path = match target {
-        Target::Nbd(uri) => return command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
-        Target::Device(path) => path.clone(),
-        Target::Folder(folder) => data_file(folder),
+/// How what is measured is written down.
+pub(super) const OUTPUT: [&str; 2] = ["--output-format=json+", "--eta=never"];
+
+/// The beginning of a section: its threads counted as one process, and where it works.
+pub(super) fn job(name: &str, target: &Target) -> CommandLine {
+    let command = CommandLine::new(NAME).arg(format!("--name={name}")).arg("--thread=1");
+    let path = match (target, file(target)) {
+        (Target::Nbd(uri), _) => {
+            return command.arg("--ioengine=nbd").arg(format!("--uri={uri}"));
+        }
+        (Target::Device(path), _) => path.clone(),
+        (Target::Folder(folder), file) => file.unwrap_or_else(|| folder.clone()),
     };
     command
         // fio splits a file name at colons, which by-path device names hold.
         .arg(format!("--filename={}", arg(&path).replace(':', "\\:")))
         .arg("--ioengine=libaio")
-        .arg(format!("--direct={}", u8::from(direct)))
         .arg("--allow_file_create=0")
 }
 
-fn data_file(folder: &Path) -> PathBuf {
-    folder.join("fio.data")
+/// The file that it works on in a folder.
+pub(super) fn file(target: &Target) -> Option<PathBuf> {
+    match target {
+        Target::Folder(folder) => Some(folder.join("fio.data")),
+        Target::Device(_) | Target::Nbd(_) => None,
+    }
+}
+
+/// What fio draws, and for how long it works.
+pub(super) fn seed_and_time(spec: &TrialSpec<'_>) -> Vec<String> {
+    let in_ms = |option: &str, seconds: f64| format!("--{option}={}ms", (seconds * 1000.0).round());
+    let mut all = vec![
+        // What fio draws (offsets, contents, the order of reads and writes) follows the trial's seed.
+        // Without `--randrepeat=0` fio 3.33 gives its first job a fixed seed, whatever `--randseed`
+        // says; without `--randseed` the draws of a trial could not be repeated. It refuses seeds of
+        // 2^63 and more.
+        "--randrepeat=0".to_owned(),
+        format!("--randseed={}", spec.seed >> 1),
+        "--time_based=1".to_owned(),
+        in_ms("runtime", spec.runtime_s),
+    ];
+    if spec.ramp_s > 0.0 {
+        all.push(in_ms("ramp_time", spec.ramp_s));
+    }
+    all
 }
 
 pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -39,13 +66,13 @@ pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
         let bytes = spec.region_bytes;
         return Err(format!("{bytes} bytes do not hold {parts} blocks of {block} bytes"));
     }
-    let command = job(spec.target, settings.flag("direct"))
+    let command = job("trial", spec.target)
         .args(shape(spec, part, random))
+        .args(seed_and_time(spec))
         .args(series(spec)?)
-        .args(["--output-format=json+", "--eta=never"]);
+        .args(OUTPUT);
     let mut script = Script { measured: vec![command], ..Script::default() };
-    if let Target::Folder(folder) = spec.target {
-        let path = data_file(folder);
+    if let Some(path) = file(spec.target) {
         script.prepare.push(Step::MakeFile { path: path.clone(), bytes: size, seed: spec.seed });
         script.clean_up.push(Step::Remove(path));
     }
@@ -67,9 +94,10 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
     };
     let word = |option: &str| Some(option.to_owned());
     let set = |option: &str, value: u64| Some(format!("{option}={value}"));
-    let in_ms =
-        |option: &str, seconds: f64| Some(format!("{option}={}ms", (seconds * 1000.0).round()));
     [
+        // NBD never goes through the page cache.
+        set("--direct", settings.flag("direct").into())
+            .filter(|_| !matches!(spec.target, Target::Nbd(_))),
         word(&format!("--rw={rw}")),
         set("--bs", block_size(settings)),
         set("--iodepth", iodepth(settings)),
@@ -77,12 +105,6 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
         set("--rwmixread", read_percent(settings)).filter(|_| op == "mixed"),
         set("--offset_increment", part).filter(|_| processes > 1 && !random),
         set("--numjobs", processes.into()).filter(|_| processes > 1),
-        // What fio draws (offsets, contents, the order of reads and writes) follows the trial's seed.
-        // Without `--randrepeat=0` fio 3.33 gives its first job a fixed seed, whatever `--randseed`
-        // says; without `--randseed` the draws of a trial could not be repeated. It refuses seeds of
-        // 2^63 and more.
-        word("--randrepeat=0"),
-        set("--randseed", spec.seed >> 1),
         word("--norandommap=1").filter(|_| random),
         // Else fio writes the few buffers that it has in flight again and again, and a device
         // that compresses finds the block before in the block after.
@@ -92,9 +114,6 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
             .filter(|_| write)
             .and_then(|percent| set("--buffer_compress_percentage", percent)),
         word("--end_fsync=1").filter(|_| write),
-        word("--time_based=1"),
-        in_ms("--runtime", spec.runtime_s),
-        in_ms("--ramp_time", spec.ramp_s).filter(|_| spec.ramp_s > 0.0),
     ]
     .into_iter()
     .flatten()

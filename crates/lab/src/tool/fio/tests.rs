@@ -240,10 +240,10 @@ fn a_random_write_is_planned_exactly() {
     let script = Fio.plan(&spec).unwrap();
     assert_eq!(
         commands(&script),
-        "fio --name=trial --thread=1 '--filename=/dev/x\\:1' --ioengine=libaio --direct=1 \
-         --allow_file_create=0 --rw=randwrite --bs=4096 --iodepth=32 --size=1048576 --numjobs=2 \
-         --randrepeat=0 --randseed=9223372036854775807 --norandommap=1 --refill_buffers=1 \
-         --fsync=8 --buffer_compress_percentage=50 --end_fsync=1 --time_based=1 --runtime=1000ms --ramp_time=500ms --output-format=json+ \
+        "fio --name=trial --thread=1 '--filename=/dev/x\\:1' --ioengine=libaio --allow_file_create=0 \
+         --direct=1 --rw=randwrite --bs=4096 --iodepth=32 --size=1048576 --numjobs=2 \
+         --norandommap=1 --refill_buffers=1 --fsync=8 --buffer_compress_percentage=50 --end_fsync=1 \
+         --randrepeat=0 --randseed=9223372036854775807 --time_based=1 --runtime=1000ms --ramp_time=500ms --output-format=json+ \
          --eta=never"
     );
     assert!(script.prepare.is_empty() && script.clean_up.is_empty() && !script.sync);
@@ -272,9 +272,9 @@ fn a_folder_gets_a_file_first() {
     let script = plan(values, &folder(), 1).unwrap();
     assert_eq!(
         commands(&script),
-        "fio --name=trial --thread=1 --filename=/mnt/t/fio.data --ioengine=libaio --direct=0 \
-         --allow_file_create=0 --rw=rw --bs=262144 --iodepth=8 --size=1048576 --rwmixread=40 \
-         --randrepeat=0 --randseed=3 --refill_buffers=1 --end_fsync=1 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
+        "fio --name=trial --thread=1 --filename=/mnt/t/fio.data --ioengine=libaio --allow_file_create=0 \
+         --direct=0 --rw=rw --bs=262144 --iodepth=8 --size=1048576 --rwmixread=40 \
+         --refill_buffers=1 --end_fsync=1 --randrepeat=0 --randseed=3 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
     );
     let path = std::path::PathBuf::from("/mnt/t/fio.data");
     let file = Step::MakeFile { path: path.clone(), bytes: 1 << 20, seed: 7 };
@@ -364,4 +364,82 @@ proptest! {
     fn no_text_panics(text in "\\{?\\PC{0,200}") {
         drop(parse("write", &text));
     }
+}
+
+const JOBS: &str = r#"
+jobs = """
+[global]
+ioengine=libaio
+direct=1
+[popular]
+rw=randrw
+rwmixread=80
+random_distribution=zipf:0.9
+iodepth=8
+runtime=5m
+[log]
+rw=write
+bs=64k
+offset=256k
+size=512k
+fsync=4
+direct=0
+"""
+"#;
+
+#[test]
+fn the_sections_of_a_job_file_are_planned_exactly() {
+    let settings = settings(&FioJobs, JOBS);
+    assert_eq!(FioJobs.check(&settings, 1), Ok(()));
+    let target = Target::Device("/dev/x".into());
+    let spec = TrialSpec { ramp_s: 0.5, ..trial(&settings, &target, 1) };
+    let script = FioJobs.plan(&spec).unwrap();
+    assert_eq!(
+        commands(&script),
+        "fio --name=global --thread=1 --filename=/dev/x --ioengine=libaio --allow_file_create=0 \
+         --randrepeat=0 --randseed=3 --time_based=1 --runtime=1000ms --ramp_time=500ms \
+         --name=popular --rw=randrw --rwmixread=80 --bs=4096 --iodepth=8 --direct=1 --size=1048576 \
+         --random_distribution=zipf:0.9 --refill_buffers=1 --end_fsync=1 \
+         --name=log --rw=write --bs=65536 --iodepth=1 --direct=0 --offset=262144 --size=524288 \
+         --fsync=4 --refill_buffers=1 --end_fsync=1 --output-format=json+ --eta=never"
+    );
+    assert_eq!(
+        FioJobs.label(&settings),
+        "popular: Zipf 0.9 mixed 80/20 4K, depth 8 + log: sequential write 64K of 512K from 256K, \
+         depth 1, buffered, flush every 4"
+    );
+    let work = FioJobs.work(&settings, 1);
+    assert_eq!((work.writes, work.reads_raw), (Writes::UntilTime, true));
+    assert_eq!(work.headline, Metric::Throughput);
+    let short = TrialSpec { region_bytes: 600 << 10, ..spec };
+    let refused = FioJobs.plan(&short).unwrap_err();
+    assert_eq!(
+        refused,
+        "job log uses 512K from 256K on, in blocks of 64K, and there are 614400 bytes"
+    );
+}
+
+#[test]
+fn a_job_file_in_a_folder_has_a_file_and_only_reads_if_it_says_so() {
+    let settings = settings(&FioJobs, "jobs = \"[a]\\nrw=randread\\nnorandommap\\nnumjobs=2\"");
+    let script = FioJobs.plan(&trial(&settings, &folder(), 1)).unwrap();
+    let command = commands(&script);
+    assert!(command.contains("--numjobs=2 --direct=0 --size=1048576 --norandommap=1"), "{command}");
+    assert!(!command.contains("end_fsync"), "{command}");
+    let path = std::path::PathBuf::from("/mnt/t/fio.data");
+    assert_eq!(script.clean_up, [Step::Remove(path)]);
+    let work = FioJobs.work(&settings, 1);
+    assert_eq!((work.writes, work.headline), (Writes::Nothing, Metric::Iops));
+}
+
+#[test]
+fn job_files_that_say_nothing_or_too_much_are_refused() {
+    let check = |jobs: &str, processes: u32| {
+        let word = crate::settings::Value::Word(jobs.to_owned());
+        FioJobs.check(&Settings::default().with("jobs", word), processes).unwrap_err()
+    };
+    assert!(check("", 1).contains("jobs is missing"));
+    assert!(check("[a]\nrw=randread\nrate=5m\n", 1).contains("line 3, column 1"));
+    assert_eq!(check("[a]\n[b]\n[a]\n", 1), "jobs has two sections called \"a\"");
+    assert!(check("[a]\n", 2).contains("numjobs"));
 }

@@ -162,6 +162,7 @@ fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
         "dd" => dd(settings, setup),
         "hdparm" => hdparm(settings, setup, region),
         "sysbench" => sysbench(settings, setup, asked.runtime_s),
+        "fio-jobs" => Err("fio-jobs here; `braid advise --workload FILE` predicts them".to_owned()),
         other => Err(format!("{other}: what it does to a file system has no model")),
     }
 }
