@@ -133,8 +133,10 @@ fn qemu(scratch: &Scratch, debian: &Debian, boot: &Boot<'_>) -> Tool {
         true => qemu.args(["-accel", "kvm"]),
         false => qemu.args(["-accel", "tcg,thread=multi,tb-size=512"]),
     };
+    // An attached volume has some 200 MiB, locked.
+    let memory = (1536 + 64 * boot.disks.len()).to_string();
     qemu = qemu
-        .args(["-M", "q35", "-cpu", "max", "-m", "1536", "-display", "none", "-nodefaults"])
+        .args(["-M", "q35", "-cpu", "max", "-m", &memory, "-display", "none", "-nodefaults"])
         .args(["-no-reboot", "-smp", "2", "-serial", "file:console"])
         .arg("-kernel")
         .arg(debian.file("vmlinuz"))

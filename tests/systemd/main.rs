@@ -128,7 +128,7 @@ pub(crate) fn as_disk(scratch: &Scratch, name: &str, package: &Path) -> Disk {
 pub(crate) fn install(package: &Path) -> String {
     let length = fs::metadata(package).expect("a package").len();
     format!(
-        "head -c {length} /dev/disk/by-id/virtio-deb >/tmp/braid.deb && dpkg -i /tmp/braid.deb; \
+        "udevadm settle; head -c {length} /dev/disk/by-id/virtio-deb >/tmp/braid.deb && dpkg -i /tmp/braid.deb; \
          status=$?; rm /tmp/braid.deb; exit $status"
     )
 }

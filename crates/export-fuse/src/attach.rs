@@ -148,8 +148,13 @@ impl Attachment {
         let number = within(SERVER_LIMIT, &mount.aborter(), || {
             let file = open_volume(&path, limits.read_only)
                 .map_err(|source| AttachError::Open { path: path.clone(), source })?;
-            let setup =
-                Setup { block_size: limits.logical_block, read_only: limits.read_only, name };
+            let setup = Setup {
+                block_size: limits.logical_block,
+                read_only: limits.read_only,
+                // Two stripes, so that all members read while the first are used (drivers/md/raid0.c, raid0_run).
+                read_ahead: 2 * u64::from(limits.optimal_io),
+                name,
+            };
             loop_device::attach(&file, setup)
                 .map_err(|source| AttachError::Loop { path: path.clone(), source })
         })?;

@@ -292,8 +292,12 @@ fn many_come_at_the_same_time() {
     let attach = |index: usize| {
         let file = File::create_new(folder.path().join(index.to_string()))?;
         file.set_len(1 << 20)?;
-        let setup =
-            braid_sys::loop_device::Setup { block_size: 4096, read_only: true, name: "many" };
+        let setup = braid_sys::loop_device::Setup {
+            block_size: 4096,
+            read_only: true,
+            read_ahead: 0,
+            name: "many",
+        };
         begin.wait();
         braid_sys::loop_device::attach(&file, setup)
     };
@@ -309,4 +313,34 @@ fn many_come_at_the_same_time() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), MANY);
+}
+
+#[test]
+fn the_read_ahead_is_what_was_asked_and_does_not_stay() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create_new(folder.path().join("file")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let read_ahead = |path: &str| {
+        let answer = Command::new("blockdev").args(["--getra", path]).output().unwrap();
+        String::from_utf8(answer.stdout).unwrap().trim().parse::<u64>().unwrap() * 512
+    };
+    for (asked, is) in [(0, 128 << 10), (3 << 20, 3 << 20)] {
+        let setup = braid_sys::loop_device::Setup {
+            block_size: 512,
+            read_only: false,
+            read_ahead: asked,
+            name: "ahead",
+        };
+        let number = braid_sys::loop_device::attach(&file, setup).unwrap();
+        let path = braid_sys::loop_device::path(number);
+        assert_eq!(read_ahead(&path), is);
+        // While it is open nobody else gets it.
+        let held = File::open(&path).unwrap();
+        braid_sys::loop_device::detach(number).unwrap();
+        assert_eq!(read_ahead(&path), 128 << 10);
+        drop(held);
+    }
 }

@@ -18,6 +18,8 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
 /// `BLKROSET` (`linux/fs.h`).
 const BLKROSET: libc::Ioctl = 0x125D;
+/// `BLKRASET` (`linux/fs.h`), which counts in units of 512 bytes.
+const BLKRASET: libc::Ioctl = 0x1262;
 
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -52,6 +54,10 @@ struct LoopConfig {
 
 const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() == 304);
 
+/// What the page cache reads ahead of a device that nobody asked to be another (`VM_READAHEAD_PAGES`,
+/// include/linux/mm.h), in bytes.
+pub const READ_AHEAD: u64 = 128 << 10;
+
 /// How to set a loop device up.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
@@ -59,6 +65,8 @@ pub struct Setup<'a> {
     pub block_size: u32,
     /// Refuse writes.
     pub read_only: bool,
+    /// What the page cache reads ahead at most, in bytes; [`READ_AHEAD`] if this is less.
+    pub read_ahead: u64,
     /// Shown as the backing file by `losetup`; at most 63 bytes are kept.
     pub name: &'a str,
 }
@@ -79,7 +87,11 @@ pub fn attach(file: impl AsFd, setup: Setup<'_>) -> io::Result<u32> {
         let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })? as u32;
         let device = open(number, !setup.read_only)?;
         match configure(&device, &file, setup) {
-            Ok(()) => return Ok(number),
+            Ok(()) => {
+                // The kernel gives it the usual one while it is set up, since 6.9.
+                let set = set_read_ahead(&device, setup.read_ahead);
+                return set.map(|()| number).inspect_err(|_| drop(clear(&device)));
+            }
             Err(busy) if busy.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(MOST_PAUSE);
@@ -144,16 +156,28 @@ fn allow_writes(device: &File, allow: bool) -> io::Result<()> {
     check(unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET, &read_only) }).map(drop)
 }
 
+fn set_read_ahead(device: &File, bytes: u64) -> io::Result<()> {
+    let units = bytes.max(READ_AHEAD).div_ceil(512) as libc::c_ulong;
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKRASET, units) }).map(drop)
+}
+
+fn clear(device: &File) -> io::Result<()> {
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
+}
+
 /// Takes the backing file away. If the device is open elsewhere, the kernel does so when the
-/// last user closes it. Whoever gets the device next can write to it ([`set_read_only`] would stay).
+/// last user closes it. Whoever gets the device next can write to it ([`set_read_only`] would stay), and has
+/// the usual read-ahead.
 ///
 /// # Errors
 /// `ENXIO` if it is not set up.
 pub fn detach(number: u32) -> io::Result<()> {
     let device = open(number, false)?;
     allow_writes(&device, true)?;
-    // SAFETY: a call without pointers.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
+    set_read_ahead(&device, READ_AHEAD)?;
+    clear(&device)
 }
 
 /// The path of loop device `number`.

@@ -47,13 +47,13 @@ fn read_ahead(advice: &Advice) -> Option<Beside> {
     let (offers, layout) = (&advice.members.offers, best.arrangement());
     let points = by_read_ahead(offers, &layout, &advice.host, WINDOWS).ok()?;
     let most = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let usual = advice.host.readahead_bytes;
-    let (_, with_usual) = *points.iter().find(|point| point.0 == usual)?;
+    // What `braid up` gives it.
+    let (usual, with_usual) = (best.read_ahead, best.outcome.rate());
     let (window, rate) = *points.iter().find(|point| point.1 >= AS_GOOD * most)?;
-    let sentence = match window <= usual {
-        true => format!("The kernel's read-ahead of {} is enough.", ByteSize(usual)),
+    let sentence = match with_usual >= AS_GOOD * most {
+        true => format!("The read-ahead that it has, {}, is enough.", ByteSize(usual)),
         false => format!(
-            "A read-ahead of {} gives {} by prediction, the kernel's {} gives {}: blockdev --setra {} DEVICE.",
+            "A read-ahead of {} gives {} by prediction, the {} that it has {}: blockdev --setra {} DEVICE.",
             ByteSize(window),
             in_words(rate),
             ByteSize(usual),
