@@ -28,8 +28,11 @@ fn a_disk_is_unplugged_under_load_and_comes_back_by_the_bitmap() {
     machine.unplug("b");
     let seconds = machine.watched("the volume to be degraded");
     println!("from the link's end to the first `braid status` that says degraded: {seconds:.2} s");
-    let status = machine.status("home");
-    assert!(status["arrays"][0]["log"].to_string().contains("its device went away"), "{status}");
+    // A write that meets a disk without bytes may be the first to say so, and then the log has its error.
+    machine.wait_until(
+        "the member to be called gone",
+        "braid status home --json | grep -q 'its device went away'",
+    );
     machine.ok("systemctl is-active load braid@home; dd if=/root/data of=/dev/braid/home bs=64k oflag=direct conv=notrunc");
 
     // What a copy of all of it would put right.
