@@ -253,6 +253,44 @@ fn fio_works_on_a_file_of_its_own_in_a_folder() {
     subject.folder().measure("fio", "pattern = \"seq\"\nop = \"read\"\ndirect = false", 1);
 }
 
+/// Two sections, one of two processes.
+const JOBS: &str = r#"
+jobs = """
+[global]
+ioengine=libaio
+direct=1
+[popular]
+rw=randread
+random_distribution=zipf:0.9
+iodepth=4
+numjobs=2
+[log]
+rw=write
+bs=64k
+offset=8m
+size=8m
+fsync=4
+"""
+"#;
+
+#[track_caller]
+fn assert_both_ran(measured: Option<Measured>) {
+    let Some(measured) = measured else { return };
+    for metric in [Metric::BytesRead, Metric::BytesWritten] {
+        assert!(measured.get(metric).is_some_and(|bytes| bytes > 0.0), "{measured:?}");
+    }
+    assert_eq!(measured.latencies.len(), 2);
+}
+
+#[test]
+fn fio_runs_the_sections_of_a_job_file_at_once() {
+    let mut subject = Subject::new();
+    assert_both_ran(measure("fio-jobs", JOBS, &subject.raw(), 1));
+    let mut folder = subject.folder();
+    let direct = format!("direct={}", u8::from(folder.direct));
+    assert_both_ran(folder.measure("fio-jobs", &JOBS.replace("direct=1", &direct), 1));
+}
+
 /// A server that is stopped even when the test fails.
 struct Server(std::process::Child);
 
@@ -284,6 +322,7 @@ fn fio_and_seek_speak_nbd() {
     let target = Target::Nbd(uri);
     measure("fio", "pattern = \"seq\"\nop = \"write\"\nblock_size = \"64K\"", &target, 2);
     measure("fio", "pattern = \"rand\"\nop = \"read\"\niodepth = 1", &target, 1);
+    assert_both_ran(measure("fio-jobs", JOBS, &target, 1));
 }
 
 #[test]
@@ -404,8 +443,18 @@ fn trees_and_files_are_copied() {
 
 #[test]
 fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
-    let here =
-        ["fio", "hdparm", "dd", "sysbench", "bonnie", "untar", "cp-tree", "cp-cached", "cp-read"];
+    let here = [
+        "fio",
+        "fio-jobs",
+        "hdparm",
+        "dd",
+        "sysbench",
+        "bonnie",
+        "untar",
+        "cp-tree",
+        "cp-cached",
+        "cp-read",
+    ];
     assert_eq!(names(), here, "a tool was added: run it for real above");
     for name in here {
         let tool = find(name).unwrap();

@@ -184,14 +184,13 @@ impl Tool for FioJobs {
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
         let size = round_down(spec.region_bytes, 4096);
-        let sections: Vec<String> = (jobs(spec.settings).iter())
-            .map(|job| section(job, size))
-            .collect::<Result<Vec<_>, _>>()?
-            .concat();
+        let jobs = braid_trace::parse_jobs(spec.settings.word("jobs"));
+        let jobs = jobs.map_err(|error| format!("jobs: {error}"))?;
+        let sections: Result<Vec<_>, _> = jobs.iter().map(|job| section(job, size)).collect();
         // Of all sections, until one has a name of its own.
         let command = command::job("global", spec.target)
             .args(command::seed_and_time(spec))
-            .args(sections)
+            .args(sections?.concat())
             .args(command::OUTPUT);
         let mut script = Script { measured: vec![command], ..Script::default() };
         if let Some(path) = command::file(spec.target) {
@@ -206,6 +205,10 @@ impl Tool for FioJobs {
     }
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
-        output::totals(ops(&jobs(spec.settings)), &output::parse_jobs(run)?)
+        let mut measured = output::totals(ops(&jobs(spec.settings)), &output::parse_jobs(run)?)?;
+        // Sections do not ask for the same: how even their shares are says nothing.
+        let compares = [Metric::Fairness, Metric::SpreadOfProcesses];
+        measured.samples.retain(|sample| !compares.contains(&sample.metric));
+        Ok(measured)
     }
 }
