@@ -126,6 +126,22 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
 }
 
 #[test]
+fn a_disk_that_is_read_only_is_attached_and_read() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    for stack in ["ram(4M)", "raid0(ram(4M), model(usb-flash, size=4M))"] {
+        let volume = scratch.up(stack, &["--name", "v", "--attach", "fuse", "--read-only"]);
+        let device = volume.device.clone().expect("a block device");
+        let output = Tool::new("blockdev").arg("--getro").arg(&device).run().ok();
+        assert_eq!(output.out.trim(), "1");
+        let bytes = std::fs::read(&device).expect("it is read");
+        assert!(bytes.len() as u64 >= 4 * MIB && bytes.iter().all(|byte| *byte == 0));
+        volume.down();
+        scratch.run(&["forget", "v"]).ok();
+    }
+}
+
+#[test]
 fn a_disk_is_resized_while_it_is_up_and_clients_see_it_when_they_come_again() {
     skip_without!("nbdinfo");
     let scratch = Scratch::new();

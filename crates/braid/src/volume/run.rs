@@ -134,6 +134,9 @@ impl Volume {
             false => None,
             true => {
                 warnings.extend(memory::hold(spec.attach)?);
+                // What is in memory is read-only at the exports alone.
+                let mut limits = limits;
+                limits.read_only |= spec.read_only;
                 Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
             }
         };

@@ -1,6 +1,6 @@
 //! fio's command lines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{NAME, block_size, iodepth, ops, positive, read_percent, series_ms};
 use crate::command::{CommandLine, Step, Target};
@@ -13,12 +13,10 @@ pub(super) const OUTPUT: [&str; 2] = ["--output-format=json+", "--eta=never"];
 /// The beginning of a section: its threads counted as one process, and where it works.
 pub(super) fn job(name: &str, target: &Target) -> CommandLine {
     let command = CommandLine::new(NAME).arg(format!("--name={name}")).arg("--thread=1");
-    let path = match (target, file(target)) {
-        (Target::Nbd(uri), _) => {
-            return command.arg("--ioengine=nbd").arg(format!("--uri={uri}"));
-        }
-        (Target::Device(path), _) => path.clone(),
-        (Target::Folder(folder), file) => file.unwrap_or_else(|| folder.clone()),
+    let path = match target {
+        Target::Nbd(uri) => return command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
+        Target::Device(path) => path.clone(),
+        Target::Folder(folder) => data_file(folder),
     };
     command
         // fio splits a file name at colons, which by-path device names hold.
@@ -30,9 +28,13 @@ pub(super) fn job(name: &str, target: &Target) -> CommandLine {
 /// The file that it works on in a folder.
 pub(super) fn file(target: &Target) -> Option<PathBuf> {
     match target {
-        Target::Folder(folder) => Some(folder.join("fio.data")),
+        Target::Folder(folder) => Some(data_file(folder)),
         Target::Device(_) | Target::Nbd(_) => None,
     }
+}
+
+fn data_file(folder: &Path) -> PathBuf {
+    folder.join("fio.data")
 }
 
 /// What fio draws, and for how long it works.
