@@ -184,6 +184,40 @@ fn a_job_file_of_several_sections_is_measured() {
     }
 }
 
+/// The busiest part of it, by what may be done to each device.
+#[test]
+fn a_trace_is_measured() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    ["a.img", "b.img"].iter().for_each(|name| drop(scratch.file(name, 32 * MIB, 1)));
+    let line =
+        |at: u64, what: &str| format!("{} x {what} {} 65536\n", 5000 * at, 65536 * (at % 99));
+    let put = |name: &str, each: &dyn Fn(u64) -> String| {
+        let lines: String = (0..200).map(each).collect();
+        let text = format!("fio version 3 iolog\n0 x add\n0 x open\n{lines}");
+        std::fs::write(scratch.join(name), text).expect("a trace");
+    };
+    put("reads.log", &|at| line(at, "read"));
+    put("mixed.log", &|at| line(at, if at % 4 == 0 { "write" } else { "read" }));
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let words = |trace| ["./a.img=p.toml", "./b.img=p.toml", "--workload", trace, "--json"];
+
+    let advice = advise(&scratch, &words("mixed.log")).run().ok().json();
+    assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
+    let advice = advise(&scratch, &words("reads.log")).run().ok().json();
+    let layouts = advice["layouts"].as_array().expect("layouts");
+    let of = |level: &str| layouts.iter().find(|one| one["level"] == level).expect("a layout");
+    assert_measured(&advice, of("raid0"));
+    assert_eq!(measured(of("raid1")), None, "copies are made to agree, which writes");
+    assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+
+    let all = ["--destroy", "a.img", "--destroy", "b.img"];
+    let advice = advise(&scratch, &words("mixed.log")).args(all).run().ok().json();
+    assert_measured(&advice, &advice["layouts"][0]);
+    assert!(!advice["doubts"].to_string().contains("was not measured"), "{advice}");
+    assert!(before[0] != scratch.read("a.img"), "nothing was written");
+}
+
 #[test]
 fn what_is_refused_is_left_as_it_is() {
     let scratch = Scratch::new();

@@ -407,3 +407,22 @@ fn systemd_takes_the_units() {
     // Where no systemd runs it has nothing but the files, which is what is asked about.
     assert_eq!((verified.err.trim(), verified.code()), ("", 0), "{verified}");
 }
+
+/// What udev makes the link `/dev/braid/NAME` of, for fstab; also where the volume is a member of another one.
+#[test]
+fn udev_is_told_which_volume_a_block_device_is_of() {
+    skip_unless_root!();
+    let scratch = mirror();
+    let volume = match UpVolume::start(&scratch, "home", &["--attach", "fuse"]) {
+        Ok(volume) => volume,
+        Err(output) => return println!("skipped: it is not attached here: {}", output.err.trim()),
+    };
+    let device = volume.device().display().to_string();
+    let asked = || scratch.run(&["incremental", "--export", "--no-start", &device]);
+    assert_eq!(asked().ok().out, "BRAID_EXPORT=home\n");
+    scratch
+        .run(&["create", "outer", "--level", "raid1", "--assume-clean", &device, "missing"])
+        .ok();
+    let both = asked().ok().out;
+    assert!(both.starts_with("BRAID_EXPORT=home\nBRAID_OWNER=braid\n"), "{both}");
+}

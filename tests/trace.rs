@@ -13,6 +13,9 @@ use common::{
     wait_until,
 };
 
+const USAGE: i32 = 2;
+const REFUSED: i32 = 3;
+
 /// What there is of a trace.
 #[track_caller]
 fn read(path: &Path) -> Trace {
@@ -368,6 +371,80 @@ fn fio_replays_what_was_recorded() {
     assert_eq!(expected.len(), 85);
     expected.iter_mut().for_each(|one| one.3 = false);
     assert_eq!(requests(&scratch.join("w.log")), expected);
+}
+
+/// A trace whose requests are 20 ms apart.
+const PLAYED: &str = "fio version 3 iolog\n0 x add\n0 x open\n0 x read 4096 8192\n20000 x write 65536 4096\n\
+                      40000 x write 131072 4096 fua\n60000 x trim 0 4096\n80000 x sync 0 0\n\
+                      100000 x read 17825792 4096\n120000 x read 0 67108864\n140000 x close\n";
+
+/// Each at its time, on a volume, whose own trace says what it was asked.
+#[test]
+fn a_trace_is_replayed() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("t.log"), PLAYED).expect("a file");
+    let options = ["--name", "v", "--attach", "fuse", "--trace", "seen.log"];
+    let volume = match UpVolume::start(&scratch, "ram(16M)", &options) {
+        Ok(volume) => volume,
+        Err(output) => return println!("skipped: it is not attached here: {}", output.err.trim()),
+    };
+    let device = volume.device().display().to_string();
+    let words = ["trace", "replay", "t.log", "--on", &device, "--destroy", &device, "--json"];
+    let told = scratch.run(&words).ok().json();
+    volume.down();
+    let count = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("{name}: {told}"));
+    assert_eq!((count("requests"), count("flushes"), count("given_up")), (4, 1, 0), "{told}");
+    assert_eq!((count("read_bytes"), count("written_bytes")), (12_288, 8192));
+    assert_eq!((count("discards_left_out"), count("too_long_left_out")), (1, 1), "{told}");
+    assert!(told["seconds"].as_f64().expect("seconds") >= 0.1, "{told}");
+    assert!(told["latency_ns"]["max"].as_u64() > Some(0) && told["latency_ns"]["p50"].is_null());
+    let seen = read(&scratch.join("seen.log")).requests;
+    let at = |kind, offset, length| {
+        let is = |one: &&Request| (one.kind, one.offset, one.length) == (kind, offset, length);
+        seen.iter().find(is).unwrap_or_else(|| panic!("{kind:?} at {offset} in {seen:?}")).at_ns
+    };
+    let times = [
+        at(Kind::Read, 4096, 8192),
+        at(Kind::Write, 65536, 4096),
+        at(Kind::Write, 131_072, 4096),
+        // Behind the end, which is counted from the beginning again.
+        at(Kind::Read, 17_825_792 % (16 * MIB - 4096 + 1) / 512 * 512, 4096),
+    ];
+    // It may be late, and not early.
+    for (time, due) in times.iter().zip([0, 20, 40, 100]).skip(1) {
+        assert!(*time >= times[0] + (due - 15) * 1_000_000, "{times:?}");
+    }
+    assert!(seen.iter().filter(|one| one.kind == Kind::Flush).count() >= 2, "{seen:?}");
+    assert!(!seen.iter().any(|one| one.kind == Kind::Discard), "{seen:?}");
+}
+
+#[test]
+fn a_replay_writes_to_nothing_that_is_not_named() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("t.log"), PLAYED).expect("a file");
+    scratch.file("a.img", MIB, 1);
+    scratch.file("b.img", MIB, 2);
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let replay = |words: &[&str]| {
+        scratch.run(&[&["trace", "replay", "t.log", "--on", "a.img"], words].concat())
+    };
+    replay(&[]).fails(REFUSED, &["2 writes", "--reads-only", "--destroy a.img"]);
+    replay(&["--destroy", "b.img"]).fails(USAGE, &["none of the members"]);
+    replay(&["--destroy", "a.img", "--reads-only"]).fails(USAGE, &["cannot be used with"]);
+    replay(&["--part", "0s"]).fails(USAGE, &["above 0"]);
+    let said = replay(&["--reads-only"]).ok().out;
+    assert!(said.contains("2 reads and writes and 0 flushes"), "{said}");
+    let said = replay(&["--reads-only", "--part", "0.05s", "--json"]).ok().json();
+    assert_eq!(said["requests"], 1, "{said}");
+    assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
+    replay(&["--destroy", "a.img"]).fails(REFUSED, &["a member of v", "braid down v"]);
+    volume.down();
+    std::fs::write(scratch.join("t.log"), "fio version 3 iolog\n0 x add\n").expect("a file");
+    replay(&["--reads-only"]).fails(USAGE, &["asks for no data"]);
+    let said = scratch.run(&["trace", "replay", "none.log", "--on", "a.img"]);
+    said.fails(1, &["none.log"]);
 }
 
 #[test]

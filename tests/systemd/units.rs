@@ -22,8 +22,7 @@ fn volumes_are_there_at_boot_with_file_systems_on_them_and_clean_after_shutdown(
         "set -e; {}; {}
          systemctl start braid@home
          mkfs.ext4 -q /dev/braid/home
-         uuid=$(blkid -o value -s UUID /dev/braid/home)
-         echo \"UUID=$uuid /home ext4 defaults,nofail,x-systemd.requires=braid@home.service 0 2\" >>/etc/fstab
+         echo \"/dev/braid/home /home ext4 defaults,nofail,x-systemd.requires=braid@home.service 0 2\" >>/etc/fstab
          systemctl daemon-reload
          systemctl start home.mount
          echo precious >/home/file

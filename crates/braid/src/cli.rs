@@ -34,7 +34,7 @@ pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
 pub(crate) use scrub::{Scrub, Time as ScrubTime};
 pub(crate) use top::Top;
-pub(crate) use trace::{Trace, TraceArg};
+pub(crate) use trace::{Trace, TraceArg, TraceReplay, TraceShow};
 pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     /// Put a cache in front of a volume, change it, ask what it is good for
     #[command(subcommand)]
     Cache(Cache),
-    /// Look at a trace of requests
+    /// Look at a trace of requests, or replay it
     #[command(subcommand)]
     Trace(Trace),
     /// Watch volumes, and tell somebody of what happens to them: by mail, webhook, program

@@ -143,6 +143,13 @@ impl Places {
         self.run.join(format!("{name}.mount"))
     }
 
+    /// The volume that a loop device on this file is the block device of, if it is one.
+    pub(crate) fn served_by(&self, file: &Path) -> Option<String> {
+        let mount = file.strip_prefix(&self.run).ok()?.parent()?;
+        let name = mount.to_str()?.strip_suffix(".mount")?;
+        (self.mount(name) == file.parent()?).then(|| name.to_owned())
+    }
+
     /// What `down` needs to know of a process that does not answer any more.
     pub(crate) fn traces(&self, name: &str) -> PathBuf {
         self.run.join(format!("{name}.json"))

@@ -5,7 +5,7 @@
 //! Deliberately absent: shells. A [`CommandLine`] is a program and its arguments.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braid_shell::{shell_path, shell_word};
@@ -13,6 +13,9 @@ use braid_shell::{shell_path, shell_word};
 /// Bytes that are kept of each of a program's streams; a program that says more is ended. The longest
 /// output of a tool, fio's distributions of many jobs, is some hundred KiB.
 pub(crate) const MOST_OUTPUT: usize = 64 << 20;
+
+/// The program that means braid itself, wherever that lies.
+pub(crate) const OWN: &str = "braid";
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +46,15 @@ impl CommandLine {
     pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
+    }
+
+    /// With the path of braid's own program in the place of its name.
+    pub(crate) fn with_own(&self, path: &Path) -> Self {
+        let program = match self.program.as_str() {
+            OWN => path.display().to_string(),
+            other => other.to_owned(),
+        };
+        Self { program, ..self.clone() }
     }
 
     /// Run in a folder, for programs that know no other way to be told where.
@@ -187,6 +199,9 @@ mod tests {
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
         let there = CommandLine::new("ls").in_folder("/a b");
         assert_eq!(there.to_string(), "(cd '/a b' && ls)");
+        let own = CommandLine::new(OWN).arg("trace").with_own(Path::new("/opt/a b"));
+        assert_eq!(own.to_string(), "'/opt/a b' trace");
+        assert_eq!(there.with_own(Path::new("/opt/braid")), there);
         let here = CommandLine::new("-tool").arg("--x").in_folder("-a");
         assert_eq!(here.to_string(), "(cd ./-a && ./-tool --x)");
     }

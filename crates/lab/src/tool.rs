@@ -26,6 +26,7 @@ mod hdparm;
 mod parts;
 mod recipe;
 mod registry;
+mod replay;
 pub mod source;
 mod sysbench;
 

@@ -10,6 +10,7 @@ use crate::load::{
     random_writes, read_ahead, synced, write_back,
 };
 use crate::queue::Merge;
+use crate::workload::Workload;
 
 /// A run of a tool on a whole array.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub enum Run {
     RandomReads(Random),
     /// Random writes to files through the page cache, with an fsync after so many.
     RandomWrites(Random, u64),
+    /// What somebody recorded, or wrote down as fio's jobs, within so many bytes from the beginning.
+    Asked(Workload, u64),
 }
 
 /// A long run is cut to so many bytes, and stripes at least: rates do not change any more.
@@ -65,6 +68,7 @@ impl Run {
         match self {
             Run::Direct(load) | Run::ForTime { load, .. } => load.range,
             Run::RandomReads(load) | Run::RandomWrites(load, _) => load.range,
+            Run::Asked(_, within) => *within,
             Run::Read { .. } | Run::Write { .. } | Run::Synced { .. } => 0,
         }
     }
@@ -108,6 +112,7 @@ impl Run {
                 let count = (enough(u64::MAX) / request.max(&1)).clamp(64, 512);
                 Outcome::moved(0, count * request, synced(&mut machine, host, *request, count))
             }
+            Run::Asked(workload, within) => workload.run(&mut machine, host, *within, under_way),
             Run::RandomReads(load) => {
                 let per_second = random_reads(&mut machine, host, few(*load), 0.0);
                 asked(few(*load), per_second, false)

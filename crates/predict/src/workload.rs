@@ -6,7 +6,9 @@ use braid_model::Host;
 use braid_seed::{Rng, Zipf};
 use braid_trace::{Distribution, Extent, Job, Kind, Pattern, Request};
 
-use crate::load::{Closed, Outcome, Places, Reading, closed, read_ahead, replay, write_back};
+use crate::load::{
+    Closed, Outcome, Places, Reading, Window, closed, closed_within, read_ahead, replay, write_back,
+};
 use crate::machine::Machine;
 
 /// A workload.
@@ -154,8 +156,17 @@ impl Workload {
                 [job] if what_of(job) == Some(What::WriteBack) => {
                     long_write(machine, host, size, under_way)
                 }
+                [job] => closed(machine, &[of_job(job, size)]),
+                // None of them ends before the others: their shares would not be those of a while.
                 jobs => {
-                    closed(machine, &jobs.iter().map(|job| of_job(job, size)).collect::<Vec<_>>())
+                    let load = |job| Closed { count: u64::MAX, ..of_job(job, size) };
+                    let loads: Vec<_> = jobs.iter().map(load).collect();
+                    let enough = REQUESTS * jobs.len() as u64;
+                    closed_within(
+                        machine,
+                        &loads,
+                        Window { from_ns: 0, until_ns: u64::MAX, enough },
+                    )
                 }
             },
             Workload::Trace(requests) => replay(machine, requests, size),

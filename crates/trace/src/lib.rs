@@ -32,4 +32,4 @@ pub use job::{Distribution, Extent, Job, Pattern, parse_jobs};
 pub use read::{Reader, parse};
 pub use request::{Kind, Request};
 pub use summary::{Burst, Busiest, SizeClass, Summary};
-pub use trace::{Format, Totals, Trace};
+pub use trace::{AT_ONCE, Format, Totals, Trace, busiest};

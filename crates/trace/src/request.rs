@@ -42,8 +42,40 @@ impl Request {
         self.offset + self.length
     }
 
+    /// Where it goes on a device of `size` bytes that takes multiples of `block` bytes, a power of two: a
+    /// place behind the end is counted from the beginning again, and what is no multiple is widened to one.
+    /// `None` if the device is smaller than the request.
+    pub fn within(&self, size: u64, block: u64) -> Option<Request> {
+        debug_assert!(block.is_power_of_two(), "{block}");
+        let length =
+            self.length.checked_next_multiple_of(block).filter(|length| *length <= size)?;
+        let offset = self.offset % (size - length + 1) / block * block;
+        Some(Request { offset, length, ..*self })
+    }
+
     /// Whether it moves data.
     pub const fn has_data(&self) -> bool {
         matches!(self.kind, Kind::Read | Kind::Write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_lies_within_a_smaller_device() {
+        let read = |offset, length| {
+            let request = Request { at_ns: 7, offset, length, kind: Kind::Read, fua: false };
+            request.within(10_240, 1024).map(|one| (one.at_ns, one.offset, one.length))
+        };
+        assert_eq!(read(2048, 1024), Some((7, 2048, 1024)));
+        assert_eq!(read(9216, 1024), Some((7, 9216, 1024)));
+        assert_eq!(read(9217, 1024), Some((7, 0, 1024)), "the first place behind the last");
+        assert_eq!(read(1 << 40, 2048).map(|one| one.1 % 1024), Some(0));
+        assert_eq!(read(512, 512), Some((7, 0, 1024)), "widened to a block");
+        assert_eq!(read(0, 10_240), Some((7, 0, 10_240)));
+        assert_eq!(read(0, 10_241), None);
+        assert_eq!(read(0, u64::MAX), None);
     }
 }

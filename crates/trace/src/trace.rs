@@ -92,6 +92,34 @@ impl Trace {
     }
 }
 
+/// Requests under way at once at most when a trace is carried out; what is due then waits its turn. So many has
+/// a queue of Linux' block layer (`nr_requests`, Documentation/ABI/stable/sysfs-block).
+pub const AT_ONCE: usize = 128;
+
+/// The part of `length_ns` nanoseconds in which most bytes are read and written, with times from its beginning;
+/// the first of several. All, if they last no longer. They are in order of time.
+pub fn busiest(all: &[Request], length_ns: u64) -> Vec<Request> {
+    // `end` is behind what began less than `length_ns` after the request at `from`.
+    let (mut end, mut bytes, mut most) = (0, 0_u128, (0, 0..0));
+    for (from, first) in all.iter().enumerate() {
+        while let Some(next) = all.get(end).filter(|one| one.at_ns - first.at_ns < length_ns) {
+            bytes += u128::from(moved(next));
+            end += 1;
+        }
+        if bytes > most.0 {
+            most = (bytes, from..end);
+        }
+        bytes = bytes.saturating_sub(u128::from(moved(first)));
+    }
+    let part = &all[most.1];
+    let began_ns = part.first().map_or(0, |first| first.at_ns);
+    part.iter().map(|one| Request { at_ns: one.at_ns - began_ns, ..*one }).collect()
+}
+
+fn moved(request: &Request) -> u64 {
+    if request.has_data() { request.length } else { 0 }
+}
+
 impl Totals {
     fn add(&mut self, request: &Request) {
         let (count, bytes) = match request.kind {
@@ -131,5 +159,29 @@ impl Totals {
 
     fn share(&self, part: u64) -> Option<f64> {
         (self.data_requests() > 0).then(|| part as f64 / self.data_requests() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_part_is_that_of_most_bytes() {
+        let at = |at_ns, length| Request { at_ns, offset: 0, length, kind: Kind::Read, fua: false };
+        let all = [at(5, 10), at(6, 1), at(9, 1), at(10, 10), at(11, 3), at(19, 9), at(20, 5)];
+        let part = |length_ns| {
+            busiest(&all, length_ns).iter().map(|one| (one.at_ns, one.length)).collect::<Vec<_>>()
+        };
+        assert_eq!(part(2), [(0, 9), (1, 5)]);
+        assert_eq!(part(1), [(0, 10)], "the first of several");
+        assert_eq!(
+            part(6),
+            [(0, 10), (1, 1), (4, 1), (5, 10)],
+            "what begins a length later is behind it"
+        );
+        assert_eq!(part(u64::MAX).len(), 7);
+        assert_eq!(busiest(&[Request::flush(3)], 9), []);
+        assert_eq!(busiest(&[], 9), []);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use braid_stack::ByteSize;
 use clap::{Args, Subcommand};
@@ -10,6 +11,8 @@ use clap::{Args, Subcommand};
 pub(crate) enum Trace {
     /// Say what a trace asks for: how much, of what size, how often, where
     Show(TraceShow),
+    /// Ask a device for the same, each request at its time, and say what it took
+    Replay(TraceReplay),
 }
 
 #[derive(Debug, Args)]
@@ -20,6 +23,44 @@ pub(crate) enum Trace {
 pub(crate) struct TraceShow {
     /// The trace
     pub(crate) file: PathBuf,
+    /// Of a trace of several devices (such as 8,0) or files: this one
+    #[arg(long, value_name = "DEVICE|FILE")]
+    pub(crate) of: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  braid trace replay home.trace --on /dev/sdb --reads-only\n  \
+                  braid trace replay home.trace --on /dev/sdb --part 30s --destroy /dev/sdb\n\n\
+                  Requests are past the page cache. Places behind the end of the device are counted from its \
+                  beginning again; discards are left out.")]
+pub(crate) struct TraceReplay {
+    /// The trace
+    pub(crate) file: PathBuf,
+    /// The device or image file that is asked
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) on: PathBuf,
+    /// Write to this device, which is that after --on: ALL THAT IS ON IT IS LOST
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) destroy: Option<PathBuf>,
+    /// Leave out all but the reads
+    #[arg(long, conflicts_with = "destroy")]
+    pub(crate) reads_only: bool,
+    /// Do not ask whether others use the device: who starts this holds it, as the laboratory does
+    #[arg(long)]
+    pub(crate) held: bool,
+    /// Only the part of this length in which most bytes are moved, such as 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = super::lab::parse_time)]
+    pub(crate) part: Option<Duration>,
+    /// Begin nothing after this time, such as 60s, where the device is too slow for the trace
+    #[arg(long, value_name = "TIME", value_parser = super::lab::parse_time)]
+    pub(crate) limit: Option<Duration>,
+    /// Keep to so many bytes from the beginning of the device, such as 1G
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) region: Option<ByteSize>,
     /// Of a trace of several devices (such as 8,0) or files: this one
     #[arg(long, value_name = "DEVICE|FILE")]
     pub(crate) of: Option<String>,

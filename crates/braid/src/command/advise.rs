@@ -8,6 +8,7 @@ mod show;
 mod words;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use braid_lab_report::report::render::{render_html, render_terminal};
 use braid_model::{Host, Kind};
@@ -28,8 +29,7 @@ struct Advice {
     workload: Workload,
     /// The workload in words.
     words: String,
-    /// The job file that it is, if it is one.
-    jobs: Option<String>,
+    file: Named,
     need: Need,
     host: Host,
     ranked: Vec<Candidate>,
@@ -64,7 +64,7 @@ pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure>
 
 impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
-        let Asked { workload, words, jobs } = workload(&options.workload)?;
+        let Asked { workload, words, file } = workload(&options.workload)?;
         let need = match options.need {
             cli::AdviseNeed::Capacity => Need::Capacity,
             cli::AdviseNeed::Redundancy => Need::Redundancy,
@@ -92,7 +92,7 @@ impl Advice {
             members,
             workload,
             words,
-            jobs,
+            file,
             need,
             host,
             ranked,
@@ -123,17 +123,27 @@ impl Advice {
     }
 }
 
-/// The workload, what it is in words, and the text of the job file that it was.
+/// What the name of a workload is of.
+enum Named {
+    /// No file.
+    Workload,
+    /// A job file of this text.
+    Jobs(String),
+    /// The file of a trace.
+    Trace(PathBuf),
+}
+
+/// The workload, and what it is in words.
 struct Asked {
     workload: Workload,
     words: String,
-    jobs: Option<String>,
+    file: Named,
 }
 
 fn workload(text: &str) -> Result<Asked, Failure> {
     if let Some(workload) = Workload::named(text) {
         let about = NAMES.iter().find(|one| one.name == text).map_or("", |one| one.about);
-        return Ok(Asked { workload, words: about.to_owned(), jobs: None });
+        return Ok(Asked { workload, words: about.to_owned(), file: Named::Workload });
     }
     let bytes = match std::fs::read(text) {
         Ok(bytes) => bytes,
@@ -151,12 +161,13 @@ fn workload(text: &str) -> Result<Asked, Failure> {
         let jobs = parse_jobs(&file).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
         let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
         let words = format!("fio's jobs of {text} ({})", names.join(", "));
-        return Ok(Asked { workload: Workload::Jobs(jobs), words, jobs: Some(file) });
+        return Ok(Asked { workload: Workload::Jobs(jobs), words, file: Named::Jobs(file) });
     }
     let trace = parse(&bytes, None).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
     if trace.totals().data_requests() == 0 {
         return Err(Failure::usage(format!("{text} asks for no data")));
     }
     let words = format!("the {} requests of {text}", trace.totals().data_requests());
-    Ok(Asked { workload: Workload::Trace(trace.requests), words, jobs: None })
+    let path = std::path::absolute(text).context(text)?;
+    Ok(Asked { workload: Workload::Trace(trace.requests), words, file: Named::Trace(path) })
 }

@@ -31,7 +31,7 @@ use crate::membership::Membership;
 use crate::metadata::Metadata;
 use crate::ownership::{Owned, Owners};
 use crate::places::{Places, check_name};
-use crate::volume::{LastResort, NameLock, is_served};
+use crate::volume::{LastResort, NameLock, backing_file, is_served};
 
 pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
     let places = Places::from_environment();
@@ -119,7 +119,17 @@ fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
 }
 
 fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Failure> {
-    let metadata = Metadata::read(device).map_err(Failure::failed)?;
+    let is_asked = options.export && options.no_start;
+    let served = || places.served_by(&backing_file(device)?);
+    // udev asks for the link to the block device of a volume, too, which may be a member of another one.
+    let served = is_asked.then(served).flatten();
+    if let Some(volume) = &served {
+        println!("BRAID_EXPORT={volume}");
+    }
+    let metadata = match Metadata::read(device) {
+        Err(_) if served.is_some() => return Ok(()),
+        read => read.map_err(Failure::failed)?,
+    };
     let uuid = metadata.superblock.array_uuid.to_string();
     let owners = Owners::read(places)?;
     owners.unreadable.iter().for_each(|why| eprintln!("braid: warning: passed over: {why}"));
@@ -135,7 +145,7 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
     };
     let volume = owned.volume.as_str();
     let say = |state: &str, text: &str| say(options, device, &uuid, Some(volume), state, text);
-    if options.export && options.no_start {
+    if is_asked {
         // Asked by udev for each member, before it acts on any: the other members are not looked at.
         return say("", "");
     }

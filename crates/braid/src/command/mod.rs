@@ -6,6 +6,7 @@ mod cache;
 mod cat;
 mod completions;
 mod create;
+mod direct;
 mod doctor;
 mod down;
 mod examine;

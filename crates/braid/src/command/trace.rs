@@ -1,4 +1,6 @@
-//! `braid trace show`: what a trace asks for, at a glance.
+//! `braid trace show`: what a trace asks for, at a glance; and `replay`.
+
+mod replay;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,14 +20,20 @@ const PIECE: usize = 1 << 20;
 const BAR: u64 = 40;
 
 pub(super) fn trace(command: &cli::Trace) -> Result<(), Failure> {
-    let cli::Trace::Show(options) = command;
-    let trace = read(&options.file, options.of.as_deref())?;
-    let summary = Summary::of(&trace);
-    let text = match options.json {
-        true => format!("{}\n", json(&trace, &summary)),
-        false => render(&options.file, &trace, &summary),
+    let text = match command {
+        cli::Trace::Show(options) => show(options)?,
+        cli::Trace::Replay(options) => replay::replay(options)?,
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+fn show(options: &cli::TraceShow) -> Result<String, Failure> {
+    let trace = read(&options.file, options.of.as_deref())?;
+    let summary = Summary::of(&trace);
+    Ok(match options.json {
+        true => format!("{}\n", json(&trace, &summary)),
+        false => render(&options.file, &trace, &summary),
+    })
 }
 
 fn read(path: &Path, of: Option<&str>) -> Result<Trace, Failure> {

@@ -1,5 +1,7 @@
 //! `/dev/braid/NAME`: a symbolic link to a volume's block device, whose number changes from time to time.
 //!
+//! udev makes the same link (packaging/64-braid-assembly.rules), in its own way, `../loopN`; who comes first makes it.
+//!
 //! Invariant: only a link is ever replaced or removed, and only one that is this volume's: that leads to
 //! its device, or to a loop device that serves its mount or nothing any more. What else lies there is
 //! somebody else's.
@@ -56,7 +58,7 @@ fn make_by(
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(text(error)),
         }
-        let old = match std::fs::read_link(link) {
+        let old = match leads_to(link) {
             Ok(old) => old,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(_) => return Err("something else is there, which is no link".to_owned()),
@@ -77,7 +79,7 @@ fn make_by(
 
 /// Takes the link away, if it leads to `device`, and the folder, if it was the last.
 pub(super) fn remove(link: &Path, device: &Path) {
-    if std::fs::read_link(link).is_ok_and(|to| to == device) {
+    if leads_to(link).is_ok_and(|to| to == device) {
         // One that stays leads nowhere, and the next `up` replaces it.
         let _ = std::fs::remove_file(link);
         if let Some(folder) = link.parent() {
@@ -86,8 +88,18 @@ pub(super) fn remove(link: &Path, device: &Path) {
     }
 }
 
+/// Where a link leads to; `../loop0` of `/dev/braid/NAME` to `/dev/loop0`.
+fn leads_to(link: &Path) -> io::Result<PathBuf> {
+    let to = std::fs::read_link(link)?;
+    let above = link.parent().and_then(Path::parent);
+    Ok(match (to.strip_prefix(".."), above) {
+        (Ok(rest), Some(above)) => above.join(rest),
+        _ => to,
+    })
+}
+
 /// The file that a loop device is on; none if it is on nothing.
-fn backing_file(device: &Path) -> Option<PathBuf> {
+pub(crate) fn backing_file(device: &Path) -> Option<PathBuf> {
     let name = device.file_name()?;
     let file =
         std::fs::read_to_string(Path::new(BLOCK).join(name).join("loop/backing_file")).ok()?;
@@ -120,6 +132,15 @@ mod tests {
 
         remove(&link, next);
         assert_eq!(to(), device);
+
+        // As udev makes it.
+        let (udevs, above) = (Path::new("../loop72"), folder.path().join("loop72"));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(udevs, &link).unwrap();
+        make_by(&link, &above, mount, &on(None)).unwrap();
+        assert_eq!(to(), udevs);
+        remove(&link, &above);
+        make_by(&link, device, mount, &on(None)).unwrap();
         remove(&link, device);
         assert!(!link.parent().unwrap().exists());
     }

@@ -66,6 +66,7 @@ pub(crate) use braid_engine::assembled::log_troubles;
 pub(crate) use build::build;
 pub(crate) use deadline::MemberDeadline;
 pub(crate) use error::RunError;
+pub(crate) use link::backing_file;
 pub(crate) use md::is_served;
 pub(crate) use media::Media;
 pub(crate) use name_lock::NameLock;

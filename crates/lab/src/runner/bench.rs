@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
-use crate::command::{Exit, Step, Target, ToolOutput, last_lines};
+use crate::command::{CommandLine, Exit, Step, Target, ToolOutput, last_lines};
 use crate::error::{LabError, Obstacle};
 use crate::evidence::Evidence;
 use crate::matrix::{Planned, Trial, Workload};
@@ -126,8 +126,9 @@ impl<'c> Bench<'c> {
         let before = world.snapshot(&ready.watch);
         kept.started_unix_s = world.unix_time_s();
         let began = world.monotonic();
-        let processes =
-            world.run_all(&script.measured, limit, &self.options.stop, &mut ready.story)?;
+        let own = |command: &CommandLine| command.with_own(&self.options.braid_binary);
+        let measured: Vec<_> = script.measured.iter().map(own).collect();
+        let processes = world.run_all(&measured, limit, &self.options.stop, &mut ready.story)?;
         if processes.iter().any(|process| process.exit == Exit::Stopped) {
             return Err(Obstacle::Stopped);
         }

@@ -61,7 +61,7 @@ fn ask_version(
     options: &LabOptions,
     world: &mut dyn World,
 ) -> Result<Option<String>, String> {
-    let command = tool.version_command();
+    let command = tool.version_command().with_own(&options.braid_binary);
     let began = world.monotonic();
     let done = world.run(&command, LIMIT, &options.stop).map_err(|error| match error {
         LabError::Spawn { program, source } => format!(

@@ -6,6 +6,7 @@ use super::Tool;
 pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::fio::Fio,
     &super::fio::FioJobs,
+    &super::replay::Replay,
     &super::hdparm::Hdparm,
     &super::dd::Dd,
     &super::sysbench::Sysbench,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use braid_seed::{Rng, Zipf};
-use braid_trace::{Kind, Request};
+use braid_trace::{AT_ONCE, Kind, Request};
 
 use crate::machine::{Machine, Next};
 
@@ -231,45 +231,54 @@ impl Clients<'_> {
 }
 
 /// Carries out a trace, each request at its time, within `size` bytes: what lies behind is taken from
-/// the beginning. Discards and flushes take no part.
+/// the beginning. Up to [`AT_ONCE`] are under way, and what is due then waits its turn; what a request took counts
+/// from when it was due. Discards and flushes take no part.
 pub fn replay(machine: &mut Machine, trace: &[Request], size: u64) -> Outcome {
-    let mut begun: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut due: BTreeMap<u64, u64> = BTreeMap::new();
     let mut outcome = Outcome::default();
     let mut happened = Vec::new();
-    let mut requests = trace.iter().filter(|one| one.has_data() && one.length <= size);
-    let mut next = requests.next();
-    let mut owner = 0;
-    if let Some(first) = next {
-        machine.wake_at(first.at_ns, CLOCK);
+    let data = trace.iter().filter(|one| one.has_data());
+    let mut requests = data.filter_map(|one| one.within(size, SECTOR)).peekable();
+    // The clock begins with the first of them.
+    let first_ns = requests.peek().map_or(0, |first| first.at_ns);
+    let (mut owner, mut woken) = (0, None);
+    if requests.peek().is_some() {
+        machine.wake_at(machine.now_ns(), CLOCK);
     }
     while machine.next(&mut happened) {
+        let now_ns = machine.now_ns();
         for what in &happened {
             if let Next::Moved { owner, left: 0 } = *what {
-                let since = begun.remove(&owner).expect("a request of the trace");
+                let due_ns = due.remove(&owner).expect("a request of the trace");
                 outcome.requests += 1;
-                outcome.latencies_ns.push(machine.now_ns() - since);
+                outcome.latencies_ns.push(now_ns - due_ns);
             }
         }
         let mut asked = false;
-        while let Some(one) = next.filter(|one| one.at_ns <= machine.now_ns()) {
+        while due.len() < AT_ONCE
+            && let Some(one) = requests.next_if(|one| one.at_ns - first_ns <= now_ns)
+        {
             owner += 1;
-            begun.insert(owner, machine.now_ns());
+            due.insert(owner, one.at_ns - first_ns);
             let write = one.kind == Kind::Write;
             *(if write { &mut outcome.written } else { &mut outcome.read }) += one.length;
-            let offset = one.offset % (size - one.length + 1) / 512 * 512;
-            machine.submit(owner, write, offset, one.length);
+            machine.submit(owner, write, one.offset, one.length);
             asked = true;
-            next = requests.next();
         }
         if asked {
             machine.unplug();
-            if let Some(later) = next {
-                machine.wake_at(later.at_ns, CLOCK);
-            }
+        }
+        let later = requests.peek().map(|one| one.at_ns - first_ns);
+        // Once for each time; a time that is past waits for an answer.
+        if let Some(at_ns) = later.filter(|at_ns| *at_ns > now_ns && later != woken) {
+            machine.wake_at(at_ns, CLOCK);
+            woken = Some(at_ns);
         }
     }
     outcome.ended(machine.now_ns())
 }
 
+/// What every device takes multiples of, in bytes.
+const SECTOR: u64 = 512;
 /// Who asks to be woken for the next request of a trace.
 const CLOCK: u64 = u64::MAX;

@@ -16,9 +16,9 @@ use braid_predict::advise::{Candidate, Measured, predict_within, rank};
 use braid_predict::{What, Workload};
 use braid_shell::{shell_path, shell_word};
 use braid_stack::{File, Node, Stack};
-use braid_trace::Extent;
+use braid_trace::{Extent, Kind, Request, busiest};
 
-use super::Advice;
+use super::{Advice, Named};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
@@ -28,6 +28,8 @@ const MOST: usize = 3;
 const REPETITIONS: u32 = 5;
 /// What one trial takes, in seconds.
 const SECONDS: f64 = 2.0;
+/// So much of a trace is replayed in one trial, in seconds: the busiest part.
+const TRACE_SECONDS: f64 = 5.0;
 /// What is filled, and used, of a layout that is read and written: filling all would take hours.
 const FILLED: u64 = 256 << 20;
 /// What one long run moves at least and at most.
@@ -43,7 +45,7 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
         return Ok(());
     }
     let Some(load) = advice.load(advice.ranked[0].capacity) else {
-        advice.unmeasured = Some("nothing was measured: a trace is only predicted".to_owned());
+        advice.unmeasured = Some("nothing was measured: the trace has no times".to_owned());
         return Ok(());
     };
     if !advice.may_measure(&advice.ranked[0], &load) {
@@ -79,7 +81,7 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     let ran = ran.and_then(|tally| Ok((tally, results(&folder.path)?)));
     match ran {
         Ok((tally, analysis)) => {
-            advice.take(&chosen, &analysis);
+            advice.take(&load, &chosen, &analysis);
             let why = tally.reasons.keys().chain(tally.obstacles.keys()).next();
             if let Some(why) = why {
                 advice.unmeasured = Some(format!("not all was measured: {why}"));
@@ -94,6 +96,11 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     }
 }
 
+/// Of a trace, what is replayed.
+pub(super) fn measured_part(all: &[Request]) -> Vec<Request> {
+    busiest(all, (TRACE_SECONDS * 1e9) as u64)
+}
+
 fn results(folder: &Path) -> Result<Analysis, LabError> {
     Ok(analyse(&Store::open(folder)?.results()?))
 }
@@ -103,6 +110,8 @@ enum Load {
     One(What),
     /// The sections of a job file of this text.
     Jobs(String, Vec<braid_trace::Job>),
+    /// The busiest part of the trace in this file.
+    Trace(String, Vec<Request>),
 }
 
 impl Load {
@@ -112,6 +121,7 @@ impl Load {
             Load::One(What::WriteBack) => true,
             Load::One(What::Direct(_, reads, ..)) => *reads < 100,
             Load::Jobs(_, jobs) => jobs.iter().any(|job| job.read_percent < 100),
+            Load::Trace(_, part) => part.iter().any(|one| one.kind == Kind::Write),
         }
     }
 
@@ -121,6 +131,7 @@ impl Load {
             Load::One(What::Direct(_, reads, ..)) => (1..100).contains(reads),
             Load::One(What::ReadAhead | What::WriteBack) => false,
             Load::Jobs(_, jobs) => self.writes() && jobs.iter().any(|job| job.read_percent > 0),
+            Load::Trace(_, part) => self.writes() && part.iter().any(|one| one.kind == Kind::Read),
         }
     }
 }
@@ -170,12 +181,16 @@ impl Folder {
 }
 
 impl Advice {
-    /// What an array of `size` bytes is measured with; `None` of a trace.
+    /// What an array of `size` bytes is measured with; `None` of a trace without times.
     fn load(&self, size: u64) -> Option<Load> {
-        match (self.workload.what(size), &self.workload, &self.jobs) {
+        match (self.workload.what(size), &self.workload, &self.file) {
             (Some((what, _)), ..) => Some(Load::One(what)),
-            (None, Workload::Jobs(jobs), Some(text)) => {
+            (None, Workload::Jobs(jobs), Named::Jobs(text)) => {
                 Some(Load::Jobs(text.clone(), jobs.clone()))
+            }
+            (None, Workload::Trace(all), Named::Trace(path)) => {
+                let has_times = all.last().is_some_and(|last| last.at_ns > 0);
+                has_times.then(|| Load::Trace(path.display().to_string(), measured_part(all)))
             }
             _ => None,
         }
@@ -195,7 +210,13 @@ impl Advice {
 
     /// Bytes that are used of a layout.
     fn part(&self, load: &Load, one: &Candidate) -> u64 {
-        let range = self.workload.what(one.capacity).map_or(one.capacity, |(_, range)| range);
+        let range = match load {
+            Load::Trace(_, part) => {
+                let end = part.iter().map(Request::end).max().unwrap_or(0);
+                end.next_multiple_of(1 << 20).min(one.capacity)
+            }
+            _ => self.workload.what(one.capacity).map_or(one.capacity, |(_, range)| range),
+        };
         let Load::Jobs(_, jobs) = load else {
             return if load.fills() { range.min(FILLED) } else { range };
         };
@@ -227,6 +248,10 @@ impl Advice {
                     job
                 })
                 .collect(),
+            Load::Trace(ref path, _) => {
+                let op = if load.writes() { "all" } else { "read" };
+                vec![job("replay", vec![("trace", word(path)), ("op", word(op))])]
+            }
             Load::One(What::WriteBack) => vec![run("write", chosen)],
             Load::One(What::Direct(request, reads, depth, processes, sequential)) => {
                 let mut all = vec![
@@ -249,7 +274,10 @@ impl Advice {
             name: "advise".to_owned(),
             description: format!("Do these layouts do what is predicted of them: {}?", self.words),
             repetitions: REPETITIONS,
-            runtime_s: SECONDS,
+            runtime_s: match load {
+                Load::Trace(..) => TRACE_SECONDS,
+                _ => SECONDS,
+            },
             ramp_s: 0.5,
             region: ByteSize(part),
             fill: load.fills(),
@@ -276,7 +304,7 @@ impl Advice {
     }
 
     /// Notes what was measured.
-    fn take(&mut self, chosen: &[Candidate], analysis: &Analysis) {
+    fn take(&mut self, load: &Load, chosen: &[Candidate], analysis: &Analysis) {
         // One for each rule: it concerns most layouts alike.
         let mut doubts: Vec<(&str, String, &str)> = Vec::new();
         for (index, one) in chosen.iter().enumerate() {
@@ -300,9 +328,15 @@ impl Advice {
             let Some(rate) = cell.get(Metric::Throughput).filter(|_| cell.is_usable()) else {
                 continue;
             };
-            let part = self.load(one.capacity).map_or(one.capacity, |load| self.part(&load, one));
+            let part = self.part(load, one);
             let (offers, layout) = (&self.members.offers, one.arrangement());
-            let again = predict_within(part, offers, &layout, &self.workload, &self.host);
+            let again = match load {
+                Load::Trace(_, trace) => {
+                    let trace = Workload::Trace(trace.clone());
+                    predict_within(part, offers, &layout, &trace, &self.host)
+                }
+                _ => predict_within(part, offers, &layout, &self.workload, &self.host),
+            };
             let expected = again.map_or(one.outcome.rate(), |again| again.outcome.rate());
             let measured = Measured {
                 rate: rate.median,

@@ -4,6 +4,7 @@ use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
+use braid_predict::Workload;
 use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, Limit, Need};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
@@ -11,11 +12,14 @@ use serde_json::json;
 
 use super::Advice;
 use super::beside::Beside;
+use super::confirm::measured_part;
 use super::words::{rate, size};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
 const MOST_ROWS: usize = 10;
+/// Of what a trace asks for: enough, as the last request takes its time.
+const KEPT_UP: f64 = 0.97;
 
 pub(super) fn report(advice: &Advice) -> Report {
     let mut shown = advice.distinct();
@@ -100,6 +104,7 @@ fn answer(advice: &Advice) -> Vec<String> {
         }
     };
     let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
+    answer.extend(kept_up(advice, best));
     if let Some(life) = best.life {
         let amplification = best.amplification.unwrap_or(1.0);
         answer.push(format!(
@@ -112,6 +117,25 @@ fn answer(advice: &Advice) -> Vec<String> {
     let measure = "To measure it, and lose ALL THAT IS ON THE DEVICES";
     answer.extend(advice.next.iter().map(|line| format!("{measure}: {line}")));
     answer
+}
+
+/// Whether a layout does what a trace asks for in its time.
+fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
+    let Workload::Trace(all) = &advice.workload else { return None };
+    let (part, of) = match one.measured {
+        Some(_) => (measured_part(all), "In its busiest seconds, which were measured, the trace"),
+        None => (all.clone(), "The trace"),
+    };
+    let [first, .., last] = &part[..] else { return None };
+    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+    let bytes: u64 = part.iter().filter(|one| one.has_data()).map(|one| one.length).sum();
+    // Without times it asks for all at once.
+    let asked = (seconds > 0.0).then(|| bytes as f64 / seconds)?;
+    let so = match one.rate() >= KEPT_UP * asked {
+        true => "as fast as it asks for it",
+        false => "slower than it asks for it",
+    };
+    Some(format!("{of} asks for {}, and that is done {so}.", rate(asked)))
 }
 
 /// The layout in words.

@@ -3,8 +3,8 @@
 //! Invariants: the device is opened for writing only if `--destroy` names it again and nobody uses it; nothing
 //! is written but to the device then, and the profile where there was no file.
 
-mod direct;
 mod others;
+mod timed;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use braid_shell::shell_path;
 use braid_stack::ByteSize;
 use serde_json::json;
 
-use self::direct::Direct;
+use self::timed::Timed;
+use super::super::direct::{Access, Direct};
 use super::super::given;
 use super::super::page::write_new;
 use crate::cli;
@@ -80,7 +81,8 @@ pub(in crate::command) fn measure(
     destroy: bool,
     limit: Duration,
 ) -> Result<Fitted, Failure> {
-    let mut device = Direct::open(&facts, destroy)?;
+    let access = if destroy { Access::Destroy } else { Access::Read };
+    let mut device = Timed::new(Direct::open(&facts, access)?);
     let permission = Permission { destroy, limit };
     let mut announce = |plan: &Plan| eprintln!("braid: {}", announced(&facts, plan));
     let found = fit(&mut device, &label(&facts), permission, &mut announce)
@@ -112,7 +114,10 @@ fn output(options: &cli::ModelFit) -> Result<PathBuf, Failure> {
 }
 
 /// A device to read from: one that is used is none that is refused, but its answers are doubted.
-fn readable(path: &Path) -> Result<(MemberFacts, Vec<String>), Failure> {
+///
+/// # Errors
+/// It is no device or image file, or cannot be read.
+pub(in crate::command) fn readable(path: &Path) -> Result<(MemberFacts, Vec<String>), Failure> {
     let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
     match check_member(path, &policy) {
         Ok(facts) => Ok((facts, Vec::new())),

@@ -12,8 +12,11 @@ use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::advise::ERROR_90_PERCENT;
-use braid_predict::{Array, Closed, MEMORY, Offer, Outcome, Places, Random, Run, Tree};
+use braid_predict::{
+    Array, Closed, MEMORY, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
+};
 use braid_stack::{Model, Node, Stack};
+use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
 use crate::profile::{Modelled, modelled};
 
@@ -36,6 +39,8 @@ enum Amount {
     Seconds(f64),
     /// It moves so many bytes.
     Bytes(u64),
+    /// It is over when all of it is done, all of which is predicted.
+    Whole,
 }
 
 impl Models {
@@ -91,7 +96,7 @@ impl Oracle for Models {
         }
         let moved = match load.amount {
             Amount::Bytes(bytes) => bytes,
-            Amount::Seconds(_) => 0,
+            Amount::Seconds(_) | Amount::Whole => 0,
         };
         let most = moved.max(load.run.range());
         if most > size_bytes {
@@ -162,7 +167,8 @@ fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
         "dd" => dd(settings, setup),
         "hdparm" => hdparm(settings, setup, region),
         "sysbench" => sysbench(settings, setup, asked.runtime_s),
-        "fio-jobs" => Err("fio-jobs here; `braid advise --workload FILE` predicts them".to_owned()),
+        "fio-jobs" => fio_jobs(settings, setup, region, asked.runtime_s),
+        "replay" => replay(settings, region, asked.runtime_s),
         other => Err(format!("{other}: what it does to a file system has no model")),
     }
 }
@@ -220,6 +226,38 @@ fn fio(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Result<
         }
     };
     Ok(Load { run, on_files: false, amount: Amount::Seconds(seconds) })
+}
+
+fn fio_jobs(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Result<Load, String> {
+    raw(setup, "fio-jobs")?;
+    let jobs = parse_jobs(settings.word("jobs")).map_err(|error| format!("jobs: {error}"))?;
+    for job in &jobs {
+        let why = match () {
+            () if !job.direct => "through the page cache",
+            () if job.flush_every > 0 => "with a flush after so many writes, which has no model",
+            () if job.offset > 0 => "from an offset on",
+            () => continue,
+        };
+        return Err(format!("fio-jobs, {} {why}", job.name));
+    }
+    let run = Run::Asked(Asks::Jobs(jobs), region);
+    Ok(Load { run, on_files: false, amount: Amount::Seconds(seconds) })
+}
+
+fn replay(settings: &Settings, region: u64, seconds: f64) -> Result<Load, String> {
+    let path = settings.word("trace");
+    let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+    let of = Some(settings.word("of")).filter(|of| !of.is_empty());
+    let trace = parse(&bytes, of).map_err(|error| format!("{path}: {error}"))?;
+    let mut requests = busiest(&trace.requests, (seconds * 1e9) as u64);
+    if settings.word("op") != "all" {
+        requests.retain(|request| request.kind == Direction::Read);
+    }
+    if !requests.iter().any(Request::has_data) {
+        return Err(format!("{path}: it asks for no data"));
+    }
+    let run = Run::Asked(Asks::Trace(requests), region);
+    Ok(Load { run, on_files: false, amount: Amount::Whole })
 }
 
 fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
@@ -319,6 +357,7 @@ fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured,
     let seconds = match amount {
         Amount::Seconds(seconds) => seconds,
         Amount::Bytes(bytes) => bytes as f64 / rate,
+        Amount::Whole => outcome.seconds,
     };
     let moved = (outcome.read + outcome.written) as f64;
     let share = |bytes: u64| bytes as f64 / moved * rate * seconds;
@@ -333,12 +372,13 @@ fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured,
             all.push((metric, share(bytes)));
         }
     }
-    let counts = matches!(workload.tool.as_str(), "fio" | "sysbench");
+    let is_direct = matches!(workload.tool.as_str(), "fio" | "fio-jobs" | "replay");
+    let counts = is_direct || workload.tool == "sysbench";
     if outcome.requests > 0 && counts {
         let per_second = outcome.per_second();
         all.extend([(Metric::Iops, per_second), (Metric::Requests, per_second * seconds)]);
     }
-    if workload.tool == "fio" && !outcome.latencies_ns.is_empty() {
+    if is_direct && !outcome.latencies_ns.is_empty() {
         all.push((Metric::LatencyMean, outcome.mean_ns()));
         // Ten requests beyond a percentile, or there is none.
         let percentiles = [
