@@ -134,7 +134,8 @@ pub struct RamStatus {
     /// What was written and not discarded since, in whole granules of 64 KiB.
     pub used_bytes: u64,
     /// Memory that the kernel holds for it, in RAM or swapped out (`Anonymous`, `Swap` and
-    /// `Private_Hugetlb` in `/proc/PID/smaps`); `null` if it does not say.
+    /// `Private_Hugetlb` in `/proc/PID/smaps`); `null` if it does not say. It is asked for at most a hundredth of
+    /// the time, so that of a large RAM disk it may be some seconds old.
     pub allocated_bytes: Option<u64>,
     /// The least that is read or written.
     pub logical_block_bytes: u32,

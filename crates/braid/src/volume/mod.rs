@@ -30,6 +30,7 @@ mod following;
 mod front;
 mod given_up;
 mod health;
+mod held;
 mod image;
 mod leaf;
 mod level;

@@ -15,6 +15,7 @@ use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
 use super::error::{RunError, system};
 use super::health::Health;
+use super::held::Held;
 use super::image::ImageError;
 use super::live::Live;
 use super::memory;
@@ -169,6 +170,7 @@ impl Volume {
             started: Instant::now(),
             trace: trace.as_ref().map(Recorder::recording),
             health,
+            held: Held::default(),
         });
         watch_members(&shared).map_err(system("cannot watch for members"))?;
         let mut server = None;

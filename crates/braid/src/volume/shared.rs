@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use braid_device::Tally;
+use braid_device::{Ram, Tally};
 use braid_export_nbd::{Counters, Counts};
 use braid_mem::Pages;
 use braid_stack::{ByteSize, Node, Stack};
@@ -12,6 +12,7 @@ use braid_uring::Remote;
 use super::attachment::Facts;
 use super::caching::Caching;
 use super::health::Health;
+use super::held::Held;
 use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
@@ -46,6 +47,7 @@ pub(super) struct Shared {
     pub(super) started: Instant,
     pub(super) trace: Option<Arc<Recording>>,
     pub(super) health: Health,
+    pub(super) held: Held,
     pub(super) watcher: Watcher,
 }
 
@@ -185,23 +187,26 @@ impl Shared {
 
     fn rams(&self) -> Vec<RamStatus> {
         let image = self.live.image().map(|path| path.display().to_string());
-        let status = |leaf: Arc<Leaf>| {
-            let ram = leaf.ram()?;
+        let leaves = self.media.leaves();
+        let all: Vec<_> = leaves.iter().filter_map(|leaf| Some((leaf, leaf.ram()?))).collect();
+        let ask = || all.iter().map(|(_, ram)| ram.allocated_bytes().ok()).collect();
+        let held = self.held.of(all.len(), ask);
+        let status = |((leaf, ram), allocated_bytes): (&(&Arc<Leaf>, &Ram), Option<u64>)| {
             let options = ram.options();
-            Some(RamStatus {
-                ram: self.label(&leaf),
+            RamStatus {
+                ram: self.label(leaf),
                 size_bytes: ram.size(),
                 most_bytes: ram.most(),
                 used_bytes: ram.used_bytes(),
-                allocated_bytes: ram.allocated_bytes().ok(),
+                allocated_bytes,
                 logical_block_bytes: options.logical_block,
                 preallocated: options.preallocate,
                 huge_pages: options.pages == Pages::Pool,
                 memory_locked: options.lock,
                 image: image.clone(),
-            })
+            }
         };
-        self.media.leaves().into_iter().filter_map(status).collect()
+        all.iter().zip(held).map(status).collect()
     }
 
     fn nbd_status(&self) -> ExportStatus {
