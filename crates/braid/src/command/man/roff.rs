@@ -169,7 +169,8 @@ fn boxes(cells: &[String], columns: usize) -> String {
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim().trim_start_matches('|');
     let line = line.strip_suffix('|').unwrap_or(line).replace("\\|", "\u{0}");
-    line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+    // Of other marks that are escaped there is this one.
+    line.split('|').map(|cell| cell.trim().replace('\u{0}', "|").replace("\\_", "_")).collect()
 }
 
 /// Text as it is: a line of code.
@@ -192,6 +193,22 @@ fn protected(line: String) -> String {
 
 /// Text with what is bold, italic, code, and links in it.
 fn inline(text: &str) -> String {
+    breakable(&fonts(text))
+}
+
+/// Boxes of tables are narrow: long words may be broken behind what joins their parts.
+fn breakable(text: &str) -> String {
+    let word = |word: &str| {
+        let parts = word.split_inclusive(['/', '_', ':', ',', '{', '|', '.', '=', '-']);
+        if word.len() > LONG { parts.collect::<Vec<_>>().join("\\:") } else { word.to_owned() }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Bytes of a word that fit into every box.
+const LONG: usize = 16;
+
+fn fonts(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['*', '`', '[', '!']) {
@@ -204,19 +221,19 @@ fn inline(text: &str) -> String {
                 is_text.then_some((mark, font, inner, after))
             });
         if let Some((mark, font, inner, after)) = marked {
-            let inner = if mark == "`" { escaped(inner) } else { inline(inner) };
+            let inner = if mark == "`" { escaped(inner) } else { fonts(inner) };
             let _ = write!(out, "{font}{inner}\\fR");
             rest = after;
         } else if let Some((label, target, after)) = link(from.trim_start_matches('!')) {
             out.push_str(
                 &match target.split('#').next().and_then(|file| file.strip_suffix(".md")) {
                     Some(page) if !page.contains('/') => {
-                        format!("{} (\\fBbraid\\-{}\\fR(7))", inline(label), escaped(page))
+                        format!("{} (\\fBbraid\\-{}\\fR(7))", fonts(label), escaped(page))
                     }
                     _ if target.contains("://") => {
-                        format!("{} ({})", inline(label), escaped(target))
+                        format!("{} ({})", fonts(label), escaped(target))
                     }
-                    _ => inline(label),
+                    _ => fonts(label),
                 },
             );
             rest = after;
@@ -247,12 +264,21 @@ mod tests {
                         ## A \"part\"\n* one\n  and more\n* two\n1. first\n\n| a | b |\n|---|---|\n| `x` | y \\| z |\n| short |\n\n\
                         | a | b | c | d |\n|--|--|--|--|\n| x | | 2 | `3` |\n\n<!-- begin\nhidden -->\n```\n* code\n```\nEnd: 2 * 3 [sic] it's.\n";
         let expected = "'\\\" t\n.TH BRAID-RAM 7 \"\" \"braid 1\"\n.ad l\n.nh\n.SH NAME\nbraid-ram \\- RAM disks\n.SH DESCRIPTION\n\
-            .PP\nOf \\fIsome\\fR \\fBmemory\\fR,\n\\&.as \\fBa\\-b\\fR is; see arrays (\\fBbraid\\-arrays\\fR(7)).\n\
+            .PP\nOf \\fIsome\\fR \\fBmemory\\fR,\n\\&.as \\fBa\\-b\\fR is; see arrays (\\fBbraid\\-\\:arrays\\fR(7)).\n\
             .PP\n.RS 4\n.nf\nbraid up \\ex\n\n\\&.more\n\n.fi\n.RE\n\
             .SH \"A \\(dqpart\\(dq\"\n.IP \\(bu 2\none\nand more\n.IP \\(bu 2\ntwo\n.IP 1. 4\nfirst\n\
             .TS\nallbox;\nlbx lbx\nlx lx.\nT{\na\nT}\tT{\nb\nT}\nT{\n\\fBx\\fR\nT}\tT{\ny | z\nT}\nT{\nshort\nT}\tT{\n\nT}\n.TE\n.sp\n.TP\nx\n\\fIc\\fR: 2\n.br\n\\fId\\fR: \\fB3\\fR\n\
             .PP\n.RS 4\n.nf\n* code\n.fi\n.RE\n.PP\nEnd: 2 * 3 [sic] it's.\n";
         assert_eq!(page("braid-ram", markdown, "braid 1"), expected);
+    }
+
+    #[test]
+    fn long_words_of_tables_may_be_broken() {
+        assert_eq!(
+            breakable("and/or crates/sim/tests/kernel.rs::x"),
+            "and/or crates/\\:sim/\\:tests/\\:kernel.\\:rs:\\::\\:x"
+        );
+        assert_eq!(cells("| a\\_b | c \\| d |"), ["a_b", "c | d"]);
     }
 
     #[test]
