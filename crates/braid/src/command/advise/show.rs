@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Advice;
 use super::beside::Beside;
 use super::confirm::measured_part;
-use super::words::{rate, size};
+use super::words::{rate, size, time};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
@@ -76,14 +76,9 @@ fn trust(advice: &Advice, shown: usize) -> TrustBox {
 
 fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
-    let alone = advice.ranked.iter().find(|one| one.level.is_none());
-    // Against what is known of one alone in the same way.
-    let rates = alone.filter(|_| best.level.is_some()).and_then(|alone| match best.measured {
-        Some(best) => Some((best.rate, alone.measured?.rate)),
-        None => Some((best.outcome.rate(), alone.outcome.rate())),
+    let times = alone(advice, best).map(|alone| {
+        format!(", {:.1} times one member alone", best.rate() / alone.rate().max(1.0))
     });
-    let times =
-        rates.map(|(best, alone)| format!(", {:.1} times one member alone", best / alone.max(1.0)));
     let times = times.unwrap_or_default();
     let name = name(advice, best);
     let first = match best.measured {
@@ -135,7 +130,21 @@ fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
         true => "as fast as it asks for it",
         false => "slower than it asks for it",
     };
-    Some(format!("{of} asks for {}, and that is done {so}.", rate(asked)))
+    let within = match (one.latency_ns(), alone(advice, one).and_then(Candidate::latency_ns)) {
+        (None, _) => String::new(),
+        (Some(ns), None) => format!(": p99 {}", time(ns)),
+        (Some(ns), Some(alone)) => {
+            format!(": p99 {}, of one member alone {}", time(ns), time(alone))
+        }
+    };
+    Some(format!("{of} asks for {}, and that is done {so}{within}.", rate(asked)))
+}
+
+/// The best member alone, if `one` is more, and as much is known of both.
+fn alone<'a>(advice: &'a Advice, one: &Candidate) -> Option<&'a Candidate> {
+    let alone = advice.ranked.iter().find(|one| one.level.is_none())?;
+    let alike = one.measured.is_some() == alone.measured.is_some();
+    (alike && one.level.is_some()).then_some(alone)
 }
 
 /// The layout in words.
@@ -275,15 +284,20 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     }
 }
 
-/// Throughput against the chunk, for each level with as many members as the best has.
+/// Throughput against the chunk, for each level with as many members as the best has; or latency, if that is what
+/// is needed, and of a trace, whose throughput is its own.
 fn by_chunk(advice: &Advice) -> Option<Chart> {
     let best = &advice.ranked[0];
     let count = best.members.len();
+    let is_asked = advice.need == Need::Latency || matches!(advice.workload, Workload::Trace(_));
+    let by_time = is_asked && !best.outcome.latencies_ns.is_empty();
+    let (what, unit) = if by_time { ("p99", "ms") } else { ("throughput", "MB/s") };
     let mut series: Vec<Series> = Vec::new();
     for one in advice.ranked.iter().filter(|one| one.members.len() == count) {
         let (Some(level), Some(chunk)) = (one.level, one.chunk) else { continue };
         let x = chunk as f64 / 1024.0;
-        let point = Point { x, y: one.outcome.rate() / 1e6, ..Point::default() };
+        let y = if by_time { one.outcome.percentile_ns(99.0) as f64 } else { one.outcome.rate() };
+        let point = Point { x, y: y / 1e6, ..Point::default() };
         match series.iter_mut().find(|known| known.name == level.name()) {
             // Orders over buses: the better one, which comes first.
             Some(known) if known.points.iter().any(|point| point.x == x) => {}
@@ -298,7 +312,7 @@ fn by_chunk(advice: &Advice) -> Option<Chart> {
     let tick = |chunk: &u64| (*chunk as f64 / 1024.0, ByteSize(*chunk).to_string());
     Some(Chart {
         id: "chunks".to_owned(),
-        title: format!("Predicted throughput of {count} members by chunk"),
+        title: format!("Predicted {what} of {count} members by chunk"),
         shape: Shape::Lines,
         x: Axis {
             label: "chunk".to_owned(),
@@ -306,7 +320,7 @@ fn by_chunk(advice: &Advice) -> Option<Chart> {
             ticks: CHUNKS.iter().map(tick).collect(),
             ..Axis::default()
         },
-        y: Axis { label: "predicted".to_owned(), unit: "MB/s".to_owned(), ..Axis::default() },
+        y: Axis { label: "predicted".to_owned(), unit: unit.to_owned(), ..Axis::default() },
         series,
         ..Chart::default()
     })

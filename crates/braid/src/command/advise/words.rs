@@ -18,3 +18,14 @@ pub(super) fn size(bytes: u64) -> String {
         bytes => format!("{:.0} MB", bytes / 1e6),
     }
 }
+
+/// A time in nanoseconds, to three digits.
+pub(super) fn time(ns: f64) -> String {
+    match ns {
+        ..1e6 => format!("{:.0} µs", ns / 1e3),
+        ..1e7 => format!("{:.2} ms", ns / 1e6),
+        ..1e8 => format!("{:.1} ms", ns / 1e6),
+        ..1e9 => format!("{:.0} ms", ns / 1e6),
+        _ => format!("{:.1} s", ns / 1e9),
+    }
+}
