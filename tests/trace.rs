@@ -438,6 +438,7 @@ fn a_replay_writes_to_nothing_that_is_not_named() {
     let said = replay(&["--reads-only", "--part", "0.05s", "--json"]).ok().json();
     assert_eq!(said["requests"], 1, "{said}");
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+    replay(&["--reads-only", "--region", "2K"]).fails(REFUSED, &["no room for any request"]);
     let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
     replay(&["--destroy", "a.img"]).fails(REFUSED, &["a member of v", "braid down v"]);
     volume.down();

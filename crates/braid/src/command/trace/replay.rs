@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! * A request waits for its time and for nothing else: those that are not answered yet hold none back, up to
-//!   [`AT_ONCE`] of them, a thread each. What one took counts from when it was due, so a device that is too slow for the trace
-//!   shows it, as it does in a prediction.
+//!   [`AT_ONCE`] of them, a thread each. What one took counts from when it was due, so a device that is too
+//!   slow for the trace shows it, as it does in a prediction.
 //! * Nothing is written to a device that `--destroy` does not name again.
 //!
 //! Deliberately absent: discards, which have no model either; the data of the trace, which it does not have.
@@ -59,17 +59,24 @@ pub(super) fn replay(options: &cli::TraceReplay) -> Result<String, Failure> {
     if writes > 0 && !destroy {
         return Err(not_to_be_written(options, writes));
     }
-    let ((facts, doubts), access) = match (options.held, destroy) {
+    let (facts, doubts) = match options.held {
         // Whether others use it is known to who holds it.
-        (true, true) => ((readable(&given[0])?.0, Vec::new()), Access::DestroyHeld),
-        (true, false) => ((readable(&given[0])?.0, Vec::new()), Access::Read),
-        (false, true) => (device(&given[0], true)?, Access::Destroy),
-        (false, false) => (device(&given[0], false)?, Access::Read),
+        true => (readable(&given[0])?.0, Vec::new()),
+        false => device(&given[0], destroy)?,
+    };
+    let access = match (destroy, options.held) {
+        (false, _) => Access::Read,
+        (true, false) => Access::Destroy,
+        (true, true) => Access::DestroyHeld,
     };
     let device = Direct::open(&facts, access)?;
     let size = options.region.map_or(device.size, |region| region.0.min(device.size));
     let placed: Vec<Request> =
         requests.iter().filter_map(|one| placed(one, &device, size)).collect();
+    if !placed.iter().any(Request::has_data) {
+        let text = format!("{} has no room for any request of the trace", facts.path.display());
+        return Err(Failure::refused(text));
+    }
     let discards = requests.iter().filter(|one| one.kind == Kind::Discard).count() as u64;
     let too_long = (requests.len() - placed.len()) as u64 - discards;
     let until_ns = options.limit.map_or(u64::MAX, nanos);
