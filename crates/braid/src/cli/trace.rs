@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 pub(crate) enum Trace {
     /// Say what a trace asks for: how much, of what size, how often, where
     Show(TraceShow),
-    /// Ask a device for the same, each request at its time, and say what it took
+    /// Ask a device for what a trace asks for, each request at its time, and say what it took
     Replay(TraceReplay),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct TraceReplay {
     /// The device or image file that is asked
     #[arg(long, value_name = "DEVICE")]
     pub(crate) on: PathBuf,
-    /// Write to this device, which is that after --on: ALL THAT IS ON IT IS LOST
+    /// Write to this device, the one of --on again: ALL THAT IS ON IT IS LOST
     #[arg(long, value_name = "DEVICE")]
     pub(crate) destroy: Option<PathBuf>,
     /// Leave out all but the reads
