@@ -61,6 +61,8 @@ refused(409, "has changed since", lambda: home.scrub())
 refused(409, "only copy", lambda: home.fail(a))
 home.add(b, again=True)
 wait("b is in sync", lambda: home.look()["arrays"][0]["in_sync"] == [True, True])
+# The recovery that filled it ends after that, which is a change.
+wait("the recovery has ended", lambda: home.look()["arrays"][0]["job"] is None)
 home.look()
 home.speed(min=1 << 20, max=0, latency_us=20000)
 home.scrub()
