@@ -77,7 +77,7 @@ reproduce-document:
 	@scripts/setup.sh build
 	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
 
-# braid and the kernel's md on the same members, every level and version: some ten minutes. The
+# braid and the kernel's md on the same members, every level and version: some ten minutes, and forty where kernels are emulated. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
 interop: export BRAID_INTEROP = all
 interop: export BRAID_INTEROP_TABLE = $(CURDIR)/docs/interop.md
