@@ -77,8 +77,8 @@ reproduce-document:
 	@scripts/setup.sh build
 	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
 
-# braid and the kernel's md on the same members, every level and version: some ten minutes, and forty where kernels are emulated. The
-# table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
+# braid and the kernel's md on the same members, every level and version: some ten minutes, and forty where
+# kernels are emulated. The table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
 interop: export BRAID_INTEROP = all
 interop: export BRAID_INTEROP_TABLE = $(CURDIR)/docs/interop.md
 interop:
