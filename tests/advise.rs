@@ -102,6 +102,12 @@ fn what_is_only_read_is_measured_and_counts() {
     }
 }
 
+#[track_caller]
+fn layout<'a>(advice: &'a Value, level: &str) -> &'a Value {
+    let mut layouts = advice["layouts"].as_array().expect("layouts").iter();
+    layouts.find(|one| one["level"] == level).expect("a layout")
+}
+
 /// That it was measured; on a machine that is very busy a measurement may not be believed, which is said.
 #[track_caller]
 fn assert_measured(advice: &Value, layout: &Value) {
@@ -121,11 +127,7 @@ fn devices_that_are_named_are_written_and_no_others() {
     let is_before = seeds.map(|(name, _)| scratch.read(name)) == before;
     assert!(scratch.read("b.img") == before[1], "what was not named was written");
     assert!(!is_before, "what was named was not");
-    let of = |advice: &Value, level: &str| {
-        let layouts = advice["layouts"].as_array().expect("layouts").clone();
-        layouts.into_iter().find(|one| one["level"] == level).expect("a layout")
-    };
-    assert_measured(&advice, &of(&advice, "single"));
+    assert_measured(&advice, layout(&advice, "single"));
     assert_eq!(measured(&advice["layouts"][0]), None, "{advice}");
     assert!(sentence(&advice).contains(" predicted ("), "{advice}");
     assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
@@ -166,10 +168,8 @@ fn a_job_file_of_several_sections_is_measured() {
     let advice = advise(&scratch, &words("mine.fio")).run().ok().json();
     assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
     let advice = advise(&scratch, &words("reads.fio")).run().ok().json();
-    let layouts = advice["layouts"].as_array().expect("layouts");
-    let of = |level: &str| layouts.iter().find(|one| one["level"] == level).expect("a layout");
-    assert_measured(&advice, of("raid0"));
-    assert_eq!(measured(of("raid1")), None, "copies are made to agree, which writes");
+    assert_measured(&advice, layout(&advice, "raid0"));
+    assert_eq!(measured(layout(&advice, "raid1")), None, "copies are made to agree, which writes");
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
 
     let all = ["--destroy", "a.img", "--destroy", "b.img", "--out", "kept"];
@@ -205,10 +205,8 @@ fn a_trace_is_measured() {
     let advice = advise(&scratch, &words("mixed.log")).run().ok().json();
     assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
     let advice = advise(&scratch, &words("reads.log")).run().ok().json();
-    let layouts = advice["layouts"].as_array().expect("layouts");
-    let of = |level: &str| layouts.iter().find(|one| one["level"] == level).expect("a layout");
-    assert_measured(&advice, of("raid0"));
-    assert_eq!(measured(of("raid1")), None, "copies are made to agree, which writes");
+    assert_measured(&advice, layout(&advice, "raid0"));
+    assert_eq!(measured(layout(&advice, "raid1")), None, "copies are made to agree, which writes");
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
 
     let all = ["--destroy", "a.img", "--destroy", "b.img"];

@@ -435,6 +435,13 @@ fn a_replay_writes_to_nothing_that_is_not_named() {
     let said = replay(&["--reads-only", "--part", "0.05s", "--json"]).ok().json();
     assert_eq!(said["requests"], 1, "{said}");
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+    // What is due behind the limit is not waited for.
+    let late =
+        "fio version 3 iolog\n0 x add\n0 x open\n0 x read 0 4096\n3600000000 x read 0 4096\n";
+    std::fs::write(scratch.join("late.log"), late).expect("a file");
+    let words = ["trace", "replay", "late.log", "--on", "a.img", "--limit", "0.2s", "--json"];
+    let said = scratch.run(&words).ok().json();
+    assert_eq!((&said["requests"], &said["given_up"]), (&1.into(), &1.into()), "{said}");
     replay(&["--reads-only", "--region", "2K"]).fails(REFUSED, &["no room for any request"]);
     let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
     replay(&["--destroy", "a.img"]).fails(REFUSED, &["a member of v", "braid down v"]);

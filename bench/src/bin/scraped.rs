@@ -1,6 +1,8 @@
 //! What clients feel of being scraped: the 99th percentile of their latency while `/metrics` is read ten times
 //! a second at the control socket, beside that of the same load in peace, in turn.
 //!
+//! And what a scrape in peace takes of the volume's processor time.
+//!
 //! `cargo run --release -p braid-bench --bin scraped`. The volume is a raid1 over two RAM disks behind a cache,
 //! so that the volume's own work is as small, and what a scrape asks of it as much, as they get.
 
@@ -15,7 +17,7 @@ use braid_bench::args::{Args, finish};
 use braid_bench::process::{self, Undo};
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
-use braid_bench::{Error, Result, fio};
+use braid_bench::{Error, Result, cpu, fio};
 use serde_json::Value;
 
 const USAGE: &str = "\
@@ -26,6 +28,8 @@ scraped [--rounds N] [--runtime SECONDS] [--braid PATH]
 
 const STACK: &str = "cache(size=32M, raid1(ram(256M), ram(256M)))";
 const EVERY: Duration = Duration::from_millis(100);
+/// Scrapes without any other load, one behind the other.
+const ALONE: u32 = 500;
 
 fn main() -> ExitCode {
     finish(run())
@@ -64,6 +68,7 @@ fn run() -> Result<()> {
             }
         }
     }
+    println!("a scrape takes {:.2} ms of processor time", volume.scrape_ns()? / 1e6);
     let count = scrapes.len();
     println!(
         "{count} scrapes in {} s, {:.2} ms each in the median; p99 without {:.1} µs, with {:.1} µs\n",
@@ -108,14 +113,7 @@ fn scrape(volume: &Volume, ended: &AtomicBool) -> Result<Vec<f64>> {
     let mut due = Instant::now();
     while !ended.load(Ordering::Relaxed) {
         let start = Instant::now();
-        let mut stream = UnixStream::connect(volume.control()).map_err(Error::io("scrape"))?;
-        let request = b"GET /metrics HTTP/1.1\r\nhost: braid\r\nconnection: close\r\n\r\n";
-        stream.write_all(request).map_err(Error::io("scrape"))?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).map_err(Error::io("scrape"))?;
-        if !text.contains("\nbraid_volume_up{") {
-            return Err(Error::Unexpected(format!("no metrics: {text}")));
-        }
+        volume.get("/metrics", "\nbraid_volume_up{")?;
         times.push(start.elapsed().as_secs_f64());
         due += EVERY;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -147,6 +145,35 @@ impl Volume {
             command.env(folder, self.folder.path());
         }
         command
+    }
+
+    /// Reads what is at `path` of the control socket, in which `part` is to be found.
+    fn get(&self, path: &str, part: &str) -> Result<String> {
+        let failed = || Error::io(path.to_owned());
+        let mut stream = UnixStream::connect(self.control()).map_err(failed())?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: braid\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).map_err(failed())?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map_err(failed())?;
+        match text.contains(part) {
+            true => Ok(text),
+            false => Err(Error::Unexpected(format!("no {part} in {text}"))),
+        }
+    }
+
+    /// Processor time of the volume for one scrape, in nanoseconds.
+    fn scrape_ns(&self) -> Result<f64> {
+        let status = process::run(self.command().args(["status", "v", "--json"]))?;
+        let status: Value = serde_json::from_str(&status)
+            .map_err(|error| Error::Unexpected(format!("a status: {error}")))?;
+        let pid = status.pointer("/volumes/0/pid").and_then(Value::as_u64);
+        let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+        let pid = pid.ok_or_else(|| Error::Unexpected(format!("no process in {status}")))?;
+        let before = cpu::process_ns(pid)?;
+        for _ in 0..ALONE {
+            self.get("/metrics", "\nbraid_volume_up{")?;
+        }
+        Ok((cpu::process_ns(pid)? - before) as f64 / f64::from(ALONE))
     }
 
     fn control(&self) -> PathBuf {

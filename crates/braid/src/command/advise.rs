@@ -29,7 +29,7 @@ struct Advice {
     workload: Workload,
     /// The workload in words.
     words: String,
-    file: Named,
+    origin: Origin,
     need: Need,
     host: Host,
     ranked: Vec<Candidate>,
@@ -64,7 +64,7 @@ pub(super) fn advise(options: &cli::Advise, colour: bool) -> Result<(), Failure>
 
 impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
-        let Asked { workload, words, file } = workload(&options.workload)?;
+        let Asked { workload, words, origin } = workload(&options.workload)?;
         let need = match options.need {
             cli::AdviseNeed::Capacity => Need::Capacity,
             cli::AdviseNeed::Redundancy => Need::Redundancy,
@@ -92,7 +92,7 @@ impl Advice {
             members,
             workload,
             words,
-            file,
+            origin,
             need,
             host,
             ranked,
@@ -123,8 +123,8 @@ impl Advice {
     }
 }
 
-/// What the name of a workload is of.
-enum Named {
+/// Where a workload comes from.
+enum Origin {
     /// No file.
     Workload,
     /// A job file of this text.
@@ -137,13 +137,13 @@ enum Named {
 struct Asked {
     workload: Workload,
     words: String,
-    file: Named,
+    origin: Origin,
 }
 
 fn workload(text: &str) -> Result<Asked, Failure> {
     if let Some(workload) = Workload::named(text) {
         let about = NAMES.iter().find(|one| one.name == text).map_or("", |one| one.about);
-        return Ok(Asked { workload, words: about.to_owned(), file: Named::Workload });
+        return Ok(Asked { workload, words: about.to_owned(), origin: Origin::Workload });
     }
     let bytes = match std::fs::read(text) {
         Ok(bytes) => bytes,
@@ -161,7 +161,7 @@ fn workload(text: &str) -> Result<Asked, Failure> {
         let jobs = parse_jobs(&file).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
         let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
         let words = format!("fio's jobs of {text} ({})", names.join(", "));
-        return Ok(Asked { workload: Workload::Jobs(jobs), words, file: Named::Jobs(file) });
+        return Ok(Asked { workload: Workload::Jobs(jobs), words, origin: Origin::Jobs(file) });
     }
     let trace = parse(&bytes, None).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
     if trace.totals().data_requests() == 0 {
@@ -169,5 +169,5 @@ fn workload(text: &str) -> Result<Asked, Failure> {
     }
     let words = format!("the {} requests of {text}", trace.totals().data_requests());
     let path = std::path::absolute(text).context(text)?;
-    Ok(Asked { workload: Workload::Trace(trace.requests), words, file: Named::Trace(path) })
+    Ok(Asked { workload: Workload::Trace(trace.requests), words, origin: Origin::Trace(path) })
 }

@@ -70,6 +70,13 @@ impl Outcome {
         self.latencies_ns.get(index.min(last)).copied().unwrap_or(0)
     }
 
+    /// The percentiles beyond which ten requests lie at least, in nanoseconds: of fewer there is no saying.
+    pub fn percentiles(&self) -> impl Iterator<Item = (f64, u64)> {
+        let count = self.latencies_ns.len();
+        let told = PERCENTILES.into_iter().filter(move |(_, least)| count >= *least);
+        told.map(|(percent, _)| (percent, self.percentile_ns(percent)))
+    }
+
     /// The mean, in nanoseconds.
     pub fn mean_ns(&self) -> f64 {
         let sum: f64 = self.latencies_ns.iter().map(|ns| *ns as f64).sum();
@@ -88,6 +95,9 @@ impl Outcome {
         self
     }
 }
+
+/// Percentiles, and of how many requests ten lie beyond each.
+const PERCENTILES: [(f64, usize); 4] = [(50.0, 20), (95.0, 200), (99.0, 1000), (99.9, 10_000)];
 
 /// So many requests are counted, whenever the window ends.
 const LEAST: u64 = 64;
@@ -282,3 +292,20 @@ pub fn replay(machine: &mut Machine, trace: &[Request], size: u64) -> Outcome {
 const SECTOR: u64 = 512;
 /// Who asks to be woken for the next request of a trace.
 const CLOCK: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_of_few_requests_is_not_told() {
+        let told = |count: u64| {
+            let outcome = Outcome { latencies_ns: (0..count).collect(), ..Outcome::default() };
+            outcome.percentiles().map(|one| one.0).collect::<Vec<_>>()
+        };
+        assert!(told(19).is_empty());
+        assert_eq!(told(20), [50.0]);
+        assert_eq!(told(1000), [50.0, 95.0, 99.0]);
+        assert_eq!(told(10_000), [50.0, 95.0, 99.0, 99.9]);
+    }
+}

@@ -18,7 +18,7 @@ use braid_shell::{shell_path, shell_word};
 use braid_stack::{File, Node, Stack};
 use braid_trace::{Extent, Kind, Request, busiest};
 
-use super::{Advice, Named};
+use super::{Advice, Origin};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
@@ -183,12 +183,12 @@ impl Folder {
 impl Advice {
     /// What an array of `size` bytes is measured with; `None` of a trace without times.
     fn load(&self, size: u64) -> Option<Load> {
-        match (self.workload.what(size), &self.workload, &self.file) {
+        match (self.workload.what(size), &self.workload, &self.origin) {
             (Some((what, _)), ..) => Some(Load::One(what)),
-            (None, Workload::Jobs(jobs), Named::Jobs(text)) => {
+            (None, Workload::Jobs(jobs), Origin::Jobs(text)) => {
                 Some(Load::Jobs(text.clone(), jobs.clone()))
             }
-            (None, Workload::Trace(all), Named::Trace(path)) => {
+            (None, Workload::Trace(all), Origin::Trace(path)) => {
                 let has_times = all.last().is_some_and(|last| last.at_ns > 0);
                 has_times.then(|| Load::Trace(path.display().to_string(), measured_part(all)))
             }

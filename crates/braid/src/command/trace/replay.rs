@@ -8,7 +8,7 @@
 //!
 //! Deliberately absent: discards, which have no model either; the data of the trace, which it does not have.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,10 @@ use crate::cli;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
 
-/// Percentiles, and of how many requests ten lie beyond each, or it is not told.
-const PERCENTILES: [(f64, usize); 4] = [(50.0, 20), (95.0, 200), (99.0, 1000), (99.9, 10_000)];
+/// Memory that is ready for each request under way, in bytes; a longer one gets its own when it comes.
+const READY: usize = 1 << 20;
+/// How long a thread sleeps without asking whether the replay has ended.
+const NAP: Duration = Duration::from_millis(100);
 
 /// What became of a trace.
 struct Replayed {
@@ -133,9 +135,10 @@ fn carry_out(device: &Direct, requests: &[Request], until_ns: u64) -> Result<Vec
     let mut memory: Vec<Memory> = Vec::new();
     memory.resize_with(AT_ONCE.min(requests.len()), Memory::default);
     for one in &mut memory {
-        one.aligned(longest);
+        one.aligned(longest.min(READY));
     }
-    let (next, began) = (&AtomicUsize::new(0), Instant::now());
+    let (next, until_ns) = (&AtomicUsize::new(0), &AtomicU64::new(until_ns));
+    let began = Instant::now();
     let now = || nanos(began.elapsed());
     let work = |mut memory: Memory| -> Result<Vec<Timed>, String> {
         let mut done = Vec::new();
@@ -143,14 +146,19 @@ fn carry_out(device: &Direct, requests: &[Request], until_ns: u64) -> Result<Vec
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(request) = requests.get(index) else { return Ok(done) };
             let due_ns = request.at_ns - first_ns;
-            thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now())));
-            let began_ns = now();
-            if began_ns > until_ns {
-                return Ok(done);
-            }
+            let began_ns = loop {
+                let now_ns = now();
+                if now_ns.max(due_ns) > until_ns.load(Ordering::Relaxed) {
+                    return Ok(done);
+                }
+                match due_ns.saturating_sub(now_ns) {
+                    0 => break now_ns,
+                    left_ns => thread::sleep(NAP.min(Duration::from_nanos(left_ns))),
+                }
+            };
             if let Err(why) = one(device, &mut memory, request) {
-                // Nobody takes another one.
-                next.store(requests.len(), Ordering::Relaxed);
+                // Nobody begins another one.
+                until_ns.store(0, Ordering::Relaxed);
                 return Err(why);
             }
             done.push(Timed { index, began_ns, ended_ns: now() });
@@ -202,16 +210,10 @@ fn added_up(requests: &[Request], timed: &[Timed]) -> Replayed {
     Replayed { outcome, flushes, late_ns, given_up, discards, too_long, doubts }
 }
 
-/// The percentiles of which enough requests lie beyond.
-fn percentiles(outcome: &Outcome) -> impl Iterator<Item = (f64, u64)> {
-    let count = outcome.latencies_ns.len();
-    let told = PERCENTILES.into_iter().filter(move |(_, least)| count >= *least);
-    told.map(|(percent, _)| (percent, outcome.percentile_ns(percent)))
-}
-
 fn as_json(options: &cli::TraceReplay, trace: &Trace, replayed: &Replayed) -> serde_json::Value {
     let Replayed { outcome, flushes, late_ns, given_up, discards, too_long, doubts } = replayed;
-    let latency: serde_json::Map<_, _> = percentiles(outcome)
+    let latency: serde_json::Map<_, _> = outcome
+        .percentiles()
         .map(|(percent, ns)| (format!("p{percent}"), ns.into()))
         .chain([("mean".to_owned(), outcome.mean_ns().into())])
         .chain(outcome.latencies_ns.last().map(|ns| ("max".to_owned(), (*ns).into())))
@@ -229,16 +231,12 @@ fn as_json(options: &cli::TraceReplay, trace: &Trace, replayed: &Replayed) -> se
         "bytes_per_second": outcome.rate(),
         "requests_per_second": outcome.per_second(),
         "latency_ns": latency,
-        "late_ns": { "p50": percentile(late_ns, 50), "max": late_ns.last() },
+        "late_ns": { "p50": late_ns.get(late_ns.len() / 2), "max": late_ns.last() },
         "given_up": given_up,
         "discards_left_out": discards,
         "too_long_left_out": too_long,
         "doubts": doubts,
     })
-}
-
-fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
-    sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied()
 }
 
 fn as_text(options: &cli::TraceReplay, trace: &Trace, replayed: &Replayed) -> String {
@@ -266,14 +264,14 @@ fn as_text(options: &cli::TraceReplay, trace: &Trace, replayed: &Replayed) -> St
         ),
     ];
     let told: Vec<_> =
-        percentiles(outcome).map(|(percent, ns)| format!("p{percent} {}", ms(ns))).collect();
+        outcome.percentiles().map(|(percent, ns)| format!("p{percent} {}", ms(ns))).collect();
     let most = outcome.latencies_ns.last().map(|ns| format!("{} at most", ms(*ns)));
     let told: Vec<_> = told.into_iter().chain(most).collect();
     lines.push(("latency", format!("{}, each from when it was due", told.join(", "))));
-    if let (Some(half), Some(most)) = (percentile(late_ns, 50), late_ns.last()) {
+    if let (Some(half), Some(most)) = (late_ns.get(late_ns.len() / 2), late_ns.last()) {
         lines.push((
             "begun",
-            format!("{} after it was due or earlier, for half; {} at most", ms(half), ms(*most)),
+            format!("{} after it was due or earlier, for half; {} at most", ms(*half), ms(*most)),
         ));
     }
     if *given_up > 0 {
@@ -316,17 +314,5 @@ mod tests {
         assert_eq!(flushes, 1);
         assert_eq!(late_ns, [0, 0, 300]);
         assert!((outcome.seconds - 2e-6).abs() < 1e-12, "{}", outcome.seconds);
-    }
-
-    #[test]
-    fn a_percentile_of_few_requests_is_not_told() {
-        let told = |count: u64| {
-            let outcome = Outcome { latencies_ns: (0..count).collect(), ..Outcome::default() };
-            percentiles(&outcome).map(|one| one.0).collect::<Vec<_>>()
-        };
-        assert!(told(19).is_empty());
-        assert_eq!(told(20), [50.0]);
-        assert_eq!(told(1000), [50.0, 95.0, 99.0]);
-        assert_eq!(told(10_000), [50.0, 95.0, 99.0, 99.9]);
     }
 }

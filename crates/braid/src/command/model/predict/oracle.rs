@@ -380,17 +380,8 @@ fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured,
     }
     if is_direct && !outcome.latencies_ns.is_empty() {
         all.push((Metric::LatencyMean, outcome.mean_ns()));
-        // Ten requests beyond a percentile, or there is none.
-        let percentiles = [
-            (Metric::LatencyP50, 50.0, 20),
-            (Metric::LatencyP95, 95.0, 200),
-            (Metric::LatencyP99, 99.0, 1000),
-            (Metric::LatencyP999, 99.9, 10_000),
-        ];
-        let there = outcome.latencies_ns.len();
-        for (metric, percent, _) in percentiles.into_iter().filter(|one| one.2 <= there) {
-            all.push((metric, outcome.percentile_ns(percent) as f64));
-        }
+        let percentiles = outcome.percentiles().map(|(percent, ns)| (named(percent), ns as f64));
+        all.extend(percentiles.filter_map(|(metric, ns)| Some((metric?, ns))));
     }
     let mut measured = Measured::default();
     for (metric, value) in all {
@@ -398,4 +389,15 @@ fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured,
         let _ = measured.push(metric, value);
     }
     (measured, seconds)
+}
+
+/// The laboratory's name of a percentile.
+fn named(percent: f64) -> Option<Metric> {
+    let all = [
+        (50.0, Metric::LatencyP50),
+        (95.0, Metric::LatencyP95),
+        (99.0, Metric::LatencyP99),
+        (99.9, Metric::LatencyP999),
+    ];
+    all.into_iter().find(|one| one.0 == percent).map(|one| one.1)
 }
