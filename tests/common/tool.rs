@@ -34,6 +34,9 @@ pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
 /// How long anything may take. Generous: it ends what hangs, and judges nothing.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
+/// How much of what a program says is taken in. One that says more finds its reader gone.
+const MOST_OUTPUT: u64 = 64 << 20;
+
 /// The system's programs come first: one that was built for another Python lacks its modules.
 const SYSTEM_FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
 
@@ -218,12 +221,12 @@ impl Running {
     }
 }
 
-/// Reads a stream to its end, beside the program that writes it.
+/// Reads a stream to its end, or [`MOST_OUTPUT`], beside the program that writes it.
 fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.read_to_end(&mut bytes);
+        if let Some(stream) = stream {
+            let _ = stream.take(MOST_OUTPUT).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
