@@ -5,13 +5,14 @@ mod front;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Flags, Io, Limits, Op};
+use braid_block::{Flags, Io, Limits};
 use braid_cache::{Cache, Config, WriteBackConfig};
 use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
+use braid_model::Plain;
 use braid_sim::found::SimClock;
-use braid_sim::{Sim, SimDisk};
+use braid_sim::{Sim, SimDisk, Timing};
 use front::Front;
 
 const BLOCK: u64 = 4096;
@@ -22,9 +23,10 @@ fn what_was_written_last_is_there_although_the_one_before_took_long() {
     sim.be_prompt(10_000);
     let handle = sim.handle();
     let disk = SimDisk::new(&handle, "origin", Limits::new(16 * BLOCK, 512));
-    disk.set_timing(Box::new(|op, _, now| {
-        now + if op == Op::Write { 50_000_000 } else { 100_000 }
-    }));
+    // A write of a block takes 50 ms.
+    let slow =
+        Plain { read_rate: 1 << 30, write_rate: 20 * BLOCK, latency_ns: 100_000, bus_rate: 0 };
+    disk.set_timing(Timing::new(slow.into(), Rc::default()));
     let config = Config {
         size: 8 * BLOCK,
         block: BLOCK,

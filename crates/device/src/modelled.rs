@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits, Op};
 use braid_engine::{Device, Pending};
-use braid_model::{Bus, BusProfile, Timetable, Work};
+use braid_model::{Answer, Bus, BusProfile, CommandQueue, Timetable, Work};
 use braid_uring::Handle;
 
 use crate::{Ram, RamDevice};
@@ -24,7 +24,7 @@ pub struct Modelled {
 
 #[derive(Debug)]
 struct Schedule {
-    device: Mutex<Timetable>,
+    queue: Mutex<CommandQueue>,
     bus: Arc<Mutex<Bus>>,
     /// Time 0 of the timetables.
     epoch: Instant,
@@ -61,7 +61,8 @@ impl Modelled {
             Some(name) => Arc::clone(buses.named.entry(name.to_owned()).or_insert_with(make)),
             None => make(),
         };
-        let schedule = Arc::new(Schedule { device: Mutex::new(device), bus, epoch: buses.epoch });
+        let queue = Mutex::new(CommandQueue::new(device));
+        let schedule = Arc::new(Schedule { queue, bus, epoch: buses.epoch });
         Ok(Modelled { ram: Ram::new(size)?, schedule })
     }
 
@@ -81,12 +82,35 @@ impl Modelled {
 }
 
 impl Schedule {
-    /// When a request that comes now is done.
-    fn serve(&self, work: Work) -> Instant {
-        let now_ns = self.epoch.elapsed().as_nanos() as u64;
-        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes a request in that comes now.
+    fn ask(&self, work: Work) -> u64 {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        // The time is taken behind the lock: no request is older than one that came before it.
+        queue.ask(self.now_ns(), work)
+    }
+
+    /// Waits until a request is done.
+    async fn until_done(&self, number: u64, handle: &Handle) {
+        loop {
+            let (until_ns, is_done) = match self.answer(number) {
+                Answer::Done(at_ns) => (at_ns, true),
+                Answer::Waits(at_ns) => (at_ns, false),
+            };
+            handle.sleep_until(self.epoch + Duration::from_nanos(until_ns)).await;
+            if is_done {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, number: u64) -> Answer {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bus = self.bus.lock().unwrap_or_else(PoisonError::into_inner);
-        self.epoch + Duration::from_nanos(device.serve(&mut bus, now_ns, work))
+        queue.answer(&mut bus, self.now_ns(), number)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
     }
 }
 
@@ -108,12 +132,12 @@ impl Device for ModelledDevice {
             Op::Write => Work::Write { offset: io.span.offset, bytes: io.span.len },
             Op::Flush | Op::Discard | Op::WriteZeroes => Work::Command,
         };
-        let done_at = self.schedule.serve(work);
+        let (schedule, number) = (Arc::clone(&self.schedule), self.schedule.ask(work));
         // The contents change when the request starts: what overlaps in time has no order.
         let done = self.ram.start(io);
         let handle = self.handle.clone();
         Pending::task(async move {
-            handle.sleep_until(done_at).await;
+            schedule.until_done(number, &handle).await;
             done.await
         })
     }

@@ -1,11 +1,9 @@
 //! Which kind of device it is: the one whose model errs least on experiments held out.
 
-use braid_model::Profile;
-
 use crate::fitted::{Errors, Fit};
 use crate::glance::{Glance, glance};
 use crate::held_out::{self, Differences, replay};
-use crate::kinds::{Candidate, disk, flash, plain};
+use crate::kinds::{Candidate, disk, flash, plain, queue_depth};
 use crate::measured::Measured;
 use crate::plan::{Permission, Plan, large_enough};
 use crate::reading::{self, DEPTHS, Reading};
@@ -54,15 +52,16 @@ pub fn fit(
     // The simplest first.
     let mut candidates = vec![plain(&reading, writing.as_ref())];
     candidates.push(flash(&reading, writing.as_ref()));
-    if let Some(turning) = &turning {
-        candidates.push(disk(&reading, turning, cache, permission.destroy));
-    }
     let size = session.size;
+    if let Some(turning) = &turning {
+        let mut disk = disk(&reading, turning, cache, permission.destroy);
+        disk.constants.push(queue_depth(&disk, size, &session.record)?);
+        candidates.push(disk);
+    }
     let mut facts = facts(&reading, writing.as_ref());
     let mut judged: Vec<(Candidate, Differences, f64)> = Vec::new();
     for candidate in candidates {
-        let text = text::profile(candidate.kind, label, size, &candidate.constants, &[]);
-        let profile = match Profile::parse(&text) {
+        let profile = match candidate.profile(label, size) {
             Ok(profile) => profile,
             Err(error) => {
                 facts.push(format!("what was measured is no {}: {error}", candidate.kind));
@@ -104,7 +103,8 @@ fn facts(reading: &Reading, writing: Option<&Writing>) -> Vec<String> {
     let gains: Vec<String> =
         gains.map(|(depth, rate)| format!("{depth}: {:.2}", rate / alone)).collect();
     let mut facts = vec![format!(
-        "random reads a second, {alone:.0} one at a time; with more under way, times that: {}; the model has one at a time",
+        "random reads a second, {alone:.0} one at a time; with more under way, times that: {}; of the models a disk chooses \
+         among them (queue_depth), others take one at a time",
         gains.join(", ")
     )];
     if let Some(writing) = writing {

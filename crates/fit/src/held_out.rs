@@ -60,11 +60,34 @@ pub(crate) struct Differences {
     pub(crate) held_out: Vec<f64>,
 }
 
-/// Runs all that the device did on a model of it. Batches with several requests at once are left out: no model
-/// has several at once.
-pub(crate) fn replay(profile: &Profile, size: u64, record: &[Ran]) -> Result<Differences, Fault> {
+/// By how much the model is off, as the sum of |ln(model / measured)|, in what batches with several requests at once
+/// take.
+pub(crate) fn at_depths(profile: &Profile, size: u64, record: &[Ran]) -> Result<f64, Fault> {
+    let mut device = modelled(profile, size)?;
+    let mut sum = 0.0;
+    for ran in record.iter().filter(|ran| ran.batch.depth > 1) {
+        let model = device.run(&ran.batch).map_err(Fault::Device)?;
+        sum += (whole_ns(&model) / whole_ns(&ran.timings)).ln().abs();
+    }
+    Ok(sum)
+}
+
+/// From the first request to the last answer, in nanoseconds; 1 at least.
+pub(crate) fn whole_ns(timings: &[Timing]) -> f64 {
+    let begin = timings.iter().map(|timing| timing.start_ns).min().unwrap_or(0);
+    let end = timings.iter().map(|timing| timing.end_ns).max().unwrap_or(begin);
+    end.saturating_sub(begin).max(1) as f64
+}
+
+fn modelled(profile: &Profile, size: u64) -> Result<Modelled, Fault> {
     let device = Modelled::new(profile, BusProfile::default(), size);
-    let mut device = device.ok_or_else(|| Fault::Nonsense("it is no device".to_owned()))?;
+    device.ok_or_else(|| Fault::Nonsense("it is no device".to_owned()))
+}
+
+/// Runs all that the device did on a model of it. Batches with several requests at once are left out: of the models
+/// only a disk's has several at once, and its depth comes from them.
+pub(crate) fn replay(profile: &Profile, size: u64, record: &[Ran]) -> Result<Differences, Fault> {
+    let mut device = modelled(profile, size)?;
     let mut differences = Differences::default();
     for ran in record {
         let model = device.run(&ran.batch).map_err(Fault::Device)?;

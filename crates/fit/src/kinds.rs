@@ -1,8 +1,13 @@
 //! What was measured as the constants of each kind of device.
 
+use braid_model::{Profile, ProfileError};
+
 use crate::fitted::Fitted;
+use crate::held_out::at_depths;
 use crate::reading::Reading;
 use crate::robust::Estimate;
+use crate::session::{Fault, Ran};
+use crate::text;
 use crate::turning::{self, Turning};
 use crate::writing::Writing;
 
@@ -10,6 +15,13 @@ use crate::writing::Writing;
 pub(crate) struct Candidate {
     pub(crate) kind: &'static str,
     pub(crate) constants: Vec<Fitted>,
+}
+
+impl Candidate {
+    /// Its profile of a device of `size` bytes, which is called `label`.
+    pub(crate) fn profile(&self, label: &str, size: u64) -> Result<Profile, ProfileError> {
+        Profile::parse(&text::profile(self.kind, label, size, &self.constants, &[]))
+    }
 }
 
 fn seen(name: &'static str, estimate: Estimate, source: &str) -> Fitted {
@@ -201,4 +213,29 @@ pub(crate) fn disk(
         },
     ];
     Candidate { kind: "disk", constants }
+}
+
+/// Depths of a disk's queue that are told apart.
+const QUEUES: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Among how many requests a disk chooses, if its other constants are those of `disk`: with which depth the model
+/// takes as long as was measured with several reads under way. The least of depths that are equally near.
+pub(crate) fn queue_depth(disk: &Candidate, size: u64, record: &[Ran]) -> Result<Fitted, Fault> {
+    let seen = |value: usize| {
+        let source = "random reads with up to 32 under way: the model that takes as long";
+        seen("queue_depth", Estimate::sure(value as f64), source)
+    };
+    let mut best: Option<(f64, usize)> = None;
+    for depth in QUEUES {
+        let mut constants = disk.constants.clone();
+        constants.push(seen(depth));
+        let candidate = Candidate { kind: disk.kind, constants };
+        // What is no disk with one depth is none with another: that is said where kinds are compared.
+        let Ok(profile) = candidate.profile("", size) else { break };
+        let off = at_depths(&profile, size, record)?;
+        if best.is_none_or(|(least, _)| off < least) {
+            best = Some((off, depth));
+        }
+    }
+    Ok(seen(best.map_or(1, |(_, depth)| depth)))
 }

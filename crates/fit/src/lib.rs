@@ -16,9 +16,9 @@
 //! |---|---|---|
 //! | plain | rates, latency | the bus: it is within the rates |
 //! | usb-flash | command, settling, jump, rates, largest command, page, unit, copying, open units | the erase block apart from the unit; endurance; steps and pages that cost less than times differ; units that do not divide 24 MiB |
-//! | disk | revolution, seeks, rates of both ends, command; writing: the cache | |
+//! | disk | revolution, seeks, rates of both ends, command, depth of the queue; writing: the cache | |
 //!
-//! Models have one request at a time: what depth gains is told beside the profile, not in it. Deliberately
+//! What several requests at once gain is in the profile of a disk, and told beside that of other kinds. Deliberately
 //! absent: I/O, clocks, and the decision which device may be written.
 
 mod choose;

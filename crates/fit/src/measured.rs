@@ -1,6 +1,6 @@
 //! The seam to a device: batches of requests in, times out.
 
-use braid_model::{Bus, BusProfile, Profile, Timetable, Work};
+use braid_model::{Answer, Bus, BusProfile, CommandQueue, Profile, Timetable, Work};
 use braid_seed::Rng;
 
 /// A read or a write.
@@ -19,7 +19,7 @@ pub struct Request {
 pub struct Batch {
     /// All of them.
     pub requests: Vec<Request>,
-    /// How many are under way at once, from 1 on. The next one is made when the oldest is answered.
+    /// How many are under way at once, from 1 on. The next one is made when any is answered.
     pub depth: usize,
     /// How long the device is left alone before each, in nanoseconds.
     pub pause_ns: u64,
@@ -69,7 +69,7 @@ pub fn fill(bytes: &mut [u8]) {
 #[derive(Debug)]
 pub struct Modelled {
     size: u64,
-    timetable: Timetable,
+    queue: CommandQueue,
     bus: Bus,
     now_ns: u64,
 }
@@ -77,9 +77,35 @@ pub struct Modelled {
 impl Modelled {
     /// A device of `size` bytes with nobody else on its bus; `None` for a profile of no device.
     pub fn new(profile: &Profile, bus: BusProfile, size: u64) -> Option<Modelled> {
-        let timetable = Timetable::new(&profile.kind, size)?;
-        Some(Modelled { size, timetable, bus: Bus::new(bus), now_ns: 0 })
+        let queue = CommandQueue::new(Timetable::new(&profile.kind, size)?);
+        Some(Modelled { size, queue, bus: Bus::new(bus), now_ns: 0 })
     }
+
+    /// Goes on until one of those under way is answered: takes it out, and answers its index and when.
+    fn one_of(&mut self, under_way: &mut Vec<UnderWay>) -> (usize, u64) {
+        loop {
+            let mut again_ns = u64::MAX;
+            for one in under_way.iter_mut().filter(|one| one.end_ns.is_none()) {
+                match self.queue.answer(&mut self.bus, self.now_ns, one.number) {
+                    Answer::Done(end_ns) => one.end_ns = Some(end_ns),
+                    Answer::Waits(until_ns) => again_ns = again_ns.min(until_ns),
+                }
+            }
+            let ends = under_way.iter().enumerate().filter_map(|(at, one)| Some((one.end_ns?, at)));
+            if let Some((end_ns, at)) = ends.min() {
+                self.now_ns = self.now_ns.max(end_ns);
+                return (under_way.remove(at).index, end_ns);
+            }
+            self.now_ns = again_ns;
+        }
+    }
+}
+
+/// A request that is not answered yet.
+struct UnderWay {
+    index: usize,
+    number: u64,
+    end_ns: Option<u64>,
 }
 
 impl Measured for Modelled {
@@ -92,11 +118,13 @@ impl Measured for Modelled {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String> {
-        let mut timings: Vec<Timing> = Vec::with_capacity(batch.requests.len());
+        let none = Timing { start_ns: 0, end_ns: 0 };
+        let mut timings = vec![none; batch.requests.len()];
+        let mut under_way = Vec::new();
         for (index, request) in batch.requests.iter().enumerate() {
-            // A timetable serves in order, so the oldest is answered first.
-            if let Some(oldest) = index.checked_sub(batch.depth.max(1)) {
-                self.now_ns = self.now_ns.max(timings[oldest].end_ns);
+            if under_way.len() == batch.depth.max(1) {
+                let (answered, end_ns) = self.one_of(&mut under_way);
+                timings[answered].end_ns = end_ns;
             }
             self.now_ns += batch.pause_ns;
             let Request { write, offset, bytes } = *request;
@@ -105,10 +133,14 @@ impl Measured for Modelled {
             }
             let work =
                 if write { Work::Write { offset, bytes } } else { Work::Read { offset, bytes } };
-            let end_ns = self.timetable.serve(&mut self.bus, self.now_ns, work);
-            timings.push(Timing { start_ns: self.now_ns, end_ns });
+            let number = self.queue.ask(self.now_ns, work);
+            under_way.push(UnderWay { index, number, end_ns: None });
+            timings[index].start_ns = self.now_ns;
         }
-        self.now_ns = timings.iter().map(|timing| timing.end_ns).fold(self.now_ns, u64::max);
+        while !under_way.is_empty() {
+            let (answered, end_ns) = self.one_of(&mut under_way);
+            timings[answered].end_ns = end_ns;
+        }
         Ok(timings)
     }
 }

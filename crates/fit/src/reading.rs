@@ -1,5 +1,6 @@
 //! What reading tells of any device: commands, rate, the largest command, jumps, depth.
 
+use crate::held_out::whole_ns;
 use crate::robust::{Estimate, Sum, median, misfit, parts, quantile, sorted};
 use crate::session::{Fault, SMALL, Session};
 
@@ -15,7 +16,7 @@ const REST_NS: u64 = 20_000_000;
 /// Depths that are tried.
 pub(crate) const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Random reads at each depth.
-pub(crate) const AT_DEPTH: usize = 64;
+pub(crate) const AT_DEPTH: usize = 256;
 
 /// What reading told.
 pub(crate) struct Reading {
@@ -85,9 +86,7 @@ pub(crate) fn read(session: &mut Session<'_>, repetitions: usize) -> Result<Read
     for depth in DEPTHS {
         let requests = session.anywhere(SMALL, AT_DEPTH);
         let timings = session.run_at("depths", requests, depth, 0)?;
-        let begin = timings.iter().map(|timing| timing.start_ns).min().unwrap_or(0);
-        let end = timings.iter().map(|timing| timing.end_ns).max().unwrap_or(begin);
-        at_depth.push(AT_DEPTH as f64 / (end.saturating_sub(begin).max(1) as f64 / 1e9));
+        at_depth.push(AT_DEPTH as f64 / (whole_ns(&timings) / 1e9));
     }
     Ok(Reading {
         command: estimate(found.iter().map(|found| found[0]).collect())?,

@@ -109,6 +109,7 @@ fn disk(rng: &mut Rng) -> Constants {
         ("inner_rate", outer * between(rng, 0.4, 0.8)),
         ("command_us", between(rng, 50.0, 300.0)),
         ("write_cache", one(rng, &[8.0, 16.0, 64.0]) * 1024.0 * 1024.0),
+        ("queue_depth", one(rng, &[1.0, 4.0, 8.0, 16.0, 32.0])),
     ])
 }
 

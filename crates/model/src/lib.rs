@@ -4,12 +4,13 @@
 //!  TOML ──parse, check──▶ Profile ──▶ Timetable: serve(bus, now, work) ──▶ when it is done
 //!  constants, each           │         plain   a rate and a latency
 //!  with its source           │         flash   commands, allocation units, merges      Bus: what
-//!                            │         disk    seeks, rotation, zones, write cache     several share
+//!                            │         disk    seeks, rotation, zones, queue, cache    several share
 //!                            └▶ Host   ram     copies and calls
 //! ```
 //!
 //! * [`Profile`]: the constants of one device, bus or host, and where each of them comes from.
-//! * [`Timetable`]: one device's schedule; [`Bus`]: what several devices share.
+//! * [`Timetable`]: one device's schedule; [`CommandQueue`]: what waits for it; [`Bus`]: what several
+//!   devices share.
 //!
 //! A model is arithmetic: the time is an argument, in nanoseconds since any fixed moment, so that
 //! the same model runs in wall time, in a simulation, and in a prediction. Deliberately absent:
@@ -23,6 +24,7 @@ mod host;
 mod place;
 mod plain;
 mod profile;
+mod queue;
 mod timetable;
 mod tools;
 
@@ -31,9 +33,11 @@ pub use constants::{Constant, ProfileError};
 pub use disk::Disk;
 pub use flash::{Flash, Wear};
 pub use host::{Copies, Host};
+pub use place::Work;
 pub use plain::{Plain, Ram};
 pub use profile::{Kind, Profile, device_names, profile, profile_names};
-pub use timetable::{Timetable, Work};
+pub use queue::{Answer, CommandQueue};
+pub use timetable::Timetable;
 pub use tools::{Times, Tools};
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.

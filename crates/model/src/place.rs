@@ -1,6 +1,27 @@
-//! A request, as the parts of a timetable see it.
+//! A request, as who asks and as the parts of a timetable see it.
 
 use crate::bus::Direction;
+
+/// What a request moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Bytes from the device.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// Bytes to the device.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// No bytes: a flush, a discard. It waits for what came before it, and what comes behind it waits for it.
+    Command,
+}
 
 /// A request and where the device is.
 #[derive(Clone, Copy, Debug)]

@@ -9,42 +9,25 @@
 //!
 //! Schedules are kept, not clocks: a caller that is woken late loses nothing while requests are
 //! queued, so the rates hold however coarse its timers are. Requests are served in the order in
-//! which they come, and the `now` of a call is not before that of an earlier one.
+//! which they are given, and the `now` of a call is not before that of an earlier one. Which one a device
+//! with a command queue wants next, of those that wait, is asked of [`Timetable::next_of`] first.
 
 use crate::bus::Bus;
-use crate::disk::{Disk, DiskState};
+use crate::disk::{Disk, DiskState, Order};
 use crate::flash::{Flash, FlashState, Wear};
-use crate::place::Place;
+use crate::place::{Place, Work};
 use crate::plain::{Plain, Ram};
 use crate::profile::Kind;
-
-/// What a request moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Bytes from the device.
-    Read {
-        /// First byte.
-        offset: u64,
-        /// How many.
-        bytes: u64,
-    },
-    /// Bytes to the device.
-    Write {
-        /// First byte.
-        offset: u64,
-        /// How many.
-        bytes: u64,
-    },
-    /// No bytes: a flush, a discard.
-    Command,
-}
 
 /// The schedule of one device.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     free_at_ns: u64,
+    /// How long it has been at work, but for a disk, which knows that of its medium.
+    busy_ns: u64,
     /// Where the last request ended: what begins there continues it.
     position: Option<(bool, u64)>,
+    order: Order,
     device: Device,
 }
 
@@ -75,7 +58,60 @@ impl Timetable {
     }
 
     fn over(device: Device) -> Timetable {
-        Timetable { free_at_ns: 0, position: None, device }
+        Timetable { free_at_ns: 0, busy_ns: 0, position: None, order: Order::default(), device }
+    }
+
+    /// When it takes the next request.
+    pub fn free_at_ns(&self) -> u64 {
+        self.free_at_ns
+    }
+
+    /// How long it has been at work with reads and writes, in nanoseconds: a disk's medium also behind its cache.
+    pub fn busy_ns(&self) -> u64 {
+        match &self.device {
+            Device::Disk(_, state) => state.busy_ns(),
+            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => self.busy_ns,
+        }
+    }
+
+    /// How many of the oldest requests that wait it chooses from; 1 if it takes them in their order.
+    pub fn queue_depth(&self) -> usize {
+        match &self.device {
+            Device::Disk(disk, _) => disk.queue_depth,
+            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => 1,
+        }
+    }
+
+    /// Which of the requests that wait, the oldest first, it takes at `now_ns`, when it is free.
+    pub fn next_of(&mut self, now_ns: u64, waiting: impl Iterator<Item = Work>) -> usize {
+        let Device::Disk(disk, state) = &mut self.device else { return 0 };
+        disk.write_behind(state, now_ns);
+        let before_a_command = waiting.map_while(|work| disk.wait_ns(state, now_ns, work));
+        self.order.next(disk.queue_depth, before_a_command)
+    }
+
+    /// When all that its write cache holds at `now_ns` is on the medium; `now_ns` if there is nothing.
+    pub fn drained_ns(&mut self, now_ns: u64) -> u64 {
+        match &mut self.device {
+            Device::Disk(disk, state) => now_ns + disk.drained_ns(state, now_ns),
+            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => now_ns,
+        }
+    }
+
+    /// Bytes of its write cache, 0 where there is none.
+    pub fn write_cache(&self) -> u64 {
+        match &self.device {
+            Device::Disk(disk, _) => disk.write_cache,
+            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => 0,
+        }
+    }
+
+    /// Has its write cache take `bytes` at most, and answers what it takes then: one of few bytes is full sooner, and
+    /// as fast then as one of many. 0 where there is none.
+    pub fn limit_write_cache(&mut self, bytes: u64) -> u64 {
+        let Device::Disk(disk, _) = &mut self.device else { return 0 };
+        disk.write_cache = disk.write_cache.min(bytes);
+        disk.write_cache
     }
 
     /// Takes a request in at `now_ns` and answers when it is done.
@@ -107,10 +143,12 @@ impl Timetable {
                 }
                 let settle_ns = if write || continues { 0 } else { flash.settle_ns };
                 self.free_at_ns = at.begin_ns + settle_ns;
+                self.busy_ns += at.begin_ns - begin_ns;
                 return at.begin_ns;
             }
         };
         self.free_at_ns = done_ns;
+        self.busy_ns += done_ns - begin_ns;
         done_ns
     }
 
@@ -121,7 +159,10 @@ impl Timetable {
             Device::Plain(plain) => begin_ns + plain.latency_ns,
             Device::Ram(ram) => begin_ns + ram.call_ns,
             Device::Flash(flash, _) => begin_ns + flash.command_ns,
-            Device::Disk(disk, state) => begin_ns + disk.command_ns + state.drained(begin_ns),
+            Device::Disk(disk, state) => {
+                let begin_ns = begin_ns + disk.command_ns;
+                begin_ns + disk.drained_ns(state, begin_ns)
+            }
         };
         self.free_at_ns
     }

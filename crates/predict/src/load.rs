@@ -7,6 +7,6 @@ mod closed;
 mod random;
 mod sequential;
 
-pub use closed::{Closed, Outcome, Places, Window, closed, closed_within, replay};
+pub use closed::{Closed, Outcome, Places, Window, closed, closed_cut, closed_within, replay};
 pub use random::{Random, random_reads, random_writes};
 pub use sequential::{Reading, read_ahead, synced, write_back};

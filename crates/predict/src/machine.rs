@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use braid_block::Span;
 use braid_cache::Shadow;
-use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
+use braid_model::{Bus, BusProfile, Kind, Timetable, Wear};
 
 use crate::cached::{Asked, Cached, ORIGIN, Owner};
 use crate::layout::{Busy, Layout, Op, Unit};
@@ -105,7 +105,6 @@ struct Member {
     bus: usize,
     under_way: Option<Command>,
     node: usize,
-    busy_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,7 +176,6 @@ impl Machine {
                     bus: model.bus,
                     under_way: None,
                     node: self.nodes.len(),
-                    busy_ns: 0,
                 });
                 What::Device(self.members.len() - 1)
             }
@@ -206,6 +204,11 @@ impl Machine {
         self.nodes.iter().any(|node| matches!(node.what, What::Cached(..)))
     }
 
+    /// Bytes that the write caches of its disks take.
+    pub fn write_caches(&self) -> u64 {
+        self.members.iter().map(|member| member.device.write_cache()).sum()
+    }
+
     /// Bytes that keep all members busy, 0 if there is no such number.
     pub fn stripe(&self) -> u64 {
         let mut node = self.nodes.len() - 1;
@@ -216,6 +219,28 @@ impl Machine {
                 What::Cached(_, below) => node = below[ORIGIN],
             }
         }
+    }
+
+    /// Waits until all that write caches hold is on the media, as a flush does.
+    ///
+    /// # Panics
+    /// If anything else is under way.
+    pub(crate) fn drain(&mut self) {
+        assert!(self.events.is_empty(), "a machine is drained when nothing else is under way");
+        let now_ns = self.now_ns;
+        let drained = self.members.iter_mut().map(|member| member.device.drained_ns(now_ns));
+        self.now_ns = drained.max().unwrap_or(now_ns);
+    }
+
+    /// Has the write caches of its disks be so small that requests of `request` bytes fill them soon, and answers
+    /// how many fill them all. A cache chooses among as many as its disk's queue is deep: what lies behind twice as
+    /// many makes it no faster.
+    pub(crate) fn limit_write_caches(&mut self, request: u64) -> u64 {
+        let limit = |member: &mut Member| {
+            let most = 2 * member.device.queue_depth() as u64 * request;
+            member.device.limit_write_cache(most).div_ceil(request)
+        };
+        self.members.iter_mut().map(limit).sum()
     }
 
     /// The time, in nanoseconds since the beginning.
@@ -333,7 +358,8 @@ impl Machine {
 
     /// How much of the time so far each member was at work, from 0 to 1.
     pub fn member_shares(&self) -> impl Iterator<Item = f64> + '_ {
-        self.members.iter().map(|member| member.busy_ns as f64 / self.now_ns.max(1) as f64)
+        let now_ns = self.now_ns.max(1) as f64;
+        self.members.iter().map(move |member| (member.device.busy_ns() as f64 / now_ns).min(1.0))
     }
 
     /// Gives every device that is idle its next command.
@@ -348,17 +374,10 @@ impl Machine {
         if member.under_way.is_some() {
             return;
         }
-        let Some(command) = member.queue.pop() else { return };
-        let (offset, bytes) = (command.offset, command.bytes);
-        let work = if command.write {
-            Work::Write { offset, bytes }
-        } else {
-            Work::Read { offset, bytes }
-        };
+        let Some(command) = member.queue.pop(&mut member.device, self.now_ns) else { return };
         let bus = &mut self.buses[member.bus];
-        *(if command.write { &mut bus.moved.1 } else { &mut bus.moved.0 }) += bytes;
-        let done = member.device.serve(&mut bus.schedule, self.now_ns, work);
-        member.busy_ns += done - self.now_ns;
+        *(if command.write { &mut bus.moved.1 } else { &mut bus.moved.0 }) += command.bytes;
+        let done = member.device.serve(&mut bus.schedule, self.now_ns, command.work());
         member.under_way = Some(command);
         self.at(done, Event::Done(index));
     }

@@ -1,12 +1,14 @@
 //! A member's queue, as the kernel's block layer keeps it before a device that does one command at a time.
 //!
-//! Neighbours are merged up to the largest command. Reads keep their order; writes are sorted, and one
-//! sweep goes up before the next begins. Reads go first, but no more than a batch of them while
-//! writes wait.
+//! Neighbours are merged up to the largest command. Reads keep their order, but a device with a command queue
+//! takes which it likes of the oldest; writes are sorted, and one sweep goes up before the next begins. Reads go
+//! first, but no more than a batch of them while writes wait.
 //!
 //! Source: Linux Documentation/block/deadline-iosched: sorted batches, writes starved at most twice.
 
 use std::collections::{BTreeMap, VecDeque};
+
+use braid_model::{Timetable, Work};
 
 /// Bytes of one owner within a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,13 @@ pub(crate) struct Command {
     pub(crate) bytes: u64,
     /// Whose bytes, from the first to the last.
     pub(crate) parts: Vec<Part>,
+}
+
+impl Command {
+    pub(crate) fn work(&self) -> Work {
+        let (offset, bytes) = (self.offset, self.bytes);
+        if self.write { Work::Write { offset, bytes } } else { Work::Read { offset, bytes } }
+    }
 }
 
 /// How many reads in a row may go before a write that waits.
@@ -115,12 +124,14 @@ impl Queue {
         }
     }
 
-    /// The next command for the device.
-    pub(crate) fn pop(&mut self) -> Option<Command> {
+    /// The next command for the device, which is free at `now_ns`: of those that are not sorted here the one
+    /// that it takes.
+    pub(crate) fn pop(&mut self, device: &mut Timetable, now_ns: u64) -> Option<Command> {
         let writes_wait = !self.writes.is_empty();
         if !self.reads.is_empty() && (!writes_wait || self.reads_in_a_row < READS_IN_A_ROW) {
             self.reads_in_a_row += 1;
-            return self.reads.pop_front();
+            let next = device.next_of(now_ns, self.reads.iter().map(Command::work));
+            return self.reads.remove(next);
         }
         self.reads_in_a_row = 0;
         let next = self.writes.range(self.sweep..).next().or_else(|| self.writes.iter().next());
@@ -135,6 +146,12 @@ impl Queue {
 mod tests {
     use super::*;
 
+    /// A device that takes what comes.
+    fn in_order() -> Timetable {
+        let plain = braid_model::profile("ram").expect("a profile that comes with braid");
+        Timetable::new(&plain.kind, 1 << 20).expect("memory is a device")
+    }
+
     fn part(owner: u64, bytes: u64) -> Part {
         Part { owner, bytes }
     }
@@ -145,7 +162,8 @@ mod tests {
         queue.push(false, 0, part(1, 60));
         queue.push(false, 60, part(2, 60));
         queue.push(false, 500, part(3, 250));
-        let commands: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        let mut device = in_order();
+        let commands: Vec<_> = std::iter::from_fn(|| queue.pop(&mut device, 0)).collect();
         let spans: Vec<_> = commands.iter().map(|one| (one.offset, one.bytes)).collect();
         assert_eq!(spans, [(0, 100), (100, 20), (500, 100), (600, 100), (700, 50)]);
         assert_eq!(commands[0].parts, [part(1, 60), part(2, 40)]);
@@ -157,10 +175,12 @@ mod tests {
         for offset in [500, 100, 900] {
             queue.push(true, offset, part(offset, 10));
         }
-        assert_eq!(queue.pop().map(|one| one.offset), Some(100));
+        let mut device = in_order();
+        assert_eq!(queue.pop(&mut device, 0).map(|one| one.offset), Some(100));
         queue.push(true, 50, part(50, 10));
         queue.push(true, 300, part(300, 10));
-        let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|one| one.offset).collect();
+        let pop = || queue.pop(&mut device, 0);
+        let rest: Vec<_> = std::iter::from_fn(pop).map(|one| one.offset).collect();
         assert_eq!(rest, [300, 500, 900, 50]);
     }
 }

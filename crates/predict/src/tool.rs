@@ -6,7 +6,7 @@ use braid_model::Host;
 
 use crate::array::Array;
 use crate::load::{
-    Closed, Outcome, Places, Random, Reading, Window, closed, closed_within, random_reads,
+    Closed, Outcome, Places, Random, Reading, Window, closed_cut, closed_within, random_reads,
     random_writes, read_ahead, synced, write_back,
 };
 use crate::queue::Merge;
@@ -17,7 +17,7 @@ use crate::workload::Workload;
 pub enum Run {
     /// Requests past the page cache: fio, `dd` with `direct`.
     Direct(Closed),
-    /// The same for a time: what a cache holds by then is of what was asked before.
+    /// The same for a time: what a cache, or a disk's cache of writes, holds by then is of what was asked before.
     ForTime {
         /// What is asked; its count does not matter.
         load: Closed,
@@ -88,8 +88,7 @@ impl Run {
                     Places::Sequential => enough(u64::MAX) / load.request.max(1),
                     Places::Uniform | Places::Zipf(_) => REQUESTS,
                 };
-                let count = load.count.min(most.max(ROUNDS * at_once));
-                closed(&mut machine, &[Closed { count, ..load.clone() }])
+                closed_cut(&mut machine, std::slice::from_ref(load), most.max(ROUNDS * at_once))
             }
             Run::ForTime { load, ramp_s, seconds } => {
                 let ns = |seconds: f64| (seconds * 1e9) as u64;

@@ -6,9 +6,7 @@ use braid_model::Host;
 use braid_seed::{Rng, Zipf};
 use braid_trace::{Distribution, Extent, Job, Kind, Pattern, Request};
 
-use crate::load::{
-    Closed, Outcome, Places, Reading, Window, closed, closed_within, read_ahead, replay, write_back,
-};
+use crate::load::{Closed, Outcome, Places, Reading, closed_cut, read_ahead, replay, write_back};
 use crate::machine::Machine;
 
 /// A workload.
@@ -144,11 +142,10 @@ impl Workload {
                 What::WriteBack => long_write(machine, host, size, under_way),
                 What::Direct(request, reads, depth, processes, sequential) => {
                     let places = if sequential { Places::Sequential } else { Places::Uniform };
-                    let count = REQUESTS.min(BYTES / request * 4);
-                    closed(
-                        machine,
-                        &[Closed { count, request, reads, places, range: size, processes, depth }],
-                    )
+                    let count = u64::MAX;
+                    let load =
+                        Closed { count, request, reads, places, range: size, processes, depth };
+                    closed_cut(machine, &[load], REQUESTS.min(BYTES / request * 4))
                 }
             },
             Workload::Jobs(jobs) => match jobs.as_slice() {
@@ -156,17 +153,15 @@ impl Workload {
                 [job] if what_of(job) == Some(What::WriteBack) => {
                     long_write(machine, host, size, under_way)
                 }
-                [job] => closed(machine, &[of_job(job, size)]),
-                // None of them ends before the others: their shares would not be those of a while.
+                [job] => {
+                    let enough = REQUESTS.max(u64::from(job.jobs * job.depth) * 8);
+                    closed_cut(machine, &[of_job(job, size)], enough)
+                }
+                // What each has to do makes no difference while all go on.
                 jobs => {
                     let load = |job| Closed { count: u64::MAX, ..of_job(job, size) };
                     let loads: Vec<_> = jobs.iter().map(load).collect();
-                    let enough = REQUESTS * jobs.len() as u64;
-                    closed_within(
-                        machine,
-                        &loads,
-                        Window { from_ns: 0, until_ns: u64::MAX, enough },
-                    )
+                    closed_cut(machine, &loads, REQUESTS * jobs.len() as u64)
                 }
             },
             Workload::Trace(requests) => replay(machine, requests, size),
@@ -227,7 +222,7 @@ fn of_job(job: &Job, size: u64) -> Closed {
     };
     let whole = job.io_size.unwrap_or(range) / job.block * u64::from(job.jobs);
     Closed {
-        count: whole.clamp(1, REQUESTS.max(u64::from(job.jobs * job.depth) * 8)),
+        count: whole.max(1),
         request: job.block,
         reads: u64::from(job.read_percent),
         places,

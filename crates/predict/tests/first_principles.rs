@@ -4,8 +4,8 @@ use braid_array::geometry::Raid0;
 use braid_level::Raid0Layout;
 use braid_model::{BusProfile, Flash, Host, Kind, profile};
 use braid_predict::{
-    Layout, Machine, MemberModel, Random, Reading, random_reads, random_writes, read_ahead,
-    write_back,
+    Closed, Layout, Machine, MemberModel, Places, Random, Reading, closed, closed_cut,
+    random_reads, random_writes, read_ahead, write_back,
 };
 
 const KIB: u64 = 1 << 10;
@@ -144,4 +144,36 @@ fn readers_spread_over_sticks_until_each_has_one() {
             "{readers}: {busy} of {bounds:?}"
         );
     }
+}
+
+/// A disk's write cache is no part of how fast a long run is, however few of its requests are counted.
+#[test]
+fn long_runs_of_writes_wait_for_the_medium() {
+    let profile = profile("barracuda-500").unwrap();
+    let (size, Kind::Disk(disk)) = (profile.capacity.unwrap(), &profile.kind) else {
+        panic!("a disk")
+    };
+    let machine = || {
+        let member = MemberModel { kind: profile.kind.clone(), size, bus: 0 };
+        Machine::new(Layout::Single, &[member], &[BusProfile::default()], 512 * KIB)
+    };
+    let load = |count| Closed {
+        count,
+        request: 4096,
+        reads: 0,
+        places: Places::Uniform,
+        range: size,
+        processes: 1,
+        depth: 32,
+    };
+    // The way to the next of 32 that are sorted, some 2 ms, and half a revolution, 4.2 ms.
+    let cut = closed_cut(&mut machine(), &[load(u64::MAX)], 1500).per_second();
+    assert!((140.0..170.0).contains(&cut), "{cut} a second");
+    // All of a run of twelve caches, less what is in the cache at its end.
+    let written = 12 * disk.write_cache / 4096;
+    let whole = closed(&mut machine(), &[load(written)]).per_second() * 11.0 / 12.0;
+    assert!((cut / whole - 1.0).abs() < 0.05, "{cut} and {whole} a second");
+    // Through the page cache in sequence: the outer zone's rate, not that of the cache.
+    let long = write_back(&mut machine(), &HOST, 48 * MIB, 64 * MIB);
+    assert!((long / disk.outer_rate - 1.0).abs() < 0.02, "{long}");
 }

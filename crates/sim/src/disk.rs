@@ -20,6 +20,7 @@ use std::rc::{Rc, Weak};
 
 use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
 use braid_engine::{CompletionSource, Device, Pending, Ticket};
+use braid_model::{Answer, Bus, CommandQueue, Timetable, Work};
 
 use request::Request;
 
@@ -70,9 +71,32 @@ struct Inner {
 /// Hears of each request, by its number, when it starts and when it completes.
 pub type Listener = Box<dyn Fn(u64, &Record)>;
 
-/// How long a request takes: asked with its kind, place and start, answers when it completes, in
-/// nanoseconds.
-pub type Timing = Box<dyn FnMut(Op, Span, u64) -> u64>;
+/// How long requests take on a modelled device, which may share its bus.
+pub struct Timing {
+    queue: CommandQueue,
+    bus: Rc<RefCell<Bus>>,
+}
+
+impl Timing {
+    /// Those of `device` on `bus`.
+    pub fn new(device: Timetable, bus: Rc<RefCell<Bus>>) -> Timing {
+        Timing { queue: CommandQueue::new(device), bus }
+    }
+
+    fn ask(&mut self, now_ns: u64, io: &Io) -> u64 {
+        let Span { offset, len: bytes } = io.span;
+        let work = match io.op {
+            Op::Read => Work::Read { offset, bytes },
+            Op::Write => Work::Write { offset, bytes },
+            Op::Flush | Op::Discard | Op::WriteZeroes => Work::Command,
+        };
+        self.queue.ask(now_ns, work)
+    }
+
+    fn answer(&mut self, now_ns: u64, number: u64) -> Answer {
+        self.queue.answer(&mut self.bus.borrow_mut(), now_ns, number)
+    }
+}
 
 impl SimDisk {
     /// A disk of zeroes.
@@ -148,7 +172,7 @@ impl SimDisk {
         self.inner.slowness.get() > 1
     }
 
-    /// Has `timing` say how long requests take, instead of the dice.
+    /// Has a model say how long requests take, instead of the dice.
     pub fn set_timing(&self, timing: Timing) {
         self.inner.timing.replace(Some(timing));
     }

@@ -5,17 +5,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use braid_block::{Flags, Io, Limits, Op, Span};
+use braid_block::{Flags, Io, Limits};
 use braid_engine::redundant::Speed;
 use braid_engine::{Dev, InFlight};
 use braid_md::{Level, Version};
-use braid_model::{Bus, BusProfile, Timetable, Work, profile};
+use braid_model::{Bus, BusProfile, Timetable, profile};
 
 use crate::executor::Outcome;
 use crate::found::{self, Frame};
 use crate::spec::{Policy, Spec};
 use crate::verify::{Process, pool};
-use crate::{Rng, Sim, SimDisk};
+use crate::{Rng, Sim, SimDisk, Timing};
 
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
@@ -62,16 +62,7 @@ pub fn measure(requests: u64) -> Result<Measured, String> {
             let image = spec.disk(role, &[], |_| {});
             let limits = Limits::new(image.len() as u64, 512);
             let disk = SimDisk::with_contents(&handle, found::label(role), limits, image);
-            let (bus, mut timetable) = (Rc::clone(&bus), device.clone());
-            disk.set_timing(Box::new(move |op, span: Span, now_ns| {
-                let (offset, bytes) = (span.offset, span.len);
-                let work = match op {
-                    Op::Read => Work::Read { offset, bytes },
-                    Op::Write => Work::Write { offset, bytes },
-                    Op::Flush | Op::Discard | Op::WriteZeroes => Work::Command,
-                };
-                timetable.serve(&mut bus.borrow_mut(), now_ns, work)
-            }));
+            disk.set_timing(Timing::new(device.clone(), Rc::clone(&bus)));
             disk
         })
         .collect();

@@ -122,17 +122,45 @@ pub struct Window {
     pub enough: u64,
 }
 
+impl Window {
+    /// As long as it takes.
+    const ALL: Window = Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX };
+}
+
 /// Carries out several loads at once: each keeps `depth` requests of each of its processes under way.
 pub fn closed(machine: &mut Machine, loads: &[Closed]) -> Outcome {
-    closed_within(machine, loads, Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX })
+    carry_out(machine, loads, Window::ALL, 0)
 }
 
 /// As [`closed`], with only those counted that are answered within a window.
 pub fn closed_within(machine: &mut Machine, loads: &[Closed], window: Window) -> Outcome {
+    carry_out(machine, loads, window, 0)
+}
+
+/// As [`closed`], but of loads of more than `enough` requests only so many are counted: not those at first, which
+/// disks' write caches take as fast as they come.
+pub fn closed_cut(machine: &mut Machine, loads: &[Closed], enough: u64) -> Outcome {
+    if loads.iter().fold(0_u64, |sum, load| sum.saturating_add(load.count)) <= enough {
+        return closed(machine, loads);
+    }
+    let writing = loads.iter().filter(|load| load.reads < 100);
+    let least = writing.min_by_key(|load| load.request);
+    // Of a hundred requests so many write.
+    let first =
+        least.map_or(0, |load| machine.limit_write_caches(load.request) * 100 / (100 - load.reads));
+    // None of them ends before the others: their shares would not be those of a while.
+    let on = |load: &Closed| Closed { count: u64::MAX, ..load.clone() };
+    let loads: Vec<_> = loads.iter().map(on).collect();
+    carry_out(machine, &loads, Window { enough, ..Window::ALL }, first)
+}
+
+/// `first` requests are carried out before any is counted.
+fn carry_out(machine: &mut Machine, loads: &[Closed], window: Window, first: u64) -> Outcome {
     let mut clients = Clients {
         rng: Rng::new(0x0c10_5ed0),
         loads,
         window,
+        first,
         before: 0,
         begun_ns: 0,
         processes: Vec::new(),
@@ -172,7 +200,8 @@ struct Clients<'a> {
     rng: Rng,
     loads: &'a [Closed],
     window: Window,
-    /// How many were answered before the window, and when it began.
+    first: u64,
+    /// How many were answered before those that count, and when these began.
     before: u64,
     begun_ns: u64,
     processes: Vec<Process>,
@@ -226,7 +255,8 @@ impl Clients<'_> {
         let begun = self.begun.remove(&owner).expect("a request under way");
         let Begun { process, since_ns, write } = begun;
         let now_ns = machine.now_ns();
-        if now_ns < self.window.from_ns && self.before < self.window.enough {
+        let is_early = now_ns < self.window.from_ns && self.before < self.window.enough;
+        if is_early || self.before < self.first {
             self.before += 1;
             self.begun_ns = now_ns;
         } else {

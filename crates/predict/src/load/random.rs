@@ -68,6 +68,7 @@ pub fn random_writes(machine: &mut Machine, load: Random, fsync_every: u64) -> f
         }
         machine.unplug();
         while machine.next(&mut happened) {}
+        machine.drain();
     }
     owner as f64 / (machine.now_ns() as f64 / 1e9)
 }

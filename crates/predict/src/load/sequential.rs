@@ -81,7 +81,7 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
 }
 
 /// Writes from the beginning through the page cache, without a sync; bytes per second in the long run,
-/// where the writer waits for the devices.
+/// where the writer waits for the devices, and these for their media.
 ///
 /// `under_way` is what the queues hold at most, in bytes (Linux: `nr_requests` of 128 for each
 /// device).
@@ -109,6 +109,7 @@ pub fn write_back(machine: &mut Machine, host: &Host, bytes: u64, under_way: u64
             }
         }
     }
+    machine.drain();
     bytes as f64 / (machine.now_ns() as f64 / 1e9)
 }
 
@@ -124,6 +125,7 @@ pub fn synced(machine: &mut Machine, host: &Host, request: u64, count: u64) -> f
             machine.submit(index, true, offset, bytes);
             machine.unplug();
             while machine.next(&mut happened) {}
+            machine.drain();
         }
     }
     (count * request) as f64 / (machine.now_ns() as f64 / 1e9)

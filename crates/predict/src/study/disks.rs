@@ -18,7 +18,7 @@ use braid_published::{Condition, NotModelled};
 
 use super::{bus, host, memory, no, of_requests, profile_of};
 use crate::layout::Layout;
-use crate::load::{Closed, Places, Random, closed, random_reads, random_writes};
+use crate::load::{Closed, Places, Random, closed_cut, random_reads, random_writes};
 use crate::machine::{Machine, MemberModel};
 
 /// What a process of a tool moves.
@@ -203,16 +203,13 @@ fn alone(condition: &Condition<'_>, disk: MemberModel) -> Result<f64, NotModelle
         "fio" => {
             let range = set.min(range);
             let (write, random) = memory::pattern(condition)?;
-            let count = (512 << 20) / request;
             let places = if random { Places::Uniform } else { Places::Sequential };
             let depth = params.count("iodepth").unwrap_or(1);
             let reads = if write { 0 } else { 100 };
-            let count = count.clamp(256, 4000);
-            closed(
-                &mut machine,
-                &[Closed { count, request, reads, places, range, processes: 1, depth }],
-            )
-            .per_second()
+            let count = set / request;
+            let load = Closed { count, request, reads, places, range, processes: 1, depth };
+            let enough = ((512 << 20) / request).clamp(256, 4000);
+            closed_cut(&mut machine, &[load], enough).per_second()
         }
         "sysbench-rndrd" => {
             let hits = (host.cache_bytes as f64 / set as f64).min(1.0);

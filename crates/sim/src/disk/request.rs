@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use braid_block::{Completion, Errno, Flags, Io, Op};
 use braid_engine::CompletionSource;
+use braid_model::Answer;
 
 use super::{Inner, Record};
 use crate::client::bytes_of;
@@ -21,6 +22,14 @@ pub(super) struct Request {
     error: Option<Errno>,
     start: Moment,
     state: State,
+}
+
+/// Where the times of a request come from.
+enum Times {
+    /// The dice: when it takes effect, and when it completes.
+    Drawn((u64, u64)),
+    /// A model, which has it by this number.
+    Modelled(u64),
 }
 
 enum State {
@@ -41,7 +50,8 @@ impl Inner {
         }
         self.trace.borrow_mut().push(record);
 
-        let (effect_ns, done_ns) = self.draw_times(now_ns, &io);
+        let modelled = self.timing.borrow_mut().as_mut().map(|timing| timing.ask(now_ns, &io));
+        let times = modelled.map_or_else(|| Times::Drawn(self.draw_times(now_ns)), Times::Modelled);
         let not_before_ns = self.faults.not_before(index, &io);
         let latent = io.op == Op::Read && self.faults.is_latent(io.span);
         let gone = self.gone.get().then_some(Errno::IO);
@@ -57,20 +67,45 @@ impl Inner {
         let state = State::UnderWay(None);
         self.requests.borrow_mut().insert(id, Request { io, error, start, state });
 
+        match times {
+            Times::Drawn(times) => self.come(id, times, not_before_ns),
+            Times::Modelled(number) => self.until_done(id, number, not_before_ns),
+        }
+        id
+    }
+
+    /// A request takes effect and completes at these times.
+    fn come(self: &Rc<Inner>, id: u32, (effect_ns, done_ns): (u64, u64), not_before_ns: u64) {
         let inner = Rc::clone(self);
         self.handle.call_at(effect_ns, move || inner.take_effect(id));
         let inner = Rc::clone(self);
         self.handle.call_at(done_ns.max(not_before_ns), move || inner.complete(id));
-        id
+    }
+
+    /// Asks the model of the device when request `number` is done, until it knows.
+    fn until_done(self: &Rc<Inner>, id: u32, number: u64, not_before_ns: u64) {
+        let now_ns = self.handle.now();
+        let answer = {
+            let mut timing = self.timing.borrow_mut();
+            timing.as_mut().expect("it was asked").answer(now_ns, number)
+        };
+        match answer {
+            Answer::Done(done_ns) => {
+                let done_ns = done_ns.max(now_ns);
+                let effect_ns = self.rng.borrow_mut().within(now_ns..=done_ns);
+                self.come(id, (effect_ns, done_ns), not_before_ns);
+            }
+            Answer::Waits(until_ns) => {
+                let inner = Rc::clone(self);
+                let again = move || inner.until_done(id, number, not_before_ns);
+                self.handle.call_at(until_ns, again);
+            }
+        }
     }
 
     /// When a request that starts now takes effect, and when it completes.
-    fn draw_times(&self, now_ns: u64, io: &Io) -> (u64, u64) {
+    fn draw_times(&self, now_ns: u64) -> (u64, u64) {
         let mut rng = self.rng.borrow_mut();
-        if let Some(timing) = &mut *self.timing.borrow_mut() {
-            let done_ns = timing(io.op, io.span, now_ns).max(now_ns);
-            return (rng.within(now_ns..=done_ns), done_ns);
-        }
         let slow = if rng.below(SLOW_ONE_IN) == 0 { 10 } else { 1 };
         let latency_ns = rng.within(LATENCY_NS) * slow * self.slowness.get();
         (now_ns + rng.within(0..=latency_ns), now_ns + latency_ns)

@@ -28,6 +28,9 @@ const MOST: usize = 3;
 const REPETITIONS: u32 = 5;
 /// What one trial takes, in seconds.
 const SECONDS: f64 = 2.0;
+/// How long a load goes on before it is measured, in seconds: at least, and where disks' caches of writes are to be full.
+const RAMP_S: f64 = 0.5;
+const MOST_RAMP_S: f64 = 30.0;
 /// So much of a trace is replayed in one trial, in seconds: the busiest part.
 const TRACE_SECONDS: f64 = 5.0;
 /// What is filled, and used, of a layout that is read and written: filling all would take hours.
@@ -278,12 +281,30 @@ impl Advice {
                 Load::Trace(..) => TRACE_SECONDS,
                 _ => SECONDS,
             },
-            ramp_s: 0.5,
+            ramp_s: self.ramp_s(load, chosen),
             region: ByteSize(part),
             fill: load.fills(),
             subjects: subjects.collect(),
             jobs,
             ..Campaign::default()
+        }
+    }
+
+    /// How long a load goes on before it is measured: by prediction until the disks' caches of writes are full.
+    fn ramp_s(&self, load: &Load, chosen: &[Candidate]) -> f64 {
+        let full = |one: &Candidate| {
+            let cache = |index: &usize| match &self.members.offers[*index].profile.kind {
+                braid_model::Kind::Disk(disk) => disk.write_cache as f64,
+                _ => 0.0,
+            };
+            let written = one.outcome.written as f64 / one.outcome.seconds.max(1e-9);
+            one.members.iter().map(cache).sum::<f64>() / written.max(1.0)
+        };
+        match load {
+            Load::One(What::Direct(..)) | Load::Jobs(..) if load.writes() => {
+                chosen.iter().map(full).fold(RAMP_S, f64::max).min(MOST_RAMP_S)
+            }
+            _ => RAMP_S,
         }
     }
 

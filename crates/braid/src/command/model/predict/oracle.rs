@@ -93,6 +93,8 @@ impl Oracle for Models {
         let mut load = load(asked, region_bytes)?;
         if array.machine.has_cache() {
             load.run = over_a_cache(load.run, asked)?;
+        } else if array.machine.write_caches() > 0 {
+            load.run = over_write_caches(load.run, asked);
         }
         let moved = match load.amount {
             Amount::Bytes(bytes) => bytes,
@@ -157,6 +159,16 @@ fn over_a_cache(run: Run, asked: &Asked<'_>) -> Result<Run, String> {
             Err("fio without direct over a cache: what that holds has no model".to_owned())
         }
         (tool, _) => Err(format!("{tool} over a cache: what that holds has no model")),
+    }
+}
+
+/// How much of what is written the disks' own caches take depends on how long it goes on.
+fn over_write_caches(run: Run, asked: &Asked<'_>) -> Run {
+    match (asked.workload.tool.as_str(), run) {
+        ("fio", Run::Direct(load)) if load.reads < 100 => {
+            Run::ForTime { load, ramp_s: asked.ramp_s, seconds: asked.runtime_s }
+        }
+        (_, run) => run,
     }
 }
 
