@@ -5,7 +5,7 @@ use braid_lab_report::report::model::{
     TrustBox, TrustReason,
 };
 use braid_predict::Workload;
-use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, Limit, Need};
+use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, ERROR_90_PERCENT, Limit, Need};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
@@ -275,9 +275,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         },
         note: format!(
             "{measured} Intervals of predictions: nine of ten published \
-             measurements, which the models were made with, lie within {:.0} % of what these say. Each level \
-             with its best chunk.",
-            (ERROR_90.exp() - 1.0) * 100.0
+             measurements, which the models were made with, lie within {ERROR_90_PERCENT} % of what these say. Each level \
+             with its best chunk."
         ),
         columns,
         rows: shown.iter().map(row).collect(),
