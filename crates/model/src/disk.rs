@@ -180,6 +180,7 @@ impl Disk {
         state.left(begin_ns);
         state.medium_free_ns = there + transfer;
         state.busy_ns += state.medium_free_ns - begin_ns;
+        state.moving_ns += there - begin_ns;
         state.head = offset + bytes;
     }
 
@@ -241,8 +242,9 @@ pub(crate) struct DiskState {
     /// Bytes that the cache holds, and of these those that leave it when the medium ends what it does.
     held: u64,
     leaves: u64,
-    /// How long the medium, and the head on its way, have been at work.
+    /// How long the medium, and the head on its way, have been at work; and the head alone.
     busy_ns: u64,
+    moving_ns: u64,
 }
 
 impl DiskState {
@@ -256,11 +258,13 @@ impl DiskState {
             held: 0,
             leaves: 0,
             busy_ns: 0,
+            moving_ns: 0,
         }
     }
 
-    pub(crate) fn busy_ns(&self) -> u64 {
-        self.busy_ns
+    /// How long it has been at work, and of that how long the head was on its way, in nanoseconds.
+    pub(crate) fn busy_ns(&self) -> (u64, u64) {
+        (self.busy_ns, self.moving_ns)
     }
 
     /// So many bytes as a share of the disk.

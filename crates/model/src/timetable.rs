@@ -66,11 +66,12 @@ impl Timetable {
         self.free_at_ns
     }
 
-    /// How long it has been at work with reads and writes, in nanoseconds: a disk's medium also behind its cache.
-    pub fn busy_ns(&self) -> u64 {
+    /// How long it has been at work with reads and writes, a disk's medium also behind its cache; and of that how
+    /// long a disk's head sought, or waited for its place to come round; in nanoseconds.
+    pub fn busy_ns(&self) -> (u64, u64) {
         match &self.device {
             Device::Disk(_, state) => state.busy_ns(),
-            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => self.busy_ns,
+            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => (self.busy_ns, 0),
         }
     }
 

@@ -113,6 +113,8 @@ pub enum Limit {
         /// Bytes programmed for each byte written.
         amplification: f64,
     },
+    /// Heads of disks seek, or wait for their place to come round, for this share of the time.
+    Heads(f64),
     /// Members are at work nearly all the time.
     Members,
     /// Members wait: for each other's bytes, or because too little is asked at once.
@@ -126,6 +128,9 @@ pub const ERROR_90_PERCENT: u32 = 17;
 
 /// A share of the time from which on something is the limit.
 const NEARLY: f64 = 0.9;
+
+/// A share of the time from which on heads on their way are the limit.
+const HALF: f64 = 0.5;
 
 /// Bytes programmed for each byte written, from which on rewriting is the limit.
 const MUCH: f64 = 1.5;
@@ -306,7 +311,10 @@ fn limit(
     amplification: Option<f64>,
 ) -> Limit {
     let busiest = machine.bus_shares().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
-    let at_work = machine.member_shares().sum::<f64>() / members.len() as f64;
+    let count = members.len() as f64;
+    let (at_work, moving) = machine.member_shares().fold((0.0, 0.0), |(at_work, moving), one| {
+        (at_work + one.0 / count, moving + one.1 / count)
+    });
     let unit = members.iter().find_map(|member| match &member.profile.kind {
         Kind::Flash(flash) => Some(flash.unit_bytes),
         _ => None,
@@ -318,6 +326,7 @@ fn limit(
         (_, Some(amplification), Some(unit)) if amplification > MUCH => {
             Limit::Rewrites { unit, amplification }
         }
+        _ if moving > HALF => Limit::Heads(moving),
         _ if at_work > NEARLY => Limit::Members,
         _ => Limit::Waiting(at_work),
     }

@@ -356,10 +356,13 @@ impl Machine {
         })
     }
 
-    /// How much of the time so far each member was at work, from 0 to 1.
-    pub fn member_shares(&self) -> impl Iterator<Item = f64> + '_ {
-        let now_ns = self.now_ns.max(1) as f64;
-        self.members.iter().map(move |member| (member.device.busy_ns() as f64 / now_ns).min(1.0))
+    /// How much of the time so far each member was at work, and a disk's head on its way, from 0 to 1.
+    pub fn member_shares(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let share = |ns: u64| (ns as f64 / self.now_ns.max(1) as f64).min(1.0);
+        self.members.iter().map(move |member| {
+            let (busy_ns, moving_ns) = member.device.busy_ns();
+            (share(busy_ns), share(moving_ns))
+        })
     }
 
     /// Gives every device that is idle its next command.

@@ -153,6 +153,7 @@ fn a_part_of_a_disk_is_faster_than_all_of_it() {
     let all = predict(&disks, &alone, &workload, &host()).unwrap();
     let part = predict_within(5 << 30, &disks, &alone, &workload, &host()).unwrap();
     assert!(part.outcome.rate() > 1.2 * all.outcome.rate());
+    assert!(matches!(all.limit, Limit::Heads(share) if share > 0.9), "{:?}", all.limit);
     assert_eq!(part.capacity, all.capacity);
 }
 

@@ -180,6 +180,7 @@ fn reason(one: &Candidate) -> String {
                 ByteSize(*unit)
             )
         }
+        Limit::Heads(share) => format!("heads on their way {:.0} % of the time", share * 100.0),
         Limit::Members => "all members are at work all the time".to_owned(),
         Limit::Waiting(share) => format!("members are at work {:.0} % of the time", share * 100.0),
     }
