@@ -110,6 +110,10 @@ impl Session<'_> {
         depth: usize,
         pause_ns: u64,
     ) -> Result<Vec<Timing>, Fault> {
+        // Direct I/O refuses anything else, which a model would not.
+        let is_whole = |bytes: u64| bytes.is_multiple_of(self.block);
+        let fits = |one: &Request| is_whole(one.offset) && is_whole(one.bytes);
+        assert!(requests.iter().all(fits), "{during}: whole blocks of {} bytes", self.block);
         let batch = Batch { requests, depth, pause_ns };
         let timings = self.device.run(&batch).map_err(Fault::Device)?;
         let first = timings.first().map_or(0, |timing| timing.start_ns);

@@ -86,7 +86,7 @@ struct Jump {
 /// `count` small reads, each about `share` of the disk from the one before.
 fn jumps(session: &mut Session<'_>, share: f64, count: usize) -> Result<Vec<Jump>, Fault> {
     let size = session.size;
-    let far = ((size as f64 * share) as u64).max(SHORT);
+    let far = (((size as f64 * share) as u64).max(SHORT)) / SMALL * SMALL;
     let mut at = session.rng.below(((size - far) / SMALL).max(1)) * SMALL;
     let mut requests = Vec::new();
     for _ in 0..=count {
