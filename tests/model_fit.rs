@@ -68,6 +68,32 @@ fn a_served_model_comes_back_and_is_only_read() {
     scratch.run(&advice).ok();
 }
 
+/// Milliseconds of seeks and of a revolution, and the queue that the disk chooses from, through a file system in user
+/// space and a loop device.
+#[test]
+fn a_served_disk_comes_back() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    // A fit wants 4 GiB; what is only read takes no memory.
+    let volume = scratch.up("model(sata-7200, size=4400M)", &["--name", "v"]);
+    let options = ["--output", "v.toml", "--time", "90s", "--json"];
+    let answer = fit(&scratch, volume.device(), &options).run().ok().json();
+    volume.down();
+    let doubted = answer["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
+    let found = profile(&scratch.join("v.toml"));
+    let drawn = braid_model::profile("sata-7200").expect("a profile that comes with braid");
+    for (name, least, most) in [
+        ("rpm", 0.99, 1.01),
+        ("seek_average_ms", 0.9, 1.1),
+        ("outer_rate", 0.85, 1.05),
+        ("queue_depth", 0.5, 2.0),
+    ] {
+        let ratio = found.constant(name).zip(drawn.constant(name)).map(|(one, other)| one / other);
+        let near = ratio.is_some_and(|ratio| (least..=most).contains(&ratio));
+        assert!(near || doubted, "{name}: {ratio:?} of {answer}");
+    }
+}
+
 #[test]
 fn a_device_that_is_named_again_is_written() {
     skip_unless_root!();
