@@ -216,6 +216,10 @@ pub(crate) fn write_cache(
             let drained = before / median(&times[full..]);
             let held = (full as f64 - drained).max(0.0);
             let bytes = |writes: f64| (writes * CACHED as f64).max(0.0);
+            // What comes behind would wait for what is in the cache.
+            let rest_ns = (2.0 * held * median(&times[full..])) as u64;
+            let read = session.anywhere(SMALL, 1);
+            session.run("writes into the cache", read, rest_ns)?;
             let value = if full < 2 { 0.0 } else { bytes(held) };
             return Ok(Some(Estimate { value, low: bytes(held - 1.0), high: bytes(full as f64) }));
         }

@@ -18,8 +18,8 @@
 //!   (shortest positioning time first: Jacobson and Wilkes, HPL-CSP-91-7; Worthington, Ganger and Patt,
 //!   SIGMETRICS 1994), among the oldest `queue_depth`; the oldest of all when others have gone before it
 //!   [`PATIENCE`] times for each place in the queue.
-//! * Writes are done when they are in the write cache. From there the medium takes them in the same way,
-//!   whenever no read wants it; a write that finds no room waits until one has left.
+//! * Writes are done when they are in the write cache. From there the medium takes them in the same way, once
+//!   no read has come for [`QUIET_NS`]; a write that finds no room waits until one has left.
 //!
 //! Deliberately absent: which reads wait (`queue`), and reads that a cached write could answer.
 
@@ -105,7 +105,8 @@ impl Disk {
         if !at.write || self.write_cache == 0 {
             let begin = ready.max(state.medium_free_ns);
             self.medium(state, begin, at.offset, at.bytes);
-            return state.medium_free_ns.max(transferred);
+            state.read_ns = state.medium_free_ns.max(transferred);
+            return state.read_ns;
         }
         let since_ns = transferred.max(self.room_ns(state, at.bytes, ready));
         state.hold(since_ns, at.offset, at.bytes);
@@ -129,26 +130,28 @@ impl Disk {
         Some(begin - at_ns + reached)
     }
 
-    /// What the medium has begun by `until_ns` of the writes in the cache.
+    /// What the medium has begun by `until_ns` of the writes in the cache, if no read comes before.
     pub(crate) fn write_behind(&self, state: &mut DiskState, until_ns: u64) {
-        while state.medium_free_ns < until_ns
-            && state.cached.front().is_some_and(|oldest| oldest.since_ns < until_ns)
+        let quiet_ns = state.read_ns + QUIET_NS;
+        while let Some(oldest) = state.cached.front()
+            && state.medium_free_ns.max(oldest.since_ns).max(quiet_ns) < until_ns
         {
-            self.write_one(state);
+            self.write_one(state, quiet_ns);
         }
         state.left(until_ns);
     }
 
     /// From `now_ns` until all that is in the cache is on the medium.
     pub(crate) fn drained_ns(&self, state: &mut DiskState, now_ns: u64) -> u64 {
+        state.read_ns = state.read_ns.min(now_ns.saturating_sub(QUIET_NS));
         self.write_behind(state, u64::MAX);
         state.medium_free_ns.saturating_sub(now_ns)
     }
 
-    /// The medium takes the next of the writes in the cache, as soon as it is free.
-    fn write_one(&self, state: &mut DiskState) {
+    /// The medium takes the next of the writes in the cache, as soon as it is free, and not before `from_ns`.
+    fn write_one(&self, state: &mut DiskState, from_ns: u64) {
         let Some(oldest) = state.cached.front() else { return };
-        let begin = state.medium_free_ns.max(oldest.since_ns);
+        let begin = state.medium_free_ns.max(oldest.since_ns).max(from_ns);
         let there = state.cached.iter().take_while(|write| write.since_ns <= begin);
         let waits = there.map(|write| self.reach_ns(state, begin, write.offset));
         let mut order = state.order;
@@ -165,7 +168,7 @@ impl Disk {
         state.left(at);
         while state.held > 0 && state.held + bytes > self.write_cache {
             if state.leaves == 0 {
-                self.write_one(state);
+                self.write_one(state, 0);
             }
             at = at.max(state.medium_free_ns);
             state.left(at);
@@ -198,6 +201,10 @@ impl Disk {
         there + wait - begin_ns
     }
 }
+
+/// How long no read has come when the medium turns to the cache, in nanoseconds: an assumption, longer than a host
+/// takes from an answer to the next request.
+const QUIET_NS: u64 = 1_000_000;
 
 /// How often others go before the oldest, for each place in the queue: an assumption, since disks do not say. With half
 /// as many, rates at random places change by a hundredth.
@@ -236,6 +243,8 @@ pub(crate) struct DiskState {
     head: u64,
     /// When the medium ends what it does.
     medium_free_ns: u64,
+    /// When the last read was done.
+    read_ns: u64,
     /// Writes in the cache, the oldest first.
     cached: VecDeque<Cached>,
     order: Order,
@@ -253,6 +262,7 @@ impl DiskState {
             size,
             head: 0,
             medium_free_ns: 0,
+            read_ns: 0,
             cached: VecDeque::new(),
             order: Order::default(),
             held: 0,

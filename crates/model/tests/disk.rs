@@ -110,7 +110,8 @@ fn a_full_cache_is_as_slow_as_the_medium() {
     assert!((0.9..1.1).contains(&ratio), "reads with 32 under way, and writes: {ratio}");
 }
 
-/// What is in the cache waits for reads, not reads for it: but for the one that the medium is at.
+/// What is in the cache waits for reads, also for those of a host that thinks between them, and not reads for it: but
+/// for the one that the medium is at.
 #[test]
 fn a_read_does_not_wait_for_the_cache() {
     let mut queue = queue(disk(32, 64 << 20));
@@ -123,22 +124,31 @@ fn a_read_does_not_wait_for_the_cache() {
         };
         now_ns = done_ns;
     }
-    let most_ns = 2 * (17_000_000 + 8_400_000);
-    for _ in 0..100 {
+    let access_ns = 17_000_000 + 8_400_000;
+    for index in 0..100 {
         let number = queue.ask(now_ns, anywhere(&mut rng, false));
         let Answer::Done(done_ns) = queue.answer(&mut bus, now_ns, number) else {
             panic!("it is free")
         };
-        assert!(done_ns - now_ns < most_ns, "{} ms", (done_ns - now_ns) / 1_000_000);
-        now_ns = done_ns;
+        let most_ns = if index == 0 { 2 * access_ns } else { access_ns };
+        assert!(done_ns - now_ns < most_ns, "{index}: {} ms", (done_ns - now_ns) / 1_000_000);
+        now_ns = done_ns + 200_000;
     }
+    // When none has come for a while the medium turns to it: the next may find it at work.
+    now_ns += 10_000_000_000;
+    let number = queue.ask(now_ns, anywhere(&mut rng, false));
+    let Answer::Done(done_ns) = queue.answer(&mut bus, now_ns, number) else {
+        panic!("it is free")
+    };
+    now_ns = done_ns;
     // A flush waits for all of it, and what comes behind it for the flush.
     let [flush, read] =
         [Work::Command, anywhere(&mut rng, false)].map(|work| queue.ask(now_ns, work));
     let Answer::Done(flushed_ns) = queue.answer(&mut bus, now_ns, flush) else {
         panic!("it is free")
     };
-    assert!(flushed_ns - now_ns > 4000 * 1_000_000, "{} ms", (flushed_ns - now_ns) / 1_000_000);
+    // Some 3000 of the 5000 are left after ten seconds.
+    assert!(flushed_ns - now_ns > 2000 * 3_000_000, "{} ms", (flushed_ns - now_ns) / 1_000_000);
     assert_eq!(queue.answer(&mut bus, now_ns, read), Answer::Waits(flushed_ns));
 }
 
