@@ -105,8 +105,8 @@ pub(super) fn check_models(results: &Results, _: &[Workload]) -> Checked {
         _ => format!("The numbers of {} are", enumerate(&modelled)),
     };
     Checked::remark(format!(
-        "{who} of models of devices, which have no cache, no write amplification and no garbage \
-         collection: they predict what layouts and buses do, and measure no device"
+        "{who} of models of devices, which know no errors, no work in the background and no other \
+         users: they predict what layouts, buses and media do, and measure no device"
     ))
 }
 
