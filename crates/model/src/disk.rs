@@ -206,8 +206,7 @@ impl Disk {
 /// takes from an answer to the next request.
 const QUIET_NS: u64 = 1_000_000;
 
-/// How often others go before the oldest, for each place in the queue: an assumption, since disks do not say. With half
-/// as many, rates at random places change by a hundredth.
+/// How often others go before the oldest, for each place in the queue: an assumption, since disks do not say.
 const PATIENCE: usize = 4;
 
 /// Which of the requests that wait is the next.

@@ -9,7 +9,7 @@
 //!
 //! Invariants: a decision is of the moment at which the device was free, however late the queue is asked, and
 //! knows what came before it: what is asked for because another was done at that moment comes too late. Deliberately
-//! absent: clocks.
+//! absent: clocks, and the end of a request that was given up: what it would have been told stays.
 
 use std::collections::{BTreeMap, VecDeque};
 

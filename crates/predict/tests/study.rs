@@ -1,7 +1,8 @@
 //! The published series: constants are those of the calibration, and intervals are what they say.
 
-use braid_predict::Models;
+use braid_model::{BusProfile, Kind, profile};
 use braid_predict::advise::ERROR_90;
+use braid_predict::{Closed, Layout, Machine, MemberModel, Models, Places, closed_cut};
 use braid_published::{CalibUse, Predictor, Role, Row, Study, built_in};
 
 fn off(study: &Study, row: &Row) -> Option<f64> {
@@ -56,4 +57,47 @@ fn nine_of_ten_rows_are_within_the_interval() {
     off.sort_by(f64::total_cmp);
     let ninth = off[off.len() * 9 / 10];
     assert!(ninth <= ERROR_90 && ninth > 0.6 * ERROR_90, "{ninth:.3} of {} rows", off.len());
+}
+
+/// Bytes a second of requests at random places within 1 GiB, 32 at once, of the disk below the RAM cache with
+/// a queue so deep.
+fn at_random(queue_depth: usize, request: u64, reads: u64) -> f64 {
+    let profile = profile("sata-7200").expect("a profile that comes with braid");
+    let Kind::Disk(disk) = profile.kind else { panic!("{:?} is no disk", profile.kind) };
+    let kind = Kind::Disk(braid_model::Disk { queue_depth, ..disk });
+    let member = MemberModel { kind, size: profile.capacity.expect("its size"), bus: 0 };
+    let mut machine = Machine::new(Layout::Single, &[member], &[BusProfile::default()], 512 << 10);
+    let range = 1 << 30;
+    let (count, places) = (range / request, Places::Uniform);
+    let load = Closed { count, request, reads, places, range, processes: 1, depth: 32 };
+    closed_cut(&mut machine, &[load], ((512 << 20) / request).clamp(256, 4000)).rate()
+}
+
+/// What the profile says of the depth of that disk's queue: with it the four rows at random err least.
+#[test]
+fn the_depth_of_a_queue_is_of_the_rows_that_it_names() {
+    let (study, _) =
+        studies().into_iter().find(|one| one.0.name == "rapiddisk").expect("the study");
+    let published = |name: &str| {
+        let row = study.rows.iter().find(|row| row.asked.id == format!("rapiddisk.sata.{name}"));
+        row.expect("a row of calibration").published
+    };
+    let off = |depth: usize| -> f64 {
+        [
+            ("4K.1G.rand-read", 4096, 100),
+            ("4K.1G.rand-write", 4096, 0),
+            ("1M.1G.rand-read", 1 << 20, 100),
+            ("1M.1G.rand-write", 1 << 20, 0),
+        ]
+        .map(|(name, request, reads)| {
+            (at_random(depth, request, reads) / published(name)).ln().abs()
+        })
+        .iter()
+        .sum()
+    };
+    let all = [1, 2, 4, 8, 16, 32].map(|depth| (depth, off(depth)));
+    println!("{all:?}");
+    let best = all.iter().min_by(|one, other| one.1.total_cmp(&other.1)).expect("some");
+    let said = profile("sata-7200").and_then(|profile| profile.constant("queue_depth"));
+    assert_eq!(said, Some(best.0 as f64), "{all:?}");
 }
