@@ -2,12 +2,11 @@
 
 CARGO ?= cargo
 FLAGS ?= --locked
-# Seconds of changed inputs for each target of the fuzzers.
-FUZZ ?= 60
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build install uninstall deb demo check deny test reproduce reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+.PHONY: all build install uninstall deb demo quick check deny test only steady slow-tests nightly reproduce \
+    reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -30,25 +29,40 @@ demo:
 	$(CARGO) build $(FLAGS) --release --package braid
 	@scripts/demo.sh
 
-# The rules of the house (crates/tidy), the documentation's links, and whether fuzz/ still compiles: below a
-# minute where the workspace is built. A check of fuzz/ links nothing, so it needs no C++ compiler:
-# a path in CUSTOM_LIBFUZZER_PATH keeps libfuzzer-sys from building its library.
-# Headers speak of private items, to those who read the code.
-DOC = --deny warnings --allow rustdoc::private-intra-doc-links
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+
+# The test programs, built once for all targets below: other features would build the engine again.
+# crates/runner runs them beside each other, and `$(RUN) TEXT…` those whose package, target and name contain a TEXT.
+TESTS = $(TARGET)/tests.json
+BUILD_TESTS = $(CARGO) test $(FLAGS) --workspace --message-format json-render-diagnostics --no-run
+RUN = $(TARGET)/debug/braid-runner --messages $(TESTS) --times $(TARGET)/test-times.json
+
+# What to run before each commit, in some minutes: formatting, house rules, unit tests, some seeds, metadata.
+QUICK = --lib --bins --test whole --test metadata --test runs
+quick: export BRAID_SEEDS = 200
+quick:
+	@scripts/setup.sh build test
+	$(CARGO) fmt --all --check
+	@mkdir -p $(TARGET)
+	$(BUILD_TESTS) $(QUICK) >$(TARGET)/quick.json
+	$(RUN) --messages $(TARGET)/quick.json --skip control_body --skip 'braid metadata' --skip braid-runner
+	$(RUN) --messages $(TARGET)/quick.json 'braid metadata golden' 'braid metadata creation'
+
+# Formatting, clippy, documentation and dependencies. fuzz/ is checked and never linked, so it needs no C++
+# compiler: a path in CUSTOM_LIBFUZZER_PATH keeps libfuzzer-sys from building its library.
+# Module headers link to private items, for readers of the code.
+DOC = --deny warnings --allow rustdoc::private-intra-doc-links
 check:
 	@scripts/setup.sh build
 	$(CARGO) fmt --all --check
-	$(CARGO) test $(FLAGS) --quiet --package braid-tidy
-	RUSTDOCFLAGS='$(DOC)' $(CARGO) doc $(FLAGS) --quiet --workspace --no-deps \
+	CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS='$(DOC)' $(CARGO) doc $(FLAGS) --quiet --workspace --exclude braid-fuzz --no-deps \
 	    --document-private-items
-	@[ -e fuzz/Cargo.lock ] || cp Cargo.lock fuzz/Cargo.lock
-	cd fuzz && CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) check --quiet --all-features --target-dir '$(TARGET)/fuzz-check'
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 	    $(CARGO) deny --log-level error --locked check bans licenses sources; \
 	else \
 	    echo 'skipped: cargo deny is not installed (`make deny` installs it). Licences, sources and versions' \
-	        'were held by crates/tidy; texts of licences were not read'; \
+	        'are checked by crates/tidy; texts of licences were not read'; \
 	fi
 
 # As in `make check`, with the advisories of RustSec, which are fetched. Building cargo-deny takes minutes.
@@ -56,26 +70,46 @@ deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny --version 0.20.2
 	$(CARGO) deny --locked check
 
-# Everything that must hold. The limits, in seconds, are several times what it takes on two cores: a test
-# that does not end is a failure, and the last lines say which it is.
-test: check
+# Everything that must hold. The limit of the whole run, in seconds, is several times what it takes on two cores;
+# each test has a limit of its own in tests/run.toml.
+test: check $(TESTS)
+	timeout --kill-after 30 3300 $(RUN)
+	$(CARGO) test $(FLAGS) --workspace --doc
+
+# Not a file that make knows the age of: cargo does.
+.PHONY: $(TESTS)
+$(TESTS):
 	@scripts/setup.sh build test
-	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
-	BRAID_FUZZ_SECONDS=$(FUZZ) timeout --kill-after 30 3300 $(CARGO) test $(FLAGS) --workspace
-	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-sim --features canary --test canaries
-	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-cache --features canary --test canaries
+	@mkdir -p $(TARGET)
+	$(BUILD_TESTS) >$@
+
+# Some tests, and what they print: make only TEST='braid-sim whole a_seed_is_a_run'
+only: $(TESTS)
+	$(RUN) --show '$(or $(TEST),$(error say which: make only TEST=TEXT))'
+
+# The slowest tests of the last run, by wall time and by processor time.
+slow-tests:
+	@$(RUN) --slow
+
+# Every test, or those of TEST, ROUNDS times beside two busy loops: none may fail once.
+ROUNDS ?= 20
+steady: $(TESTS)
+	$(RUN) --rounds $(ROUNDS) --busy 2 $(if $(TEST),'$(TEST)')
+
+# All that takes hours, and at its end one table: results, times, and what was skipped for which reason.
+nightly:
+	@scripts/nightly.sh
 
 # The device models beside published figures. Fails where docs/models.md has a better score, or is not of
 # these models; `make reproduce-document` writes its tables, and a worse score into the difference.
 reproduce:
 	@scripts/setup.sh build
 	$(CARGO) run $(FLAGS) --quiet --package braid -- lab reproduce
-	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
+	@$(MAKE) only TEST='braid reproduce document'
 
 reproduce-document: export BRAID_MODELS_DOCUMENT = $(CURDIR)/docs/models.md
-reproduce-document:
-	@scripts/setup.sh build
-	$(CARGO) test $(FLAGS) --quiet --package braid --test reproduce document
+reproduce-document: $(TESTS)
+	$(RUN) 'braid reproduce document'
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes, and forty where
 # kernels are emulated. The table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
@@ -83,7 +117,8 @@ interop: export BRAID_INTEROP = all
 interop: export BRAID_INTEROP_TABLE = $(CURDIR)/docs/interop.md
 interop:
 	@scripts/setup.sh build test
-	$(CARGO) test $(FLAGS) --package braid --test interop -- --nocapture
+	@scripts/kernels.sh
+	@$(MAKE) only TEST='braid interop'
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
 
 # A machine that boots from a volume, loses a disk, and boots again; and one with Debian's systemd and udev,
@@ -93,21 +128,21 @@ guest: export BRAID_GUEST = $(CURDIR)/target/guest
 guest:
 	@scripts/setup.sh build test guest
 	@scripts/guest-tree.sh $(BRAID_GUEST)
-	$(CARGO) test $(FLAGS) --package braid --test systemd -- --nocapture --test-threads 1
+	@$(MAKE) only TEST='braid systemd'
 
 # Every preset of the laboratory at a small scale on modelled members, reports included: a quarter
 # of an hour or more. (`make test` has a part of each.) Screenshots and reports stay in target/tmp.
 lab-smoke: export BRAID_LAB_SMOKE = all
 lab-smoke:
 	@scripts/setup.sh build test lab
-	$(CARGO) test $(FLAGS) --package braid --test laboratory -- --nocapture
+	@$(MAKE) only TEST='braid laboratory'
 
 # The whole stack on a virtual clock: seeds that change with the commit, those that once failed, and
 # every planted bug. (`make test` has 2,000 seeds and all planted bugs.)
 SEEDS ?= 20000
 sim: export BRAID_SEEDS = $(SEEDS)
 sim:
-	$(CARGO) test $(FLAGS) --release --package braid-sim --features canary --test whole --test canaries
+	$(CARGO) test $(FLAGS) --release --package braid-sim --test whole --test canaries
 
 # Fresh seeds for so many minutes; those that fail are kept in testdata/seeds/failed.txt.
 MINUTES ?= 60
@@ -141,15 +176,13 @@ bench:
 # level, as root. (`make test` has two of each.)
 soak-memory: export BRAID_MEMORY_ROUNDS ?= 200
 soak-memory:
-	@scripts/setup.sh build test
-	$(CARGO) test $(FLAGS) --package braid --test faults memory -- --nocapture --test-threads 1
+	@$(MAKE) only TEST='braid faults memory'
 
 # SIGKILL in the middle of fio with verification, 50 times for each level over each export, as root.
 # (`make test` has one of each.)
 soak-kills: export BRAID_KILLS ?= 50
 soak-kills:
-	@scripts/setup.sh build test
-	$(CARGO) test $(FLAGS) --package braid --test faults kills -- --nocapture
+	@$(MAKE) only TEST='braid faults kills'
 
 clean:
 	$(CARGO) clean

@@ -18,12 +18,9 @@ trap 'rm -rf "$small"' EXIT
 # What is fuzzed has no `unsafe` but the arenas of braid-mem, whose own tests go through them: no
 # sanitizer, for the speed.
 for target; do
-    features=
-    case $target in campaign | tool_output) features='--features lab' ;; esac
     mkdir -p "$learnt/$target"
     log=$learnt/$target.log
-    # shellcheck disable=SC2086
-    if ! cargo +nightly fuzz run --sanitizer none $features "$target" "$learnt/$target" \
+    if ! cargo +nightly fuzz run --sanitizer none "$target" "$learnt/$target" \
         "corpus/$target" -- -max_total_time="$seconds" -max_len=70000 -timeout=30 \
         -rss_limit_mb=3000 -print_final_stats=1 >"$log" 2>&1; then
         tail -40 "$log" >&2
@@ -34,8 +31,7 @@ for target; do
     mkdir "$small/found"
     cp -r "corpus/$target" "$small/new"
     find "$learnt/$target" -type f -size -5k -exec cp -t "$small/found" {} +
-    # shellcheck disable=SC2086
-    cargo +nightly fuzz run --sanitizer none $features "$target" "$small/new" "$small/found" \
+    cargo +nightly fuzz run --sanitizer none "$target" "$small/new" "$small/found" \
         -- -set_cover_merge=1 -use_counters=0 >"$log.merge" 2>&1
     find "$small/new" -type f -printf '%s %p\n' | sort -n | while read -r _ file; do
         [ -e "corpus/$target/${file##*/}" ] && continue

@@ -1,19 +1,20 @@
 //! Fuzzing with the stable compiler: a target's committed corpus goes through its entry point, and then
-//! what a seed makes of the corpus does, for as long as is asked for.
+//! inputs that seeds make of the corpus. Their number and first seed follow from the commit, so a run can be
+//! repeated and takes the same processor time on a loaded machine.
 //!
 //! ```text
-//!  fuzz/corpus/TARGET/*  ──────────────▶ entry(&[u8])      cargo test
-//!          └──▶ mutate(seed, corpus) ──▶ entry(&[u8])      BRAID_FUZZ_SECONDS=10 cargo test
+//!  fuzz/corpus/TARGET/*  ──────────────▶ entry(&[u8])
+//!          └──▶ mutate(seed, corpus) ──▶ entry(&[u8])      for COUNT seeds from the commit's first on
 //! ```
 //!
 //! libFuzzer, which knows what an input reached, has the same entry points and the same corpora in
 //! `fuzz/`. What it finds comes back here as a file of the corpus.
 //!
-//! | variable             | meaning                                                         |
-//! |----------------------|-----------------------------------------------------------------|
-//! | `BRAID_FUZZ_SECONDS` | how long each target is given changed inputs; 0 if not set      |
-//! | `BRAID_FUZZ_SEED`    | the seed of the first one; from the clock if not set            |
-//! | `BRAID_FUZZ_INPUT`   | a file: this input alone                                        |
+//! | variable           | meaning                                                                     |
+//! |--------------------|-----------------------------------------------------------------------------|
+//! | `BRAID_FUZZ_TIMES` | how many times its count of inputs each target is given; 1 if not set       |
+//! | `BRAID_FUZZ_SEED`  | the seed of the first input; the commit's if not set                        |
+//! | `BRAID_FUZZ_INPUT` | a file: this input alone                                                    |
 //!
 //! Invariants: an input that fails, or takes longer than [`LONGEST`], is in a file whose name is printed
 //! with the command that repeats it. A seed and a corpus make the same input everywhere.
@@ -24,7 +25,7 @@ mod change;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub use change::{Random, mutate};
 use watch::Watch;
@@ -54,12 +55,12 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Gives `entry` the corpus of `target`, and then changed inputs for `BRAID_FUZZ_SECONDS`. A failing
-/// input is kept, and `again`, the cargo command that runs this test alone, is printed for it.
+/// Gives `entry` the corpus of `target`, and then `count` changed inputs. A failing input is kept, and `again`,
+/// the cargo command that runs this test alone, is printed for it.
 ///
 /// # Panics
 /// If `entry` does, or the corpus cannot be read.
-pub fn run(target: &str, again: &str, entry: fn(&[u8])) {
+pub fn run(target: &str, count: u64, again: &str, entry: fn(&[u8])) {
     let watch = Watch::new(target, again);
     if let Some(path) = std::env::var_os("BRAID_FUZZ_INPUT") {
         let input = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
@@ -67,25 +68,14 @@ pub fn run(target: &str, again: &str, entry: fn(&[u8])) {
     }
     let corpus = corpus(target);
     corpus.iter().for_each(|input| watch.give(input, entry));
-    let limit = Duration::from_secs(number("BRAID_FUZZ_SECONDS").unwrap_or(0));
-    if limit.is_zero() {
-        return;
+    let count = count * number("BRAID_FUZZ_TIMES").unwrap_or(1);
+    let first = number("BRAID_FUZZ_SEED")
+        .unwrap_or_else(|| braid_seed::first_of_commit(&braid_seed::commit()));
+    for index in 0..count {
+        let seed = first.wrapping_add(index);
+        watch.give(&mutate(&mut Random::new(seed), &corpus), entry);
     }
-    let first = number("BRAID_FUZZ_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Runs start far from each other.
-        Random::new(now.as_nanos() as u64).next() >> 1
-    });
-    let start = Instant::now();
-    let mut inputs: u64 = 0;
-    while start.elapsed() < limit {
-        for _ in 0..16 {
-            let seed = first.wrapping_add(inputs);
-            watch.give(&mutate(&mut Random::new(seed), &corpus), entry);
-            inputs += 1;
-        }
-    }
-    println!("{target}: {inputs} changed inputs from seed {first} on");
+    println!("{target}: {count} changed inputs from seed {first} on");
 }
 
 fn number(name: &str) -> Option<u64> {

@@ -3,10 +3,12 @@
 //!
 //! Deliberately absent: seeds from the clock, and secrets. Whoever wants either asks the system.
 
+mod commit;
 mod zipf;
 
 use std::ops::RangeInclusive;
 
+pub use commit::{commit, first_of_commit};
 pub use zipf::Zipf;
 
 /// A generator with 64 bits of state.

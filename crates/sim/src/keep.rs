@@ -8,7 +8,6 @@
 use std::fs::{OpenOptions, read_to_string};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Where the list is, in this source tree.
 pub fn list() -> PathBuf {
@@ -42,24 +41,6 @@ pub fn keep(path: &Path, seed: u64, commit: &str, what: &str) -> io::Result<()> 
     writeln!(file, "{seed} {commit} {what}")
 }
 
-/// The commit of this source tree: what `BRAID_COMMIT` says, else what git says; without git (an
-/// archive of the source) the version.
-pub fn commit() -> String {
-    if let Ok(commit) = std::env::var("BRAID_COMMIT") {
-        return commit;
-    }
-    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let text = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| env!("CARGO_PKG_VERSION").into())
-}
-
-/// The first of the seeds that go with a commit: others with each.
-pub fn first_of_commit(commit: &str) -> u64 {
-    // FNV-1a; the upper half of the range, which no list of seeds by hand reaches.
-    let hash = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    commit.bytes().fold(0xcbf2_9ce4_8422_2325, hash) | 1 << 63
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,8 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_have_seeds_of_their_own() {
-        assert_ne!(first_of_commit("a"), first_of_commit("b"));
+    fn the_list_in_the_tree_can_be_read() {
         assert!(kept(&list()).is_ok(), "the list in the tree");
     }
 }

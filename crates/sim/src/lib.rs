@@ -27,7 +27,6 @@ pub mod atlas;
 mod birth;
 mod brief;
 pub mod campaign;
-#[cfg(feature = "canary")]
 pub mod canaries;
 mod client;
 pub mod contents;

@@ -21,8 +21,7 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           (from 1099511627776, 2^40, on: harsh ones, with more faults at once;
                           from 2199023255552, 2^41, on: with bitmaps that come, change and go,
                           and passes that are held)
-  --canaries [--from N]   plant each known bug, or --only NAME, and find it (built with --features
-                          canary)
+  --canaries [--from N]   plant each known bug, or --only NAME, and find it
   exhaust --points N [--from S]
                           crash short loads at every event, with every subset of what was not flushed
   --speed                 how much faster than the wall a raid5 of four modelled sticks is
@@ -134,13 +133,7 @@ fn exhausted(first: u64, points: u64, threads: usize) -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-#[cfg(not(feature = "canary"))]
-fn canaries(_only: Option<&str>, _first: u64, _threads: usize) -> Result<ExitCode, String> {
-    Err("bugs can be planted only in a build with `--features canary`".to_owned())
-}
-
 /// Finds every canary, or says which survived.
-#[cfg(feature = "canary")]
 fn canaries(only: Option<&str>, first: u64, threads: usize) -> Result<ExitCode, String> {
     use braid_engine::canary::Canary;
     use braid_sim::canaries::{BUDGET, Found, hunt};

@@ -1,9 +1,9 @@
 //! Every bug that is planted is found within its budget, by seeds that change with the commit.
 
 use braid_engine::canary::Canary;
+use braid_seed::{commit, first_of_commit};
 use braid_sim::campaign::keep_panics;
 use braid_sim::canaries::{Found, hunt};
-use braid_sim::keep::{commit, first_of_commit};
 
 #[test]
 fn every_canary_is_found() {

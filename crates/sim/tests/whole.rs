@@ -2,8 +2,9 @@
 //!
 //! `BRAID_SEEDS=n` runs as many of the latter; `BRAID_COMMIT` names the commit instead of git.
 
+use braid_seed::{commit, first_of_commit};
 use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
-use braid_sim::keep::{commit, first_of_commit, kept, list};
+use braid_sim::keep::{kept, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
 

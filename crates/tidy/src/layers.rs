@@ -81,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // For tests and measurements: no row above names one of these.
     ("golden", &[]),
     ("mutate", &["seed"]),
+    ("runner", &[]),
     (
         "sim",
         &["array", "block", "engine", "export-nbd", "level", "md", "mem", "model", "nbd", "seed"],

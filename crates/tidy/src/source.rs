@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Packages that only tests and measurements use: a panic there is how they speak.
-pub(crate) const FOR_TESTS: [&str; 5] = ["bench", "golden", "mutate", "sim", "tidy"];
+pub(crate) const FOR_TESTS: [&str; 6] = ["bench", "golden", "mutate", "runner", "sim", "tidy"];
 
 /// One file of Rust.
 #[derive(Debug)]

@@ -11,5 +11,10 @@ fn entry(data: &[u8]) {
 
 #[test]
 fn control_body() {
-    braid_mutate::run("control_body", "cargo test -p braid --bin braid control_body", entry);
+    braid_mutate::run(
+        "control_body",
+        2_000_000,
+        "cargo test -p braid --bin braid control_body",
+        entry,
+    );
 }

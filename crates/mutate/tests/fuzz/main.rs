@@ -1,5 +1,6 @@
 //! The committed corpora, and what chance makes of them, against the promises of the entry points in the modules
-//! `fuzz` of the crates. All in one program: its tests run beside each other, a minute each in `make test`.
+//! `fuzz` of the crates. The number of inputs of each target is what takes some ten seconds of a processor here;
+//! `make nightly` gives a multiple of it.
 //!
 //! Deliberately absent: `control_body`, whose entry point is a part of the program `braid`.
 
@@ -8,30 +9,30 @@ mod tool_output;
 
 /// A test of each target's name, which gives its corpus to an entry point.
 macro_rules! targets {
-    ($($name:ident: $entry:path,)+) => {
+    ($($name:ident($count:literal): $entry:path,)+) => {
         $(#[test]
         fn $name() {
             let name = stringify!($name);
             let again = format!("cargo test -p braid-mutate --test fuzz {name}");
-            braid_mutate::run(name, &again, $entry);
+            braid_mutate::run(name, $count, &again, $entry);
         })+
     };
 }
 
 targets! {
-    superblock: braid_md::fuzz::fuzz_superblock,
-    bitmap: braid_md::fuzz::fuzz_bitmap,
-    bad_blocks: braid_md::fuzz::fuzz_bad_blocks,
-    ppl: braid_md::fuzz::fuzz_ppl,
-    stripe_log: braid_md::fuzz::fuzz_stripe_log,
-    cache_log: braid_cache::fuzz::fuzz_log,
-    nbd_session: braid_export_nbd::fuzz::fuzz_session,
-    nbd_client: braid_nbd::fuzz::fuzz_client,
-    fuse_request: braid_export_fuse::fuzz::fuzz_requests,
-    stack_expression: braid_stack::fuzz::fuzz_expression,
-    trace: braid_trace::fuzz::fuzz_trace,
-    fio_job: braid_trace::fuzz::fuzz_jobs,
-    published: braid_published::fuzz::fuzz_published,
-    campaign: campaign::fuzz_campaign,
-    tool_output: tool_output::fuzz_output,
+    superblock(600_000): braid_md::fuzz::fuzz_superblock,
+    bitmap(1_000_000): braid_md::fuzz::fuzz_bitmap,
+    bad_blocks(2_500_000): braid_md::fuzz::fuzz_bad_blocks,
+    ppl(600_000): braid_md::fuzz::fuzz_ppl,
+    stripe_log(450_000): braid_md::fuzz::fuzz_stripe_log,
+    cache_log(65_000): braid_cache::fuzz::fuzz_log,
+    nbd_session(900_000): braid_export_nbd::fuzz::fuzz_session,
+    nbd_client(2_000_000): braid_nbd::fuzz::fuzz_client,
+    fuse_request(35_000): braid_export_fuse::fuzz::fuzz_requests,
+    stack_expression(190_000): braid_stack::fuzz::fuzz_expression,
+    trace(1_100_000): braid_trace::fuzz::fuzz_trace,
+    fio_job(1_400_000): braid_trace::fuzz::fuzz_jobs,
+    published(500_000): braid_published::fuzz::fuzz_published,
+    campaign(300_000): campaign::fuzz_campaign,
+    tool_output(25_000): tool_output::fuzz_output,
 }
