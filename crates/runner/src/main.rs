@@ -35,6 +35,9 @@ struct Arguments {
     /// Print the slowest tests of the last run, and run none
     #[arg(long)]
     slow: bool,
+    /// These are all test programs: an entry of the rules that matches no test is an error
+    #[arg(long)]
+    whole: bool,
     /// Print what passing tests print, too
     #[arg(long)]
     show: bool,
@@ -70,9 +73,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let programs = parse_messages(&read(messages)?)?;
     let all = list_tests(&programs)?;
     let ids: Vec<&str> = all.iter().map(|test| test.id.as_str()).collect();
-    let is_whole = programs.iter().any(|program| program.package == "braid-runner");
     let unused = rules.unused(&ids);
-    if is_whole && !unused.is_empty() {
+    if arguments.whole && !unused.is_empty() {
         return Err(format!(
             "{} has entries that match no test: {unused:?}",
             arguments.rules.display()
