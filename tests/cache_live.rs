@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{Client, KIB, MIB, Random, Scratch, Tool, pattern, skip_without, wait_until};
@@ -25,7 +25,7 @@ fn a_cache_comes_changes_and_goes_under_load() {
     let fio = || {
         Tool::new("fio")
             .args(["--name=v", "--ioengine=nbd", "--rw=randrw", "--bsrange=4k-16k", "--size=32M"])
-            .args(["--time_based", "--runtime=5", "--iodepth=16", "--numjobs=2", "--thread"])
+            .args(["--time_based", "--runtime=2", "--iodepth=16", "--numjobs=2", "--thread"])
             .args(["--offset_increment=32M", "--verify=crc32c", "--verify_backlog=64"])
             .args(["--verify_state_save=0", "--random_distribution=zipf:1.1"])
             .arg(format!("--uri={}", volume.uris[0]))
@@ -33,8 +33,10 @@ fn a_cache_comes_changes_and_goes_under_load() {
             .run()
             .ok();
     };
+    let requests = || volume.status()["nbd"]["requests"].as_u64().expect("a number");
     let order = |arguments: &[&str]| {
-        std::thread::sleep(Duration::from_millis(150));
+        let before = requests();
+        wait_until("the load to go on", || requests() >= before + 100);
         scratch.run(&[&["cache"], arguments].concat()).ok()
     };
     // How long an order takes is the machine's affair: the load lasts as long as the orders do.
@@ -74,8 +76,13 @@ fn a_cache_comes_and_goes_where_several_shards_serve() {
     let volume = scratch.up(stack, &["--name", "v", "--attach", "none", "--shards", "3"]);
     let mut clients: Vec<_> = (0..6).map(|_| volume.client()).collect();
     let is_over = AtomicBool::new(false);
+    let turns = [const { AtomicU64::new(0) }; 3];
     let order = |arguments: &[&str]| {
-        std::thread::sleep(Duration::from_millis(100));
+        let counts = || turns.each_ref().map(|turns| turns.load(Ordering::Relaxed));
+        let goals = counts().map(|count| count + 10);
+        wait_until("the load of every pair to go on", || {
+            counts().iter().zip(&goals).all(|(count, goal)| count >= goal)
+        });
         scratch.run(&[&["cache"], arguments].concat()).ok()
     };
     std::thread::scope(|scope| {
@@ -83,8 +90,8 @@ fn a_cache_comes_and_goes_where_several_shards_serve() {
         let working: Vec<_> = (0..)
             .zip(clients.chunks_mut(2))
             .map(|(number, pair)| {
-                let is_over = &is_over;
-                scope.spawn(move || write_and_read_back(number, pair, is_over))
+                let (turns, is_over) = (&turns[number as usize], &is_over);
+                scope.spawn(move || write_and_read_back(number, pair, turns, is_over))
             })
             .collect();
         for _ in 0..3 {
@@ -99,7 +106,8 @@ fn a_cache_comes_and_goes_where_several_shards_serve() {
         working.into_iter().for_each(|one| one.join().expect("what was written"));
     });
     // Each sees what another shard's wrote, and hits what another's read.
-    order(&["attach", "v", "size=4M", "mode=write-back", "log=log.img", "drain=4K/s", "age=60s"]);
+    let attach = ["attach", "v", "size=4M", "mode=write-back", "log=log.img"];
+    scratch.run(&[&["cache"], &attach[..], &["drain=4K/s", "age=60s"]].concat()).ok();
     clients.push(volume.client());
     for (seed, writer) in (1..).zip(0..clients.len()) {
         let written = pattern(seed, 0, 64 * KIB);
@@ -120,7 +128,12 @@ fn a_cache_comes_and_goes_where_several_shards_serve() {
 }
 
 /// Writes to its part of the volume over one of the connections or another, and reads it over any.
-fn write_and_read_back(number: u64, connections: &mut [Client], is_over: &AtomicBool) {
+fn write_and_read_back(
+    number: u64,
+    connections: &mut [Client],
+    turns: &AtomicU64,
+    is_over: &AtomicBool,
+) {
     const PIECE: u64 = 16 * KIB;
     const PIECES: u64 = 16;
     let (mut dice, mut at) = (Random::new(number), 0);
@@ -143,6 +156,7 @@ fn write_and_read_back(number: u64, connections: &mut [Client], is_over: &Atomic
         if at % 16 == 0 {
             connections[any()].flush().expect("a flush");
         }
+        turns.store(at, Ordering::Relaxed);
     }
 }
 
@@ -280,6 +294,11 @@ fn write_back_mode_begins_while_it_is_up() {
     }
 }
 
+/// Whether a request of an NBD client is in flight.
+fn is_writing(volume: &common::UpVolume) -> bool {
+    volume.status()["nbd"]["io"]["in_flight"].as_u64() > Some(0)
+}
+
 /// Whoever gave the order need not be there any more: the stack says what is offered.
 #[test]
 fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
@@ -289,7 +308,7 @@ fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
     let mut slow = volume.client();
     std::thread::scope(|scope| {
         let writing = scope.spawn(move || slow.write(0, &pattern(1, 0, 4 * KIB), false));
-        std::thread::sleep(Duration::from_millis(500));
+        wait_until("the write to be in flight", || is_writing(&volume));
         // It begins to hold when that write is answered.
         let attaching = scope.spawn(|| scratch.run(&["cache", "attach", "v", "size=1M"]));
         wait_until("the cache is in the stack", || {
@@ -317,7 +336,7 @@ fn a_log_is_remembered_before_it_is_relied_on() {
         ["cache", "attach", "v", "size=2M", "mode=write-back", "log=log.img", "drain=4K/s"];
     std::thread::scope(|scope| {
         scope.spawn(move || slow.write(20 * MIB, &pattern(1, 0, 4 * KIB), false).expect("a write"));
-        std::thread::sleep(Duration::from_millis(500));
+        wait_until("the write to be in flight", || is_writing(&volume));
         // It begins when that write is answered.
         let mut command = scratch.braid().args(attach).into_command();
         let mut attaching = common::start(&mut command).expect("braid starts");
@@ -353,6 +372,7 @@ fn draining_is_held_to_another_rate_while_it_is_up() {
     for place in 0..64 {
         client.write(place * 128 * KIB, &pattern(1, 0, 64 * KIB), false).expect("a write");
     }
+    // Time is tested here: without the rate, draining would have ended by then.
     std::thread::sleep(Duration::from_millis(1500));
     assert!(dirty() >= Some(3 * MIB), "{:#}", volume.status());
     assert_eq!(rate(), Some(4 * KIB));
@@ -398,16 +418,18 @@ fn write_back_mode_ends_while_it_is_written() {
     }
 }
 
-/// Reads of `span` bytes for so long; answers the status.
-fn read_at_random(volume: &common::UpVolume, span: u64, time: Duration) -> Value {
+/// Reads at random from `span` bytes until `is_over` holds for the cache's `aside`. Returns `aside`.
+fn read_at_random(volume: &common::UpVolume, span: u64, is_over: impl Fn(&Value) -> bool) -> Value {
     let (mut client, mut dice) = (volume.client(), Random::new(7));
-    let start = std::time::Instant::now();
-    while start.elapsed() < time {
-        for _ in 0..256 {
+    let mut aside = Value::Null;
+    wait_until("the cache to be judged", || {
+        for _ in 0..4096 {
             client.read(dice.below(span / (4 * KIB)) * 4 * KIB, 4 << 10).expect("a read");
         }
-    }
-    volume.status()
+        aside = volume.status()["caches"][0]["aside"].take();
+        is_over(&aside)
+    });
+    aside
 }
 
 /// In front of memory there is nothing to gain, and copies to lose by; in front of a disk there is.
@@ -417,17 +439,16 @@ fn a_cache_steps_aside_where_it_loses_and_only_there() {
     let ram = scratch.up("cache(size=1M, ram(64M))", &["--name", "ram", "--attach", "none"]);
     let disk = "cache(size=4M, model(usb-flash, size=64M, latency=0.2ms, read=1G/s))";
     let disk = scratch.up(disk, &["--name", "disk", "--attach", "none"]);
-    let time = Duration::from_secs(12);
+    // A cache serves for 5 s at least. One that is judged after them could have stepped aside.
     let (lost, won) = std::thread::scope(|scope| {
-        let lost = scope.spawn(|| read_at_random(&ram, 64 * MIB, time));
-        let won = scope.spawn(|| read_at_random(&disk, 6 * MIB, time));
+        let lost = scope.spawn(|| read_at_random(&ram, 64 * MIB, |at| at["standing"] == "aside"));
+        let won =
+            scope.spawn(|| read_at_random(&disk, 6 * MIB, |at| at["for_ms"].as_u64() > Some(7000)));
         (lost.join().expect("a thread"), won.join().expect("a thread"))
     });
-    let aside = |status: &Value| status["caches"][0]["aside"].clone();
-    assert_eq!(aside(&lost)["standing"], "aside", "{:#}", aside(&lost));
-    assert!(aside(&lost)["judged_by"]["gain_ns"].as_i64() < Some(0), "{:#}", aside(&lost));
-    assert_eq!(aside(&won)["standing"], "serving", "{:#}", aside(&won));
-    assert!(aside(&won)["judged_by"]["gain_ns"].as_i64() > Some(0), "{:#}", aside(&won));
+    assert!(lost["judged_by"]["gain_ns"].as_i64() < Some(0), "{lost:#}");
+    assert_eq!(won["standing"], "serving", "{won:#}");
+    assert!(won["judged_by"]["gain_ns"].as_i64() > Some(0), "{won:#}");
     // What is read is the same, and what is written.
     let mut client = ram.client();
     client.write(MIB, &pattern(1, 0, 64 * KIB), false).expect("a write");

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{
@@ -217,9 +219,11 @@ fn a_kill_loses_nothing_that_was_forced() {
             let shown = client.read(offset, 4096).expect("a read");
             assert!(shown == expected, "round {round}: block {block}, version {version}");
         }
-        let (pid, delay) = (volume.pid, 50 + random.below(500));
+        let (pid, count) = (volume.pid, 20 + random.below(500));
+        let written = Arc::new(AtomicU64::new(0));
+        let progress = Arc::clone(&written);
         let killer = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(delay));
+            wait_until("some writes", || progress.load(Ordering::Relaxed) >= count);
             common::send_signal(pid, rustix::process::Signal::KILL);
         });
         let start = Instant::now();
@@ -230,6 +234,7 @@ fn a_kill_loses_nothing_that_was_forced() {
             let bytes = pattern(version, block * BLOCK, BLOCK);
             if client.write(block * BLOCK, &bytes, true).is_ok() {
                 known[block as usize] = version;
+                written.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             break;

@@ -7,7 +7,7 @@
 //!   orders to h          each says that it was not carried out ──────▶ and is not
 //! ```
 
-use std::time::Duration;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
@@ -15,16 +15,19 @@ use crate::common::{
     MIB, Mounted, Scratch, Tool, UpVolume, send_signal, skip_unless_root, skip_without, wait_until,
 };
 
+/// Returns the state of a process, as in `/proc/PID/stat`.
+fn state_of(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim().chars().next()
+}
+
 /// A process that goes on when this is dropped.
 struct Stopped(u32);
 
 impl Stopped {
     fn stop(pid: u32) -> Stopped {
         send_signal(pid, Signal::STOP);
-        wait_until("the volume to stop", || {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('T'))
-        });
+        wait_until("the volume to stop", || state_of(pid) == Some('T'));
         Stopped(pid)
     }
 }
@@ -33,6 +36,16 @@ impl Drop for Stopped {
     fn drop(&mut self) {
         send_signal(self.0, Signal::CONT);
     }
+}
+
+/// Waits until the order of the process `pid` has been sent: the process sleeps and holds a connection.
+fn wait_until_sent(pid: u32) {
+    wait_until("the order to be sent", || {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut targets = files.filter_map(|file| file.path().read_link().ok());
+        targets.any(|target| target.to_string_lossy().starts_with("socket:"))
+            && state_of(pid) == Some('S')
+    });
 }
 
 /// Everything that one does with other volumes ends.
@@ -140,7 +153,7 @@ fn what_was_ordered_of_a_stopped_volume_is_not_carried_out_later() {
         // One whose giver is ended by force.
         let fail = scratch.braid().args(["member", "fail", "six", "c.img"]).into_command();
         let mut fail = { fail }.spawn().expect("braid can be started");
-        std::thread::sleep(Duration::from_millis(500));
+        wait_until_sent(fail.id());
         fail.kill().and_then(|()| fail.wait()).expect("it can be ended");
     });
     drop(stopped);
@@ -163,12 +176,14 @@ fn an_order_is_answered_or_said_to_be_unanswered_when_the_process_dies() {
     scratch.braid().args(create).arg("--assume-clean").run().ok();
     let volume = scratch.up("six", &["--attach", "none"]);
     let stopped = Stopped::stop(volume.pid);
-    std::thread::scope(|scope| {
-        let order = scope.spawn(|| scratch.run(&["member", "fail", "six", "a.img"]));
-        std::thread::sleep(Duration::from_secs(2));
-        volume.kill();
-        let ended = order.join().expect("it ends");
-        ended.fails(1, &["six", "the order was not carried out, and will not be"]);
-    });
+    let mut fail = scratch.braid().args(["member", "fail", "six", "a.img"]).into_command();
+    let fail = fail.stderr(Stdio::piped()).spawn().expect("braid can be started");
+    wait_until_sent(fail.id());
+    volume.kill();
+    let ended = fail.wait_with_output().expect("the order ends");
+    let message = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{message}");
+    assert!(message.contains("six"), "{message}");
+    assert!(message.contains("the order was not carried out, and will not be"), "{message}");
     drop(stopped);
 }

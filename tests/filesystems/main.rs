@@ -12,9 +12,8 @@ mod tree;
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
-use common::{MIB, Scratch, Tool, UpVolume, is_root};
+use common::{MIB, Scratch, Tool, UpVolume, is_root, wait_until};
 
 /// What the volumes are made of: enough for the file system that wants most, and hardly any of
 /// it allocated.
@@ -81,17 +80,15 @@ impl Kind {
 
     #[track_caller]
     fn make(&self, device: &Path) {
-        let make = || Tool::new(self.make[0]).args(&self.make[1..]).arg(device).run();
-        let mut made = make();
-        // Another test's volume was on its way down while it was looked at.
-        for _ in 0..20 {
-            if !made.err.contains("cannot check mount status") {
-                break;
+        // mkfs looks at every mount, and fails while the volume of another test goes down.
+        wait_until("the mounts to be readable", || {
+            let made = Tool::new(self.make[0]).args(&self.make[1..]).arg(device).run();
+            let is_undecided = made.err.contains("cannot check mount status");
+            if !is_undecided {
+                made.ok();
             }
-            std::thread::sleep(Duration::from_millis(250));
-            made = make();
-        }
-        made.ok();
+            !is_undecided
+        });
     }
 
     #[track_caller]

@@ -84,6 +84,13 @@ def look(width, scheme):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
 
+def look_at_charts(width, scheme):
+    """Waits until the charts have their new width: the next event draws them."""
+    look(width, scheme)
+    widths = "return [...document.querySelectorAll('.charts svg')].map(one => one.viewBox.baseVal.width)"
+    wait("charts of that width", lambda: set(driver.execute_script(widths)) == {min(440, width - 54)})
+
+
 def picture(name, width=None):
     """The whole page; what is wider than the window is a mistake."""
     over = driver.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
@@ -115,10 +122,9 @@ try:
     print(f"first paint after {paint:.0f} ms, loaded after {loaded:.0f} ms")
     elsewhere = driver.execute_script("return performance.getEntriesByType('resource').map(one => one.name)")
     assert all(one.startswith(address) for one in elsewhere), elsewhere
-    time.sleep(2)
+    wait("a chart of several values", lambda: find('.charts path[d*="L"]'))
     for name, width, scheme in [("light", 1280, "light"), ("dark", 1280, "dark"), ("phone", 360, "light"), ("phone-dark", 360, "dark")]:
-        look(width, scheme)
-        time.sleep(1)  # charts are drawn anew with what comes next
+        look_at_charts(width, scheme)
         picture(name, width)
     ground = "return getComputedStyle(document.body).backgroundColor"
     dark = driver.execute_script(ground)
@@ -243,8 +249,7 @@ try:
     run("scrub", "media")
     wait("its progress", lambda: "KiB/s" in text('article[data-key="media"] .pass'))
     for name, width, scheme in [("pass", 1280, "light"), ("pass-phone", 360, "dark")]:
-        look(width, scheme)
-        time.sleep(1)
+        look_at_charts(width, scheme)
         picture(name, width)
     look(1280, "light")
     run("scrub", "media", "--cancel")
@@ -262,8 +267,7 @@ try:
         wait("the form", lambda: find("#f-force").is_selected())
         driver.switch_to.active_element.send_keys(Keys.ESCAPE)
         for name, width, scheme in [("silent", 1280, "light"), ("silent-phone", 360, "dark")]:
-            look(width, scheme)
-            time.sleep(1)
+            look_at_charts(width, scheme)
             picture(name, width)
         look(1280, "light")
     finally:
@@ -278,7 +282,7 @@ try:
     driver.switch_to.default_content()
     picture("results")
     look(360, "light")
-    time.sleep(1)
+    wait("a narrow frame", lambda: find("#paper iframe").rect["width"] <= 360)
     picture("results-phone")
     look(1280, "light")
     click("#paper button")

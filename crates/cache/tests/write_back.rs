@@ -13,7 +13,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 #[test]
 fn what_was_flushed_survives_every_crash() {
     for_each_seed("write_back::what_was_flushed_survives_every_crash", 200, |seed| {
-        if let Err(what) = worlds::lives(seed) {
+        if let Err(what) = worlds::lives(seed, |shape| shape) {
             panic!("{what}");
         }
     });

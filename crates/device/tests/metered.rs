@@ -17,6 +17,8 @@ const LIMIT: Duration = Duration::from_millis(400);
 #[derive(Default)]
 struct Medium {
     hangs: Cell<bool>,
+    /// How often a request found that it hangs.
+    waits: Cell<u64>,
     /// What it was asked for, and what it has answered.
     asked: RefCell<Vec<u64>>,
     answered: RefCell<Vec<u64>>,
@@ -38,6 +40,7 @@ impl Device for Stubborn {
         Pending::task(async move {
             handle.sleep(Duration::from_millis(1)).await;
             while medium.hangs.get() {
+                medium.waits.set(medium.waits.get() + 1);
                 handle.sleep(Duration::from_millis(1)).await;
             }
             medium.answered.borrow_mut().push(io.span.offset);
@@ -161,6 +164,7 @@ fn without_a_deadline_it_is_waited_for() {
         let write = world.write(512);
         let (hangs, sleeper) = (Rc::clone(medium), handle.clone());
         handle.spawn(async move {
+            // Time is tested here: a deadline would have passed.
             sleeper.sleep(LIMIT * 2).await;
             hangs.hangs.set(false);
         });
@@ -174,7 +178,9 @@ fn what_nobody_waits_for_is_under_way_until_the_medium_is_through() {
         let World { medium, tally, handle, .. } = &world;
         medium.hangs.set(true);
         drop(world.write(512));
-        handle.sleep(Duration::from_millis(5)).await;
+        while medium.waits.get() < 2 {
+            handle.sleep(Duration::from_millis(1)).await;
+        }
         assert_eq!(tally.read().in_flight, 1);
         medium.hangs.set(false);
         while tally.read().in_flight > 0 {
@@ -194,6 +200,7 @@ fn whoever_is_slow_to_ask_gets_what_the_medium_answered() {
             std::task::Poll::Ready(())
         })
         .await;
+        // Time is tested here: the deadline passes.
         late.sleep(LIMIT * 2).await;
         assert_eq!(write.await.result, Ok(()));
         assert_eq!(world.tally.read().timeouts, 0);

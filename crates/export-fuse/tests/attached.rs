@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use braid_export_fuse::{Attachment, DetachError};
 use support::{Child, Mounted, Served, Wish};
-use support::{aligned, is_possible, open_direct, pattern, read_at, run, write_at};
+use support::{aligned, is_possible, open_direct, pattern, read_at, run, wait_until, write_at};
 
 fn number_of(device: &Path) -> u32 {
     device.to_str().unwrap().strip_prefix("/dev/loop").unwrap().parse().unwrap()
@@ -128,11 +129,7 @@ fn a_mount_in_another_namespace_is_found() {
     assert!(error.contains(&expected), "{error}");
     drop(child);
     // The namespace goes with its last process, and its mounts a moment later.
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while let Err(error) = attachment.detach() {
-        assert!(Instant::now() < deadline, "{error}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the mount to go", || attachment.detach().is_ok());
     served.finish().unwrap();
 }
 
@@ -204,13 +201,10 @@ fn force_while_a_file_on_it_is_open() {
     assert!(failed.is_err());
     drop(open);
     let gone = PathBuf::from(format!("/sys/block/loop{}/loop", number_of(&device)));
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while gone.exists()
-        && fs::read_to_string(gone.join("backing_file")).is_ok_and(|path| path == "/volume\n")
-    {
-        assert!(Instant::now() < deadline, "{} stays", device.display());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the device to go", || {
+        let file = fs::read_to_string(gone.join("backing_file"));
+        file.ok().as_deref() != Some("/volume\n")
+    });
 }
 
 #[test]
@@ -244,7 +238,8 @@ fn serve_until_killed() {
     let mut served = Served::at(&dir, Wish::default(), scratch);
     let attachment = served.attach();
     eprintln!("{}", attachment.device().unwrap().display());
-    std::thread::sleep(Duration::from_secs(50));
+    // Its parent kills it; without a parent there is nothing more to read.
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -256,7 +251,8 @@ fn what_a_killed_process_leaves_is_cleared_away() {
     let dir = parent.path().join("mount");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "serve_until_killed", "--nocapture"]).env(CHILD_DIR, &dir);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let stderr = child.stderr.take();
     let child = Child(child);
     let device = {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use braid_export_fuse::{Mount, MountError};
 use braid_uring::Mode;
 use rustix::fs::{FallocateFlags, SeekFrom};
-use support::{Served, Wish, is_possible, open_direct, pattern, read_at, write_at};
+use support::{Served, Wish, is_possible, open_direct, pattern, read_at, wait_until, write_at};
 
 fn unmount(mut served: Served) {
     let dir = served.dir.clone();
@@ -201,8 +201,10 @@ fn a_mount_in_use_stays_until_it_is_forced() {
 
     // A request under way gets an error, and the server ends.
     served.trouble.stuck.store(true, Relaxed);
+    let writes = || served.counters.writes.load(Relaxed);
+    let before = writes();
     let waiting = std::thread::spawn(move || file.write_all_at(&[7; 512], 0));
-    std::thread::sleep(Duration::from_millis(100));
+    wait_until("the write to be in flight", || writes() > before);
     mount.unmount_force();
     assert!(waiting.join().unwrap().is_err());
     assert!(!served.dir.exists());

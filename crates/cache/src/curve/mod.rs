@@ -72,8 +72,10 @@ impl Curve {
             sizes.push(origin.max(slots));
             sizes.dedup();
         }
+        // Most of a small cache's time went into building samples that were too large.
+        let is_possible = sizes.len() * size_of::<Sample>() <= bytes;
         let fewer = |most: &u32| Some(most / 4 * 3).filter(|most| *most >= LEAST);
-        let samples = std::iter::successors(Some(MOST), fewer)
+        let samples = std::iter::successors(is_possible.then_some(MOST), fewer)
             .map(|most| sizes.iter().map(|size| Sample::new(*size, most)).collect())
             .find(|samples: &Vec<Sample>| bytes_of(samples) <= bytes)
             .unwrap_or_default();

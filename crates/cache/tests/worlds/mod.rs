@@ -287,12 +287,12 @@ async fn has_what_is_read(dev: &Dev, pool: &Pool, origin: &SimDisk) -> Result<()
     Ok(())
 }
 
-/// Several lives of a cache.
-pub(crate) fn lives(seed: u64) -> Result<(), String> {
+/// Runs several lives of a cache, in the shape that `fit` makes of the drawn one.
+pub(crate) fn lives(seed: u64, fit: impl FnOnce(Shape) -> Shape) -> Result<(), String> {
     // Thousands of caches come and go.
     braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
-    let shape = Shape::of(&mut dice);
+    let shape = fit(Shape::of(&mut dice));
     let many = dice.within(1..=3);
     let is_over = |lives, _| lives == many;
     lives_of(seed, &shape, &mut dice, is_over).map_err(|what| format!("{what}\n{shape:?}"))
