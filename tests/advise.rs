@@ -26,9 +26,10 @@ latency_us = [10, "assumed"]
 bus_rate = [0, "assumed"]
 "#;
 
+/// Layouts are measured once: these tests ask what is measured, not how far it scatters.
 fn advise(scratch: &Scratch, words: &[&str]) -> Tool {
     std::fs::write(scratch.join("p.toml"), PROFILE).expect("a profile");
-    scratch.braid().arg("advise").args(words).limit(PATIENCE)
+    scratch.braid().arg("advise").args(words).args(["--repetitions", "1"]).limit(PATIENCE)
 }
 
 fn sentence(advice: &Value) -> &str {
@@ -146,10 +147,8 @@ fn devices_that_are_named_are_written_and_no_others() {
     assert!(scratch.join("kept").join("results.sqlite").is_file());
 }
 
-/// Several sections, one by Zipf's law: measured by fio itself, all at once, on what may be written.
-#[test]
-fn a_job_file_of_several_sections_is_measured() {
-    skip_without!("fio");
+/// Two images, and job files: one of several sections, one of them by Zipf's law, and one that only reads.
+fn with_jobs() -> Scratch {
     let scratch = Scratch::new();
     ["a.img", "b.img"].iter().for_each(|name| drop(scratch.file(name, 32 * MIB, 1)));
     let put = |name: &str, jobs: &str| {
@@ -162,18 +161,34 @@ fn a_job_file_of_several_sections_is_measured() {
          [log]\nrw=write\nbs=64k\noffset=8m\nsize=8m\n",
     );
     put("reads.fio", "[a]\nrw=randread\n[b]\nrw=read\nbs=64k\n");
-    let before = [scratch.read("a.img"), scratch.read("b.img")];
-    let words = |jobs| ["./a.img=p.toml", "./b.img=p.toml", "--workload", jobs, "--json"];
+    scratch
+}
 
-    let advice = advise(&scratch, &words("mine.fio")).run().ok().json();
+fn words_for(jobs: &str) -> [&str; 5] {
+    ["./a.img=p.toml", "./b.img=p.toml", "--workload", jobs, "--json"]
+}
+
+/// Without permission to write.
+#[test]
+fn a_job_file_that_only_reads_is_measured() {
+    skip_without!("fio");
+    let scratch = with_jobs();
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let advice = advise(&scratch, &words_for("mine.fio")).run().ok().json();
     assert!(advice["doubts"].to_string().contains("was not measured: this workload writes"));
-    let advice = advise(&scratch, &words("reads.fio")).run().ok().json();
+    let advice = advise(&scratch, &words_for("reads.fio")).run().ok().json();
     assert_measured(&advice, layout(&advice, "raid0"));
     assert_eq!(measured(layout(&advice, "raid1")), None, "copies are made to agree, which writes");
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "something was written");
+}
 
+/// By fio itself, all sections at once, on what may be written.
+#[test]
+fn a_job_file_of_several_sections_is_measured() {
+    skip_without!("fio");
+    let scratch = with_jobs();
     let all = ["--destroy", "a.img", "--destroy", "b.img", "--out", "kept"];
-    let advice = advise(&scratch, &words("mine.fio")).args(all).run().ok().json();
+    let advice = advise(&scratch, &words_for("mine.fio")).args(all).run().ok().json();
     assert_measured(&advice, &advice["layouts"][0]);
     assert!(!advice["doubts"].to_string().contains("measured: "), "{advice}");
     let report = scratch.run(&["lab", "report", "kept", "--format", "md"]).ok();

@@ -1,4 +1,7 @@
 //! `braid model predict`: campaigns without a machine, and beside measurements of the same models.
+//!
+//! The three tests that end in `a_run_measures` stay in real time: each compares predicted rates with rates that
+//! a run measures, and shorter trials have too few requests for the limits that are asserted.
 
 use std::collections::BTreeMap;
 

@@ -8,6 +8,7 @@ fn campaign(latency: &str) -> String {
         format!("model(usb-flash, size=32M, read=800MB/s, write=800MB/s, latency={latency})");
     format!(
         "name = \"before-and-after\"\nrepetitions = 6\nruntime_s = 0.4\nregion = \"8M\"\n\
+         drop_caches = false\n\
          [[member]]\nname = \"m\"\ndevice = \"{model}\"\n\
          [[subject]]\nname = \"single\"\nstack = \"{{m}}\"\nbaseline = true\n\
          [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\niodepth = 1\n"

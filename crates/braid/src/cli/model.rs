@@ -85,6 +85,9 @@ pub(crate) struct Advise {
     /// How long the fit of each device may take, such as 90s, 5m
     #[arg(long, value_name = "LIMIT", default_value = "10m", value_parser = super::lab::parse_time)]
     pub(crate) time: Duration,
+    /// How often each of the best layouts is measured; fewer repetitions say less about the scatter
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: u32,
     /// Keep what is measured in this folder, for `braid lab report` [default: it is not kept]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

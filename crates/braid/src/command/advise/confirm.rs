@@ -24,8 +24,6 @@ use crate::failure::{Context, Failure};
 
 /// So many of the best are measured, and one member alone.
 const MOST: usize = 3;
-/// Fewer say little of how far they scatter (docs/statistics.md).
-const REPETITIONS: u32 = 5;
 /// What one trial takes, in seconds.
 const SECONDS: f64 = 2.0;
 /// How long a load goes on before it is measured, in seconds: at least, and where disks' caches of writes are to be full.
@@ -70,14 +68,15 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     if chosen.is_empty() {
         return Ok(());
     }
-    let campaign = advice.campaign(&load, &chosen);
+    let campaign = advice.campaign(&load, &chosen, options.repetitions);
     let folder = Folder::of(options)?;
     let mut lab = LabOptions::new(&folder.path).map_err(Failure::failed)?;
     lab.destroy = advice.destroyed();
     lab.stop = StopFlag::on_signals().map_err(Failure::failed)?;
     eprintln!(
-        "braid: measuring {} layouts, {REPETITIONS} times each; Ctrl-C ends it",
-        chosen.len()
+        "braid: measuring {} layouts, repetitions: {}; Ctrl-C ends it",
+        chosen.len(),
+        options.repetitions
     );
     let ran = braid_lab::run(&campaign, &lab);
     let is_stopped = ran.as_ref().is_ok_and(|tally| tally.stopped);
@@ -233,7 +232,7 @@ impl Advice {
         }
     }
 
-    fn campaign(&self, load: &Load, chosen: &[Candidate]) -> Campaign {
+    fn campaign(&self, load: &Load, chosen: &[Candidate], repetitions: u32) -> Campaign {
         let part = chosen.iter().map(|one| self.part(load, one)).max().unwrap_or(FILLED);
         let subjects = chosen
             .iter()
@@ -276,7 +275,7 @@ impl Advice {
         Campaign {
             name: "advise".to_owned(),
             description: format!("Do these layouts do what is predicted of them: {}?", self.words),
-            repetitions: REPETITIONS,
+            repetitions,
             runtime_s: match load {
                 Load::Trace(..) => TRACE_SECONDS,
                 _ => SECONDS,
