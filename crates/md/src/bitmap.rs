@@ -236,6 +236,11 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
+    /// Whether the same chunks are set as in `other`.
+    pub fn has_bits_of(&self, other: &Bitmap) -> bool {
+        self.bits == other.bits
+    }
+
     /// All clear, for an area of `area` bytes.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use braid_engine::canary::{Canary, plant};
 
 use crate::campaign::run_scenario;
-use crate::draw::ORDERS;
+use crate::draw::{ORDERS, WIDE};
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
@@ -86,7 +86,7 @@ fn first_for(canary: Canary, first: u64) -> u64 {
 
 /// The first seed from `first` on that fails with `canary`, and is well without.
 fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
-    let first = first_for(canary, first);
+    let first = first_for(canary, first & !WIDE);
     let scenarios = (0..).map(|index| Scenario::of(first.wrapping_add(index)));
     let concerned = scenarios.filter(|scenario| concerns(canary, &scenario.spec));
     for (scenario, count) in concerned.zip(1..=BUDGET) {

@@ -12,7 +12,7 @@ use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
-use crate::spec::{Policy, Spec};
+use crate::spec::{FIRST_PAGE, Policy, Spec};
 
 /// Seeds with this bit are of scenarios in which more goes wrong at once, and in the same places: bugs
 /// that need several rare events together show there first. (Of the commits every other one has such
@@ -22,6 +22,10 @@ pub const HARSH: u64 = 1 << 40;
 /// Seeds with this bit are of scenarios in which operators give an array a bitmap, other chunks, or none, and
 /// hold its passes.
 pub const ORDERS: u64 = 1 << 41;
+
+/// Seeds with this bit are of arrays whose bitmap has two pages. Their members are a hundred times as large as
+/// others, and so is the time that such a seed takes.
+pub const WIDE: u64 = 1 << 42;
 
 /// How much happens, and what.
 struct Mood {
@@ -67,7 +71,7 @@ impl Scenario {
         let mood = if seed & HARSH == 0 { &PLAIN } else { &ROUGH };
         let seed = seed & !HARSH;
         let mut rng = Rng::new(seed ^ 0x5ce0_a110_7e57_0000);
-        let spec = spec(&mut rng);
+        let spec = if seed & WIDE == 0 { spec(&mut rng) } else { wide_spec(&mut rng) };
         let start = match rng.below(12) {
             0 => Start::Unsynced(rng.below(spec.member_size / 4096) * 4096),
             1 => Start::Missing(rng.index(spec.members)),
@@ -85,6 +89,9 @@ impl Scenario {
             unsettle(&mut rng, &spec, &mut lives[0]);
         }
         whole_stripes(&mut Rng::new(seed ^ 0x57f1_9e50), &spec, &mut lives);
+        if seed & WIDE != 0 {
+            to_both_pages(&mut Rng::new(seed ^ 0x2_9a6e5), &spec, &mut lives);
+        }
         if seed & ORDERS != 0 {
             let rng = &mut Rng::new(seed ^ 0xb17_3a95);
             lives.iter_mut().for_each(|life| more_orders(rng, life));
@@ -196,6 +203,39 @@ fn spec(rng: &mut Rng) -> Spec {
     let spec = Spec { level, layout, members, chunk, member_size, policy, version };
     // raid10 uses whole rows of chunks only, as `create` has it.
     if level == Level::Raid10 { Spec { member_size: even_rows(&spec), ..spec } } else { spec }
+}
+
+/// An array whose bitmap has two pages.
+fn wide_spec(rng: &mut Rng) -> Spec {
+    let (level, layout, members, chunk) = match rng.below(3) {
+        0 | 1 => (Level::Raid1, 0, rng.within(2..=3), 0),
+        _ => (Level::Raid5, 2, 3, 64 << 10),
+    };
+    Spec {
+        level,
+        layout,
+        members: members as usize,
+        chunk,
+        member_size: FIRST_PAGE + (1 << 20),
+        policy: Policy::Bitmap,
+        version: Version::V1_2,
+    }
+}
+
+/// Requests go to the first sectors and to the last ones, whose bits are on the second page. In some lives all go to
+/// one of them, so that the other page rests.
+fn to_both_pages(rng: &mut Rng, spec: &Spec, lives: &mut [Life]) {
+    const PLACES: u64 = 128;
+    let blocks = spec.size() / 512;
+    for life in lives {
+        let late_percent = [0, 50, 100, 100][rng.index(4)];
+        let all = life.connections.iter_mut().flat_map(|connection| &mut connection.requests);
+        for request in all {
+            request.blocks = request.blocks.min(PLACES / 2);
+            let place = rng.below(PLACES - request.blocks);
+            request.block = if rng.percent(late_percent) { blocks - PLACES + place } else { place };
+        }
+    }
 }
 
 /// The most that raid10 uses of as many bytes.

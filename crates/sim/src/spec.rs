@@ -10,6 +10,8 @@
 //!   0.90  | data …                 | superblock | bitmap |      the last whole 64 KiB
 //! ```
 //!
+//! A bitmap of two pages, of version 1.2 only, lies where the partial parity log would.
+//!
 //! Smaller than anything that mdadm makes, so that a life of an array takes milliseconds; but of
 //! the same parts, which are read as those of any array are.
 
@@ -36,6 +38,9 @@ const STRIPE_LOG: u64 = 40 << 10;
 /// Of it, the partial parity log.
 const PPL: u64 = 44 << 10;
 const KIB_4: u64 = 4096;
+/// Bytes of a member whose sectors all have their bits on the first page of a bitmap: that page holds 256 bytes of
+/// header and 30,720 bits.
+pub const FIRST_PAGE: u64 = (4096 - 256) * 8 * 512;
 /// The array that all of it is about.
 pub const ARRAY: Uuid = Uuid([7; 16]);
 /// When it was made.
@@ -79,9 +84,19 @@ impl Spec {
         matches!(self.level, Level::Raid4 | Level::Raid5 | Level::Raid6)
     }
 
+    /// Whether its bitmap has two pages, with a bit for each of a member's sectors.
+    fn is_wide(&self) -> bool {
+        self.member_size > FIRST_PAGE
+    }
+
     /// The bitmap's chunk in bytes, if there is a bitmap.
     fn bitmap_chunk(&self) -> Option<u64> {
-        (self.policy == Policy::Bitmap).then_some(if self.has_parity() { 4 << 10 } else { 8 << 10 })
+        let chunk = match (self.is_wide(), self.has_parity()) {
+            (true, _) => 512,
+            (false, true) => 4 << 10,
+            (false, false) => 8 << 10,
+        };
+        (self.policy == Policy::Bitmap).then_some(chunk)
     }
 
     /// Where data and what protects it lie, with `roles` of them: a raid1 may have grown.
@@ -158,6 +173,7 @@ impl Spec {
             Version::V1_0 => (-8192, Some(-4096), Some(-8192 - PPL as i64)),
             Version::V1_1 | Version::V1_2 => (4096, Some(8192), Some(12288)),
         };
+        let bitmap = if self.is_wide() { 12288 } else { bitmap };
         let has_ppl = self.policy == Policy::Ppl;
         let mut features = Features::default();
         if has_ppl {
@@ -227,7 +243,7 @@ impl Spec {
             cluster_name: [0; 64],
             unknown: Default::default(),
         };
-        Some(Bitmap::new(header, KIB_4).expect("a small bitmap"))
+        Some(Bitmap::new(header, 2 * KIB_4).expect("a small bitmap"))
     }
 
     /// A disk as `create` leaves it, with device number and role `role`, that holds `data`; its
@@ -255,7 +271,9 @@ impl Spec {
             if superblock.resync != Resync::Clean {
                 bitmap.set_all();
             }
-            put(beside(offset), &bitmap.page(0));
+            for page in 0..bitmap.page_count() {
+                put(beside(offset) + page * KIB_4, &bitmap.page(page));
+            }
         }
         if let Some(log) = superblock.bad_block_log {
             let none = BadBlocks::new(log.size, log.shift).expect("an empty log");

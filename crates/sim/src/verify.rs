@@ -385,6 +385,7 @@ fn check_doubt(
         let by_bitmap = assembled
             .bitmap
             .as_ref()
+            .map(|start| &start.bitmap)
             .is_none_or(|bitmap| !bitmap_is_known || bitmap.is_set(bitmap.chunk_of(*offset)));
         *offset >= from && by_bitmap
     };

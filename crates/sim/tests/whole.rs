@@ -4,6 +4,7 @@
 
 use braid_seed::{commit, first_of_commit};
 use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
+use braid_sim::draw::WIDE;
 use braid_sim::keep::{kept, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
@@ -25,10 +26,22 @@ fn seeds_that_once_failed_are_well() {
 
 #[test]
 fn seeds_of_this_commit_are_well() {
+    are_well(first_of_commit(&commit()) & !WIDE, count());
+}
+
+/// Few: their members are a hundred times as large.
+#[test]
+fn seeds_of_wide_bitmaps_are_well() {
+    are_well(first_of_commit(&commit()) | WIDE, (count() / 200).max(2));
+}
+
+fn count() -> u64 {
+    std::env::var("BRAID_SEEDS").map_or(COUNT, |text| text.parse().expect("a number"))
+}
+
+fn are_well(first: u64, count: u64) {
     keep_panics();
-    let count = std::env::var("BRAID_SEEDS").map_or(COUNT, |text| text.parse().expect("a number"));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let first = first_of_commit(&commit());
     let sum = run_seeds(first, count, None, 5, threads, &|_, _| {});
     assert!(sum.failed.is_empty(), "commit {}: {:#?}", commit(), sum.failed);
     assert_eq!(sum.seeds, count);

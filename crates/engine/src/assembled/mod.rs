@@ -43,9 +43,11 @@ use braid_level::Raid0Layout;
 use braid_md::assembly::{
     self, Assembly, LeftOut, Member, Next, Reason, Slot, Start, State, group,
 };
-use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
+use braid_md::{BadBlocks, Level as MdLevel, Resync, Role, Superblock};
 
-use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
+use crate::redundant::{
+    Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed, StartingBitmap,
+};
 use crate::{Clock, Dev};
 
 pub use carried::{Carried, CarriedError, bitmap_bytes};
@@ -139,8 +141,8 @@ pub struct Assembled {
     /// Who takes part, in the order of roles: first those that hold them, then replacements, then
     /// spares.
     pub members: Vec<TakesPart>,
-    /// Set where copies, or data and parity, may differ.
-    pub bitmap: Option<Bitmap>,
+    /// The write-intent bitmap: set where copies, or data and parity, may differ.
+    pub bitmap: Option<StartingBitmap>,
     /// From where on they may.
     pub resync: Resync,
     /// What closes the write hole.
@@ -251,7 +253,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
             return Err(Refusal::State { what, state, next, without_missing: false });
         }
     }
-    let (bitmap, resync) = intent_of(freshest, &verdict);
+    let (bitmap, resync) = intent_of(freshest, &verdict, &of);
     let name = match set.short_name() {
         "" => set.uuid.to_string(),
         name => name.to_owned(),
@@ -352,7 +354,11 @@ fn disowns(verdict: &Assembly) -> bool {
 }
 
 /// The bitmap that says where copies may differ, and from where on they may.
-fn intent_of(freshest: &Carried, verdict: &Assembly) -> (Option<Bitmap>, Resync) {
+fn intent_of<'a>(
+    freshest: &Carried,
+    verdict: &Assembly,
+    of: &impl Fn(usize) -> &'a Carried,
+) -> (Option<StartingBitmap>, Resync) {
     let superblock = &freshest.superblock;
     // Also where only the freshest has heard that writes may be under way.
     let is_clean = matches!(verdict.state, State::Clean | State::Degraded(_));
@@ -366,7 +372,15 @@ fn intent_of(freshest: &Carried, verdict: &Assembly) -> (Option<Bitmap>, Resync)
         bitmap.set_all();
     }
     bitmap.header.stale = false;
-    (Some(bitmap), resync)
+    // A crash between the pages of two members leaves bits that one of them lacks.
+    let has_the_same = |slot: &Slot| match slot {
+        Slot::InSync(member) => {
+            of(member.candidate).bitmap.as_ref().is_some_and(|own| own.has_bits_of(&bitmap))
+        }
+        _ => true,
+    };
+    let is_on_members = known && verdict.slots.iter().all(has_the_same);
+    (Some(StartingBitmap { bitmap, is_on_members }), resync)
 }
 
 /// What a superblock says by its `recovery_offset`.

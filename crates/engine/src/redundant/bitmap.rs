@@ -29,7 +29,7 @@ use super::Redundant;
 use super::control::ControlError;
 use super::core::Core;
 use super::flush::Durable;
-use super::intent::Intent;
+use super::intent::{Intent, StartingBitmap};
 use super::keeping::Inner;
 use super::layout::SyncSpan;
 use super::publish::Published;
@@ -174,10 +174,9 @@ impl Core {
         // Whoever cannot make durable what has no bit is left behind before the bitmap is named: superblocks
         // that name it would let kernels before 6.8 believe it beside them.
         let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
-        let mut intent = Intent::new(self.new_bitmap(place, old, &durable)?);
-        // All of it is new to every member.
-        intent.welcome();
-        self.intent.replace(Some(intent));
+        let bitmap = self.new_bitmap(place, old, &durable)?;
+        let start = StartingBitmap { bitmap, is_on_members: false };
+        self.intent.replace(Some(Intent::new(start)));
         self.publish_bitmap(Some(place.offset)).await?;
         Ok(())
     }

@@ -67,21 +67,17 @@ impl Core {
     }
 
     async fn store_changed_pages(self: &Rc<Self>) {
-        let (pages, set) = match &mut *self.intent.borrow_mut() {
-            Some(intent) => {
-                let pages = intent.take_changed();
-                let set: Vec<usize> = pages.iter().flat_map(|page| intent.set_in(*page)).collect();
-                (pages, set)
-            }
+        let pages = match &mut *self.intent.borrow_mut() {
+            Some(intent) => intent.take_changed(),
             None => return,
         };
-        let failed = self.store_pages(&pages).await;
+        let failed = self.store_pages(&pages.pages).await;
         self.fail_or_stop(failed);
         if self.gate.is_stopped() {
             return;
         }
         if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.stored(set);
+            intent.stored(&pages);
         }
     }
 

@@ -10,7 +10,7 @@ use braid_md::{SECTOR, Version};
 use super::Redundant;
 use super::control::ControlError;
 use super::core::Core;
-use super::intent::Intent;
+use super::intent::{Intent, StartingBitmap};
 use super::layout::{SyncByte, SyncSpan};
 use super::roster::Member;
 
@@ -68,10 +68,8 @@ impl Redundant {
         self.inner.reshape(grown);
         core.agreement.grow_from(SyncByte::new(now));
         if let Some(bitmap) = bitmap {
-            let mut grown = Intent::new(bitmap);
-            // All of it is new to every member.
-            grown.welcome();
-            core.intent.replace(Some(grown));
+            let start = StartingBitmap { bitmap, is_on_members: false };
+            core.intent.replace(Some(Intent::new(start)));
         }
         if let Some(array) = &mut *core.publisher.array.borrow_mut() {
             array.grow(wanted);

@@ -8,14 +8,28 @@
 //!                                             end, with a copy missing: stays set: `needed`
 //! ```
 //!
-//! Invariant: no write is under way in a chunk whose bit is not on the members. Pure: pages are
-//! handed out to be stored, and [`Intent::stored`] is told when they are.
+//! Invariants
+//! * No write is under way in a chunk whose bit is not on the members.
+//! * The first page holds the header. `events_cleared` is durable before a bit of another page is cleared:
+//!   pages are stored in ascending order. A bitmap that the members do not have yet becomes believable only with
+//!   its header, so its first page is stored last.
+//!
+//! Pure: pages are handed out to be stored, and [`Intent::stored`] is told when they are.
 //!
 //! Source: Linux `drivers/md/md-bitmap.c` (`md_bitmap_startwrite`, `md_bitmap_daemon_work`).
 
 use braid_md::bitmap::Bitmap;
 
 use super::layout::{SyncByte, SyncSpan};
+
+/// The write-intent bitmap with which an array starts.
+#[derive(Clone, Debug)]
+pub struct StartingBitmap {
+    /// Set where copies may differ.
+    pub bitmap: Bitmap,
+    /// Whether the members hold these pages. If not, all pages are stored before superblocks and before data.
+    pub is_on_members: bool,
+}
 
 /// A chunk of the array, as the bitmap divides it.
 #[derive(Clone, Copy, Default)]
@@ -30,6 +44,14 @@ struct Chunk {
     quiet: bool,
 }
 
+/// Pages on their way to the members.
+pub(crate) struct Pages {
+    /// Their numbers, in the order in which they are stored.
+    pub(crate) pages: Vec<usize>,
+    /// The chunks whose bits they set.
+    set: Vec<usize>,
+}
+
 /// A bitmap and what is going on in its chunks.
 pub(crate) struct Intent {
     bitmap: Bitmap,
@@ -38,18 +60,21 @@ pub(crate) struct Intent {
     changed: Vec<bool>,
     /// A member has none of the pages yet.
     newcomer: bool,
+    /// No member has these pages: they are stored whole before anything relies on the bitmap.
+    is_new: bool,
 }
 
 impl Intent {
-    /// The bitmap as it was found: what is set in it must be synchronised.
-    pub(crate) fn new(bitmap: Bitmap) -> Intent {
+    /// Takes a bitmap up. Chunks whose bits are set must be synchronised.
+    pub(crate) fn new(start: StartingBitmap) -> Intent {
+        let StartingBitmap { bitmap, is_on_members } = start;
         let chunk = |index: u64| {
             let set = bitmap.is_set(index);
-            Chunk { on_members: set, needed: set, ..Chunk::default() }
+            Chunk { on_members: set && is_on_members, needed: set, ..Chunk::default() }
         };
         let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
-        let changed = vec![false; bitmap.page_count() as usize];
-        Intent { bitmap, chunks, changed, newcomer: false }
+        let changed = vec![!is_on_members; bitmap.page_count() as usize];
+        Intent { bitmap, chunks, changed, newcomer: false, is_new: !is_on_members }
     }
 
     pub(crate) fn bitmap(&self) -> &Bitmap {
@@ -110,29 +135,53 @@ impl Intent {
         }
     }
 
-    /// The pages to be stored now, with their numbers. The caller stores all of them before it
-    /// asks again, and then calls [`Intent::stored`].
-    pub(crate) fn take_changed(&mut self) -> Vec<usize> {
+    /// Takes the pages that differ from the members', in the order in which they are stored. The caller stores all
+    /// of them before it asks again, and then calls [`Intent::stored`] or [`Intent::not_stored`].
+    pub(crate) fn take_changed(&mut self) -> Pages {
+        if self.is_new {
+            return self.take_all();
+        }
         let changed = (0..self.changed.len()).filter(|page| self.changed[*page]).collect();
         self.changed.fill(false);
-        changed
+        self.pages(changed)
     }
 
-    /// A member that has none of the bitmap is among those that are written from now on.
+    /// Notes that a member without any page is among those that are written from now on.
     pub(crate) fn welcome(&mut self) {
         self.newcomer = true;
     }
 
-    /// The pages to be stored before superblocks are: the first, which counts events, and all if
-    /// there is a newcomer.
-    pub(crate) fn pages_to_publish(&mut self) -> Vec<usize> {
-        let pages = if std::mem::take(&mut self.newcomer) { self.changed.len() } else { 1 };
-        (0..pages).collect()
+    /// Takes the pages to be stored before superblocks are: the first, which counts events; all of them if a member
+    /// or the bitmap is new.
+    pub(crate) fn take_publication(&mut self) -> Pages {
+        if std::mem::take(&mut self.newcomer) || self.is_new {
+            return self.take_all();
+        }
+        self.pages(vec![0])
     }
 
-    /// `page` was stored as it was when `set` was its list of set chunks.
-    pub(crate) fn stored(&mut self, chunks: impl IntoIterator<Item = usize>) {
-        chunks.into_iter().for_each(|index| self.chunks[index].on_members = true);
+    /// Takes all pages, the first one last: a bitmap counts only with its header.
+    fn take_all(&mut self) -> Pages {
+        self.changed.fill(false);
+        let pages = (1..self.changed.len()).chain([0]).collect();
+        self.pages(pages)
+    }
+
+    fn pages(&self, pages: Vec<usize>) -> Pages {
+        let set = pages.iter().flat_map(|page| self.set_in(*page)).collect();
+        Pages { pages, set }
+    }
+
+    /// Notes that these pages are on all members that are written.
+    pub(crate) fn stored(&mut self, pages: &Pages) {
+        pages.set.iter().for_each(|index| self.chunks[*index].on_members = true);
+        self.is_new &= pages.pages.len() < self.changed.len();
+    }
+
+    /// Notes that some of these pages are not on a member: it may be written again.
+    pub(crate) fn not_stored(&mut self, pages: &Pages) {
+        pages.pages.iter().for_each(|page| self.changed[*page] = true);
+        self.newcomer = true;
     }
 
     /// The first chunk whose bit is on `page`.
@@ -161,6 +210,9 @@ impl Intent {
     /// all its copies.
     pub(crate) fn sweep(&mut self) -> bool {
         let mut any = false;
+        if self.is_new {
+            return any;
+        }
         for index in 0..self.chunks.len() {
             let chunk = &mut self.chunks[index];
             if chunk.writes > 0 || chunk.needed || !self.bitmap.is_set(index as u64) {
@@ -174,6 +226,8 @@ impl Intent {
             }
             chunk.quiet = true;
         }
+        // With the header, whose `events_cleared` a returning member is compared with.
+        self.changed[0] |= any;
         any
     }
 
@@ -219,5 +273,76 @@ impl Intent {
     /// How many chunks must be synchronised.
     pub(crate) fn needed(&self) -> usize {
         self.chunks.iter().filter(|chunk| chunk.needed).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_md::bitmap::BitmapHeader;
+
+    use super::*;
+
+    /// A bitmap of two pages: the first has the bits of 30,720 chunks.
+    fn two_pages() -> Bitmap {
+        let header = BitmapHeader {
+            version: 4,
+            uuid: braid_md::Uuid::default(),
+            events: 1,
+            events_cleared: 1,
+            sync_size: 40_000 * 4096,
+            stale: false,
+            write_error: false,
+            host_endian: false,
+            chunk_size: 4096,
+            daemon_sleep: 5,
+            write_behind: 0,
+            reserved: 0,
+            nodes: 0,
+            cluster_name: [0; 64],
+            unknown: Default::default(),
+        };
+        Bitmap::new(header, 16 << 10).expect("40,000 bits have room in 16 KiB")
+    }
+
+    fn on_second_page() -> SyncSpan {
+        SyncSpan::new(SyncByte::new(35_000 * 4096), 4096)
+    }
+
+    /// `events_cleared` is in the first page. If a bit of another page were gone before, a member that left earlier
+    /// would be taken back by a bitmap that does not know what the member lacks.
+    #[test]
+    fn a_sweep_stores_the_header_before_it_clears_bits_of_other_pages() {
+        let start = StartingBitmap { bitmap: two_pages(), is_on_members: true };
+        let mut intent = Intent::new(start);
+        assert!(!intent.begin(on_second_page()));
+        let pages = intent.take_changed();
+        assert_eq!(pages.pages, [1]);
+        intent.stored(&pages);
+        intent.end(on_second_page(), true);
+        assert!(!intent.sweep() && intent.sweep(), "quiet twice");
+        assert_eq!(intent.take_changed().pages, [0, 1]);
+    }
+
+    /// Bits that are set because the members' bitmap cannot be believed are in memory only.
+    #[test]
+    fn a_bitmap_that_the_members_lack_is_stored_whole_and_its_header_last() {
+        let mut bitmap = two_pages();
+        bitmap.set_all();
+        let start = StartingBitmap { bitmap, is_on_members: false };
+        let mut intent = Intent::new(start.clone());
+        assert!(!intent.begin(on_second_page()), "the bit is on no member");
+        assert_eq!(intent.take_changed().pages, [1, 0], "before data");
+
+        let mut intent = Intent::new(start);
+        let pages = intent.take_publication();
+        assert_eq!(pages.pages, [1, 0], "before superblocks");
+        intent.not_stored(&pages);
+        assert!(!intent.is_on_members(on_second_page()));
+        let pages = intent.take_publication();
+        assert_eq!(pages.pages, [1, 0], "again");
+        intent.stored(&pages);
+        assert!(intent.is_on_members(on_second_page()));
+        assert_eq!(intent.take_publication().pages, [0]);
+        assert!(intent.take_changed().pages.is_empty());
     }
 }

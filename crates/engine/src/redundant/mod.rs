@@ -100,7 +100,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
-use braid_md::bitmap::Bitmap;
 use braid_md::{Resync, Superblock};
 use braid_mem::Pool;
 
@@ -121,6 +120,7 @@ use roster::Roster;
 use work::Work;
 
 pub use control::{BY_ORDER, ControlError};
+pub use intent::StartingBitmap;
 pub use job::{JobKind, JobStatus, LastScrub};
 pub use keeping::CacheStatus;
 pub use layout::Layout;
@@ -144,8 +144,8 @@ pub struct Setup {
     /// The superblock of the freshest member, of which the array's part is used; none for an
     /// array without superblocks.
     pub array: Option<Superblock>,
-    /// The write-intent bitmap: set where copies may differ.
-    pub bitmap: Option<Bitmap>,
+    /// The write-intent bitmap.
+    pub bitmap: Option<StartingBitmap>,
     /// Whether the copies agree.
     pub resync: Resync,
     /// What protects stripes from being half written; only with parity.
@@ -180,7 +180,7 @@ impl Redundant {
     /// not cover the array.
     pub fn new(setup: Setup) -> std::io::Result<Redundant> {
         let size = setup.layout.sync_size();
-        if let Some(covered) = setup.bitmap.as_ref().map(|bitmap| bitmap.header.sync_size) {
+        if let Some(covered) = setup.bitmap.as_ref().map(|start| start.bitmap.header.sync_size) {
             assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
         }
         let limits = limits_of(&setup);

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use braid_array::{ArrayByte, MemberByte, Mirrored};
 use braid_block::{Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::redundant::{MemberState, NewMember, Redundant, RestartError, Setup, Speed};
+use braid_engine::redundant::{
+    MemberState, NewMember, Redundant, RestartError, Setup, Speed, StartingBitmap,
+};
 use braid_engine::{Clock, Dev, Device, InFlight, Pending};
 use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
@@ -284,7 +286,7 @@ impl World {
             resync: assembly.array.resync,
             log: shape.log(sim.handle().seed(), assembly.array.events),
             array: Some(assembly.array),
-            bitmap: assembly.bitmap,
+            bitmap: assembly.bitmap.map(|bitmap| StartingBitmap { bitmap, is_on_members: true }),
             stripe_cache: 1 << 20,
             read_only: false,
             clock: Rc::new(SimClock(sim.handle())),

@@ -255,17 +255,19 @@ impl Core {
         self.fail_or_stop(failed.await);
     }
 
-    /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
+    /// Stores the bitmap's first page, which counts events, and all of it if a member or the bitmap is new.
     async fn store_events(self: &Rc<Self>) -> Failures {
         let pages = match &mut *self.intent.borrow_mut() {
-            Some(intent) => intent.pages_to_publish(),
+            Some(intent) => intent.take_publication(),
             None => return Failures::new(),
         };
-        let failed = self.store_pages(&pages).await;
-        if let Some(intent) = &mut *self.intent.borrow_mut()
-            && !failed.is_empty()
-        {
-            intent.welcome();
+        let failed = self.store_pages(&pages.pages).await;
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            if failed.is_empty() {
+                intent.stored(&pages);
+            } else {
+                intent.not_stored(&pages);
+            }
         }
         failed
     }
