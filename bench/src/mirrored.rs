@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use braid_array::Role;
 use braid_array::geometry::Raid1;
-use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
+use braid_engine::redundant::{
+    Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed, StartingBitmap,
+};
 use braid_engine::{Clock, Dev};
 use braid_md::bitmap::Bitmap;
 use braid_md::create::{BitmapChoice, Device, Place, Plan, Request, What, plan};
@@ -103,7 +105,9 @@ impl Raid1Plan {
             layout: Layout::Copies(Rc::new(geometry.map_err(|error| unexpected(&error))?)),
             members: members.collect(),
             array: Some(self.plan.members[0].superblock.clone()),
-            bitmap: bitmap.map_err(|error| unexpected(&error))?,
+            bitmap: bitmap
+                .map_err(|error| unexpected(&error))?
+                .map(|bitmap| StartingBitmap { bitmap, is_on_members: true }),
             resync: Resync::Clean,
             log: None,
             stripe_cache: STRIPE_CACHE,

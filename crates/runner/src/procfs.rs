@@ -65,11 +65,11 @@ pub fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').replace('\0', " ")
 }
 
-/// Every process that was started with variable `name` set to `value`.
-pub fn all_with(name: &str, value: &str) -> Vec<u32> {
+/// Every process that was started with variable `name` set to a value for which `is_meant` holds.
+pub fn all_with(name: &str, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let has = |pid: &u32| variable(*pid, name).flatten().as_deref() == Some(value);
+    let has = |pid: &u32| variable(*pid, name).flatten().is_some_and(|value| is_meant(&value));
     pids.filter(has).collect()
 }
 

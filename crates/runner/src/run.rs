@@ -219,7 +219,7 @@ impl<'a> Runner<'a> {
                 continue;
             };
             one.killed = Some(why);
-            kill_test(one.test);
+            kill_tests(&[one.test]);
         }
     }
 
@@ -264,7 +264,7 @@ impl<'a> Runner<'a> {
                 let what = procfs::command_line(*pid);
                 let left = format!("it left a process behind, which was killed: {what}");
                 outcome.failure.get_or_insert(left);
-                kill_test(outcome.test);
+                kill_tests(&[outcome.test]);
                 self.adopted.retain(|_, test| *test != Some(outcome.test));
             }
             let spent = self.spent.remove(&outcome.test).unwrap_or_default();
@@ -277,7 +277,7 @@ impl<'a> Runner<'a> {
     fn kill_all(&mut self) {
         let running = self.running.iter().map(|one| one.test);
         let leaving = self.leaving.iter().map(|one| one.1.test);
-        running.chain(leaving).for_each(kill_test);
+        kill_tests(&running.chain(leaving).collect::<Vec<_>>());
         for one in &mut self.running {
             // It has been killed, so this ends.
             let _ = one.child.wait();
@@ -285,21 +285,25 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Kills every process that the test started. A process may start another one meanwhile, so this looks again
-/// until there is none.
-fn kill_test(test: usize) {
-    for _ in 0..50 {
+/// Ends every process that these tests started. Volumes are asked to, so that they detach their devices; after
+/// [`GRACE`] what is left is killed. A process may start another one meanwhile, so this looks again until there is
+/// none.
+fn kill_tests(tests: &[usize]) {
+    let start = Instant::now();
+    while start.elapsed() < 2 * GRACE {
         let alive = |pid: &u32| procfs::usage(*pid).is_some_and(|usage| !usage.has_ended);
-        let all = procfs::all_with(MARK, &mark(test));
+        let all =
+            procfs::all_with(MARK, |value| marked(value).is_some_and(|test| tests.contains(&test)));
         let all: Vec<u32> = all.into_iter().filter(alive).collect();
         if all.is_empty() {
             return;
         }
+        let signal = if start.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };
         for pid in all.into_iter().filter_map(pid_of) {
             // It may have ended by itself this moment.
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::kill_process(pid, signal);
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
