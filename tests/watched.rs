@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
+use common::{MIB, Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
 
 /// Has promtool judge a page of metrics.
 #[track_caller]
@@ -237,6 +237,20 @@ fn a_scrub_with_an_end_pauses_and_the_next_life_goes_on_there() {
         volume.status()["arrays"][0]["scrub_place"].is_null()
             && !scratch.path().join("state/scrubs/v.json").exists()
     });
+    volume.down();
+}
+
+/// The pass may still be listed when its scrub has ended: what the scrub compared is known then, too.
+#[test]
+fn a_scrub_that_compares_nothing_fails_each_time() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 16 * MIB);
+    let create = ["create", "v", "--level", "raid1", "a.img", "missing", "--assume-clean"];
+    scratch.run(&create).ok();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    for _ in 0..20 {
+        scratch.run(&["scrub", "v", "--wait"]).fails(1, &["nothing was compared"]);
+    }
     volume.down();
 }
 

@@ -37,11 +37,13 @@ pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
 
 /// Scrubs one array of `volume` as long as there is time, and waits for that.
 fn scrub_one(scrub: &cli::Scrub, volume: &str, end: u64) -> Result<(), Failure> {
+    // Before the order: a short scrub may be through when the order is answered.
+    let began = now_ms();
     let text = order(scrub, end)?;
     if !scrub.json {
         println!("{volume}: {text}");
     }
-    wait(scrub, volume)
+    wait(scrub, volume, began)
 }
 
 /// Gives the order; answers what was done.
@@ -82,9 +84,9 @@ fn rank(array: &ArrayStatus) -> (bool, u64) {
     (array.scrub_place.is_none(), last)
 }
 
-/// Waits until the scrub of one array has paused or gone through, and says which.
-fn wait(scrub: &cli::Scrub, volume: &str) -> Result<(), Failure> {
-    let began = now_ms();
+/// Waits until the scrub of one array, ordered after `began` (milliseconds since 1970), has paused or gone through.
+/// Says which.
+fn wait(scrub: &cli::Scrub, volume: &str, began: u64) -> Result<(), Failure> {
     loop {
         std::thread::sleep(Duration::from_millis(500));
         let now = status(volume)?;

@@ -1,9 +1,7 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
-use braid_engine::redundant::{
-    self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
-};
+use braid_engine::redundant::{self, Consistency, LastScrub, LogCost, MemberState, Status};
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
 use braid_stack::{ByteSize, File, Node, Stack};
@@ -86,7 +84,7 @@ fn renew<'a>(
 
 /// In the words of `status`; `md` is the array's own description, if it has one.
 fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStatus {
-    let Answer { name, level, status, .. } = answer;
+    let Answer { name, level, mut status, .. } = answer;
     let superblock = md.map(|md| &md.superblock);
     let (layout, layout_number, chunk_bytes) = match &level {
         Level::Raid10(raid10) => {
@@ -114,7 +112,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     };
     let mut members: Vec<ArrayMember> = status.members.iter().map(member_of).collect();
     members.sort_by_key(|one| (one.role.is_none(), one.role, one.replacement, one.number));
-    let last_scrub = scrub_of(&status);
+    let last_scrub = status.last_scrub.take().map(scrub_of);
     let lost = lost_of(&status);
     ArrayStatus {
         name: md.map(|md| md.name.clone()),
@@ -161,33 +159,16 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     }
 }
 
-/// The last scrub, and what it compared.
-fn scrub_of(status: &Status) -> Option<ScrubStatus> {
-    let LastScrub { kind, ended, mismatches: mismatch_bytes } = status.last_scrub?;
-    // What is counted is of the comparison that runs, if one does.
-    let compares = |job: &redundant::JobStatus| {
-        matches!(job.kind, JobKind::Resync | JobKind::Check | JobKind::Repair)
-    };
-    if status.job.as_ref().is_some_and(compares) {
-        return Some(ScrubStatus {
-            kind: kind.to_string(),
-            ended_ms: ended.as_millis() as u64,
-            mismatch_bytes,
-            compared_bytes: None,
-            unread_bytes: 0,
-            unread_offsets: Vec::new(),
-            listed_bytes: 0,
-        });
+fn scrub_of(last: LastScrub) -> ScrubStatus {
+    ScrubStatus {
+        kind: last.kind.to_string(),
+        ended_ms: last.ended.as_millis() as u64,
+        mismatch_bytes: last.mismatches,
+        compared_bytes: Some(last.compared),
+        unread_bytes: last.unread,
+        unread_offsets: last.unread_places,
+        listed_bytes: last.listed,
     }
-    Some(ScrubStatus {
-        kind: kind.to_string(),
-        ended_ms: ended.as_millis() as u64,
-        mismatch_bytes,
-        compared_bytes: Some(status.compared),
-        unread_bytes: status.unread,
-        unread_offsets: status.unread_places.clone(),
-        listed_bytes: status.listed,
-    })
 }
 
 /// Places that no member can give any more.

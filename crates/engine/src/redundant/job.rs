@@ -47,8 +47,8 @@ pub struct JobStatus {
     pub eta: Option<(Duration, Duration)>,
 }
 
-/// The last check or repair that ran to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The last check or repair that ran to its end. Its counts stay when another pass begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastScrub {
     /// Which of them.
     pub kind: JobKind,
@@ -56,4 +56,12 @@ pub struct LastScrub {
     pub ended: Duration,
     /// How many bytes differed.
     pub mismatches: u64,
+    /// Bytes of which several members were read and compared.
+    pub compared: u64,
+    /// Bytes that were not compared because a bad-block log lists them.
+    pub listed: u64,
+    /// Bytes that could not be read and so were not compared.
+    pub unread: u64,
+    /// The first places of these: in bytes of the array; with parity, of each member's data.
+    pub unread_places: Vec<u64>,
 }

@@ -39,7 +39,7 @@ pub(super) struct Work {
     paused: RefCell<Option<ScrubPlace>>,
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
-    last: Cell<Option<LastScrub>>,
+    last: RefCell<Option<LastScrub>>,
     /// Before when a resync that got stuck is not tried again.
     put_off: Cell<Duration>,
     changed: Signal,
@@ -69,7 +69,7 @@ impl Work {
             paused: RefCell::default(),
             current: RefCell::default(),
             found: RefCell::default(),
-            last: Cell::default(),
+            last: RefCell::default(),
             put_off: Cell::default(),
             changed: Signal::default(),
             changes: Cell::new(0),
@@ -204,7 +204,7 @@ impl Work {
 
     /// The last check or repair that ran to its end.
     pub(super) fn last(&self) -> Option<LastScrub> {
-        self.last.get()
+        self.last.borrow().clone()
     }
 
     /// A pass begins.
@@ -260,8 +260,16 @@ impl Work {
     /// Forgets what was asked for: it is done.
     pub(super) fn finish_request(&self, kind: JobKind, now: Duration) {
         self.requested.take();
-        let mismatches = self.found.borrow().mismatches;
-        self.last.set(Some(LastScrub { kind, ended: now, mismatches }));
+        let found = self.found.borrow();
+        self.last.replace(Some(LastScrub {
+            kind,
+            ended: now,
+            mismatches: found.mismatches,
+            compared: found.compared,
+            listed: found.listed,
+            unread: found.unread,
+            unread_places: found.unread_places.iter().map(|place| place.get()).collect(),
+        }));
     }
 
     /// Nothing was found yet.

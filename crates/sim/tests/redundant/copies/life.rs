@@ -216,7 +216,10 @@ fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
             mirror.scrub(Some(JobKind::Check)).unwrap();
             pause.await;
             let found = mirror.status();
-            assert!(found.last_scrub.is_some_and(|last| last.kind == JobKind::Check), "{found:#?}");
+            assert!(
+                found.last_scrub.as_ref().is_some_and(|last| last.kind == JobKind::Check),
+                "{found:#?}"
+            );
             mirror.scrub(Some(JobKind::Repair)).unwrap();
             again.await;
             assert_eq!(mirror.status().mismatches, found.mismatches, "a check changes nothing");
