@@ -107,8 +107,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         // What was not run keeps its times.
         let Times { wall, processor, tests } = summary.times;
         times.tests.extend(tests);
-        times.tests.retain(|id, _| ids.contains(&id.as_str()));
-        (times.wall, times.processor) = (wall, processor);
+        if arguments.whole {
+            times.tests.retain(|id, _| ids.contains(&id.as_str()));
+            (times.wall, times.processor) = (wall, processor);
+        }
         let text = serde_json::to_string(&times).map_err(|error| error.to_string())?;
         std::fs::write(&arguments.times, text)
             .map_err(|error| format!("{}: {error}", arguments.times.display()))?;
@@ -129,7 +131,7 @@ fn one_round(
     let mut said = Instant::now();
     let mut tell = |outcome: braid_runner::run::Outcome, left: usize| {
         let test = &tests[outcome.test];
-        summary.add(programs, test, &outcome);
+        summary.add(test, &outcome);
         match &outcome.failure {
             Some(why) => println!("---- {}: {why}\n{}", test.id, outcome.output.trim_end()),
             None if show => println!("---- {}\n{}", test.id, outcome.output.trim_end()),

@@ -12,8 +12,6 @@ pub struct Program {
     pub package: String,
     /// The target's name: `redundant`.
     pub target: String,
-    /// The words that select the target in a `cargo test` command: `--test redundant`, `--lib`.
-    pub selector: String,
     /// The file that cargo built.
     pub executable: PathBuf,
     /// The package's folder, in which cargo runs its tests.
@@ -42,7 +40,6 @@ struct Artifact {
 
 #[derive(Deserialize)]
 struct Target {
-    kind: Vec<String>,
     name: String,
 }
 
@@ -64,13 +61,8 @@ pub fn parse_messages(text: &str) -> Result<Vec<Program>, String> {
         };
         let folder = artifact.manifest_path.parent().unwrap_or(Path::new("/")).to_owned();
         let target = artifact.target.name;
-        let selector = match artifact.target.kind.first().map(String::as_str) {
-            Some("lib") => "--lib".to_owned(),
-            Some(kind) => format!("--{kind} {target}"),
-            None => return Err(format!("{target} is a target of no kind")),
-        };
         let package = package_name(&artifact.package_id).to_owned();
-        programs.push(Program { package, target, selector, executable, folder });
+        programs.push(Program { package, target, executable, folder });
     }
     Ok(programs)
 }
@@ -114,11 +106,11 @@ pub fn list_tests(programs: &[Program]) -> Result<Vec<Test>, String> {
     Ok(tests)
 }
 
-impl Program {
-    /// The command that runs `test` of this program alone, with what it prints.
-    pub fn again(&self, test: &str) -> String {
-        let Program { package, selector, .. } = self;
-        format!("cargo test -p {package} {selector} -- --exact {test} --nocapture")
+impl Test {
+    /// The command that runs this test alone, with what it prints. It shares the build of all tests: that of
+    /// `cargo test --package` has other features, and begins with the dependencies.
+    pub fn again(&self) -> String {
+        format!("make only TEST='{}'", self.id)
     }
 }
 
@@ -135,16 +127,11 @@ mod tests {
 "#;
 
     #[test]
-    fn only_test_programs_are_taken_with_the_words_that_select_them() {
+    fn only_test_programs_are_taken_and_their_packages_named() {
         let programs = parse_messages(MESSAGES).expect("messages of cargo");
-        let words: Vec<_> = programs.iter().map(|one| one.again("a::b")).collect();
-        assert_eq!(
-            words,
-            [
-                "cargo test -p braid-sim --test whole -- --exact a::b --nocapture",
-                "cargo test -p braid --bin braid -- --exact a::b --nocapture",
-            ]
-        );
+        let names: Vec<_> =
+            programs.iter().map(|one| (one.package.as_str(), one.target.as_str())).collect();
+        assert_eq!(names, [("braid-sim", "whole"), ("braid", "braid")]);
         assert_eq!(programs[0].folder, Path::new("/src/crates/sim"));
     }
 

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::program::{Program, Test};
+use crate::program::Test;
 use crate::run::Outcome;
 
 /// What is kept of a run: `target/test-times.json`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Times {
-    /// Seconds from the first test's start to the last one's end.
+    /// Seconds from the first test's start to the last one's end, of the last run of all tests.
     pub wall: f64,
-    /// Processor seconds of all tests and of all that they started.
+    /// Processor seconds of all tests of that run and of all that they started.
     pub processor: f64,
     /// Wall and processor seconds of each test, by its id.
     pub tests: BTreeMap<String, [f64; 2]>,
@@ -70,7 +70,7 @@ fn skips(output: &str) -> impl Iterator<Item = &str> {
 
 impl Summary {
     /// Takes an outcome in.
-    pub fn add(&mut self, programs: &[Program], test: &Test, outcome: &Outcome) {
+    pub fn add(&mut self, test: &Test, outcome: &Outcome) {
         self.times.tests.insert(test.id.clone(), [outcome.wall, outcome.processor]);
         for why in skips(&outcome.output) {
             let tests = self.skipped.entry(why.to_owned()).or_default();
@@ -81,8 +81,7 @@ impl Summary {
         match &outcome.failure {
             None => self.passed += 1,
             Some(why) => {
-                let again = programs[test.program].again(&test.name);
-                self.failed.push((test.id.clone(), why.clone(), again));
+                self.failed.push((test.id.clone(), why.clone(), test.again()));
             }
         }
     }
@@ -127,28 +126,20 @@ mod tests {
 
     #[test]
     fn a_failure_is_named_with_its_command_and_skips_with_their_reason() {
-        let program = Program {
-            package: "p".to_owned(),
-            target: "t".to_owned(),
-            selector: "--test t".to_owned(),
-            executable: "/t".into(),
-            folder: "/p".into(),
-        };
         let test =
             |name: &str| Test { program: 0, name: name.to_owned(), id: format!("p t {name}") };
         let mut summary = Summary::default();
-        let programs = [program];
-        summary.add(&programs, &test("a"), &outcome(None, "test a ... skipped: no fio\nok\n"));
-        summary.add(&programs, &test("b"), &outcome(None, "skipped: no fio\nskipped: no fio\n"));
+        summary.add(&test("a"), &outcome(None, "test a ... skipped: no fio\nok\n"));
+        summary.add(&test("b"), &outcome(None, "skipped: no fio\nskipped: no fio\n"));
         assert!(summary.is_good());
-        summary.add(&programs, &test("c"), &outcome(Some("it failed"), "it skipped nothing\n"));
+        summary.add(&test("c"), &outcome(Some("it failed"), "it skipped nothing\n"));
         assert!(!summary.is_good());
         summary.times.wall = 4.0;
         summary.times.processor = 6.0;
         assert_eq!(
             summary.render(),
             "skipped: no fio (p t a and 1 more)\n\
-             FAILED: p t c: it failed\n    cargo test -p p --test t -- --exact c --nocapture\n\
+             FAILED: p t c: it failed\n    make only TEST='p t c'\n\
              4 s, 6 s of processor time: 1.50 processors in use (`make slow-tests`)\n\
              2 passed, 1 failed\n"
         );

@@ -58,7 +58,7 @@ fn each_way_to_end_is_told_and_nothing_is_left() {
     assert!(!output.status.success(), "{out}");
     for part in [
         "what it printed",
-        "FAILED: p t bad: it failed\n    cargo test -p p --test t -- --exact bad --nocapture",
+        "FAILED: p t bad: it failed\n    make only TEST='p t bad'",
         "FAILED: p t hangs: it did not end within 1 s, and was killed",
         "FAILED: p t leaves: it left a process behind, which was killed: sleep 1001",
         "skipped: no such thing here (p t skips)",

@@ -223,11 +223,12 @@ fn wide_spec(rng: &mut Rng) -> Spec {
 }
 
 /// Requests go to the first sectors and to the last ones, whose bits are on the second page. In some lives all go to
-/// one of them, so that the other page rests.
+/// one of them, so that the other page rests. Passes go fast, since they have far to go.
 fn to_both_pages(rng: &mut Rng, spec: &Spec, lives: &mut [Life]) {
     const PLACES: u64 = 128;
     let blocks = spec.size() / 512;
     for life in lives {
+        life.speed = 100 << 20;
         let late_percent = [0, 50, 100, 100][rng.index(4)];
         let all = life.connections.iter_mut().flat_map(|connection| &mut connection.requests);
         for request in all {

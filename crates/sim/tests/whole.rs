@@ -32,7 +32,7 @@ fn seeds_of_this_commit_are_well() {
 /// Few: their members are a hundred times as large, and a seed takes seconds.
 #[test]
 fn seeds_of_wide_bitmaps_are_well() {
-    are_well(first_of_commit(&commit()) | WIDE, (count() / 600).max(1));
+    are_well(first_of_commit(&commit()) | WIDE, (count() / 1000).max(1));
 }
 
 fn count() -> u64 {
