@@ -236,7 +236,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Whether the same chunks are set as in `other`.
+    /// Returns true if the same chunks are set as in `other`.
     pub fn has_bits_of(&self, other: &Bitmap) -> bool {
         self.bits == other.bits
     }

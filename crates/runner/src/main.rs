@@ -17,13 +17,13 @@ use clap::Parser;
 /// Run test programs beside each other
 #[derive(Parser)]
 struct Arguments {
-    /// What `cargo test --no-run --message-format=json` printed; `-` is standard input
+    /// Output of `cargo test --no-run --message-format=json`; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "slow")]
     messages: Option<PathBuf>,
     /// The groups and limits of tests
     #[arg(long, value_name = "FILE", default_value = "tests/run.toml")]
     rules: PathBuf,
-    /// What the last run took, and where this one is noted
+    /// Times of the last run; this run updates the file
     #[arg(long, value_name = "FILE", default_value = "target/test-times.json")]
     times: PathBuf,
     /// Run all tests this many times
@@ -171,7 +171,7 @@ fn read(path: &Path) -> Result<String, String> {
     result.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What the last run took; none if it was not noted, or by another version.
+/// Reads the times of the last run; none if the file is absent or of another version.
 fn read_times(path: &Path) -> Option<Times> {
     serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }

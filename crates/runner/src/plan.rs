@@ -33,16 +33,16 @@ pub struct Rules {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
     /// Beginnings of the tests' ids.
     pub tests: Vec<String>,
     /// Tests of the group that run at one time; no limit if absent.
     pub at_most: Option<usize>,
-    /// Whether nothing runs beside a test of this group.
+    /// True if nothing runs beside a test of this group.
     #[serde(default)]
     pub alone: bool,
-    /// Whether its tests begin before others, because they take longest.
+    /// True if its tests begin before others, because they take longest.
     #[serde(default)]
     pub first: bool,
     /// Seconds after which a test of this group is ended.
@@ -84,7 +84,7 @@ impl Rules {
     }
 }
 
-/// What waits and what runs.
+/// Tests that wait and tests that run.
 #[derive(Debug)]
 pub struct Plan<'a> {
     rules: &'a Rules,

@@ -1,4 +1,4 @@
-//! What `/proc` says: which processes are children of this one, what they used, how busy the machine is.
+//! Facts from `/proc`: children of this process, the processor time that they used, the load of the machine.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A process, as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Whether it has ended and waits for its parent.
+    /// True if the process has ended and waits for its parent.
     pub has_ended: bool,
     /// Processor time of the process and of its children that it waited for.
     pub time: Duration,

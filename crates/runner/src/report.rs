@@ -1,4 +1,4 @@
-//! What is said of a run, and what is kept of it for the next one.
+//! The report of a run, and the times that are kept for the next run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

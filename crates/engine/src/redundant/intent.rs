@@ -27,7 +27,7 @@ use super::layout::{SyncByte, SyncSpan};
 pub struct StartingBitmap {
     /// Set where copies may differ.
     pub bitmap: Bitmap,
-    /// Whether the members hold these pages. If not, all pages are stored before superblocks and before data.
+    /// True if the members hold these pages. Otherwise all pages are stored before superblocks and before data.
     pub is_on_members: bool,
 }
 
