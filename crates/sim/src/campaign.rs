@@ -1,6 +1,6 @@
 //! Running seeds: one after the other, or many on threads, each with a world of its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +13,8 @@ use crate::world::{Report, run};
 thread_local! {
     /// What the panic that is under way says.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Whether this thread is in [`quietly`].
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What a seed, or a scenario, came to.
@@ -29,16 +31,22 @@ pub fn quietly<T>(
     body: impl FnOnce() -> std::result::Result<T, String>,
 ) -> std::result::Result<T, String> {
     PANIC.with(|slot| *slot.borrow_mut() = None);
+    let was_quiet = IS_QUIET.replace(true);
     let result = catch_unwind(AssertUnwindSafe(body));
+    IS_QUIET.set(was_quiet);
     result.unwrap_or_else(|_| {
         let what = PANIC.with(|slot| slot.borrow_mut().take());
         Err(format!("panic: {}", what.unwrap_or_else(|| "it gave no reason".to_owned())))
     })
 }
 
-/// Has panics of this process kept for [`quietly`] instead of printed.
+/// Has panics within [`quietly`] kept for it instead of printed; others are printed as before.
 pub fn keep_panics() {
-    std::panic::set_hook(Box::new(|info| {
+    let otherwise = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !IS_QUIET.get() {
+            return otherwise(info);
+        }
         let place = info.location().map_or(String::new(), |place| format!(" ({place})"));
         let payload = info.payload();
         let text = payload
