@@ -13,7 +13,7 @@
 
 use braid_nbd::protocol::Command;
 
-use crate::common::{MIB, Scratch, UpVolume, pattern, wait_until};
+use crate::common::{Client, MIB, Scratch, UpVolume, pattern, wait_until};
 use crate::guest::Answer;
 use crate::handed_over::{examine, up};
 use crate::stories::{Story, nothing, tell};
@@ -121,6 +121,20 @@ const STORIES: &[Story] = &[
         second: "",
         quick: false,
         shows: "raid10 far=2, the same: 0 mismatches, flushed data intact",
+    },
+    Story {
+        id: "braid-dies-raid10-filled",
+        images: 4,
+        begin: braid_dies_while_it_fills,
+        first: KERNEL_RESYNCS,
+        crash: false,
+        middle: |scratch, story, answer| {
+            assert_eq!(answer.get("action"), "recover", "what the kernel did last of itself");
+            make_whole(scratch, story);
+        },
+        second: "",
+        quick: true,
+        shows: "braid was killed while it filled the first copy of a raid10: nothing is lost",
     },
 ];
 
@@ -272,6 +286,34 @@ pub(crate) fn braid_dies(scratch: &Scratch, story: &Story, options: &[&str], spo
     let size = client.size();
     write(&mut client, A, 0, size);
     wait_until("the end of the resync", || is_settled(&volume) && is_forgotten(&volume));
+    die_while_writing(scratch, story, volume, client);
+    spoil(scratch, story, spoilt);
+}
+
+/// The first copies of half of the array are what braid does not have yet when it is killed: a resync that took them
+/// for copies would write them over the others.
+fn braid_dies_while_it_fills(scratch: &Scratch, story: &Story) {
+    let mut members = story.names();
+    members[0] = "missing".into();
+    let options = ["--level=raid10", "--chunk=64K", "--bitmap=64K"];
+    scratch.braid().args(["create", story.id]).args(options).args(members).run().ok();
+    let volume = scratch.up(story.id, &["--attach", "none"]);
+    let mut client = volume.client();
+    let size = client.size();
+    write(&mut client, A, 0, size);
+    wait_until("the end of the resync", || is_settled(&volume));
+    scratch.run(&["speed", story.id, "--min", "1M", "--max", "1M"]).ok();
+    scratch.run(&["member", "add", story.id, &story.image(0)]).ok();
+    wait_until("a part of the recovery", || {
+        let done = &volume.status()["arrays"][0]["job"]["done_bytes"];
+        done.as_u64().is_some_and(|done| done > MIB)
+    });
+    die_while_writing(scratch, story, volume, client);
+    let superblock = examine(scratch, &story.image(1));
+    assert_eq!(superblock["clean"], false, "the machine died while it was written: {superblock}");
+}
+
+fn die_while_writing(scratch: &Scratch, story: &Story, volume: UpVolume<'_>, mut client: Client) {
     // What is flushed must be there whatever comes.
     write(&mut client, B, 4 * MIB, MIB);
     for index in 0..64 {
@@ -287,7 +329,6 @@ pub(crate) fn braid_dies(scratch: &Scratch, story: &Story, options: &[&str], spo
     volume.kill();
     drop(client);
     scratch.run(&["down", story.id, "--force"]).ok();
-    spoil(scratch, story, spoilt);
 }
 
 /// Whether no bit of a bitmap is left from what was written.

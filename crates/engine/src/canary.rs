@@ -53,6 +53,8 @@ pub enum Canary {
     BitmapLeftBeforeRecorded,
     /// A bitmap that gets other chunks loses its bits.
     NewChunksForgetBits,
+    /// A raid10 with something to resync names the member that is being filled.
+    FilledWhileDirty,
 }
 
 impl Canary {
@@ -81,6 +83,7 @@ impl Canary {
         Canary::BitmapNamedBeforeWritten,
         Canary::BitmapLeftBeforeRecorded,
         Canary::NewChunksForgetBits,
+        Canary::FilledWhileDirty,
     ];
 
     /// What it is called in reports: its name in the source.

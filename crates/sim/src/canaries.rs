@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use braid_engine::canary::{Canary, plant};
+use braid_md::Level;
 
 use crate::campaign::run_scenario;
 use crate::draw::{ORDERS, WIDE};
@@ -65,6 +66,7 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         | Canary::NewChunksForgetBits => {
             matches!(spec.policy, Policy::Resync | Policy::Bitmap)
         }
+        Canary::FilledWhileDirty => spec.level == Level::Raid10,
         Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => spec.policy == Policy::Log,
         Canary::LogNotReplayed
         | Canary::LogForgottenBeforeFence

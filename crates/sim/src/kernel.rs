@@ -8,6 +8,7 @@
 //!   its role        before 6.8: by its own table
 //!                   since 6.8: by the freshest's, if it is behind
 //!   in sync         has a role and no recovery offset
+//!   is resynced     raid10: from any copy that is not faulty, also of who is being filled
 //!   refused         two in sync in one role; parity, degraded, dirty, without partial parity log
 //! ```
 //!
@@ -24,7 +25,7 @@
 //!   not there (`super_1_validate` asks the freshest's table, and a spare's events are not compared).
 //!
 //! Source: Linux `drivers/md/md.c` (`super_90_validate`, `super_1_load`, `super_1_validate`,
-//! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid5.c` (`setup_conf`, `raid5_run`).
+//! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid10.c` (`raid10_sync_request`), `raid5.c` (`setup_conf`, `raid5_run`).
 
 use braid_engine::assembled::Level;
 use braid_md::{Bitmap, Features, Resync, Role, Superblock, Version};
@@ -61,6 +62,8 @@ pub struct Believed {
     pub freshest: usize,
     /// By role: places in the list, and up to how many bytes of their data.
     pub roles: Vec<Vec<(usize, u64)>>,
+    /// Places of those that are being filled and replace nobody.
+    pub filled: Vec<usize>,
 }
 
 impl Believed {
@@ -99,12 +102,14 @@ pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
     if roles.iter().chain(&replacements).any(|holders: &Vec<_>| holders.len() > 1) {
         return Made::Refused("two members in one role");
     }
+    let all = roles.iter().flatten();
+    let filled = all.filter(|one| one.1 != u64::MAX).map(|one| one.0).collect();
     // Who is to replace another is read as well, as far as it is filled, and stands in for one that
     // is not there.
     for (holders, replacement) in roles.iter_mut().zip(replacements) {
         holders.extend(replacement);
     }
-    let believed = Believed { freshest, roles };
+    let believed = Believed { freshest, roles, filled };
     let has_parity = matches!(
         array.level,
         braid_md::Level::Raid4 | braid_md::Level::Raid5 | braid_md::Level::Raid6
@@ -215,6 +220,10 @@ fn check_one(
     let is_dirty = array.resync != Resync::Clean;
     if spec.policy == Policy::Log && is_dirty {
         return Ok(());
+    }
+    if is_dirty && array.level == braid_md::Level::Raid10 && !believed.filled.is_empty() {
+        let all = describe(there.iter().copied());
+        return Err(format!("would resync from a member that is being filled; {all}"));
     }
     let in_sync = believed.in_sync();
     let degraded = in_sync.contains(&false);

@@ -12,7 +12,7 @@
 use std::rc::Rc;
 
 use braid_md::superblock::{OfMember, Recovery};
-use braid_md::{Resync, Role, Superblock, Timestamp, Version};
+use braid_md::{Level, Resync, Role, Superblock, Timestamp, Version};
 
 use super::core::Core;
 use super::roster::{Member, MemberState};
@@ -84,13 +84,13 @@ impl Core {
             let slots = self.roster.slots();
             slots[one.role()?].primary.as_ref().map(|old| old.number)
         });
-        let version = array.version;
+        let said_late = SaidLate::of(array);
         let role_of = |member: &Rc<Member>| match member.role() {
             _ if replaced == Some(member.number) => Role::Faulty,
             Some(role) if promoted.is_some_and(|one| Rc::ptr_eq(one, member)) => {
                 Role::Active(role.get())
             }
-            _ => md_role(member, version),
+            _ => md_role(member, said_late),
         };
         let raid_disks = self.roster.slots().len() as u32;
         array.set_membership(
@@ -165,15 +165,49 @@ fn earlier(a: Resync, b: Resync) -> Resync {
     }
 }
 
-/// What superblocks of `version` say of `member`. Version 0.90 has no word for a member that is
-/// being filled: until it is in sync it is a spare.
-fn md_role(member: &Member, version: Version) -> Role {
+/// Of which members superblocks say only when they are in sync that they have a role: until then they are spares.
+/// Version 0.90 has no other word for a member that is being filled. And the resync of Linux' raid10 reads every copy
+/// that is not faulty: before it goes on filling a member, it would write what that one lacks over the only good copy
+/// (`raid10_sync_request`; who replaces another is not read). So while there is something to resync, a crash costs what
+/// was filled.
+#[derive(Clone, Copy)]
+enum SaidLate {
+    Nobody,
+    ReadByResync,
+    WhoIsFilled,
+}
+
+impl SaidLate {
+    fn of(array: &Superblock) -> SaidLate {
+        match array.level {
+            _ if array.version == Version::V0_90 => SaidLate::WhoIsFilled,
+            Level::Raid10 if array.resync != Resync::Clean => {
+                match Canary::FilledWhileDirty.is_planted() {
+                    false => SaidLate::ReadByResync,
+                    true => SaidLate::Nobody,
+                }
+            }
+            _ => SaidLate::Nobody,
+        }
+    }
+
+    fn has(self, member: &Member) -> bool {
+        match self {
+            SaidLate::Nobody => false,
+            SaidLate::ReadByResync => !member.is_replacement(),
+            SaidLate::WhoIsFilled => true,
+        }
+    }
+}
+
+/// What superblocks say of `member`.
+fn md_role(member: &Member, said_late: SaidLate) -> Role {
     match (member.state(), member.role()) {
         (MemberState::Faulty, Some(role)) if Canary::StaleMemberBelieved.is_planted() => {
             Role::Active(role.get())
         }
         (MemberState::Faulty, _) => Role::Faulty,
-        (MemberState::Recovering(_), _) if version == Version::V0_90 => Role::Spare,
+        (MemberState::Recovering(_), _) if said_late.has(member) => Role::Spare,
         (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role.get()),
         _ => Role::Spare,
     }

@@ -149,10 +149,12 @@ impl Superblock {
 /// A member's own part.
 impl Superblock {
     /// The superblock of the member that wrote `own` last, and of which the array knows `member`; the
-    /// array's part is that of this one.
+    /// array's part is that of this one. A spare says nothing of how far it is filled.
     #[must_use]
     pub fn of_member(&self, own: &Superblock, member: OfMember) -> Superblock {
-        let recovery = member.recovery;
+        let role = self.roles.get(member.number as usize);
+        let has_role = matches!(role, Some(Role::Active(_)));
+        let recovery = member.recovery.filter(|_| has_role);
         let says = [
             (Features::BAD_BLOCKS, member.has_bad_blocks),
             (Features::RECOVERY_OFFSET, recovery.is_some()),

@@ -229,7 +229,8 @@ impl Core {
                     own.events + 1 == array.events && matches!(own.role(), Role::Active(_))
                 })?;
                 let next = array.of_member(own, said_of(member));
-                let next = if own.recovery_offset.is_some() || own.is_replacement() {
+                let says_more = own.recovery_offset.is_some() || own.is_replacement();
+                let next = if says_more && matches!(next.role(), Role::Active(_)) {
                     next.filled_as(own)
                 } else {
                     next
