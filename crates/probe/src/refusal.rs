@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use braid_shell::shell_path;
 use braid_stack::ByteSize;
@@ -193,6 +194,10 @@ fn describe_relation(relation: Relation, other: &Path) -> String {
     }
 }
 
+/// How long somebody who only looks at a block device may have it open.
+const PASSING: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// Examines one path and says what is known about it.
 ///
 /// | found                              | to write             | to read only            |
@@ -209,21 +214,33 @@ fn describe_relation(relation: Relation, other: &Path) -> String {
 ///     devices for reading all the time.
 /// (2) Read as raw bytes it would give garbage, not the disk inside.
 ///
+/// udev's programs, `losetup` and `mdadm` open block devices for a moment, some to write: a device that a process has
+/// open is looked at again for a second before it is refused.
+///
 /// "To read only" suits `cat` and `examine`. What is mounted or otherwise exclusively held is refused
 /// there too: its bytes change while they are read, so the answer would be a mixture.
 ///
 /// # Errors
 /// A [`Refusal`]: the first row of the table that applies, or what could not be examined.
 pub fn check_member(path: &Path, policy: &Policy<'_>) -> Result<MemberFacts, Refusal> {
-    let facts = examine(path)?;
+    let mut facts = examine(path)?;
     if facts.size < policy.min_bytes {
         let reason = Reason::TooSmall { size: facts.size, min_bytes: policy.min_bytes };
         return Err(Refusal::new(path, reason, Some(facts)));
     }
-    let is_obstacle = |holder: &&Holder| blocks(holder, facts.kind, policy);
-    let holders: Vec<Holder> = facts.holders.iter().filter(is_obstacle).cloned().collect();
-    if !holders.is_empty() {
-        return Err(Refusal::new(path, Reason::InUse { holders }, Some(facts)));
+    let begun = Instant::now();
+    loop {
+        let is_obstacle = |holder: &&Holder| blocks(holder, facts.kind, policy);
+        let holders: Vec<Holder> = facts.holders.iter().filter(is_obstacle).cloned().collect();
+        if holders.is_empty() {
+            break;
+        }
+        let may_pass = facts.kind == FileKind::Block && holders.iter().all(Holder::may_pass);
+        if !may_pass || begun.elapsed() >= PASSING {
+            return Err(Refusal::new(path, Reason::InUse { holders }, Some(facts)));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+        facts = examine(path)?;
     }
     match find_contents_reason(&facts, policy) {
         Some(reason) => Err(Refusal::new(path, reason, Some(facts))),

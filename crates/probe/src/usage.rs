@@ -73,6 +73,11 @@ impl Holder {
     pub fn is_exclusive(&self) -> bool {
         !matches!(self, Holder::BackingFile { .. } | Holder::Process { .. })
     }
+
+    /// Whether it may be over in a moment: somebody has a device open, or claims it, for a look.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Holder::Exclusive | Holder::Process { .. })
+    }
 }
 
 impl fmt::Display for Holder {

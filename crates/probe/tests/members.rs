@@ -333,6 +333,26 @@ fn a_claimed_device_is_found_without_knowing_the_claimant() {
 }
 
 #[test]
+fn a_claim_that_passes_is_waited_for() {
+    let directory = directory();
+    let file = image(directory.path(), "a.img", MIB);
+    let device = match Loop::attach(&file) {
+        Ok(device) => device,
+        Err(error) => return skip("loop devices", &error),
+    };
+    let mut writer = Process::holding(File::options().write(true).open(&device.device).unwrap());
+    std::thread::scope(|scope| {
+        let member = scope.spawn(|| check_member(&device.device, &Policy::default()));
+        let seen = || find_users(&device.device).unwrap().holders;
+        assert!(seen().iter().any(|one| matches!(one, Holder::Process { can_write: true, .. })));
+        writer.0.kill().unwrap();
+        writer.0.wait().unwrap();
+        assert!(member.join().unwrap().is_ok());
+    });
+    assert_eq!(lasting_holders(&device.device), []);
+}
+
+#[test]
 fn readers_of_a_block_device_are_no_obstacle_but_writers_are() {
     let directory = directory();
     let file = image(directory.path(), "a.img", MIB);
