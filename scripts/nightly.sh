@@ -43,6 +43,7 @@ long_fuzz() { # libFuzzer needs a nightly compiler, which a machine may lack
 
 crashes() {
     cargo build --locked --release --package braid-sim
+    target/release/braid-sim failing --loads "${LOADS:-20000}"
     target/release/braid-sim exhaust --points "${POINTS:-2000000}"
 }
 

@@ -55,6 +55,8 @@ pub enum Canary {
     NewChunksForgetBits,
     /// A raid10 with something to resync names the member that is being filled.
     FilledWhileDirty,
+    /// A member that a write failed on stays in sync.
+    FailedWriteForgotten,
 }
 
 impl Canary {
@@ -84,6 +86,7 @@ impl Canary {
         Canary::BitmapLeftBeforeRecorded,
         Canary::NewChunksForgetBits,
         Canary::FilledWhileDirty,
+        Canary::FailedWriteForgotten,
     ];
 
     /// What it is called in reports: its name in the source.

@@ -42,7 +42,7 @@ const SUBSETS: u64 = 32;
 const AGAIN_ONE_IN: u64 = 40;
 
 /// Every level and policy, as small as they go.
-const SPECS: [Spec; 18] = [
+pub(crate) const SPECS: [Spec; 18] = [
     tiny(Level::Raid1, 0, 2, Policy::Resync),
     tiny(Level::Raid1, 0, 3, Policy::Bitmap),
     tiny(Level::Raid10, 0x102, 3, Policy::Resync),
@@ -196,7 +196,11 @@ fn crash_everywhere(seed: u64, tally: &Rc<RefCell<Tally>>) -> Result<(), String>
 }
 
 /// A request, told to the oracle.
-async fn request(dev: &Dev, oracle: &Rc<RefCell<Oracle>>, rng: &mut Rng) -> Result<(), String> {
+pub(crate) async fn request(
+    dev: &Dev,
+    oracle: &Rc<RefCell<Oracle>>,
+    rng: &mut Rng,
+) -> Result<(), String> {
     if rng.percent(20) {
         let began = oracle.borrow_mut().begin_flush();
         let done = dev.start(Io::flush()).await;

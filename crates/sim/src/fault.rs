@@ -12,6 +12,8 @@ pub struct Target {
     pub op: Option<Op>,
     /// The device's request of this number, counted from 0.
     pub index: Option<u64>,
+    /// Requests from this number on.
+    pub since: u64,
     /// Requests that touch this range (so never a flush).
     pub span: Option<Span>,
 }
@@ -53,7 +55,7 @@ impl Rule {
 
 impl Target {
     /// All requests.
-    pub const ALL: Target = Target { op: None, index: None, span: None };
+    pub const ALL: Target = Target { op: None, index: None, since: 0, span: None };
 
     /// All requests of a kind.
     pub const fn op(op: Op) -> Target {
@@ -65,6 +67,11 @@ impl Target {
         Target { index: Some(index), ..Target::ALL }
     }
 
+    /// All requests from this number on.
+    pub const fn since(index: u64) -> Target {
+        Target { since: index, ..Target::ALL }
+    }
+
     /// Of these, the ones that touch `span`.
     #[must_use]
     pub const fn touching(self, span: Span) -> Target {
@@ -73,6 +80,7 @@ impl Target {
 
     fn is_hit_by(&self, index: u64, io: &Io) -> bool {
         self.op.is_none_or(|op| op == io.op)
+            && index >= self.since
             && self.index.is_none_or(|wanted| wanted == index)
             && self.span.is_none_or(|span| overlap(span, io.span))
     }

@@ -34,6 +34,7 @@ mod disk;
 pub mod draw;
 mod executor;
 pub mod exhaust;
+pub mod failing;
 mod fault;
 pub mod found;
 mod image;

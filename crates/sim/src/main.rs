@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use braid_sim::campaign::{Sum, keep_panics, run_scenario, run_seeds};
-use braid_sim::exhaust::{Tally, exhaust};
+use braid_sim::exhaust::{self, exhaust};
+use braid_sim::failing::{Tally, fail_everywhere};
 use braid_sim::keep::{keep, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::shrink::{shrink, size};
@@ -25,6 +26,8 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
   --canaries [--from N]   plant each known bug, or --only NAME, and find it
   exhaust --points N [--from S]
                           crash short loads at every event, with every subset of what was not flushed
+  failing --loads N [--from S]
+                          have each request of each disk fail in short loads, once and for ever
   --speed                 how much faster than the wall a raid5 of four modelled sticks is
   --keep COMMIT           add seeds that fail to testdata/seeds/failed.txt
   --threads T             on so many threads (default: all cores)
@@ -105,6 +108,10 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         let points = arguments.number("--points")?.unwrap_or(100_000);
         return Ok(exhausted(arguments.number("--from")?.unwrap_or(0), points, threads));
     }
+    if arguments.has("failing") {
+        let loads = arguments.number("--loads")?.unwrap_or(100);
+        return Ok(failing(arguments.number("--from")?.unwrap_or(0), loads, threads));
+    }
     if arguments.has("--speed") {
         let measured = measure(20_000)?;
         println!("{measured:?}: {:.0} times as fast as the wall", measured.ratio());
@@ -120,7 +127,7 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
 fn exhausted(first: u64, points: u64, threads: usize) -> ExitCode {
     let begun = Instant::now();
     let tally = exhaust(first, points, threads);
-    let Tally { points, looked_at, again, loads, failed } = &tally;
+    let exhaust::Tally { points, looked_at, again, loads, failed } = &tally;
     for (seed, what) in failed {
         println!("exhaust --from {seed} --points 1 fails: {what}");
     }
@@ -131,6 +138,18 @@ fn exhausted(first: u64, points: u64, threads: usize) -> ExitCode {
         (points + again) as f64 / seconds,
         failed.len()
     );
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn failing(first: u64, loads: u64, threads: usize) -> ExitCode {
+    let begun = Instant::now();
+    let Tally { loads, runs, failed } = fail_everywhere(first, loads, threads);
+    for (seed, failure, what) in &failed {
+        println!("failing --from {seed} --loads 1 fails with {failure:?}: {what}");
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let wrong = failed.len();
+    println!("{runs} runs with a failure, of {loads} loads, in {seconds:.1} s; {wrong} went wrong");
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

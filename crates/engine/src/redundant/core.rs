@@ -171,6 +171,9 @@ impl Core {
         if self.gate.is_stopped() {
             return false;
         }
+        if Canary::FailedWriteForgotten.is_planted() {
+            return true;
+        }
         let in_sync: Vec<&Rc<Member>> =
             failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
         let bearable = self.can_do_without(&in_sync);
