@@ -14,6 +14,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod members;
+mod names;
 mod stacks;
 mod volumes;
 

@@ -172,7 +172,12 @@ impl<'a> UpVolume<'a> {
         target: &str,
         options: &[&str],
     ) -> Result<UpVolume<'a>, Output> {
-        let output = scratch.braid().args(["up", target, "--json"]).args(options).run();
+        UpVolume::start_by(scratch, scratch.braid().args(["up", target]).args(options))
+    }
+
+    /// By a `braid up` with arguments, and an environment.
+    pub(crate) fn start_by(scratch: &'a Scratch, up: Tool) -> Result<UpVolume<'a>, Output> {
+        let output = up.arg("--json").run();
         if !output.status.success() {
             return Err(output);
         }

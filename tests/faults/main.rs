@@ -13,6 +13,7 @@ mod left;
 mod limits;
 mod members;
 mod memory;
+mod panics;
 mod stopped;
 
 /// Whether members can fail, and a scrub has something to compare.

@@ -237,3 +237,22 @@ fn an_array_goes_on_without_a_member_and_the_member_becomes_stale() {
     assert!(cat(&scratch, "md(a.img, b.img)").starts_with(&[0x5a; 4096]));
     refuses(&scratch, &["undo"], REFUSED, &["a.img was used since"]);
 }
+
+#[test]
+fn a_search_that_finds_what_is_up_already_is_no_failure() {
+    let scratch = Scratch::new();
+    members(&scratch, &["a.img", "b.img"]);
+    let create = ["create", "home", "--level", "raid1", "--assume-clean", "a.img", "b.img"];
+    scratch.run(&create).ok();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    let before = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
+    let here = scratch.path().display().to_string();
+    let found = scratch.run(&["assemble", "--in", &here]).ok();
+    assert!(found.err.contains("it is up already: home"), "{found}");
+    scratch
+        .run(&["assemble", "a.img", "b.img"])
+        .fails(REFUSED, &["it is a member of home, which is up"]);
+    assert_eq!(std::fs::read_to_string(scratch.config_file("home")).expect("a record"), before);
+    volume.down();
+    assert_eq!(scratch.run(&["assemble", "--in", &here]).ok().err, "");
+}

@@ -195,12 +195,20 @@ fn bytes_that_no_member_has_any_more_are_told() {
     let status = scratch.run(&["status", "home"]).ok();
     let line = format!("lost: bytes {offset} to {} of the array can be given by no", offset + len);
     assert!(status.out.contains(&line), "{status}");
+    assert!(status.out.contains("state: failing"), "{status}");
+    assert!(status.out.contains("can be read from no member"), "{status}");
+    let words = ["status", "home", "--brief", "--test"];
+    assert!(scratch.run(&words).fails(2, &[]).out.starts_with("home failing "));
+    let metrics = scratch.run(&["metrics"]).ok().out;
+    let is_failing = "braid_volume_state{volume=\"home\",state=\"failing\"} 1";
+    assert!(metrics.contains(is_failing), "{metrics}");
     assert!(volume.client().read(offset, 4096).is_err(), "nobody makes them up");
     // Writing them makes them good.
     let bytes = vec![0x5a; len as usize];
     volume.client().write(offset, &bytes, true).expect("a write");
     assert!(volume.client().read(offset, len as u32).expect("a read") == bytes);
     wait_until("the line goes", || array()["lost"].as_array().is_some_and(Vec::is_empty));
+    scratch.run(&["status", "home", "--test"]).ok();
 }
 
 #[test]

@@ -89,6 +89,24 @@ fn who_is_named_in_the_record_and_not_needed_any_more_is_ignored() {
 }
 
 #[test]
+fn a_warning_of_the_start_goes_with_its_cause() {
+    let scratch = made("raid1", &["a.img", "b.img"]);
+    scratch.sparse("c.img", SIZE);
+    std::fs::remove_file(scratch.join("b.img")).expect("a member");
+    let volume = up(&scratch, &["--degraded"]);
+    assert!(warnings(&volume).contains("b.img is not used: it does not exist"));
+    let problems = scratch.run(&["status", "-x"]).ok();
+    assert!(
+        problems.out.contains("degraded") && problems.out.contains("b.img is not used"),
+        "{problems}"
+    );
+    scratch.run(&["member", "add", "home", "c.img"]).ok();
+    crate::common::wait_until("the end of the recovery", || volume.status()["state"] == "online");
+    assert_eq!(warnings(&volume), "[]", "the array lacks nothing any more");
+    assert_eq!(scratch.run(&["status", "-x"]).ok().out, "all volumes that are up are well\n");
+}
+
+#[test]
 fn a_member_that_is_in_use_is_not_taken_for_one_that_is_missing() {
     let scratch = made("raid1", &["a.img", "b.img"]);
     let other = scratch.serve("./b.img", &["--force", "./b.img"]);

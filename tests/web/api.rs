@@ -298,3 +298,56 @@ fn every_example_is_run_and_answered_as_described() {
         );
     }
 }
+
+#[test]
+fn the_words_for_errors_are_those_of_the_description() {
+    let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
+    let words = braid_control::ErrorCode::ALL.iter().map(|code| code.word());
+    assert_eq!(
+        document["components"]["schemas"]["ErrorCode"]["enum"],
+        serde_json::json!(words.collect::<Vec<_>>())
+    );
+}
+
+#[test]
+fn programs_tell_errors_apart_and_may_say_things_twice() {
+    let scratch = Scratch::new();
+    with_home(&scratch);
+    let monitor = scratch.config_file("monitor");
+    std::fs::write(&monitor, "").unwrap();
+    let web = Web::start(&scratch, &[]);
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let code = |asked: crate::server::Answer, status: u16| {
+        assert_eq!(asked.status, status, "{asked:?}");
+        asked.json()["code"].as_str().expect("a word").to_owned()
+    };
+    let volumes = "/api/v1/volumes";
+    let listed = web.get(volumes).ok()["volumes"].to_string();
+    assert!(!listed.contains("monitor"), "its file is no volume: {listed}");
+    let up = |name: &str| json!({ "up": { "name": name, "attach": "none" } });
+    assert_eq!(code(web.post(volumes, &up("monitor")), 400), "bad_request");
+    assert_eq!(code(web.post(volumes, &up("home")), 409), "already_up");
+    let create = |name: &str, member: &str| json!({ "create": { "name": name, "level": "raid1", "members": [member, "missing"] } });
+    assert_eq!(code(web.post(volumes, &create("home", &path("c.img"))), 409), "name_taken");
+    assert_eq!(code(web.post(volumes, &create("x", &path("a.img"))), 409), "in_use");
+    std::fs::write(scratch.join("swap.img"), [&vec![0; 4086][..], b"SWAPSPACE2"].concat()).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(scratch.join("swap.img"))
+        .unwrap()
+        .set_len(8 << 20)
+        .unwrap();
+    assert_eq!(code(web.post(volumes, &create("x", &path("swap.img"))), 409), "has_contents");
+    let order = |order: Value| web.post("/api/v1/volumes/home/orders", &json!({ "order": order }));
+    for lock in [json!({ "whole": { "lock": {} } }), json!({ "whole": "unlock" })] {
+        let said = [order(lock.clone()).ok(), order(lock).ok()];
+        assert!(said[1]["done"].as_str().is_some_and(|done| !done.is_empty()), "{said:?}");
+    }
+    // What cannot be posted to says so, whatever is sent.
+    assert_eq!(code(web.post("/api/v1/events", &json!({})), 405), "method_not_allowed");
+    let stop = || web.post("/api/v1/volumes/home/stop", &json!({}));
+    stop().ok();
+    assert_eq!(stop().ok()["done"], "Nothing: home is down already.");
+    assert_eq!(code(web.post("/api/v1/volumes/nobody/stop", &json!({})), 404), "not_found");
+    assert_eq!(code(web.get("/api/v1/volumes/home"), 404), "not_up");
+}

@@ -147,7 +147,7 @@ try:
     confirm("Take out")
     wait("it was done", lambda: "is faulty now" in text("#ask"))
     confirm("Close")
-    wait("the sentence says so", lambda: text("h1").startswith("home is degraded"))
+    wait("the sentence says so", lambda: text("h1").startswith("home is degraded: "))
     wait("the member's state", lambda: "faulty" in text(f'tr[data-key="{b}"]'))
     look(1280, "light")
     picture("degraded", 1280)
@@ -201,7 +201,9 @@ try:
     wait("the form", lambda: find("#f-path")).send_keys(f"{folder}/nowhere.img", Keys.ENTER)
     confirm("Add it")
     wait("the refusal", lambda: "nowhere.img" in text('#ask [role="alert"]'))
-    confirm("Close")
+    assert find("#f-path").get_attribute("value") == f"{folder}/nowhere.img", "what was filled in stays"
+    picture("refused-form")
+    confirm("Cancel")
 
     # What is seldom used is folded, and has its plan too.
     click('summary[aria-label="More: home"]')
@@ -218,7 +220,7 @@ try:
     click(button("Copies of home: home"))
     wait("the form", lambda: find("#f-count")).send_keys(Keys.ENTER)
     wait("the refusal", lambda: "has 2 roles already" in text('#ask [role="alert"]'))
-    confirm("Close")
+    confirm("Cancel")
     click(button("Writes of the cache: home"))
     wait("the form", lambda: find("#f-mode option[value], #f-mode option"))
     find("#f-mode").send_keys("write-around")
@@ -287,13 +289,15 @@ try:
     look(1280, "light")
     click("#paper button")
 
-    # A warning is told once, also if it is why the volume is as it is.
+    # The worst is told first, and what several volumes say is told once.
     told = driver.execute_async_script("""
         const [done] = arguments;
-        const of = (state, why) => ({ name: 'v', state, why, members: [], arrays: [], warnings: ['a is slow', 'b is gone'] });
-        import('/view.js').then(({ troubles }) => done([of('online'), of('degraded', 'b is gone')].map((one) => troubles(one).map(({ text }) => text))));
+        const slow = { severity: 'warning', what: 'a is slow', next: null };
+        const lost = { severity: 'critical', what: 'degraded: b is gone', next: '`x`' };
+        const of = (name, ...problems) => ({ name, state: 'degraded', problems });
+        import('/view.js').then(({ verdict }) => done([...verdict([of('u', slow), of('v', lost, slow)]).nodes[1].children].map((one) => one.textContent)));
     """)
-    assert told == [["v: a is slow", "v: b is gone"], ["v is degraded: b is gone", "v: a is slow"]], told
+    assert told == ["v is degraded: b is goneNext: x", "u, v: a is slow"], told
 
     # Latencies of both ways are added up: 90 below 16 us by one, 10 below 1 ms by the other.
     told = driver.execute_async_script("""
@@ -332,7 +336,7 @@ try:
     confirm("Close")
     order("Restore", "file", f"{folder}/nowhere.lz4", "braid restore memory", "Overwrite it")
     wait("the refusal", lambda: "nowhere.lz4" in text('#ask [role="alert"]'))
-    confirm("Close")
+    confirm("Cancel")
     order("Restore", "file", saved, f"braid restore memory {saved}", "Overwrite it")
     wait("it was done", lambda: find("#ask .note.good"))
     confirm("Close")
@@ -347,7 +351,9 @@ try:
         confirm("Show what it would do")
         if not bitmap:
             wait("the refusal", lambda: a in text('#ask [role="alert"]'))
-            confirm("Close")
+            assert find("#f-members").get_attribute("value") == "\n".join(members), "the form is kept"
+            picture("create-refused")
+            confirm("Cancel")
             continue
         wait("what it would do", lambda: "--bitmap" in text("#ask .command"))
         confirm("Create it")

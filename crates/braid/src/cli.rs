@@ -263,6 +263,9 @@ pub(crate) struct Status {
     /// Print a line for each volume, without a header: name, state, and device, URI or -
     #[arg(long, conflicts_with_all = ["json", "export"])]
     pub(crate) brief: bool,
+    /// Show only the volumes of which something is wrong, as `zpool status -x` does
+    #[arg(short = 'x', long = "problems", conflicts_with_all = ["test", "export"])]
+    pub(crate) problems: bool,
     /// Print the volume's array as KEY=VALUE lines, as `mdadm --detail --export` does
     #[arg(long, conflicts_with = "json", requires = "name")]
     pub(crate) export: bool,

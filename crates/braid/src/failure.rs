@@ -3,12 +3,15 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::control::ErrorCode;
+
 /// Why a command did not do what it was told.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
     message: String,
     next: Option<String>,
+    code: Option<ErrorCode>,
 }
 
 /// The exit statuses, which scripts may rely on.
@@ -27,28 +30,49 @@ enum Kind {
 impl Failure {
     /// It was tried and did not work.
     pub(crate) fn failed(message: impl Display) -> Failure {
-        Failure { kind: Kind::Failed, message: message.to_string(), next: None }
+        Failure { kind: Kind::Failed, message: message.to_string(), next: None, code: None }
     }
 
     /// What was asked for makes no sense.
     pub(crate) fn usage(message: impl Display) -> Failure {
-        Failure { kind: Kind::Usage, message: message.to_string(), next: None }
+        Failure { kind: Kind::Usage, message: message.to_string(), next: None, code: None }
     }
 
     /// A safety rule says no.
     pub(crate) fn refused(message: impl Display) -> Failure {
-        Failure { kind: Kind::Refused, message: message.to_string(), next: None }
+        Failure { kind: Kind::Refused, message: message.to_string(), next: None, code: None }
     }
 
     /// The user ended it before it was done.
     pub(crate) fn interrupted(message: impl Display) -> Failure {
-        Failure { kind: Kind::Interrupted, message: message.to_string(), next: None }
+        Failure { kind: Kind::Interrupted, message: message.to_string(), next: None, code: None }
     }
 
     /// Adds the next command.
     pub(crate) fn next(mut self, next: impl Display) -> Failure {
         self.next = Some(next.to_string());
         self
+    }
+
+    /// Says why not, for programs, where that is more than the exit status says.
+    pub(crate) fn code(self, code: impl Into<Option<ErrorCode>>) -> Failure {
+        Failure { code: code.into().or(self.code), ..self }
+    }
+
+    /// The same for a program that started this one: a line of JSON.
+    pub(crate) fn json(&self) -> String {
+        let by_kind = match self.kind {
+            Kind::Failed | Kind::Interrupted => ErrorCode::Failed,
+            Kind::Usage => ErrorCode::BadRequest,
+            Kind::Refused => ErrorCode::Refused,
+        };
+        // Some messages have their next command in them.
+        let (error, next) = match (&self.next, self.message.split_once("\n  next: ")) {
+            (None, Some((error, next))) => (error, Some(next)),
+            (next, _) => (self.message.as_str(), next.as_deref()),
+        };
+        let code = self.code.unwrap_or(by_kind);
+        serde_json::json!({ "code": code, "error": error, "next": next }).to_string()
     }
 
     /// Adds what else is to be known.

@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use braid_shell::shown_lines;
+
 /// Bytes of a log, but for the last line.
 const MOST: u64 = 1 << 20;
 
@@ -35,8 +37,15 @@ pub(crate) fn bound(path: &Path) {
     let _ = BOUNDED.set(Mutex::new(Bounded { path: path.to_owned(), written, most: MOST }));
 }
 
+/// Writes to standard output what may hold names of any kind; nobody is told that it could not be.
+pub(crate) fn out(text: Arguments<'_>) {
+    let _ = io::stdout().write_all(shown_lines(&text.to_string()).as_bytes());
+}
+
 /// Writes a line; nobody is told that it could not be.
 pub(crate) fn line(text: Arguments<'_>) {
+    let text = text.to_string();
+    let text = shown_lines(&text);
     let Some(bounded) = BOUNDED.get() else {
         let _ = writeln!(io::stderr(), "{text}");
         return;

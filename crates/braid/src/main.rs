@@ -4,16 +4,22 @@
 //! below it, what the laboratory does in `braid-lab` and `braid-lab-report`.
 
 /// Shadows the standard macro, which panics when nobody reads: `braid serve … | head -1` must
-/// not end the volume.
+/// not end the volume; and which prints a name that steers the terminal as it is.
 macro_rules! println {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        crate::log::out(format_args!("{}\n", format_args!($($text)*)))
+    };
 }
 
 /// The same, without the end of the line.
 macro_rules! print {
+    ($($text:tt)*) => {
+        crate::log::out(format_args!($($text)*))
+    };
+}
+
+/// The same for text with colours of its own, whose names were made printable before.
+macro_rules! print_coloured {
     ($($text:tt)*) => {{
         use std::io::Write as _;
         let _ = write!(std::io::stdout(), $($text)*);
@@ -36,6 +42,7 @@ macro_rules! verbose {
     };
 }
 
+mod beside;
 mod cgroup;
 mod cli;
 mod command;
@@ -56,7 +63,11 @@ fn main() -> ExitCode {
     match command::main() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("braid: {}", failure.text());
+            // `braid web` runs this program, and has to tell one failure from another.
+            match std::env::var_os("BRAID_ERRORS").is_some_and(|how| how == "json") {
+                true => eprintln!("{}", failure.json()),
+                false => eprintln!("braid: {}", failure.text()),
+            }
             failure.exit_code()
         }
     }

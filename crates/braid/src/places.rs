@@ -14,13 +14,12 @@ use std::fs::{DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use braid_control::MONITOR;
+
 use crate::failure::{Context, Failure};
 
 /// Longest name: a socket's path has 107 bytes in all.
 const LONGEST_NAME: usize = 40;
-
-/// Its file among those of volumes says who is told of what happens to them.
-pub(crate) const MONITOR: &str = "monitor";
 
 /// The folders in use.
 #[derive(Clone, Debug)]

@@ -7,7 +7,6 @@
 //! volume's; one that does not match is judged as a stranger. And a volume is held to them: see
 //! [`crate::membership`].
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use braid_md::Uuid;
@@ -15,6 +14,7 @@ use braid_probe::{Identity, MemberFacts, look_at};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
+use crate::beside::Beside;
 use crate::failure::{Context, Failure};
 use crate::volume::{Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
@@ -185,18 +185,10 @@ impl Record {
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let text = toml::to_string(self).context("cannot write the record")?;
         verbose!("writes {}", path.display());
-        let temporary = path.with_extension("toml.new");
-        let write = || {
-            let mut file = std::fs::File::create(&temporary)?;
-            file.write_all(
-                b"# How braid brings this volume up. Edit it while the volume is down.\n",
-            )?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, path)?;
-            path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
-        };
-        write().context(format_args!("cannot write {}", path.display()))
+        let text =
+            format!("# How braid brings this volume up. Edit it while the volume is down.\n{text}");
+        let written = Beside::replace(path, 0o644, text.as_bytes());
+        written.context(format_args!("cannot write {}", path.display()))
     }
 
     /// What is known of the member at `path`.

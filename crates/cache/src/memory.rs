@@ -29,21 +29,21 @@ impl Memory {
     /// # Errors
     /// No memory.
     pub fn new(len: usize) -> io::Result<Memory> {
-        Memory::from(0, len)
+        Memory::to_grow(0, len, &|| true)
     }
 
     /// What has to be added to one of `len` bytes, whose last part may be replaced, to make it one of
-    /// `to` bytes.
+    /// `to` bytes. Gigabytes take a while: `is_wanted` is asked before each part of 64 MiB.
     ///
     /// # Errors
-    /// No memory.
-    pub fn to_grow(len: usize, to: usize) -> io::Result<Memory> {
-        Memory::from(len / PART * PART, to)
-    }
-
-    fn from(start: usize, end: usize) -> io::Result<Memory> {
-        let lens = (start..end).step_by(PART).map(|at| PART.min(end - at));
+    /// No memory; `Interrupted` when it is not wanted any more: what was had by then is given back.
+    pub fn to_grow(len: usize, to: usize, is_wanted: &dyn Fn() -> bool) -> io::Result<Memory> {
+        let start = len / PART * PART;
+        let lens = (start..to).step_by(PART).map(|at| PART.min(to - at));
         let part = |len| {
+            if !is_wanted() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let region = Region::new(len, Advice::SparseHuge)?;
             // All of it now: a page that is first touched while requests are served may have to wait
             // for memory, and so for this very device.
@@ -141,7 +141,7 @@ mod tests {
         fill(&memory, 0..len);
         for to in sizes {
             if to > len {
-                drop(memory.grow(Memory::to_grow(len, to).expect("memory")));
+                drop(memory.grow(Memory::to_grow(len, to, &|| true).expect("memory")));
                 check(&memory, 0..len);
                 fill(&memory, len..to);
             } else {
@@ -151,5 +151,16 @@ mod tests {
             assert_eq!(memory.len(), len);
             check(&memory, 0..len);
         }
+    }
+
+    #[test]
+    fn memory_that_is_not_wanted_any_more_is_given_up_between_two_parts() {
+        let asked = std::cell::Cell::new(0);
+        let is_wanted = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 2
+        };
+        let error = Memory::to_grow(0, 64 * PART, &is_wanted).expect_err("it is given up");
+        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 2), "after one part");
     }
 }

@@ -87,7 +87,7 @@ fn resize_now_and_then(sim: &Sim, cache: &Cache, mut dice: Rng) {
 fn resize(cache: &Cache, size: u64) {
     let is = u64::from(cache.used_blocks().1) * cache.config().block;
     let more = match size > is {
-        true => Memory::to_grow(is as usize, size as usize).expect("memory"),
+        true => Memory::to_grow(is as usize, size as usize, &|| true).expect("memory"),
         false => Memory::default(),
     };
     cache.resize(size, more);

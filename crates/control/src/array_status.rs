@@ -103,6 +103,11 @@ impl ArrayStatus {
         !matches!(self.level.as_str(), "linear" | "raid0")
     }
 
+    /// Bytes that no member can give any more.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost.iter().fold(0, |sum, (_, length)| sum.saturating_add(*length))
+    }
+
     /// Whether it is a raid4, raid5 or raid6.
     pub fn has_parity(&self) -> bool {
         matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")

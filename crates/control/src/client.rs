@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -28,6 +28,8 @@ const SOON: Duration = Duration::from_secs(5);
 const TO_BEGIN: Duration = Duration::from_secs(20);
 /// For an order that was begun: longer than the volume itself waits for its shard.
 const TO_END: Duration = Duration::from_secs(70);
+/// The most bytes of an answer: a thousand times a usual status.
+const MOST: usize = 16 << 20;
 /// For what was sent before this end hung up.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -268,7 +270,7 @@ async fn exchange(
     });
     let answer = async {
         let response = sender.send_request(request).await.map_err(malformed)?;
-        let body = response.into_body().collect().await.map_err(malformed)?;
+        let body = Limited::new(response.into_body(), MOST).collect().await.map_err(malformed)?;
         Ok(body.to_bytes())
     };
     let mut connection = pin!(connection);
@@ -316,10 +318,19 @@ mod tests {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut request = [0; 4096];
                 assert!(stream.read(&mut request).unwrap() > 0);
-                said.iter().for_each(|text| stream.write_all(text.as_bytes()).unwrap());
+                // What is too much is not read to its end.
+                said.iter().for_each(|text| drop(stream.write_all(text.as_bytes())));
             });
             post_order(&socket, &Order::RaidDisks { count: 2, array: None }, 0)
         })
+    }
+
+    #[test]
+    fn an_answer_without_end_is_none() {
+        let body = "x".repeat(MOST + 1);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        let error = given_to_one_that_says(&[&head, &body]).unwrap_err();
+        assert!(error.to_string().contains("length limit exceeded"), "{error}");
     }
 
     #[test]

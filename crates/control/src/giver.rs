@@ -85,6 +85,12 @@ impl Giver {
         is_there
     }
 
+    /// Whether the order was begun, and its giver still waits for it. What has changed nothing yet may be given
+    /// up when not.
+    pub fn is_waiting(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == IS_BEGUN && !self.has_hung_up()
+    }
+
     /// Keeps the order from being begun later; false if it was begun already.
     pub fn give_up(&self) -> bool {
         self.pass_to(IS_GIVEN_UP) || self.state.load(Ordering::SeqCst) == IS_GIVEN_UP
@@ -129,6 +135,7 @@ mod tests {
         giver.accept();
         assert!(giver.begin());
         assert!(!giver.begin(), "once");
+        assert!(giver.is_waiting());
         assert!(!giver.give_up(), "it was begun");
         drop(giver);
         let mut heard = String::new();
@@ -146,6 +153,11 @@ mod tests {
         let (command, giver) = pair();
         command.shutdown(Shutdown::Write).unwrap();
         assert!(!giver.begin(), "a giver who hung up may still listen");
+        let (command, giver) = pair();
+        assert!(!giver.is_waiting(), "it is not begun");
+        assert!(giver.begin() && giver.is_waiting());
+        drop(command);
+        assert!(!giver.is_waiting());
         let (_command, giver) = pair();
         assert!(giver.give_up());
         assert!(!giver.begin(), "it was given up");

@@ -20,10 +20,12 @@ mod array_status;
 mod cache_status;
 mod client;
 mod disk_status;
+mod error_code;
 mod fuzz;
 mod giver;
 mod member_status;
 mod order;
+mod problem;
 mod process;
 mod sockets;
 mod spares;
@@ -42,12 +44,14 @@ pub use client::{
     time_for,
 };
 pub use disk_status::{DiskStatus, SmartStatus};
+pub use error_code::ErrorCode;
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};
 pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
+pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
-pub use sockets::{Named, volumes};
+pub use sockets::{MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
 pub use status::{
     AttachedStatus, ClientIo, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status,

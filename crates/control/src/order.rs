@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error_code::ErrorCode;
+
 /// One order, for the array that it concerns: the one whose name or identifier is given, the one that
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +166,9 @@ pub struct OrderAnswer {
     /// What was done, for people; or why nothing was.
     pub text: String,
     pub outcome: Outcome,
+    /// Why not, for programs, where that is more than the outcome says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
 }
 
 /// Whether it was done.
@@ -179,19 +184,29 @@ pub enum Outcome {
 }
 
 impl OrderAnswer {
+    fn new(text: impl Into<String>, outcome: Outcome) -> OrderAnswer {
+        OrderAnswer { text: text.into(), outcome, code: None }
+    }
+
+    /// Says why not, for programs.
+    #[must_use]
+    pub fn code(self, code: ErrorCode) -> OrderAnswer {
+        OrderAnswer { code: Some(code), ..self }
+    }
+
     pub fn done(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Done }
+        OrderAnswer::new(text, Outcome::Done)
     }
 
     pub fn usage(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Usage }
+        OrderAnswer::new(text, Outcome::Usage)
     }
 
     pub fn refused(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Refused }
+        OrderAnswer::new(text, Outcome::Refused)
     }
 
     pub fn failed(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Failed }
+        OrderAnswer::new(text, Outcome::Failed)
     }
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// What no volume is called: `monitor.toml`, among the records of volumes, configures `braid monitor`.
+pub const MONITOR: &str = "monitor";
+
 /// A volume by its socket, whether or not a process still answers there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {

@@ -16,8 +16,9 @@ pub struct Status {
     pub output_version: u32,
     /// The volume's name.
     pub name: String,
-    /// `online`; `degraded` when copies are missing; `failing` when members answered with errors;
-    /// `failed` when nothing can be written any more; `stalled` when what serves does not answer.
+    /// `online`; `resyncing` while copies or parity are made to fit; `degraded` when copies are missing;
+    /// `failing` when members answered with errors that nothing makes up for, or bytes can be read from no
+    /// member; `failed` when nothing can be written any more; `stalled` when what serves does not answer.
     pub state: String,
     /// Why, if it is not online.
     pub why: Option<String>,

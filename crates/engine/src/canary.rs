@@ -95,6 +95,9 @@ impl Canary {
     }
 }
 
+/// Whether faults can be planted in this build. Nothing that is shipped can.
+pub const ARE_THERE: bool = cfg!(feature = "canary");
+
 /// What it takes to plant the faults of a type: in the crate that has the type, if that has its feature
 /// `canary`.
 #[macro_export]

@@ -195,10 +195,12 @@ fn is_served(path: &Path) -> bool {
 /// Nobody can connect before `listen`, and by then only the owner may.
 fn listen_unix(path: &Path) -> io::Result<Listener> {
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Linux gives the socket's file the permissions that the socket has by then (unix_bind). By its path they
+    // would be changed too late, and in a folder of another user perhaps those of what a link leads to.
+    rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
     bind(&fd, &SocketAddrUnix::new(path)?)?;
     let listener =
         Listener { fd, address: Address::Unix(path.to_owned()), unlink: Some(path.to_owned()) };
-    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
     listen(&listener.fd, BACKLOG)?;
     Ok(listener)
 }

@@ -204,5 +204,18 @@ fn sample(out: &mut String, name: &str, labels: &[Label<'_>], value: Value) {
 }
 
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            // Prometheus takes any other text, and a terminal would be steered by it.
+            c if braid_shell::is_odd(c) => {
+                write!(out, "\\\\u{:04x}", u32::from(c)).expect("a string takes everything");
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }

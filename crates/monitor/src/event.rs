@@ -3,30 +3,8 @@
 //! The table is the one place that says what a kind is called, how bad it is and what it means;
 //! `docs/monitor.md` is compared with it.
 
+pub use braid_control::Severity;
 use serde::{Deserialize, Serialize};
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Nothing has to be done.
-    Info,
-    /// Somebody should look at it.
-    Warning,
-    /// Data or service is lost, or is lost with the next failure.
-    Critical,
-}
-
-impl Severity {
-    /// As it is written.
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
-}
 
 /// A kind of event.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use braid_shell::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ impl Message {
             None => format!("{} events on volumes of {host}", self.count()),
         };
         // What a member is called may be anything, and a header is one line.
-        subject.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+        shown(&subject).into_owned()
     }
 
     /// For people.
@@ -133,7 +134,7 @@ impl Message {
 /// What, since when, what it means, and the next command.
 fn of_event(event: &Event, host: &str) -> String {
     let mut lines = vec![
-        ("event", format!("{} ({})", event.name, event.severity.word())),
+        ("event", format!("{} ({})", event.name, severity(event))),
         ("where", format!("{}, on {host}", event.place())),
     ];
     lines.extend(event.device.clone().map(|device| ("device", device)));
@@ -147,7 +148,13 @@ fn of_event(event: &Event, host: &str) -> String {
         ("meaning", event.meaning.clone()),
     ]);
     lines.extend(event.next.clone().map(|next| ("next", next)));
-    lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect()
+    lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect()
+}
+
+/// How bad it is; of what has ended, how bad it was.
+fn severity(event: &Event) -> String {
+    let word = event.severity.word();
+    if event.ended.is_some() { format!("was {word}") } else { word.to_owned() }
 }
 
 /// One line, for a log.
@@ -155,5 +162,7 @@ pub(crate) fn line(event: &Event) -> String {
     let next = event.next.as_ref().map_or(String::new(), |next| format!("; next: {next}"));
     let again = if event.reminder { "still " } else { "" };
     let place = event.place();
-    format!("{again}{} on {place} ({}): {}{next}", event.name, event.severity.word(), event.what)
+    let severity = severity(event);
+    shown(&format!("{again}{} on {place} ({severity}): {}{next}", event.name, event.what))
+        .into_owned()
 }

@@ -26,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("trace", &[]),
     ("control", &[]),
-    ("metrics", &["control"]),
+    ("metrics", &["control", "shell"]),
     ("level", &[]),
     ("block", &["mem"]),
     ("md", &["level"]),

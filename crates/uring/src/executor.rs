@@ -92,6 +92,8 @@ enum Driver {
 struct Inbox {
     owner: ThreadId,
     messages: Mutex<Vec<Message>>,
+    /// The executor ends: no call is taken any more.
+    closed: AtomicBool,
     /// Whether the executor is, or is about to be, waiting in its driver.
     waiting: AtomicBool,
     eventfd: OwnedFd,
@@ -132,6 +134,7 @@ impl Executor {
         let inbox = Arc::new(Inbox {
             owner: std::thread::current().id(),
             messages: Mutex::default(),
+            closed: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             eventfd,
         });
@@ -196,9 +199,7 @@ impl Executor {
         }
         for message in inner.inbox.take() {
             match message {
-                Message::Run(runnable) => {
-                    READY.with_borrow_mut(|ready| ready.push_back(runnable));
-                }
+                Message::Run(one) => READY.with_borrow_mut(|ready| ready.push_back(one)),
                 Message::Call(call) => call(handle),
                 Message::Done(id, result) => inner.complete(id, result),
             }
@@ -211,9 +212,15 @@ impl Drop for Executor {
     fn drop(&mut self) {
         OCCUPIED.set(false);
         let inner = &self.inner;
+        inner.inbox.closed.store(true, Ordering::SeqCst);
         // Sleepers hold their tasks, and those this executor.
         inner.timers.clear();
         loop {
+            for message in inner.inbox.take() {
+                if let Message::Done(id, result) = message {
+                    inner.complete(id, result);
+                }
+            }
             // Dropping a runnable drops its task, which may wake others.
             while let Some(runnable) = READY.with_borrow_mut(VecDeque::pop_front) {
                 drop(runnable);
@@ -236,11 +243,6 @@ impl Drop for Executor {
                 // The memory may still be in use: keep it for the life of the process.
                 std::mem::forget(Rc::clone(&inner.table));
                 return;
-            }
-            for message in inner.inbox.take() {
-                if let Message::Done(id, result) = message {
-                    inner.complete(id, result);
-                }
             }
         }
     }
@@ -357,7 +359,13 @@ impl Inner {
 
 impl Inbox {
     fn push(&self, message: Message) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(message, Message::Call(_)) && self.closed.load(Ordering::SeqCst) {
+            // What a call holds may come here when it is dropped.
+            return drop((messages, message));
+        }
+        messages.push(message);
+        drop(messages);
         if self.waiting.load(Ordering::SeqCst) {
             eventfd::ring(&self.eventfd);
         }
@@ -379,7 +387,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Has the executor's thread call `f`. If the executor has ended, nothing happens.
+    /// Has the executor's thread call `f`. If the executor has ended, `f` is dropped, with all that it holds.
     pub fn call(&self, f: impl FnOnce(&Handle) + Send + 'static) {
         self.inbox.push(Message::Call(Box::new(f)));
     }

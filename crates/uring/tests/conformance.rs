@@ -268,3 +268,19 @@ fn an_executor_ends_with_operations_under_way() {
         drop(peer);
     }
 }
+
+#[test]
+fn a_call_that_comes_too_late_is_dropped_with_what_it_holds() {
+    let executor = Executor::new(Config { mode: Mode::Threads, ..Config::default() }).unwrap();
+    let remote = executor.handle().remote();
+    let call = || {
+        let (send, receive) = std::sync::mpsc::channel();
+        remote.call(move |_| send.send(()).unwrap());
+        receive
+    };
+    let before = call();
+    drop(executor);
+    for late in [before, call()] {
+        assert_eq!(late.recv(), Err(std::sync::mpsc::RecvError), "whoever waits hears of the end");
+    }
+}

@@ -137,9 +137,10 @@ function operate({ title, confirm = title, risk = false, fields = [], make }) {
     dialog.replaceChildren(heading(), ...children.flat().filter(Boolean));
     (dialog.querySelector('[autofocus]') || dialog).focus();
   };
-  const refused = (error, again) => show(
-    h('div.note.bad', { role: 'alert' }, h('p', null, h('b', null, 'Not done: '), words(error.message)), error.next ? h('p', null, 'Next: ', words(error.next)) : null),
-    h('div.row.end', null, again ? h('button', { type: 'button', act: again }, 'Look again') : null, cancel('Close')));
+  const note = (error) => h('div.note.bad', { role: 'alert' }, h('p', null, h('b', null, 'Not done: '), words(error.message)), error.next ? h('p', null, 'Next: ', words(error.next)) : null);
+  // What was filled in stays, to be mended; without fields it can only be tried again.
+  const refused = (error, again) => (fields.length ? form(error) : show(
+    note(error), h('div.row.end', null, again ? h('button', { type: 'button', act: again }, 'Look again') : null, cancel('Close'))));
 
   const plan = async (values) => {
     const { path, body } = make(values);
@@ -148,10 +149,10 @@ function operate({ title, confirm = title, risk = false, fields = [], make }) {
     try {
       planned = await post(`${path}?plan=1`, body);
     } catch (error) {
-      return refused(error, fields.length ? form : null);
+      return refused(error);
     }
     if (!planned.possible) {
-      return refused({ message: `that is not possible now: ${planned.why_not}`, next: planned.next }, fields.length ? form : null);
+      return refused({ message: `that is not possible now: ${planned.why_not}`, next: planned.next });
     }
     const done = async () => {
       show(h('p', null, 'At it …'), h('div.row.end', null, h('button', { type: 'button', disabled: true }, confirm)));
@@ -172,7 +173,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make }) {
       h('div.row.end', null, cancel(), h(risk ? 'button.risk' : 'button.main', { type: 'button', act: done }, confirm)));
   };
 
-  const form = () => {
+  const form = (error) => {
     const inputs = fields.map(field);
     const body = h('form', null, inputs, h('div.row.end', null, h('button', { type: 'button', act: close }, 'Cancel'), h('button.main', null, 'Show what it would do')));
     body.addEventListener('submit', (event) => {
@@ -182,7 +183,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make }) {
       fields = fields.map((one) => ({ ...one, value: values[one.name] }));
       plan(values);
     });
-    show(body);
+    show(error ? note(error) : null, body);
     body.elements[0].focus();
   };
 

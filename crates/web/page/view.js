@@ -62,43 +62,41 @@ const badge = (state, kind = tone(state)) => h(`span.badge.${kind}`, null, `${MA
 
 const clock = (ms) => new Date(ms).toLocaleTimeString();
 
-// What is wrong with a volume: each with what to do.
+// What is wrong with a volume, each with what to do: as the volume's server says it, in its order.
 export function troubles(volume) {
-  const found = [];
+  const name = volume.name;
   if (volume.silent_since_ms) {
-    found.push({ tone: tone(volume.state), text: `${volume.name} has not answered since ${clock(volume.silent_since_ms)}`, next: volume.next });
-  } else if (!GOOD.includes(volume.state) && !GREY.includes(volume.state)) {
-    found.push({ tone: tone(volume.state), text: `${volume.name} is ${volume.state}${volume.why ? `: ${volume.why}` : ''}`, next: volume.next });
+    return [{ name, severity: 'critical', text: `has not answered since ${clock(volume.silent_since_ms)}`, is: ' ', next: volume.next }];
   }
-  for (const member of volume.members || []) {
-    if (member.lost) found.push({ tone: 'bad', text: `${volume.name}: ${member.member} failed a flush: ${member.lost}` });
+  if (!volume.problems && !GREY.includes(volume.state)) {
+    return [{ name, severity: 'critical', text: `${volume.state}${volume.why ? `: ${volume.why}` : ''}`, is: ' is ', next: volume.next }];
   }
-  for (const array of volume.arrays || []) {
-    if (array.lost.length) found.push({ tone: 'bad', text: `${volume.name}: bytes that no member can give any more, in ${array.lost.length} places`, next: 'restore them from a backup: writing makes them good' });
-    if (array.mismatch_bytes > 0 && array.repaired_bytes === 0) found.push({ tone: 'warn', text: `${volume.name}: ${bytes(array.mismatch_bytes)} differ between copies`, next: `\`braid scrub ${volume.name} --repair\` makes them agree` });
-  }
-  // Members that are slow or gone are among these, and may be why the volume is as it is.
-  const news = (volume.warnings || []).filter((text) => !(volume.why || '').includes(text));
-  for (const text of news) found.push({ tone: 'warn', text: `${volume.name}: ${text}` });
-  return found;
+  return (volume.problems || []).map(({ severity, what, next }) => ({ name, severity, text: what, is: what.startsWith(volume.state) ? ' is ' : ': ', next }));
 }
 
-// One sentence for all of them, and what to do.
+const WEIGHT = ['critical', 'warning', 'info'];
+
+// One sentence for all of them, the worst first, and what to do. What is said of several volumes is said once.
 export function verdict(volumes, error) {
-  const found = volumes.flatMap(troubles);
-  if (error) found.unshift({ tone: 'bad', text: error });
+  const found = [];
+  if (error) found.push({ names: [], severity: 'critical', text: error });
+  for (const { name, severity, text, is, next } of volumes.flatMap(troubles)) {
+    const same = found.find((one) => one.text === text && one.severity === severity && !one.next && !next);
+    if (same) same.names.push(name);
+    else found.push({ names: [name], severity, text, is, next });
+  }
+  found.sort((one, other) => WEIGHT.indexOf(one.severity) - WEIGHT.indexOf(other.severity));
   const up = volumes.filter((volume) => !GREY.includes(volume.state)).length;
   const count = (number) => `${number} ${number === 1 ? 'volume' : 'volumes'}`;
-  const line = ({ text, next }) => [words(text), next ? h('p.next', null, 'Next: ', words(next)) : null];
   if (found.length === 0) {
     const text = up ? `All is well: ${count(up)} up.` : 'No volume is up.';
     return { tone: up ? 'good' : 'still', nodes: [h('h1', null, text)] };
   }
-  const kind = found.some((one) => one.tone === 'bad') ? 'bad' : 'warn';
-  if (found.length === 1) {
-    return { tone: kind, nodes: [h('h1', null, words(found[0].text)), found[0].next ? h('p', null, 'Next: ', words(found[0].next)) : null].filter(Boolean) };
-  }
-  return { tone: kind, nodes: [h('h1', null, `${found.length} things need a look.`), h('ul', null, found.map((one) => h('li', null, line(one))))] };
+  const said = ({ names, text, is }) => words(names.length ? names.join(', ') + is + text : text);
+  const todo = ({ next }, kind) => (next ? h(kind, null, 'Next: ', words(next)) : null);
+  const tone = found[0].severity === 'critical' ? 'bad' : 'warn';
+  if (found.length === 1) return { tone, nodes: [h('h1', null, said(found[0])), todo(found[0], 'p')].filter(Boolean) };
+  return { tone, nodes: [h('h1', null, `${found.length} things need a look.`), h('ul', null, found.map((one) => h('li', null, said(one), todo(one, 'p.next'))))] };
 }
 
 function duration(seconds) {

@@ -3,18 +3,26 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use braid_control::ErrorCode;
 
 /// Why a request is not answered as asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
+    /// The same as the sentence, for programs.
+    pub(crate) code: ErrorCode,
     pub(crate) error: String,
     pub(crate) next: Option<String>,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Refusal {
-        Refusal { status, error: error.into(), next: None }
+        Refusal { status, code: usual(status), error: error.into(), next: None }
+    }
+
+    /// Says more for programs than the status does.
+    pub(crate) fn code(self, code: ErrorCode) -> Refusal {
+        Refusal { code, ..self }
     }
 
     /// Adds what to do next.
@@ -40,9 +48,28 @@ impl Refusal {
     }
 }
 
+/// What a status means where nothing more is said.
+fn usual(status: StatusCode) -> ErrorCode {
+    match status {
+        StatusCode::UNAUTHORIZED => ErrorCode::Unauthorized,
+        StatusCode::FORBIDDEN => ErrorCode::OtherPage,
+        StatusCode::NOT_FOUND => ErrorCode::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
+        StatusCode::REQUEST_TIMEOUT => ErrorCode::Timeout,
+        StatusCode::CONFLICT => ErrorCode::Refused,
+        StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::TooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorCode::MediaType,
+        StatusCode::MISDIRECTED_REQUEST => ErrorCode::OtherName,
+        StatusCode::BAD_GATEWAY => ErrorCode::Failed,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorCode::Busy,
+        status if status.is_client_error() => ErrorCode::BadRequest,
+        _ => ErrorCode::Internal,
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({ "error": self.error, "next": self.next });
+        let body = serde_json::json!({ "code": self.code, "error": self.error, "next": self.next });
         (self.status, Json(body)).into_response()
     }
 }

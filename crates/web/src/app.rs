@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::extract::{OriginalUri, Path, RawQuery, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use braid_control::{Order, Status};
+use braid_control::{ErrorCode, Order, Status, WholeOrder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::answer::Refusal;
 use crate::command::{Line, of_order, relative_path};
 use crate::doors::Door;
-use crate::guard::API;
+use crate::guard::only_json;
 use crate::plan::{Plan, plan};
 use crate::reports::{LARGEST, Reports};
 use crate::shared::{FOLLOWERS, Shared, blocking};
@@ -53,7 +53,7 @@ type Asked = State<Arc<Shared>>;
 type Named = Result<Path<String>, PathRejection>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    let missing = |uri: Uri| async move {
+    let missing = |OriginalUri(uri): OriginalUri| async move {
         page::file(uri.path()).unwrap_or_else(|| {
             let text = format!("there is nothing at {:?}", uri.path());
             Refusal::not_found(text)
@@ -65,20 +65,27 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "that is not what can be done here")
             .next("GET /api/v1/openapi.json says what can be")
     };
-    Router::new()
-        .route("/api/v1", get(about))
+    // Refused before a body is looked at; what cannot be posted to says so first.
+    let json = || middleware::from_fn(only_json_posted);
+    let api = Router::new()
+        .route("/v1", get(about))
         .route(
-            "/api/v1/openapi.json",
+            "/v1/openapi.json",
             get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }),
         )
-        .route("/api/v1/volumes", get(volumes).post(new_volume))
-        .route("/api/v1/volumes/{name}", get(volume))
-        .route("/api/v1/volumes/{name}/curves", get(curves))
-        .route("/api/v1/volumes/{name}/orders", post(give_order))
-        .route("/api/v1/volumes/{name}/stop", post(stop))
-        .route("/api/v1/events", get(events))
-        .route("/api/v1/reports", get(reports))
-        .route("/api/v1/reports/open", post(open_report))
+        .route("/v1/volumes", get(volumes).post(new_volume).route_layer(json()))
+        .route("/v1/volumes/{name}", get(volume))
+        .route("/v1/volumes/{name}/curves", get(curves))
+        .route("/v1/volumes/{name}/orders", post(give_order).route_layer(json()))
+        .route("/v1/volumes/{name}/stop", post(stop).route_layer(json()))
+        .route("/v1/events", get(events))
+        .route("/v1/reports", get(reports))
+        .route("/v1/reports/open", post(open_report).route_layer(json()))
+        .fallback(missing)
+        .method_not_allowed_fallback(wrong)
+        .layer(middleware::from_fn_with_state(shared.clone(), admit_to_api));
+    Router::new()
+        .nest("/api", api)
         .route("/reports/{ticket}", get(report))
         .fallback(missing)
         .method_not_allowed_fallback(wrong)
@@ -87,19 +94,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
-    let uri = request.uri();
-    let authority = uri.authority().map(|authority| authority.as_str());
-    let admitted = shared.guard.admit(request.method(), uri.path(), authority, request.headers());
-    let mut response = match admitted {
-        Ok(()) => {
-            // The page itself is anybody's; to ask for more is to be let in.
-            if let Some(door) =
-                request.extensions().get::<Door>().filter(|_| uri.path().starts_with(API))
-            {
-                door.open();
-            }
-            next.run(request).await
-        }
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let mut response = match shared.guard.admit(authority, request.headers()) {
+        Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
     let headers = response.headers_mut();
@@ -107,6 +104,26 @@ async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+async fn admit_to_api(State(shared): Asked, request: Request, next: Next) -> Response {
+    if let Err(refusal) = shared.guard.admit_to_api(request.headers()) {
+        return refusal.into_response();
+    }
+    // The page itself is anybody's; to ask for more is to be let in.
+    if let Some(door) = request.extensions().get::<Door>() {
+        door.open();
+    }
+    next.run(request).await
+}
+
+async fn only_json_posted(request: Request, next: Next) -> Response {
+    if request.method() == Method::POST
+        && let Err(refusal) = only_json(request.headers())
+    {
+        return refusal.into_response();
+    }
+    next.run(request).await
 }
 
 /// What a request brings, as JSON.
@@ -201,7 +218,8 @@ fn still(status: &Status, if_state: Option<&str>) -> Result<(), Refusal> {
         "{} has changed since it was looked at, and nothing was done; now it is {}{why}",
         status.name, status.state
     ))
-    .next("look at it again, and decide by that"))
+    .next("look at it again, and decide by that")
+    .code(ErrorCode::StateChanged))
 }
 
 /// Refuses what is not possible now, with the reason.
@@ -209,12 +227,23 @@ fn possible(plan: &Plan) -> Result<(), Refusal> {
     match &plan.why_not {
         None => Ok(()),
         Some(why) => {
-            let refusal = Refusal::conflict(format!("that is not possible now: {why}"));
+            let refusal = Refusal::conflict(format!("that is not possible now: {why}"))
+                .code(ErrorCode::NotPossible);
             Err(match &plan.next {
                 Some(next) => refusal.next(next.as_str()),
                 None => refusal,
             })
         }
+    }
+}
+
+/// Whether an order asks for what is so: then it is answered as one that was carried out.
+fn is_so_already(status: &Status, order: &Order) -> bool {
+    let locked = status.device.locked;
+    match order {
+        Order::Whole(WholeOrder::Lock { .. }) => locked,
+        Order::Whole(WholeOrder::Unlock) => !locked,
+        _ => false,
     }
 }
 
@@ -235,6 +264,9 @@ async fn give_order(
     let plan = plan(&status, &order);
     if only_plan {
         return Ok(Json(by_state(&plan, Some(&status))));
+    }
+    if let (true, Some(why)) = (is_so_already(&status, &order), &plan.why_not) {
+        return Ok(Json(json!({ "done": why, "command": plan.command, "answer": "" })));
     }
     possible(&plan)?;
     still(&status, if_state.as_deref())?;
@@ -261,6 +293,14 @@ async fn stop(
     let (asked, of) = (shared.clone(), name.clone());
     // One that does not answer is ended, too: what it left is removed.
     let status = match blocking(move || asked.folders.status(&of)).await {
+        // What is down already is as it was asked to be.
+        Err(refusal) if refusal.code == ErrorCode::NotUp => {
+            let does = format!("Nothing: {name} is down already.");
+            return Ok(Json(match only_plan {
+                true => json!(Plan::possible(does, None, line.typed())),
+                false => json!({ "done": does, "command": line.typed(), "answer": "" }),
+            }));
+        }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => return Err(refusal),
         status => status.ok(),
     };

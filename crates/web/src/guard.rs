@@ -7,13 +7,10 @@
 //! | a form or a link of another page         | the token, which is in a header and not a cookie      |
 //! | a body that a form could send            | `Content-Type: application/json`                      |
 
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 
 use crate::answer::Refusal;
 use crate::token::Token;
-
-/// What is under this is answered to whoever has the token.
-pub(crate) const API: &str = "/api/";
 
 /// Names by which this server may be called.
 #[derive(Clone, Debug)]
@@ -53,11 +50,10 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refus
 }
 
 impl Guard {
-    /// Lets a request in, or says why not. `authority` is the one of a target in absolute form.
+    /// Lets a request in, for the page and what it loads, or says why not. `authority` is the one of a target in
+    /// absolute form.
     pub(crate) fn admit(
         &self,
-        method: &Method,
-        path: &str,
         authority: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
@@ -79,46 +75,53 @@ impl Guard {
                 "ask for it by {names}; a port that is forwarded has to keep its number, and with TLS --host allows a name"
             )));
         }
-        let foreign = |what: &str, from: &str| {
-            let text = format!("{what} says that another page asks: {from}");
-            Err(Refusal::new(StatusCode::FORBIDDEN, text).next("open the page of this server"))
-        };
         if let Some(origin) = only(headers, "origin")?
             && !origin.eq_ignore_ascii_case(&format!("{}://{host}", self.scheme))
         {
             return foreign("Origin", origin);
         }
+        Ok(())
+    }
+
+    /// Lets a request that was admitted on to the API, or says why not.
+    pub(crate) fn admit_to_api(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         // A link elsewhere may lead to the page, which shows nothing by itself.
         if let Some(site) = only(headers, "sec-fetch-site")?
-            && path.starts_with(API)
             && !["same-origin", "none"].contains(&site)
         {
             return foreign("Sec-Fetch-Site", site);
         }
-        if method == Method::POST {
-            let kind = only(headers, header::CONTENT_TYPE.as_str())?.unwrap_or_default();
-            let kind = kind.split(';').next().unwrap_or_default().trim();
-            if !kind.eq_ignore_ascii_case("application/json") {
-                let text = format!("a body is application/json, not {kind:?}");
-                return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
-                    .next("send Content-Type: application/json"));
-            }
-        }
-        match &self.token {
-            Some(token) if path.starts_with(API) => {
-                let sent = only(headers, header::AUTHORIZATION.as_str())?.unwrap_or_default();
-                let is_right = sent.strip_prefix("Bearer ").is_some_and(|sent| token.is(sent));
-                let next = "send Authorization: Bearer TOKEN; `braid web` prints the address with it when it starts";
-                let wrong = match sent.is_empty() {
-                    true => "the token is missing",
-                    false => "that is not the token",
-                };
-                let refusal = Refusal::new(StatusCode::UNAUTHORIZED, wrong).next(next);
-                if is_right { Ok(()) } else { Err(refusal) }
-            }
-            _ => Ok(()),
-        }
+        let Some(token) = &self.token else { return Ok(()) };
+        let sent = only(headers, header::AUTHORIZATION.as_str())?.unwrap_or_default();
+        // The scheme's letters may be small or capital (RFC 9110, 11.1).
+        let is_right = sent
+            .split_once(' ')
+            .is_some_and(|(scheme, sent)| scheme.eq_ignore_ascii_case("bearer") && token.is(sent));
+        let next = "send Authorization: Bearer TOKEN; `braid web` prints the address with it when it starts";
+        let wrong = match sent.is_empty() {
+            true => "the token is missing",
+            false => "that is not the token",
+        };
+        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, wrong).next(next);
+        if is_right { Ok(()) } else { Err(refusal) }
     }
+}
+
+fn foreign(what: &str, from: &str) -> Result<(), Refusal> {
+    let text = format!("{what} says that another page asks: {from}");
+    Err(Refusal::new(StatusCode::FORBIDDEN, text).next("open the page of this server"))
+}
+
+/// Refuses a body that a form could send, of a request that may have one.
+pub(crate) fn only_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = only(headers, header::CONTENT_TYPE.as_str())?.unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let text = format!("a body is application/json, not {kind:?}");
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+        .next("send Content-Type: application/json"))
 }
 
 #[cfg(test)]
@@ -136,14 +139,17 @@ mod tests {
         (Guard { names, scheme: "http", token: Some(token) }, bearer)
     }
 
-    /// What comes of a request with these headers, as a status.
-    fn asked(guard: &Guard, method: &Method, path: &str, headers: &[(&str, &str)]) -> u16 {
+    /// What comes of a request with these headers, as a status: of the page, or of the API, with a body or without.
+    fn asked(guard: &Guard, is_api: bool, has_body: bool, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let name: axum::http::HeaderName = name.parse().unwrap();
             map.append(name, HeaderValue::from_str(value).unwrap());
         }
-        let admitted = guard.admit(method, path, None, &map);
+        let admitted = guard
+            .admit(None, &map)
+            .and_then(|()| if is_api { guard.admit_to_api(&map) } else { Ok(()) })
+            .and_then(|()| if has_body { only_json(&map) } else { Ok(()) });
         admitted.map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
 
@@ -161,7 +167,7 @@ mod tests {
                 .filter(|(_, value)| value != "-")
                 .map(|(n, v)| (*n, v.as_str()))
                 .collect();
-            asked(&guard, &Method::POST, "/api/v1/volumes", &headers)
+            asked(&guard, true, true, &headers)
         };
         let with = |name: &'static str, value: &str| {
             let value = value.to_owned();
@@ -206,6 +212,7 @@ mod tests {
             assert_eq!(with("content-type", wrong), 415, "{wrong}");
         }
         assert_eq!(with("content-type", "application/json; charset=utf-8"), 200);
+        assert_eq!(with("authorization", &format!("bEARER {bare}")), 200);
         for optional in ["origin", "sec-fetch-site"] {
             assert_eq!(with(optional, "-"), 200, "programs send none");
         }
@@ -214,14 +221,14 @@ mod tests {
     #[test]
     fn the_page_needs_no_token_and_two_hosts_are_none() {
         let (guard, bearer) = guard();
-        assert_eq!(asked(&guard, &Method::GET, "/", &[("host", OWN)]), 200);
-        assert_eq!(asked(&guard, &Method::GET, "/", &[("host", "evil.example")]), 421);
-        assert_eq!(asked(&guard, &Method::GET, "/", &[("host", OWN), ("host", OWN)]), 400);
+        assert_eq!(asked(&guard, false, false, &[("host", OWN)]), 200);
+        assert_eq!(asked(&guard, false, false, &[("host", "evil.example")]), 421);
+        assert_eq!(asked(&guard, false, false, &[("host", OWN), ("host", OWN)]), 400);
         let twice = [("host", OWN), ("authorization", bearer.as_str()), ("authorization", "x")];
-        assert_eq!(asked(&guard, &Method::GET, "/api/v1", &twice), 400);
+        assert_eq!(asked(&guard, true, false, &twice), 400);
         let mut map = HeaderMap::new();
         map.insert("host", HeaderValue::from_static(OWN));
-        let absolute = guard.admit(&Method::GET, "/", Some("evil.example"), &map);
+        let absolute = guard.admit(Some("evil.example"), &map);
         assert_eq!(absolute.unwrap_err().status.as_u16(), 421);
     }
 
@@ -229,10 +236,10 @@ mod tests {
     fn over_a_unix_socket_the_loopback_alone_is_a_name() {
         let guard = Guard { names: Names::Loopback, scheme: "http", token: None };
         for good in ["localhost", "localhost:9000", "127.0.0.1:1", "[::1]:8", "[::1]"] {
-            assert_eq!(asked(&guard, &Method::GET, "/api/v1", &[("host", good)]), 200, "{good}");
+            assert_eq!(asked(&guard, true, false, &[("host", good)]), 200, "{good}");
         }
         for wrong in ["braid.example", "localhost.example:80", "127.0.0.1:80@evil.example", "::1"] {
-            assert_eq!(asked(&guard, &Method::GET, "/api/v1", &[("host", wrong)]), 421, "{wrong}");
+            assert_eq!(asked(&guard, true, false, &[("host", wrong)]), 421, "{wrong}");
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use braid_control::ErrorCode;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::Value;
@@ -20,7 +21,8 @@ use crate::command::Line;
 /// It refused (409), took it for nonsense (400), or failed (502 if that is the volume's doing).
 pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
     let mut command = Command::new(program);
-    command.args(line.arguments()).env("NO_COLOR", "1").stdin(Stdio::null());
+    command.args(line.arguments()).env("NO_COLOR", "1").env("BRAID_ERRORS", "json");
+    command.stdin(Stdio::null());
     // What was begun goes on when this server is interrupted from its terminal.
     command.process_group(0);
     let started: io::Result<_> = command.output();
@@ -96,6 +98,17 @@ fn refusal(code: Option<i32>, err: &str) -> Refusal {
         Some(3) => StatusCode::CONFLICT,
         _ => StatusCode::BAD_GATEWAY,
     };
+    #[derive(serde::Deserialize)]
+    struct Said {
+        code: ErrorCode,
+        error: String,
+        next: Option<String>,
+    }
+    // What it says at last, for a program; usage is refused before it can.
+    let last = err.lines().last().unwrap_or_default();
+    if let Ok(Said { code, error, next }) = serde_json::from_str(last) {
+        return Refusal { status, code, error, next };
+    }
     let (error, next) = match err.split_once("\n  next: ") {
         Some((error, next)) => (error, Some(next)),
         None => (err, None),
@@ -117,6 +130,10 @@ mod tests {
     fn what_a_program_says_is_passed_on() {
         let said = refusal(Some(3), "braid: a is in use:\n  x\n  next: close it\n");
         assert_eq!(said, Refusal::conflict("a is in use:\n  x").next("close it"));
+        let line = r#"{"code":"locked","error":"a is locked","next":"unlock it"}"#;
+        let said = refusal(Some(3), &format!("braid: the volume is at it\n{line}\n"));
+        let expected = Refusal::conflict("a is locked").next("unlock it").code(ErrorCode::Locked);
+        assert_eq!(said, expected);
         assert_eq!(refusal(Some(2), "error: what?\n").status, StatusCode::BAD_REQUEST);
         assert_eq!(refusal(None, "").error, "the program ended without a word");
     }

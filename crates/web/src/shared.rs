@@ -79,6 +79,7 @@ impl Shared {
 /// What a command said it did, for people.
 fn said(answer: &Value) -> Value {
     match (answer, answer["done"].is_string(), answer["name"].as_str()) {
+        (Value::String(text), ..) if text.is_empty() => "done".into(),
         (Value::String(text), ..) => text.as_str().into(),
         (_, true, _) => answer["done"].clone(),
         // What `up` says, and what `create` does.

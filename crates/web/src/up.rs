@@ -174,6 +174,10 @@ impl Create {
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let starts_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    if name == braid_control::MONITOR {
+        let text = format!("{name:?} cannot name a volume: {name}.toml configures `braid monitor`");
+        return Err(Refusal::bad(text).next("another name"));
+    }
     if starts_well && name.len() <= 40 && name.bytes().all(plain) {
         return Ok(());
     }
@@ -221,6 +225,7 @@ mod tests {
                 "is no whole path",
             ),
             (r#"{"rename":{"name":"a","to":"--force"}}"#, "cannot name a volume"),
+            (r#"{"up":{"name":"monitor"}}"#, "configures `braid monitor`"),
             (r#"{"down":{"name":"a"}}"#, "unknown variant `down`"),
         ];
         for (request, why) in bad {

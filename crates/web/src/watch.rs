@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes, HttpBody};
-use braid_control::{ControlError, Named, Status};
+use braid_control::{ControlError, ErrorCode, Named, Status};
 use hyper::body::Frame;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
@@ -69,7 +69,9 @@ impl Folders {
         let Some(named) = up.into_iter().find(|one| one.name == name) else {
             let refusal = Refusal::not_found(format!("no volume called {name} is up"));
             return Err(match self.known().contains(name) {
-                true => refusal.next(format!("`braid up {name}` brings it up")),
+                true => {
+                    refusal.next(format!("`braid up {name}` brings it up")).code(ErrorCode::NotUp)
+                }
                 false => refusal.next("GET /api/v1/volumes lists those that are known"),
             });
         };
@@ -129,6 +131,7 @@ pub(crate) fn unanswered(name: &str, error: &ControlError) -> Refusal {
 pub(crate) fn view(status: &Status) -> Value {
     let mut view = json!(status);
     if let Value::Object(view) = &mut view {
+        view.insert("problems".to_owned(), json!(status.problems()));
         view.insert("if_state".to_owned(), state::mark(status).into());
         view.insert("offers".to_owned(), json!(offers::offers(status)));
     }

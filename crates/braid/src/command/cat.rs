@@ -29,7 +29,7 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
     let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
     options.unusable = admit(&stack, &[], &options).map_err(Failure::refused)?;
     let media = Media::open(&stack, &options).map_err(Failure::failed)?;
-    media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
+    media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {}", warning.text));
     let executor = Executor::new(Config { mode: cat.io.executor_mode(), ..Config::default() })
         .context("cannot start")?;
     let handle = executor.handle();

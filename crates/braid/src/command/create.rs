@@ -17,7 +17,7 @@ use braid_stack::{ByteSize, Stack};
 
 use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
-use crate::control::OUTPUT_VERSION;
+use crate::control::{ErrorCode, OUTPUT_VERSION};
 use crate::failure::Failure;
 use crate::metadata::{
     Change, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
@@ -62,7 +62,10 @@ fn refuse_if_known(name: &str, config: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!("there is a volume called {name}: {}", config.display()))
-        .next("take another name, or remove that file to forget that volume"))
+        .next(format!(
+            "another name; or `braid forget {name}`, which leaves the members as they are"
+        ))
+        .code(ErrorCode::NameTaken))
 }
 
 fn request(create: &Create, facts: &[MemberFacts]) -> Result<Request, Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use braid_stack::ByteSize;
 
 use crate::cli::Down;
-use crate::control::{self, CacheStatus, ControlError};
+use crate::control::{self, CacheStatus, ControlError, ErrorCode};
 use crate::failure::Failure;
 use crate::log;
 use crate::places::{Places, check_name};
@@ -65,9 +65,11 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
         }
         Ok(answer) if !answer.holders.is_empty() => {
             let holders = answer.holders.join("\n  ");
-            Err(Failure::refused(format!("{name} is in use:\n  {holders}")).next(format!(
-                "unmount or close it; or `braid down {name} --force` takes it away from them"
-            )))
+            Err(Failure::refused(format!("{name} is in use:\n  {holders}"))
+                .next(format!(
+                    "unmount or close it; or `braid down {name} --force` takes it away from them"
+                ))
+                .code(ErrorCode::InUse))
         }
         Ok(answer) => Err(Failure::failed(format!(
             "{name} goes on: {}",

@@ -5,7 +5,7 @@ use braid_md::detect::Found;
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
 use braid_md_text::examine::{self, Surroundings, Written};
-use braid_shell::shell_path;
+use braid_shell::{shell_path, shown};
 
 use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
@@ -101,9 +101,14 @@ struct Array {
     devices: Vec<String>,
 }
 
+/// A member as it is shown, in one line.
+fn name_of(image: &Image) -> String {
+    shown(&image.path.display().to_string()).into_owned()
+}
+
 /// Whether a member has a superblock that holds.
 fn judge(image: &Image) -> Result<(), Failure> {
-    let path = image.path.display();
+    let path = name_of(image);
     let Some(Found { version, offset, result, .. }) = image.best() else {
         return Err(Failure::failed(format!("{path} has no md superblock: {}", image.places())));
     };
@@ -148,7 +153,7 @@ impl Machine {
             print!("{}", examine::export(&written));
             return Ok(());
         }
-        println!("{}:", image.path.display());
+        println!("{}:", name_of(image));
         match examine.explain {
             true => {
                 print!("{}", examine::explain(&written, &around));
@@ -163,7 +168,7 @@ impl Machine {
             };
             eprintln!(
                 "braid: {}: there is another superblock, of version {}: {state}",
-                image.path.display(),
+                name_of(image),
                 other.version
             );
         }
@@ -252,13 +257,12 @@ fn print_bad_blocks(image: &Image, found: &Found) -> Result<(), Failure> {
     // A damaged superblock is said by whoever judges it.
     let Ok(superblock) = &found.result else { return Ok(()) };
     let log = image.bad_blocks(superblock)?;
-    let device = image.path.display().to_string();
-    print!("{}", examine::bad_blocks_text(&device, superblock, log.as_ref()));
+    print!("{}", examine::bad_blocks_text(&name_of(image), superblock, log.as_ref()));
     Ok(())
 }
 
 fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(), Failure> {
-    let path = image.path.display();
+    let path = name_of(image);
     // A damaged superblock is said by whoever judges it.
     let (Some(bitmap), Ok(_)) = (bitmap, &found.result) else {
         return match found.result {
@@ -266,7 +270,7 @@ fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(
             Err(_) => Ok(()),
         };
     };
-    let text = examine::bitmap_text(&path.to_string(), found.version, bitmap)
+    let text = examine::bitmap_text(&path, found.version, bitmap)
         .map_err(|error| Failure::failed(format!("{path}: {error}")))?;
     print!("{text}");
     Ok(())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal};
 
 use super::stacks::absolute_path;
-use crate::control;
+use crate::control::{self, ErrorCode};
 use crate::failure::Failure;
 use crate::places::Places;
 use crate::volume::check_patiently;
@@ -33,7 +33,10 @@ pub(super) fn judge(
 
 /// A refusal; if it is a volume that has the member, then by the volume's name.
 pub(super) fn refused(refusal: &Refusal) -> Failure {
-    let Reason::InUse { holders } = &refusal.reason else { return Failure::refused(refusal) };
+    let Reason::InUse { holders } = &refusal.reason else {
+        let holds = matches!(refusal.reason, Reason::Contents { .. });
+        return Failure::refused(refusal).code(holds.then_some(ErrorCode::HasContents));
+    };
     let places = Places::from_environment();
     let names = places.running_names().unwrap_or_default();
     let sockets: Vec<PathBuf> = names.iter().map(|name| places.control(name)).collect();
@@ -52,6 +55,7 @@ pub(super) fn refused(refusal: &Refusal) -> Failure {
         .next(format!("braid down {name}")),
         None => Failure::refused(refusal),
     }
+    .code(ErrorCode::InUse)
 }
 
 /// Those of `members` that an option names again, however their paths are spelt.

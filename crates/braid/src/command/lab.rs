@@ -196,7 +196,7 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     if options.json {
         println!("{}", comparison.render_json().map_err(Failure::failed)?);
     } else {
-        print!("{}", comparison.render_text(colour()));
+        print_coloured!("{}", comparison.render_text(colour()));
     }
     if comparison.regression {
         return Err(Failure::failed("something got worse, or is gone"));
@@ -219,7 +219,7 @@ pub(super) fn report(folder: &Path, wanted: &[LabFormat]) -> Result<(), Failure>
 
 /// The report on one screen, and which files hold more of it.
 fn print_summary(summary: &Summary) {
-    print!("{}", summary.text);
+    print_coloured!("{}", summary.text);
     let names = summary.written.files.iter().filter_map(|path| {
         let is_picture = path.extension().is_some_and(|kind| kind == "svg");
         let name = if is_picture { path.parent()?.file_name()? } else { path.file_name()? };

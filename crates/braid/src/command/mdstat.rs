@@ -90,7 +90,8 @@ fn array_of(name: String, array: &ArrayStatus) -> Result<Array, Failure> {
 fn member_of(member: &ArrayMember) -> Member {
     let name = member.member.rsplit('/').next().unwrap_or(&member.member);
     Member {
-        name: name.to_owned(),
+        // A line of it is a line of the kernel's: a name never begins another.
+        name: braid_shell::shown(name).into_owned(),
         number: member.number,
         write_mostly: member.write_mostly,
         journal: false,

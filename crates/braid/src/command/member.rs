@@ -339,12 +339,12 @@ pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<Str
     verbose!("gives {} the order {order:?}", places.control(volume).display());
     let answer =
         control::post_order(&places.control(volume), order, bytes).map_err(unreachable(volume))?;
-    let OrderAnswer { text, outcome, .. } = answer;
+    let OrderAnswer { text, outcome, code } = answer;
     match outcome {
         Outcome::Done => Ok(text),
-        Outcome::Usage => Err(Failure::usage(text)),
-        Outcome::Refused => Err(Failure::refused(text)),
-        Outcome::Failed => Err(Failure::failed(text)),
+        Outcome::Usage => Err(Failure::usage(text).code(code)),
+        Outcome::Refused => Err(Failure::refused(text).code(code)),
+        Outcome::Failed => Err(Failure::failed(text).code(code)),
     }
 }
 

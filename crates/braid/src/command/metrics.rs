@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use crate::beside::Beside;
 use crate::cli;
 use crate::control;
 use crate::failure::{Context, Failure};
@@ -74,15 +75,10 @@ fn gather(places: &Places, name: Option<&str>) -> Result<String, Failure> {
     Ok(braid_metrics::render(&up, &silent))
 }
 
-/// Puts `text` into `file`, of which nobody ever reads a part.
+/// Puts `text` into `file`, of which nobody ever reads a part. The collector, another user, reads what ends
+/// with `.prom`, and the folder is often its own.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
-    let mut temporary = file.as_os_str().to_owned();
-    // The collector reads what ends with `.prom`.
-    temporary.push(format!(".{}", std::process::id()));
-    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
+    let written = Beside::replace(file, 0o644, text.as_bytes());
     written.context(format_args!("cannot write {}", file.display()))
 }
 

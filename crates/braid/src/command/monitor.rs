@@ -6,8 +6,9 @@ use braid_monitor::{Config, Monitor, MonitorError, Wake};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli;
+use crate::control::MONITOR;
 use crate::failure::{Context, Failure};
-use crate::places::{MONITOR, Places};
+use crate::places::Places;
 
 pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use braid_shell::{shown, shown_lines};
 use braid_stack::ByteSize;
 
 use crate::cli;
@@ -92,7 +93,11 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
         let answer = answer.map_err(|error| silent(places, &name, &error));
         (name, answer.map(|status| disks::asked(options, status)))
     };
-    Ok(names.into_iter().zip(answers).map(judged).collect())
+    let is_shown = |(_, answer): &Answer| {
+        let is_well = |status: &Status| status.problems().is_empty();
+        !options.problems || !answer.as_ref().is_ok_and(is_well)
+    };
+    Ok(names.into_iter().zip(answers).map(judged).filter(is_shown).collect())
 }
 
 /// Prints what was answered; of one volume that was named, its failure is the command's.
@@ -118,7 +123,9 @@ fn text(options: &cli::Status, mut answers: Vec<Answer>) -> Result<String, Failu
 /// Fails when nobody reads any more, which ends a watch.
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+    out.write_all(shown_lines(text).as_bytes())
+        .and_then(|()| out.flush())
+        .context("standard output")
 }
 
 /// Why a volume does not say how it is.
@@ -163,7 +170,10 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
         return brief::brief(answers.iter().map(|(name, answer)| (name.as_str(), answer.as_ref())));
     }
     if answers.is_empty() {
-        return "no volumes are up\n".to_owned();
+        return match options.problems {
+            true => "all volumes that are up are well\n".to_owned(),
+            false => "no volumes are up\n".to_owned(),
+        };
     }
     let volumes: Vec<String> = answers
         .iter()
@@ -250,11 +260,14 @@ pub(crate) fn render(status: &Status) -> String {
         }
         lines.push(("trace", text));
     }
-    for warning in &status.warnings {
-        lines.push(("warning", warning.clone()));
+    // The state and what is why have been said.
+    let state = format!("{}: ", status.state);
+    for problem in status.problems().iter().filter(|one| !one.what.starts_with(&state)) {
+        let next = problem.next.as_ref().map_or(String::new(), |next| format!(" (next: {next})"));
+        lines.push((problem.severity.word(), format!("{}{next}", problem.what)));
     }
     let mut text: String =
-        lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
+        lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();
     for array in &status.arrays {
         text.push_str(&array::render(array, status, status.arrays.len() > 1));
     }
@@ -286,7 +299,8 @@ pub(crate) fn render(status: &Status) -> String {
             ),
         };
         let size = format!("{:#}", ByteSize(member.size_bytes));
-        text.push_str(&format!("          {size:>10}  {how:<6}  {}\n", member.member));
+        let name = shown(&member.member);
+        text.push_str(&format!("          {size:>10}  {how:<6}  {name}\n"));
         text.push_str(&disks::of(status, &member.member));
     }
     text

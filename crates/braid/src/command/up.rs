@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{given, serve, stacks};
 use crate::cli::Up;
-use crate::control;
+use crate::control::{self, ErrorCode};
 use crate::failure::{Context, Failure};
 use crate::log;
 use crate::membership::{self, Membership};
@@ -181,7 +181,8 @@ fn refuse_if_running(places: &Places, name: &str) -> Result<(), Failure> {
     match answer {
         Ok(status) => {
             Err(Failure::refused(format!("{name} is up already (process {})", status.pid))
-                .next(format!("`braid status {name}` shows it, `braid down {name}` ends it")))
+                .next(format!("`braid status {name}` shows it, `braid down {name}` ends it"))
+                .code(ErrorCode::AlreadyUp))
         }
         Err(control::ControlError::Unreachable(_)) => Ok(()),
         Err(error) => Err(Failure::refused(format!("{name} seems to be up: {error}"))

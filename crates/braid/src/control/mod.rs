@@ -8,4 +8,4 @@ mod server;
 
 pub(crate) use braid_control::*;
 pub(crate) use cache_order::{apply, one_cache};
-pub(crate) use server::{Event, Server, Volume, serve};
+pub(crate) use server::{Event, Server, StopSender, Volume, serve};

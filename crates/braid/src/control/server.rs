@@ -2,10 +2,10 @@
 //! no request of a client and no slow reader of a status touches the data path.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
@@ -21,13 +21,16 @@ use tokio::sync::oneshot;
 
 use braid_control::{CacheCurve, Giver, Order, OrderAnswer, Process, Status, StopAnswer};
 
+/// Where it is said how a request to end went.
+pub(crate) type StopSender = oneshot::Sender<StopAnswer>;
+
 /// What the main thread of a volume waits for.
 pub(crate) enum Event {
     /// SIGTERM or SIGINT.
     Signal,
     /// Somebody asked for the end, if still there when it begins, and wants to know how that went.
-    Stop { force: bool, giver: Giver, answer: oneshot::Sender<StopAnswer> },
-    /// A shard's thread ended by itself.
+    Stop { force: bool, giver: Giver, answer: StopSender },
+    /// A shard serves no more, without having been told to: it panicked.
     ShardEnded,
     /// The FUSE mount is gone.
     Unmounted,
@@ -49,6 +52,8 @@ pub(crate) trait Volume: Send + Sync {
 struct Shared {
     volume: Arc<dyn Volume>,
     events: Sender<Event>,
+    /// The volume ends, whoever asked for it.
+    is_ending: Arc<AtomicBool>,
 }
 
 /// The connection that a request came on. None if there are too few descriptors to hold another.
@@ -84,9 +89,15 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 pub(crate) struct Server {
     end: oneshot::Sender<()>,
     ended: mpsc::Receiver<()>,
+    is_ending: Arc<AtomicBool>,
 }
 
 impl Server {
+    /// From here on, those that ask for the end wait for it however long it takes.
+    pub(crate) fn is_ending(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+    }
+
     /// Takes no more requests, and waits until the answers to earlier ones are out.
     pub(crate) fn end(self) {
         // It may have ended by itself, which is as good.
@@ -109,17 +120,16 @@ pub(crate) fn serve(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
+    let listener = listen(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let is_ending = Arc::<AtomicBool>::default();
     let app = Router::new()
         .route("/v1/status", get(get_status))
         .route("/v1/curves", get(get_curves))
         .route("/metrics", get(get_metrics))
         .route("/v1/stop", post(post_stop))
         .route("/v1/order", post(post_order))
-        .with_state(Shared { volume, events })
+        .with_state(Shared { volume, events, is_ending: Arc::clone(&is_ending) })
         .into_make_service_with_connect_info::<Connection>();
     let (end, asked_to_end) = oneshot::channel::<()>();
     let (has_ended, ended) = mpsc::channel();
@@ -139,7 +149,19 @@ pub(crate) fn serve(
         }
         let _ = has_ended.send(());
     })?;
-    Ok(Server { end, ended })
+    Ok(Server { end, ended, is_ending })
+}
+
+/// Listens at `path`, for the owner alone from the first moment: Linux gives the file the permissions that the
+/// socket has by then.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&fd, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&fd, 128)?;
+    Ok(UnixListener::from(fd))
 }
 
 async fn get_status(State(shared): State<Shared>) -> Result<Json<Status>, StatusCode> {
@@ -179,6 +201,9 @@ async fn post_stop(
     Query(query): Query<StopQuery>,
 ) -> Result<impl IntoResponse, StatusCode> {
     let giver = connection.giver()?;
+    if shared.is_ending.load(Ordering::SeqCst) {
+        giver.begin();
+    }
     let (answer, receive) = oneshot::channel();
     let sent = shared.events.send(Event::Stop { force: query.force, giver, answer });
     let gone = StopAnswer {

@@ -17,19 +17,23 @@ pub(crate) fn block_devices() -> Result<Vec<PathBuf>, Failure> {
     let name = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
     // A slash in a device's name is a `!` in the kernel's.
     let path = |name: String| Path::new("/dev").join(name.replace('!', "/"));
-    let devices = text.lines().skip(1).filter_map(name).map(path);
-    Ok(devices.filter(|path| !is_served(path)).collect())
-}
-
-/// Whether another process serves what is on the device, as braid does for a volume's. It may have
-/// stopped, and then a reader of its device waits, unkillably, until it goes on.
-fn is_served(path: &Path) -> bool {
-    let Ok(Some(server)) = served_by(path) else { return false };
-    let path = path.display();
-    eprintln!(
-        "braid: passed over: {path} stands on {server}, which another process serves; name it to have it looked at"
-    );
-    true
+    let mut devices: Vec<PathBuf> = text.lines().skip(1).filter_map(name).map(path).collect();
+    // Their processes may have stopped, and then a reader of such a device waits, unkillably, until they go on.
+    let mut served = Vec::new();
+    devices.retain(|path| {
+        let server = served_by(path).ok().flatten();
+        served.extend(server.iter().map(|server| format!("{} (by {server})", path.display())));
+        server.is_none()
+    });
+    // The devices of volumes that are up are no news.
+    served.retain(|one| !one.contains("(by braid:"));
+    if !served.is_empty() {
+        eprintln!(
+            "braid: passed over, because other processes serve them: {}; name one to have it looked at",
+            served.join(", ")
+        );
+    }
+    Ok(devices)
 }
 
 /// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use braid_engine::redundant::{ControlError, Redundant};
 use braid_md::Uuid;
+use braid_shell::shown;
 use braid_uring::Handle;
 
 use super::build::AtWork;
@@ -121,8 +122,9 @@ impl Which {
         found.retain(|one| labels(one).contains(label));
         if found.is_empty() {
             return Err(OrderAnswer::refused(format!(
-                "{label} is no member of an array that survives a failure: there are {}",
-                there_are.join(", ")
+                "{} is no member of an array that survives a failure: there are {}",
+                shown(label),
+                shown(&there_are.join(", "))
             )));
         }
         Ok(found)

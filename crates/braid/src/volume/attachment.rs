@@ -1,9 +1,7 @@
 //! A volume as a block device of this machine: a FUSE file system of one file, served by shard
 //! 0, and a loop device on that file, set up from the main thread.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +16,7 @@ use super::leaf::client_io;
 use super::link::{self, Link};
 use super::shard::Shard;
 use super::spec::Spec;
+use crate::beside::Beside;
 use crate::control::{AttachedStatus, Event};
 use braid_control::Process;
 
@@ -221,21 +220,9 @@ impl Traces {
 
     fn write(&self, path: &Path) -> Result<(), AttachError> {
         let text = serde_json::to_string(self).unwrap_or_default();
-        replace(path, &text).map_err(|source| AttachError::Traces { path: path.to_owned(), source })
+        Beside::replace(path, 0o600, text.as_bytes())
+            .map_err(|source| AttachError::Traces { path: path.to_owned(), source })
     }
-}
-
-/// Writes a new file and puts it in the place of `path`: if that is a link, what it leads to stays as
-/// it is.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("json.new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&new, path)
 }
 
 /// Ends the process that left `traces`, if it is still there, and gets its device back. Without
@@ -260,21 +247,4 @@ pub(crate) fn clean_up_after(traces: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn traces_are_not_written_through_a_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let (traces, precious) = (folder.path().join("v.json"), folder.path().join("precious"));
-        std::fs::write(&precious, "as it was").unwrap();
-        std::os::unix::fs::symlink(&precious, &traces).unwrap();
-        std::os::unix::fs::symlink(&precious, traces.with_extension("json.new")).unwrap();
-        Traces::of_this_process(folder.path(), None).write(&traces).unwrap();
-        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
-        assert!(std::fs::symlink_metadata(&traces).unwrap().is_file());
-    }
 }

@@ -124,11 +124,11 @@ impl Caching {
         let change = Change { stack, before: before.clone(), after, is_changing, others };
         match order {
             CacheOrder::Attach { promised, .. } => {
-                self.attach(orders, &before, change, live.limits(), *promised)
+                self.attach(live, orders, &before, change, *promised)
             }
             CacheOrder::Detach => self.detach(orders, change),
             CacheOrder::Resize { bytes, promised } => {
-                self.resize(orders, &before, change, *bytes, *promised)
+                self.resize(live, orders, &before, change, *bytes, *promised)
             }
             CacheOrder::Mode { .. } => self.set_mode(orders, change, live.limits()),
             CacheOrder::Drain { bytes_per_second } => {
@@ -139,13 +139,13 @@ impl Caching {
 
     fn attach(
         &self,
+        live: &Live,
         orders: &Orders,
         before: &Stack,
         change: Change,
-        limits: Limits,
         promised: u64,
     ) -> OrderAnswer {
-        let name = self.name.clone();
+        let (name, limits) = (self.name.clone(), live.limits());
         let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
         let (config, text) = (config_of(cache), change.after.to_string());
         let others = promised.saturating_add(promises::promised_by(before));
@@ -158,10 +158,11 @@ impl Caching {
                 return OrderAnswer::refused(format!("{error}\n  next: another warm=PATH"));
             }
         };
-        let memory = match whole(config.size, config.block).and_then(Memory::new) {
-            Ok(memory) => memory,
-            Err(error) => return no_memory(cache.size, &error),
-        };
+        let memory =
+            match whole(config.size, config.block).and_then(|size| memory(live, orders, 0, size)) {
+                Ok(memory) => memory,
+                Err(error) => return no_memory(cache.size, &error),
+            };
         let to = match ToWriteBack::open(cache, limits, &self.options) {
             Ok(to) => to,
             Err(answer) => return answer,
@@ -227,6 +228,7 @@ impl Caching {
 
     fn resize(
         &self,
+        live: &Live,
         orders: &Orders,
         before: &Stack,
         change: Change,
@@ -247,7 +249,7 @@ impl Caching {
             }
             let sizes =
                 whole(old.size.bytes(), block).and_then(|is| Ok((is, whole(bytes, block)?)));
-            more = match sizes.and_then(|(is, wish)| Memory::to_grow(is, wish)) {
+            more = match sizes.and_then(|(is, wish)| memory(live, orders, is, wish)) {
                 Ok(more) => more,
                 Err(error) => return no_memory(new.size, &error),
             };
@@ -385,6 +387,15 @@ fn whole(size: u64, block: u64) -> io::Result<usize> {
     usize::try_from(size / block * block).map_err(|_| io::ErrorKind::OutOfMemory.into())
 }
 
+/// What a cache of `is` bytes lacks to be one of `wish`, taken while the order's giver waits for it and
+/// the volume is not told to end. Until it is there, nothing is changed.
+fn memory(live: &Live, orders: &Orders, is: usize, wish: usize) -> io::Result<Memory> {
+    if !orders.begin() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    Memory::to_grow(is, wish, &|| orders.is_waiting() && !live.is_to_end())
+}
+
 /// As a status shows it.
 fn text_of(cache: &braid_stack::Cache) -> String {
     Node::Cache(cache.clone()).to_string()
@@ -397,6 +408,11 @@ fn no_cache(name: &str) -> OrderAnswer {
 }
 
 fn no_memory(size: ByteSize, error: &io::Error) -> OrderAnswer {
+    if error.kind() == io::ErrorKind::Interrupted {
+        let text = "the order was given up before anything was changed: the volume is to end, or whoever gave it \
+                    has gone";
+        return OrderAnswer::failed(text);
+    }
     OrderAnswer::failed(format!("no memory for {size:#}: {error}\n  next: a smaller size"))
 }
 

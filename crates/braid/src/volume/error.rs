@@ -51,6 +51,8 @@ pub(crate) enum RunError {
     Restore(ImageError),
     #[error("the content is lost: {0}")]
     Lost(ImageError),
+    #[error("a shard panicked: {0}")]
+    Panicked(String),
     #[error("what was written last may be lost: {0}")]
     LastFlush(ShardError),
     #[error(
@@ -144,6 +146,10 @@ impl RunError {
             RunError::Restore(_) => {
                 Some("put a good image there, or move it away: without it, the disk is empty")
             }
+            RunError::Panicked(_) => Some(
+                "`braid up` makes good what was under way; it is a fault of braid, which its log shows: \
+                 please report it",
+            ),
             RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
             _ => None,
         }

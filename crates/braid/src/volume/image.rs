@@ -16,13 +16,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 
-use super::beside::Beside;
+use crate::beside::Beside;
 
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -71,6 +71,13 @@ pub(super) fn save(
 ) -> Result<u64, ImageError> {
     let path = &*match path.symlink_metadata() {
         Ok(_) if !replace => return Err(ImageError::Exists { path: path.to_owned() }),
+        // In a folder of another user, a link may lead to anything.
+        Ok(there) if there.is_symlink() && !is_own(&there) => {
+            return Err(ImageError::NoImage {
+                path: path.to_owned(),
+                why: "it is a link of another user",
+            });
+        }
         // Of a link, what it leads to is replaced.
         Ok(_) => std::fs::canonicalize(path)
             .map_err(|source| ImageError::Write { path: path.to_owned(), source })?,
@@ -103,6 +110,11 @@ pub(super) fn save(
         io::ErrorKind::AlreadyExists => ImageError::Exists { path: path.to_owned() },
         _ => failed(error),
     })
+}
+
+/// Whether this user made it, or root.
+fn is_own(there: &std::fs::Metadata) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&there.uid())
 }
 
 fn piece_len(left: u64) -> usize {

@@ -39,7 +39,7 @@ use super::media::Media;
 use super::promises;
 use super::shard::Orders;
 use super::spec::Spec;
-use crate::control::{OrderAnswer, WholeOrder};
+use crate::control::{ErrorCode, OrderAnswer, WholeOrder};
 
 /// How long clients that have ended may take to be gone, and how often it is looked.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -54,6 +54,7 @@ pub(super) struct Live {
     limits: Limits,
     attached: OnceLock<AttachedDevice>,
     locked: AtomicBool,
+    is_to_end: AtomicBool,
     /// Held by the order that is being carried out.
     one: Mutex<()>,
 }
@@ -68,6 +69,10 @@ impl No {
 
     fn failed(text: impl Into<String>) -> No {
         No(OrderAnswer::failed(text))
+    }
+
+    fn code(self, code: ErrorCode) -> No {
+        No(self.0.code(code))
     }
 }
 
@@ -113,6 +118,7 @@ impl Live {
             limits,
             attached: OnceLock::new(),
             locked: AtomicBool::new(false),
+            is_to_end: AtomicBool::new(false),
             one: Mutex::new(()),
         };
         // Memory that was not opened for reading only does not know that nobody is to write.
@@ -184,7 +190,8 @@ impl Live {
                  unmount or close it (what was locked can be mounted again, for reading); or `braid \
                  lock {name} --force`",
                 holders.join("\n  ")
-            )));
+            ))
+            .code(ErrorCode::InUse));
         }
         begin()?;
         self.tell_kernel(true)?;
@@ -337,13 +344,23 @@ impl Live {
             Err(TryLockError::WouldBlock) => Err(OrderAnswer::refused(format!(
                 "another order is being carried out on {}\n  next: again, when it is done",
                 self.spec.name
-            ))),
+            ))
+            .code(ErrorCode::Busy)),
         }
     }
 
-    /// Waits for the order that is being carried out, and lets none begin.
+    /// Waits for the order that is being carried out, which ends soon if it has changed nothing yet, and
+    /// lets none begin.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
-        self.one.lock().unwrap_or_else(PoisonError::into_inner)
+        self.is_to_end.store(true, Ordering::Relaxed);
+        let held = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_to_end.store(false, Ordering::Relaxed);
+        held
+    }
+
+    /// Whether the volume waits for the order that is being carried out, to end.
+    pub(super) fn is_to_end(&self) -> bool {
+        self.is_to_end.load(Ordering::Relaxed)
     }
 
     fn refuse_locked(&self) -> Result<(), No> {
@@ -352,7 +369,8 @@ impl Live {
             false => Ok(()),
             true => Err(No::refused(format!(
                 "{name} is locked: nothing of it is changed\n  next: `braid unlock {name}`"
-            ))),
+            ))
+            .code(ErrorCode::Locked)),
         }
     }
 
@@ -369,7 +387,8 @@ impl Live {
         Err(No::refused(format!(
             "{name} is in use:\n  {}\n  next: unmount or close it{or}",
             users.join("\n  ")
-        )))
+        ))
+        .code(ErrorCode::InUse))
     }
 
     /// Who could write, or sees what is written. Who has just ended is waited for, and so are programs

@@ -32,6 +32,7 @@ use super::deadline::MemberDeadline;
 use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::level::Level;
 use super::options::{OpenOptions, Unusable};
+use super::warnings::Warning;
 use crate::control::LeftOutStatus;
 use crate::metadata::{Metadata, MetadataError, random_number};
 
@@ -57,7 +58,7 @@ pub(crate) struct MdArray {
     pub(crate) level: Level,
     /// What people call it.
     pub(crate) name: String,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
     /// Members of old that are there, and take no part.
     pub(crate) left_out: Vec<LeftOutStatus>,
     /// The members that the stack names, and those that came since, wherever they are.
@@ -119,9 +120,13 @@ impl MdArray {
             by_bitmap: *by_bitmap,
         };
         let label = |path: &Path| path.display().to_string();
-        let mut warnings = assembled.warnings.clone();
+        let uuid = assembled.superblock.array_uuid.to_string();
+        let of_array = |text, member| Warning::of_array(text, uuid.clone(), member);
+        let mut warnings: Vec<Warning> =
+            assembled.warnings.iter().map(|text| of_array(text.clone(), None)).collect();
         for Unusable { path, why } in &unusable {
-            warnings.push(format!("{}: {} is not used: {why}", assembled.name, path.display()));
+            let text = format!("{}: {} is not used: {why}", assembled.name, path.display());
+            warnings.push(of_array(text, Some(label(path))));
         }
         Ok(MdArray {
             level: assembled.level.clone(),

@@ -15,6 +15,7 @@ use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
 use super::warm::{Warm, WarmError};
+use super::warnings::Warning;
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -137,16 +138,16 @@ impl Media {
     }
 
     /// What is not as it should be, though it works.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
         let buffered = self.leaves().into_iter().filter_map(|leaf| match &leaf.medium {
-            Medium::File(file) if !file.is_direct() => Some(format!(
+            Medium::File(file) if !file.is_direct() => Some(Warning::lasting(format!(
                 "{} is used through the page cache, because its file system refuses direct I/O",
                 file.path().display()
-            )),
+            ))),
             _ => None,
         });
         let arrays = self.md_arrays().into_iter().flat_map(|array| array.warnings.clone());
-        let mut warnings: Vec<String> = buffered.chain(arrays).collect();
+        let mut warnings: Vec<Warning> = buffered.chain(arrays).collect();
         self.root.warn_of_parity(&mut warnings);
         warnings
     }
@@ -311,7 +312,7 @@ impl Part {
 
 impl Part {
     /// Of parity that nobody vouches for: what a missing member had is worked out from it.
-    fn warn_of_parity(&self, warnings: &mut Vec<String>) {
+    fn warn_of_parity(&self, warnings: &mut Vec<Warning>) {
         let (level, members) = match self {
             Part::Joined { level, members } => (level, members),
             Part::Cached { origin, .. } => return origin.warn_of_parity(warnings),
@@ -321,11 +322,11 @@ impl Part {
         let is_missing = members.iter().any(|member| matches!(member, Part::Missing));
         let is_volatile = self.limits().ok().flatten().is_none_or(|limits| limits.volatile);
         if is_missing && !is_volatile && matches!(level, Level::Parity(_)) {
-            warnings.push(format!(
+            warnings.push(Warning::lasting(format!(
                 "{}: what the missing member had is worked out from parity; whether that was up \
                  to date is recorded nowhere, because this array has no superblocks",
                 level.name()
-            ));
+            )));
         }
     }
 }

@@ -18,8 +18,8 @@
 //! mounted on the volume waits for ever. Block devices as members take no such room.
 //!
 //! Invariant: a volume is attached only when its memory is held, and no limit can end it, or by
-//! somebody who asked for that by name (`--attach fuse`). What could not be had is said, not passed
-//! over.
+//! somebody who asked for that by name (`--attach fuse`). What this machine does not give, whichever the
+//! volume, `braid doctor` says.
 //!
 //! Deliberately absent: memory of RAM disks, which is taken as they are written: for such members
 //! nothing is guaranteed, and a status says how many page faults there were.
@@ -132,13 +132,6 @@ pub(super) fn hold(attach: Attach) -> Result<Vec<String>, NotHeld> {
              writing to the device may stall for good (`braid doctor` says what to do)"
         )),
         Err(source) => return Err(NotHeld::Unlocked(source)),
-    }
-    if let Err(error) = flusher() {
-        warnings.push(format!(
-            "the kernel was not told that this process serves a block device ({error}): its memory \
-             is locked, but what the kernel itself needs for it may have to be waited for when \
-             memory is short"
-        ));
     }
     Ok(warnings)
 }

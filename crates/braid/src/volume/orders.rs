@@ -14,6 +14,7 @@ use std::time::Duration;
 use braid_engine::redundant::{
     ControlError, JobKind, MemberState, MemberStatus, NewMember, Redundant, Speed, Status,
 };
+use braid_shell::shown;
 use braid_stack::ByteSize;
 
 use super::asking::{Which, answer_of, ask, on_each, on_one, send, which_has, which_takes};
@@ -66,14 +67,14 @@ pub(super) fn carry_out(
         }
         Order::Fail { member, array } => {
             on_one(remote, Which::member(&member, array), move |engine| {
-                let text = format!("{member} is faulty now");
+                let text = format!("{} is faulty now", shown(&member));
                 async move { engine.fail(&member).await.map(|()| text) }
             })
         }
         Order::Remove { member, array } => {
             let label = member.clone();
             let answer = on_one(remote, Which::member(&member, array), |engine| {
-                let text = format!("{member} was removed");
+                let text = format!("{} was removed", shown(&member));
                 async move { engine.remove(&member).await.map(|()| text) }
             });
             if answer.outcome == Outcome::Done {
@@ -204,7 +205,7 @@ pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &s
     let (uuid, member, why) =
         (array.superblock.array_uuid.to_string(), label.to_owned(), why.to_owned());
     on_one(remote, Which::member(label, Some(uuid)), move |engine| {
-        let text = format!("{member} is faulty: {why}");
+        let text = format!("{} is faulty: {why}", shown(&member));
         async move { engine.fail_because(&member, &why).await.map(|()| text) }
     })
 }
@@ -256,7 +257,7 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
         Ok(newcomer) => newcomer,
         Err(answer) => return answer,
     };
-    let label = path.display().to_string();
+    let label = shown(&path.display().to_string()).into_owned();
     take_in(array, remote, newcomer, false, move |engine, new, why_anew| async move {
         let text = match (new.role, why_anew) {
             (Some(role), _) => format!(
@@ -285,10 +286,11 @@ fn replace(
         Ok(newcomer) => newcomer,
         Err(answer) => return answer,
     };
-    let (member, with) = (member.to_owned(), with.display().to_string());
+    let with = shown(&with.display().to_string()).into_owned();
+    let member = member.to_owned();
     // Whatever it was before, it starts anew.
     take_in(array, remote, newcomer, true, move |engine, new, _| async move {
-        let text = format!("{with} is filled and then replaces {member}");
+        let text = format!("{with} is filled and then replaces {}", shown(&member));
         answer_of(engine.replace(&member, new).await.map(|()| text))
     })
 }
@@ -306,7 +308,7 @@ where
     W: Future<Output = OrderAnswer> + 'static,
 {
     let (uuid, log) = (array.superblock.array_uuid.to_string(), array.log);
-    let label = newcomer.path.display().to_string();
+    let label = shown(&newcomer.path.display().to_string()).into_owned();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
         let of_array = |one: &&Rc<AtWork>| one.uuid.as_deref() == Some(&uuid);

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -106,11 +107,14 @@ pub(super) fn start_shards(
     media: &Arc<Media>,
     lanes: Vec<Option<Lane>>,
     events: &Sender<Event>,
+    panicked: &Arc<AtomicBool>,
 ) -> Result<Vec<Shard>, RunError> {
     let mode = spec.io.executor_mode();
     let start = |(index, lane)| {
-        let events = events.clone();
-        let ended = move || {
+        let (events, panicked) = (events.clone(), Arc::clone(panicked));
+        let ended = move |by_panic: bool| {
+            // A status that is made from here on knows it.
+            panicked.fetch_or(by_panic, Ordering::SeqCst);
             // Nobody listens any more when the volume is ending: then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
@@ -119,6 +123,7 @@ pub(super) fn start_shards(
     let started = lanes.into_iter().enumerate().map(start);
     started.collect::<Result<_, ShardError>>().map_err(|error| match error {
         ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
+        ShardError::Panicked(what) => RunError::Panicked(what),
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
         error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),
     })

@@ -55,7 +55,7 @@ fn judge(
 }
 
 /// Bytes of memory of the machine.
-pub(super) fn total_memory() -> u64 {
+pub(crate) fn total_memory() -> u64 {
     let info = rustix::system::sysinfo();
     u64::from(info.mem_unit) * info.totalram
 }

@@ -13,6 +13,8 @@ use super::cache_log::next_of_log;
 /// Why a shard did not start, or did not end well.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShardError {
+    #[error("a shard panicked: {0}")]
+    Panicked(String),
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{array}: {source}{}", next_of(source, members))]

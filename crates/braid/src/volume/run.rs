@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use braid_export_nbd::{Address, Listener};
 use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
+use super::arrays;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
 use super::error::{RunError, system};
@@ -26,13 +28,15 @@ use super::prepare::{
     accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
     start_trace, written_files,
 };
+use super::restart::ShardError;
 use super::scrubs::Scrubs;
 use super::shard::{self, Shard};
 use super::shared::Shared;
 use super::spec::Spec;
 use super::trace::Recorder;
+use super::warnings::{Warning, Warnings};
 use super::watcher::{self, Watcher};
-use crate::control::{self, Event, StopAnswer};
+use crate::control::{self, Event, StopAnswer, StopSender};
 use braid_control::Process;
 
 /// So long after a signal that was refused, another one means it. Sooner it is the same wish:
@@ -84,6 +88,8 @@ struct Volume {
     server: Option<control::Server>,
     /// Ends when nobody is served any more.
     trace: Option<Recorder>,
+    /// What the start has to say.
+    told: Vec<String>,
     manager: Option<Arc<Notify>>,
     /// Held for the life of the process.
     _name: Option<NameLock>,
@@ -96,18 +102,20 @@ impl Volume {
             memory::prepare();
         }
         let name = claim_name(spec)?;
-        let mut warnings = spec.notes.clone();
+        let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
+        // What the start did, and what the machine lacks: said once.
+        let mut told = Vec::new();
         let mut is_dying = false;
         if name.is_some() {
             let left = clear_left(spec)?;
-            warnings.extend(left.told);
+            told.extend(left.told);
             is_dying = left.is_dying;
         }
         refuse_nested_images(&spec.stack)?;
         let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
         if attaches {
-            warnings.extend(memory::check_limit(spec.attach, &written_files(&media))?);
+            told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
         }
         let listeners = spec
             .nbd
@@ -119,8 +127,9 @@ impl Volume {
         // What keeps copies is one thread's, which is why it needs no locks.
         let count = if media.has_state() { 1 } else { spec.shard_count() };
         let (mut trace, lanes) = start_trace(spec, count)?;
-        let shards = start_shards(spec, &media, lanes, &send)?;
-        warnings.extend(shard::pool_warning(&shards));
+        let panicked = Arc::default();
+        let shards = start_shards(spec, &media, lanes, &send, &panicked)?;
+        told.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
         let health =
@@ -134,11 +143,14 @@ impl Volume {
         let attached = match attaches {
             false => None,
             true => {
-                warnings.extend(memory::hold(spec.attach)?);
+                told.extend(memory::hold(spec.attach)?);
                 // What is in memory is read-only at the exports alone.
                 let mut limits = limits;
                 limits.read_only |= spec.read_only;
-                Some(Attached::attach(spec, &shards[0], limits, send.clone(), &mut warnings)?)
+                let mut unlinked = Vec::new();
+                let made = Attached::attach(spec, &shards[0], limits, send.clone(), &mut unlinked)?;
+                warnings.extend(unlinked.into_iter().map(Warning::lasting));
+                Some(made)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
@@ -149,6 +161,8 @@ impl Volume {
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
+        let arrays = arrays::all(&media, Some(&remotes[0]), limits.read_only);
+        told.extend(warnings.iter().map(|one| one.text.clone()));
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
@@ -163,7 +177,8 @@ impl Volume {
                 .collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
             attached: attached.as_ref().map(|attached| attached.facts().clone()),
-            warnings,
+            warnings: Warnings::new(warnings, &arrays),
+            panicked,
             driver: shards[0].facts.driver,
             threads,
             faults,
@@ -193,6 +208,7 @@ impl Volume {
             control,
             server,
             trace,
+            told,
             manager: None,
             _name: name,
         })
@@ -204,19 +220,47 @@ impl Volume {
             device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
             link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
             uris: self.shared.uris.clone(),
-            warnings: self.shared.warnings.clone(),
+            warnings: self.told.clone(),
         }
     }
 
-    /// Waits for the end.
+    /// Serves until the end, and tells those that asked for it how that went.
     fn serve(mut self) -> Result<(), RunError> {
+        let mut asked = Vec::new();
+        let lost = self.wait_for_end(&mut asked);
+        if let Some(server) = &self.server {
+            server.is_ending();
+        }
+        let ended = self.end(lost);
+        // Those that asked meanwhile have their wish, too.
+        asked.extend(self.events.try_iter().filter_map(|event| match event {
+            Event::Stop { answer, .. } => Some(answer),
+            _ => None,
+        }));
+        let stopped = StopAnswer {
+            stopped: true,
+            process: Process::this(),
+            holders: Vec::new(),
+            error: ended.as_ref().err().map(ToString::to_string),
+        };
+        let told = asked.into_iter().filter_map(|answer| answer.send(stopped.clone()).ok()).count();
+        // The answers must be out before the process ends.
+        if let Some(server) = self.server.take().filter(|_| told > 0) {
+            server.end();
+        }
+        ended
+    }
+
+    /// Waits for what ends the volume, and lets go of what it holds; answers what was lost by that. `asked`
+    /// has who is to be told.
+    fn wait_for_end(&mut self, asked: &mut Vec<StopSender>) -> Option<ImageError> {
         let mut warned: Option<Instant> = None;
         loop {
             match self.events.recv() {
                 Ok(Event::Signal) => {
                     let force = warned.is_some_and(|at| INSISTS.contains(&at.elapsed()));
                     match self.let_go(force) {
-                        Ok(lost) => return self.end(lost),
+                        Ok(lost) => return lost,
                         Err(error) => {
                             eprintln!(
                                 "{error}; once more within 10 s ends the volume all the same"
@@ -229,18 +273,8 @@ impl Volume {
                 Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
                 Ok(Event::Stop { force, answer, .. }) => match self.let_go(force) {
                     Ok(lost) => {
-                        let ended = self.end(lost);
-                        let error = ended.as_ref().err().map(ToString::to_string);
-                        let process = Process::this();
-                        let holders = Vec::new();
-                        let stopped = StopAnswer { stopped: true, process, holders, error };
-                        // The answer must be out before the process ends.
-                        if answer.send(stopped).is_ok()
-                            && let Some(server) = self.server.take()
-                        {
-                            server.end();
-                        }
-                        return ended;
+                        asked.push(answer);
+                        return lost;
                     }
                     Err(error) => {
                         let holders = error.holders();
@@ -251,16 +285,22 @@ impl Volume {
                     }
                 },
                 Ok(Event::Unmounted) => {
-                    if self.attached.is_none() {
+                    // A shard that panicked lets go of it, too: that is the next event.
+                    if self.attached.is_none() || self.shared.panicked.load(Ordering::SeqCst) {
                         continue;
                     }
                     eprintln!("the file system below the device was unmounted from outside");
                     self.attached = None;
-                    let lost = save_to_the_end(&self.shared.live).err();
-                    return self.end(lost);
+                    return save_to_the_end(&self.shared.live).err();
                 }
-                Ok(Event::ShardEnded) => return self.end(None),
-                Err(_) => return self.end(None),
+                Ok(Event::ShardEnded) => {
+                    // Whoever uses the device gets errors instead of waiting for good.
+                    return self.let_go(true).unwrap_or_else(|error| {
+                        eprintln!("{error}");
+                        None
+                    });
+                }
+                Err(_) => return None,
             }
         }
     }
@@ -313,8 +353,14 @@ impl Volume {
         // The first last: others may have it serve.
         for shard in shards.into_iter().rev() {
             shard.end();
-            if let Err(error) = shard.join() {
-                result = Err(RunError::LastFlush(error));
+            match (shard.join(), &result) {
+                // Whatever else is lost is lost by that.
+                (Ok(()), _) | (Err(_), Err(RunError::Panicked(_))) => {}
+                (Err(ShardError::Panicked(what)), Ok(())) => result = Err(RunError::Panicked(what)),
+                (Err(ShardError::Panicked(what)), Err(lost)) => {
+                    result = Err(RunError::Panicked(format!("{what}; {lost}")));
+                }
+                (Err(error), _) => result = Err(RunError::LastFlush(error)),
             }
         }
         drop(self.trace.take());

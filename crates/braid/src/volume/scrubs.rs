@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::media::Media;
 use super::{arrays, asking, shard};
+use crate::beside::Beside;
 use crate::control::{ArrayStatus, OrderAnswer, Outcome, ScrubPlaceStatus};
 
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
@@ -331,10 +332,7 @@ impl Scrubs {
                 };
             }
             file.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let new = file.with_extension("json.new");
-            fs::write(&new, serde_json::to_vec_pretty(&state.kept)?)?;
-            fs::File::open(&new)?.sync_all()?;
-            fs::rename(&new, file)
+            Beside::replace(file, 0o644, &serde_json::to_vec_pretty(&state.kept)?)
         };
         if let Err(error) = write() {
             eprintln!("where scrubs go on cannot be kept in {}: {error}", file.display());

@@ -73,9 +73,29 @@ thread_local! {
     static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
 }
 
+/// While this is there, the shard takes calls. It goes before the executor, which waits for the kernel to let
+/// go of memory: a member that does not answer must not keep the main thread from hearing of a panic.
+struct Serving<F: FnOnce(bool)>(Option<F>);
+
+impl<F: FnOnce(bool)> Serving<F> {
+    fn begin(local: Local, ended: F) -> Serving<F> {
+        LOCAL.with_borrow_mut(|slot| *slot = Some(local));
+        Serving(Some(ended))
+    }
+}
+
+impl<F: FnOnce(bool)> Drop for Serving<F> {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended(std::thread::panicking());
+        }
+        LOCAL.with_borrow_mut(Option::take);
+    }
+}
+
 impl Shard {
     /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `ended` is told
-    /// when its thread has ended.
+    /// when it serves no more, and whether that is because of a panic.
     ///
     /// # Errors
     /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
@@ -86,16 +106,13 @@ impl Shard {
         media: &Arc<Media>,
         mode: Mode,
         lane: Option<Lane>,
-        ended: impl Fn() + Send + 'static,
+        ended: impl FnOnce(bool) + Send + 'static,
     ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
         let (media, spec) = (Arc::clone(media), spec.clone());
-        let thread =
-            std::thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
-                let result = run(&media, &spec, mode, lane, &send);
-                ended();
-                result
-            })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("shard-{index}"))
+            .spawn(move || run(&media, &spec, mode, lane, send, ended))?;
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
@@ -178,6 +195,11 @@ impl Orders {
         self.giver.begin()
     }
 
+    /// Whether an order that was begun is still waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.giver.is_waiting()
+    }
+
     /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
     /// sends, for up to `limit`.
     pub(crate) fn carry_out(
@@ -188,7 +210,7 @@ impl Orders {
         let (send, receive) = channel();
         let giver = Arc::clone(&self.giver);
         call(&self.remote, move |handle, local| {
-            if giver.begin() {
+            if giver.begin() || giver.is_waiting() {
                 f(handle, local, send);
             }
         });
@@ -253,7 +275,7 @@ fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("it gave no reason");
-        Err(io::Error::other(format!("a shard panicked: {what}")).into())
+        Err(ShardError::Panicked(what.to_owned()))
     })
 }
 
@@ -262,7 +284,8 @@ fn run(
     spec: &Spec,
     mode: Mode,
     lane: Option<Lane>,
-    started: &Sender<Facts>,
+    started: Sender<Facts>,
+    ended: impl FnOnce(bool),
 ) -> Result<(), ShardError> {
     memory::prepare_shard();
     let workers = memory::workers(spec.attach.attaches());
@@ -326,7 +349,7 @@ fn run(
         following: Rc::clone(&following),
         alone: alone.clone(),
     };
-    LOCAL.with_borrow_mut(|slot| *slot = Some(local));
+    let _serving = Serving::begin(local, ended);
     let facts = Facts {
         remote: handle.remote(),
         counters: server.counters(),
@@ -339,6 +362,7 @@ fn run(
     if started.send(facts).is_err() {
         return Ok(());
     }
+    planted_panic(&handle);
     let result = executor.block_on(async move {
         server.stopped().await;
         let deadline = Instant::now() + DRAIN;
@@ -371,8 +395,22 @@ fn run(
         }
         flushed
     });
-    LOCAL.with_borrow_mut(|slot| *slot = None);
     Ok(result?)
+}
+
+/// For tests of what a panic does: one comes when the file that `BRAID_PLANTED_PANIC` names is there. Without
+/// the engine's feature `canary`, which nothing that is shipped has, this does nothing.
+fn planted_panic(handle: &Handle) {
+    let file = braid_engine::canary::ARE_THERE.then(|| std::env::var_os("BRAID_PLANTED_PANIC"));
+    if let Some(file) = file.flatten().map(std::path::PathBuf::from) {
+        let waiting = handle.clone();
+        handle.spawn(async move {
+            while !file.exists() {
+                waiting.sleep(Duration::from_millis(5)).await;
+            }
+            panic!("a panic was planted");
+        });
+    }
 }
 
 /// What is to be said of the shards' memory for requests.

@@ -1,6 +1,7 @@
 //! What a volume that is up says of itself, and who carries out orders: what the control socket sees.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use braid_device::{Ram, Tally};
@@ -19,7 +20,8 @@ use super::media::Media;
 use super::scrubs::Scrubs;
 use super::spec::Spec;
 use super::trace::Recording;
-use super::verdict::{self, Silent, Verdict};
+use super::verdict::{self, Serving, Verdict};
+use super::warnings::Warnings;
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
@@ -39,7 +41,9 @@ pub(super) struct Shared {
     pub(super) nbd: Vec<(Arc<Counters>, Tally)>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Warnings,
+    /// A shard panicked: the volume is ending.
+    pub(super) panicked: Arc<AtomicBool>,
     pub(super) driver: &'static str,
     /// The shards' threads, and the page faults that they had taken when they began to serve.
     pub(super) threads: Vec<u32>,
@@ -87,12 +91,16 @@ impl control::Volume for Shared {
         let mut arrays = arrays::all(&self.media, remote, limits.read_only);
         self.scrubs.tell(&mut arrays);
         let caches = remote.map_or(Vec::new(), caches::all);
-        let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
+        let serving = match (self.panicked.load(Ordering::SeqCst), silent.first()) {
+            (true, _) => Serving::Panicked,
+            (false, Some(shard)) => Serving::Silent { shard: *shard, waited: shard::PATIENCE },
+            (false, None) => Serving::Answers,
+        };
         let Verdict { state, why, next } =
-            verdict::judge(&self.spec.name, &members, &arrays, &caches, asked);
-        let mut warnings = self.warnings.clone();
-        warnings.extend(verdict::warnings_of(&members));
+            verdict::judge(&self.spec.name, &members, &arrays, &caches, serving);
+        let mut warnings = verdict::warnings_of(&members);
         warnings.extend(self.watcher.says());
+        warnings.extend(self.warnings.now(&arrays));
         // Who is back is the nearest way out of being degraded.
         let next = self.watcher.next().filter(|_| state == "degraded").or(next);
         Status {

@@ -1,8 +1,10 @@
 //! How a volume is: one word, why, and the next command. The one place where a status is judged.
 //!
 //! ```text
+//!   failed    a shard panicked, and the volume ends
 //!   stalled   a shard does not answer
 //!   failed    an array has stopped             │ the worst
+//!   failing   bytes that no member can give    │
 //!   degraded  members are missing              │ of all
 //!   resyncing copies, or parity, may not fit   │ arrays
 //!   failing   a member without redundancy failed, or its file is gone; a cache cannot drain, or its log failed
@@ -26,12 +28,15 @@ pub(super) struct Verdict {
     pub(super) next: Option<String>,
 }
 
-/// A shard that does not answer.
+/// Whether the shards serve.
 #[derive(Clone, Copy)]
-pub(super) struct Silent {
-    pub(super) shard: usize,
-    /// How long an answer was waited for.
-    pub(super) waited: Duration,
+pub(super) enum Serving {
+    /// All of them answer.
+    Answers,
+    /// One does not, for so long as it was waited for.
+    Silent { shard: usize, waited: Duration },
+    /// One has ended by a fault of the program.
+    Panicked,
 }
 
 /// Judges the volume called `volume` by its members and arrays.
@@ -40,10 +45,9 @@ pub(super) fn judge(
     members: &[MemberStatus],
     arrays: &[ArrayStatus],
     caches: &[CacheStatus],
-    silent: Option<Silent>,
+    serving: Serving,
 ) -> Verdict {
-    silent
-        .map(|silent| stalled(volume, silent))
+    not_served(volume, serving)
         .or_else(|| worst_of(volume, arrays))
         .or_else(|| caches.iter().find_map(undrained))
         .or_else(|| failing(volume, members, arrays))
@@ -56,10 +60,18 @@ fn verdict(state: &'static str, why: String, next: Option<String>) -> Verdict {
     Verdict { state, why: Some(why), next }
 }
 
-fn stalled(volume: &str, silent: Silent) -> Verdict {
-    let Silent { shard, waited } = silent;
-    let seconds = waited.as_secs();
-    verdict(
+/// Why requests are not answered.
+fn not_served(volume: &str, serving: Serving) -> Option<Verdict> {
+    let (shard, seconds) = match serving {
+        Serving::Answers => return None,
+        Serving::Silent { shard, waited } => (shard, waited.as_secs()),
+        Serving::Panicked => {
+            let why = "a shard panicked: nothing is served any more, and the volume is ending";
+            let next = format!("`braid up {volume}`, when its process has ended");
+            return Some(verdict("failed", why.to_owned(), Some(next)));
+        }
+    };
+    Some(verdict(
         "stalled",
         format!(
             "its shard {shard} has not answered for {seconds} s: it waits for a member, or for memory"
@@ -68,7 +80,7 @@ fn stalled(volume: &str, silent: Silent) -> Verdict {
             "look at its members (`dmesg`) and at the machine's memory; `braid down {volume} --force` \
              ends its process and gets the device back"
         )),
-    )
+    ))
 }
 
 /// A cache whose origin does not take what is dirty.
@@ -112,8 +124,10 @@ fn worst_of(volume: &str, arrays: &[ArrayStatus]) -> Option<Verdict> {
     let several = arrays.len() > 1;
     let verdicts = arrays.iter().filter_map(|array| {
         let which = if several { format!(" --array {}", array.called) } else { String::new() };
+        let degraded = || degraded(volume, array, &which);
         stopped(array)
-            .or_else(|| degraded(volume, array, &which))
+            .or_else(|| lost(volume, array, degraded()))
+            .or_else(degraded)
             .or_else(|| resyncing(array))
             .map(|verdict| (rank(&verdict, array), verdict))
     });
@@ -123,7 +137,8 @@ fn worst_of(volume: &str, arrays: &[ArrayStatus]) -> Option<Verdict> {
 /// What needs somebody comes before what is being mended.
 fn rank(verdict: &Verdict, array: &ArrayStatus) -> u8 {
     match verdict.state {
-        "failed" => 4,
+        "failed" => 5,
+        "failing" => 4,
         "degraded" if array.job.is_none() => 3,
         "degraded" => 2,
         _ => 1,
@@ -142,6 +157,30 @@ fn stopped(array: &ArrayStatus) -> Option<Verdict> {
             ),
         )
     })
+}
+
+/// Bytes that reads answer with errors; `degraded` says what else the array lacks, and goes first: what a
+/// missing member has may be what is lost.
+fn lost(volume: &str, array: &ArrayStatus, degraded: Option<Verdict>) -> Option<Verdict> {
+    let bytes = array.lost_bytes();
+    if bytes == 0 {
+        return None;
+    }
+    let places = match array.lost.len() {
+        1 => "1 place".to_owned(),
+        count => format!("{count} places"),
+    };
+    let mut why =
+        format!("{}: {:#} in {places} can be read from no member", array.level, ByteSize(bytes));
+    let mut next = format!(
+        "`braid status {volume}` lists the bytes: restore them from a backup (docs/arrays.md, \"Bytes that \
+         are gone\"), which makes them readable again"
+    );
+    if let Some(other) = degraded {
+        why = format!("{why}; {}", other.why.unwrap_or_default());
+        next = other.next.map_or(next.clone(), |first| format!("{first}; then {next}"));
+    }
+    Some(verdict("failing", why, Some(next)))
 }
 
 fn progress_of(array: &ArrayStatus) -> Option<String> {
@@ -292,7 +331,7 @@ fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Optio
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ArrayStatus, Verdict, judge};
+    use super::{ArrayStatus, Serving, Verdict, judge};
 
     fn raid5(in_sync: [bool; 3], resync_from_bytes: Option<u64>) -> ArrayStatus {
         let array = json!({
@@ -309,11 +348,39 @@ mod tests {
 
     #[test]
     fn a_reconstruction_from_parity_in_doubt_is_told() {
-        let why = |array| judge("home", &[], &[array], &[], None).why.unwrap_or_default();
+        let why =
+            |array| judge("home", &[], &[array], &[], Serving::Answers).why.unwrap_or_default();
         let doubt = "parity from byte 4096 of each member's data on was in doubt";
         assert!(why(raid5([true, true, false], Some(4096))).contains(doubt));
         assert!(!why(raid5([true, true, false], None)).contains("in doubt"));
         assert!(!why(raid5([true; 3], Some(4096))).contains("in doubt"));
+    }
+
+    #[test]
+    fn lost_bytes_are_never_online() {
+        let judged = |in_sync, lost| {
+            let mut array = raid5(in_sync, None);
+            array.lost = lost;
+            judge("home", &[], &[array], &[], Serving::Answers)
+        };
+        assert_eq!(judged([true; 3], vec![]).state, "online");
+        let Verdict { state, why, next } = judged([true; 3], vec![(4096, 512), (8192, 512)]);
+        assert_eq!(state, "failing");
+        assert_eq!(why.unwrap(), "raid5: 1 KiB in 2 places can be read from no member");
+        assert!(next.unwrap().starts_with("`braid status home` lists the bytes"));
+        let Verdict { state, why, next } = judged([true, true, false], vec![(4096, 512)]);
+        assert_eq!(state, "failing", "the worse of the two");
+        assert!(
+            why.unwrap().contains("in 1 place can be read from no member; raid5: 1 of 3 members")
+        );
+        assert!(next.unwrap().starts_with("`braid member add home DEVICE`"), "the nearest way out");
+    }
+
+    #[test]
+    fn a_panic_is_told_as_what_it_is() {
+        let verdict = judge("home", &[], &[raid5([true; 3], None)], &[], Serving::Panicked);
+        assert_eq!(verdict.state, "failed");
+        assert!(verdict.why.unwrap().contains("a shard panicked"));
     }
 
     #[test]
@@ -334,7 +401,7 @@ mod tests {
         });
         let judged = |cache: &Value| {
             let cache = serde_json::from_value(cache.clone()).expect("a status");
-            judge("home", &[], &[], &[cache], None)
+            judge("home", &[], &[], &[cache], Serving::Answers)
         };
         assert_eq!(judged(&cache).state, "online");
         cache["write_back"]["log_error"] = json!("EIO");

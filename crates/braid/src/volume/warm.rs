@@ -21,8 +21,8 @@ use braid_mem::Pool;
 use braid_stack::{ByteSize, Stack};
 use braid_uring::Handle;
 
-use super::beside::Beside;
 use super::cache_log;
+use crate::beside::Beside;
 
 /// Where a cache is kept, and what it is kept for.
 #[derive(Debug)]

@@ -471,7 +471,7 @@ async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice
         let cache = current.borrow().clone();
         let (is, size) = (u64::from(cache.used_blocks().1) * block, block * dice.within(1..=12));
         let more = match size > is {
-            true => Memory::to_grow(is as usize, size as usize).expect("memory"),
+            true => Memory::to_grow(is as usize, size as usize, &|| true).expect("memory"),
             false => Memory::default(),
         };
         // What is dirty may not leave: then it stays as large as it was.

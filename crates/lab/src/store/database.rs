@@ -9,7 +9,9 @@
 //! * [`open_to_read`] writes nothing, and needs no right to write. A database that nobody has open
 //!   is read as a file that does not change (`immutable`), with the run's lock shared so that it
 //!   does not; one with a write-ahead log beside it, of a run that is at work or was killed, through
-//!   that log.
+//!   that log;
+//! * a folder may be another user's, and what lies there made to keep its reader: only a regular file is
+//!   opened, and only one without views, triggers and virtual tables, which may compute for ever.
 //!
 //! Deliberately absent: older tables. There has been one version that anybody kept results of; it
 //! had no mark of its own and is told by its tables.
@@ -97,6 +99,9 @@ pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<File>), Lab
         false => Connection::open_with_flags(&path, flags),
     };
     let db = opened.map_err(LabError::store("open results.sqlite"))?;
+    // Nothing that the file brings along runs functions that do more than compute.
+    db.pragma_update(None, "trusted_schema", false)
+        .map_err(LabError::store("open results.sqlite"))?;
     match is_new(&db, &path) {
         Ok(false) => Ok((db, lock.ok().flatten())),
         Ok(true) => Err(none()),
@@ -126,6 +131,11 @@ fn is_new(db: &Connection, path: &Path) -> Result<bool, LabError> {
     let tables = ask("SELECT count(*) FROM sqlite_schema")?;
     let ours = ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
                     AND name IN ('campaign', 'session', 'subject', 'trial', 'sample')")?;
+    let programs = ask("SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger') \
+                        OR sql LIKE 'CREATE VIRTUAL%'")?;
+    if programs > 0 {
+        return Err(LabError::ForeignDatabase { path: path.to_path_buf() });
+    }
     match (application, version) {
         (0, 0) if tables == 0 => Ok(true),
         (0, 1..) if ours < 5 => Err(LabError::ForeignDatabase { path: path.to_path_buf() }),
@@ -169,10 +179,12 @@ fn has_log(path: &Path) -> Result<bool, LabError> {
     Ok(false)
 }
 
-/// Bytes of a file; `None` if it is not there.
+/// Bytes of a regular file; `None` if it is not there.
 fn length(path: &Path) -> Result<Option<u64>, LabError> {
     match fs::metadata(path) {
-        Ok(found) => Ok(Some(found.len())),
+        Ok(found) if found.is_file() => Ok(Some(found.len())),
+        // Whoever opens a pipe waits for somebody who writes to it.
+        Ok(_) => Err(LabError::file("read", path)(io::Error::other("it is no regular file"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(LabError::file("look at", path)(error)),
     }

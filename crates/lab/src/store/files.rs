@@ -1,6 +1,7 @@
 //! Files of the results directory: whole or absent; and the lock that keeps a second run out.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// [`LabError::Busy`] when a run holds it.
 pub(super) fn share_lock(path: &Path, what: &str) -> Result<Option<File>, LabError> {
-    let Ok(file) = File::open(path) else { return Ok(None) };
+    // A pipe would wait for somebody who writes to it.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let Ok(file) = File::options().read(true).custom_flags(flags).open(path) else {
+        return Ok(None);
+    };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),

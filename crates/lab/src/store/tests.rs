@@ -372,3 +372,29 @@ fn content_that_nobody_wrote_is_named() {
     }
     store.results().unwrap();
 }
+
+#[test]
+fn what_is_made_to_keep_its_reader_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = |name: &str| {
+        let path = dir.path().join(name);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, 0o600.into(), 0).unwrap();
+        path
+    };
+    let results = pipe("results.sqlite");
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("it is no regular file"), "{error}");
+    fs::remove_file(results).unwrap();
+    drop(Store::create(dir.path(), &campaign()).unwrap());
+    let lock = super::lock_in(dir.path());
+    let _ = fs::remove_file(&lock);
+    pipe(lock.file_name().unwrap().to_str().unwrap());
+    Store::open(dir.path()).expect("a lock that is a pipe is none");
+    let db = Connection::open(dir.path().join("results.sqlite")).unwrap();
+    let endless = "ALTER TABLE trial RENAME TO t; CREATE VIEW trial AS WITH RECURSIVE r(x) AS \
+                   (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r";
+    db.execute_batch(endless).unwrap();
+    drop(db);
+    assert!(matches!(Store::open(dir.path()), Err(LabError::ForeignDatabase { .. })));
+}

@@ -139,7 +139,7 @@ pub(super) fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes[..end].utf8_chunks() {
         for char in chunk.valid().chars() {
-            if char.is_control() {
+            if braid_shell::is_odd(char) {
                 text.extend(char.escape_default());
             } else {
                 text.push(char);

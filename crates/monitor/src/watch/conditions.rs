@@ -42,9 +42,9 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
         "failed" => found.push(verdict(VOLUME_FAILED)),
         // What is told by a name of its own is not told twice.
         "failing"
-            if !found
-                .iter()
-                .any(|one| [LOG_FAILED, DRAIN_FAILED, MEMBER_GONE].contains(&one.kind)) =>
+            if !found.iter().any(|one| {
+                [DATA_LOST, LOG_FAILED, DRAIN_FAILED, MEMBER_GONE].contains(&one.kind)
+            }) =>
         {
             found.push(verdict(VOLUME_FAILING));
         }

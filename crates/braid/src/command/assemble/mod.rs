@@ -26,6 +26,7 @@ use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
+use crate::control::{self, Status};
 use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::places::{Places, check_name};
@@ -43,7 +44,13 @@ pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
     sets.retain(|set| is_meant(assemble, set));
     let verdicts: Vec<Verdict<'_>> = sets.iter().map(|set| judge(assemble, set)).collect();
     let outcome = decide(assemble, &verdicts);
+    let served = match &outcome {
+        Ok(Some(verdict)) if assemble.members.is_empty() => volume_of(verdict.set)?,
+        _ => None,
+    };
     let remembered = match &outcome {
+        // Whoever looks for what there is has found what is there already.
+        Ok(Some(_)) if served.is_some() => Ok(None),
         Ok(Some(verdict)) if !assemble.plan => take(assemble, verdict).map(Some),
         Ok(_) => Ok(None),
         // What is refused is shown all the same.
@@ -54,8 +61,20 @@ pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
         true => show::print_json(&verdicts, written),
         false => show::print(&verdicts, written),
     }
+    served.iter().for_each(|volume| eprintln!("braid: it is up already: {volume}"));
     remembered?;
     outcome.map(drop)
+}
+
+/// The volume that is up and serves the array.
+fn volume_of(set: &Set) -> Result<Option<String>, Failure> {
+    let places = Places::from_environment();
+    let names = places.running_names()?;
+    let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
+    let uuid = Some(set.uuid.to_string());
+    let serves = |status: Status| status.arrays.iter().any(|array| array.uuid == uuid);
+    let mut asked = names.into_iter().zip(control::get_statuses(&sockets));
+    Ok(asked.find_map(|(name, status)| status.is_ok_and(serves).then_some(name)))
 }
 
 fn is_meant(assemble: &Assemble, set: &Set) -> bool {

@@ -31,7 +31,7 @@ pub(super) fn advise(options: &cli::CacheAdvise) -> Result<(), Failure> {
         return write_new(file, &page);
     }
     let is_coloured = std::io::stdout().is_terminal();
-    print!("{}", show::text(name, &advices, is_coloured));
+    print_coloured!("{}", show::text(name, &advices, is_coloured));
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub(super) fn resize(resize: &cli::CacheResize) -> Result<(), Failure> {
 /// Resizes, and says nothing.
 pub(super) fn resize_to(name: &str, size: ByteSize) -> Result<(), Failure> {
     let order = resize_order(name, size);
-    carried_out(name, &Order::Cache(order.clone()), 0)?;
+    carried_out(name, &Order::Cache(order.clone()), size.bytes())?;
     remember(name, &order)
 }
 
@@ -82,7 +82,13 @@ fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
     if before.is_some() {
         remember(name, &order)?;
     }
-    let given = give_long(name, &Order::Cache(order.clone()), 0, volume.json);
+    // Memory that is attached or added is had first, which takes a while.
+    let bytes = match order {
+        CacheOrder::Resize { bytes, .. } => bytes,
+        CacheOrder::Attach { .. } => crate::volume::total_memory(),
+        _ => 0,
+    };
+    let given = give_long(name, &Order::Cache(order.clone()), bytes, volume.json);
     match before {
         None if given.is_ok() => remember(name, &order)?,
         // What may still be carried out stays noted.

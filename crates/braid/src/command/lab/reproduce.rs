@@ -42,7 +42,7 @@ pub(super) fn reproduce(options: &LabReproduce, colour: bool) -> Result<(), Fail
         return write_new(file, &page.context("cannot draw the page")?);
     }
     let report = show::report(&judged, show::Claims::Failed);
-    print!(
+    print_coloured!(
         "{}",
         render_terminal(
             &report,
@@ -50,7 +50,7 @@ pub(super) fn reproduce(options: &LabReproduce, colour: bool) -> Result<(), Fail
             "below; `--html FILE` has charts, `--json` is for programs"
         )
     );
-    print!("{}", render_sections(&report.sections, colour));
+    print_coloured!("{}", render_sections(&report.sections, colour));
     Ok(())
 }
 

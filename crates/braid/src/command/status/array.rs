@@ -1,5 +1,7 @@
 //! An array in `braid status`: a line of what it is, what goes on, and a line for each member.
 
+use braid_engine::redundant::REPLACED_BY;
+use braid_shell::{shell_path, shown};
 use braid_stack::ByteSize;
 
 use super::super::scrubbed;
@@ -74,9 +76,9 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
     }
     let mut text: String =
-        lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
+        lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();
     for member in &array.members {
-        text.push_str(&format!("          {}\n", member_line(member)));
+        text.push_str(&format!("          {}\n", shown(&member_line(member, &status.name))));
         text.push_str(&disks::of(status, &member.member));
     }
     text
@@ -135,7 +137,7 @@ fn job_line(job: &JobStatus) -> String {
     format!("{}{member}: {percent:.1} %, {rate:#}/s{left}", job.kind)
 }
 
-fn member_line(member: &ArrayMember) -> String {
+fn member_line(member: &ArrayMember, volume: &str) -> String {
     let role = member.role.map_or("-".to_owned(), |role| role.to_string());
     let mut notes = vec![member.state.replace('_', " ")];
     if member.replacement {
@@ -150,6 +152,10 @@ fn member_line(member: &ArrayMember) -> String {
     if member.bad_ranges > 0 {
         notes.push(format!("{} bad ranges", member.bad_ranges));
     }
-    let remark = member.remark.as_ref().map_or(String::new(), |remark| format!(": {remark}"));
+    let mut remark = member.remark.as_ref().map_or(String::new(), |remark| format!(": {remark}"));
+    if member.remark.as_ref().is_some_and(|remark| remark.starts_with(REPLACED_BY)) {
+        let path = shell_path(&member.member);
+        remark = format!("{remark} (next: `braid member remove {volume} {path}`)");
+    }
     format!("{role:>3}  {}  {}{remark}", member.member, notes.join(", "))
 }

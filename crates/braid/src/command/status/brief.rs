@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use braid_shell::shown;
+
 use crate::control::{ArrayMember, ArrayStatus, Status};
 use crate::failure::Failure;
 
@@ -67,14 +69,14 @@ fn exported(volume: &str, array: &ArrayStatus) -> String {
     ];
     for (key, value) in facts {
         if let Some(value) = value {
-            let _ = writeln!(text, "{key}={}", in_one_line(value));
+            let _ = writeln!(text, "{key}={}", shown(value));
         }
     }
     for member in &array.members {
         let key = key_of(&member.member);
         let role = role_of(member).map_or("spare".to_owned(), |role| role.to_string());
         let _ = writeln!(text, "MD_DEVICE_{key}_ROLE={role}");
-        let _ = writeln!(text, "MD_DEVICE_{key}_DEV={}", in_one_line(&member.member));
+        let _ = writeln!(text, "MD_DEVICE_{key}_DEV={}", shown(&member.member));
     }
     text
 }
@@ -88,11 +90,6 @@ fn role_of(member: &ArrayMember) -> Option<u16> {
 fn key_of(member: &str) -> String {
     let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
     member.trim_start_matches('/').chars().map(plain).collect()
-}
-
-/// What would begin another line, or steer a terminal, is replaced.
-fn in_one_line(text: &str) -> String {
-    text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
 }
 
 /// What is to be known if the program that serves is not the one that is asked with, `own` being the

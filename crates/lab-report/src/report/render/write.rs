@@ -1,6 +1,7 @@
 //! The files of a report, each whole or absent.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::chart::{Palette, render_svg};
@@ -106,7 +107,11 @@ impl Written {
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         let path = self.folder.join(name);
         let draft = self.folder.join(format!("{name}.new"));
-        let put = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
+        // The folder may be another user's, who may have put a link there.
+        let _ = fs::remove_file(&draft);
+        let made = fs::File::options().write(true).create_new(true).open(&draft);
+        let put = made.and_then(|mut file| file.write_all(bytes));
+        let put = put.and_then(|()| fs::rename(&draft, &path));
         put.map_err(|error| {
             // The error that counts is the first one; a draft that stays is overwritten next time.
             let _ = fs::remove_file(&draft);
