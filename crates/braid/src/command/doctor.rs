@@ -150,7 +150,12 @@ fn io_uring() -> Finding {
 
 fn fuse() -> Finding {
     if fs::File::options().read(true).write(true).open("/dev/fuse").is_ok() {
-        return Finding::ok("FUSE", "/dev/fuse can be opened");
+        let advice = "write to the block device of a volume rather than to the file behind it: the \
+                      kernel does not pass RWF_DSYNC of a write to that file on (it does O_DSYNC of the file)";
+        return Finding {
+            advice: Some(advice.into()),
+            ..Finding::ok("FUSE", "/dev/fuse can be opened")
+        };
     }
     Finding::lacking(
         "FUSE",
