@@ -228,11 +228,12 @@ impl Round {
         let more: &[&str] = if loses { &["--degraded"] } else { &[] };
         let volume = self.up(scratch, &paths, medium, more);
         let read = || volume_bytes(&volume);
-        promises.check(&read());
+        // Logs of parity hold not all of what was being written to a member that is lost in the crash.
+        promises.check(&read(), loses && ["raid5", "raid6"].contains(&self.level));
         if self.level != "raid0" && !loses {
             let scrub = scratch.run(&["scrub", "w", "--wait"]);
             assert!(!scrub.err.contains("differ"), "{scrub}");
-            promises.check(&read());
+            promises.check(&read(), false);
         }
         volume.down();
         drop(loops);
