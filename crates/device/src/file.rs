@@ -301,7 +301,8 @@ impl Device for FileDevice {
     }
 
     /// Asks the file system where its holes are. The answer comes from metadata that is in
-    /// memory after the first question, so it is asked from the shard's own thread.
+    /// memory after the first question, so it is asked from the shard's own thread, which others
+    /// wait for: some hundred system calls at most.
     fn extents(&self, span: Span) -> Vec<Extent> {
         let shared = &self.inner.shared;
         if shared.block_device {
@@ -379,7 +380,7 @@ impl Inner {
 }
 
 fn file_extents(file: &StdFile, span: Span) -> Vec<Extent> {
-    const MOST: usize = 1024;
+    const MOST: usize = 128;
     let mut extents = Vec::new();
     let mut offset = span.offset;
     for _ in 0..MOST {
