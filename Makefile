@@ -6,7 +6,7 @@ FLAGS ?= --locked
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
 .PHONY: all build install uninstall deb demo quick check deny test only steady slow-tests nightly reproduce \
-    reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+    reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills soak-cuts bench clean
 
 all: build
 
@@ -184,6 +184,12 @@ soak-memory:
 soak-kills: export BRAID_KILLS ?= 50
 soak-kills:
 	@$(MAKE) only TEST='braid faults kills'
+
+# Power cuts under the real program, of so many volumes on each kind of member, as root. (`make test` has one of
+# each level on each.)
+soak-cuts: export BRAID_CUTS ?= 600
+soak-cuts:
+	@$(MAKE) only TEST='braid faults cuts'
 
 clean:
 	$(CARGO) clean

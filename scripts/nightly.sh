@@ -57,7 +57,7 @@ advisories() { # RustSec's are fetched, which a machine may not be able to
     fi
 }
 
-chosen=${*:-test inputs fuzz seeds soak crashes reproduce presets interop guest memory kills deny}
+chosen=${*:-test inputs fuzz seeds soak crashes reproduce presets interop guest memory kills cuts deny}
 step test make test
 step inputs env "BRAID_FUZZ_TIMES=${FUZZ:-60}" make only TEST='braid-mutate fuzz'
 step fuzz long_fuzz
@@ -70,6 +70,7 @@ step interop make interop
 step guest make guest
 step memory make soak-memory
 step kills make soak-kills
+step cuts make soak-cuts
 step deny advisories
 
 echo

@@ -273,6 +273,8 @@ fn serve_tells_where_it_listens_and_ends_on_a_signal() {
         let mut volume = scratch.serve("./a.img", &["--nbd", "tcp:127.0.0.1:0"]);
         assert!(volume.uri().starts_with("nbd+unix:///?socket="), "{}", volume.uri());
         volume.assert_serves();
+        wait_until("a warning", || volume.errors().contains("every user of this machine"));
+        assert!(!volume.errors().contains("unix:/"), "{}", volume.errors());
         assert!(volume.socket().exists());
         volume.signal(signal);
         let status = volume.wait();

@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod cuts;
 mod ends;
 mod full;
 mod kills;

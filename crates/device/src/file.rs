@@ -8,10 +8,14 @@
 //! | request      | file                                  | block device            |
 //! |--------------|---------------------------------------|-------------------------|
 //! | flush        | fdatasync; after one failed all do    | fdatasync               |
-//! | FUA          | RWF_DSYNC; fdatasync behind the others| the same                |
+//! | FUA of writes| RWF_DSYNC; FUSE: fdatasync behind them| RWF_DSYNC               |
+//! | FUA otherwise| fdatasync behind the request          | the same                |
 //! | discard      | fallocate, punch hole                 | BLKDISCARD              |
 //! | write zeroes | fallocate, punch hole or zero range;  | the same, or BLKZEROOUT |
 //! |              | else zeroes are written               |                         |
+//!
+//! On a FUSE file system `RWF_DSYNC` makes nothing durable: the kernel sends no FSYNC for a file that its
+//! server opened with `FOPEN_DIRECT_IO`, nor, for any file, after an asynchronous direct write.
 
 use std::cell::Cell;
 use std::fs::{File as StdFile, OpenOptions};
@@ -27,6 +31,9 @@ use braid_engine::{Device, Pending};
 use braid_mem::Pool;
 use braid_uring::{Failures, Fd, Handle};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+
+/// `f_type` of FUSE file systems, from `linux/magic.h`.
+const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +59,8 @@ struct Shared {
     limits: Limits,
     block_device: bool,
     direct: bool,
+    /// Of a FUSE file system, virtiofs included.
+    is_on_fuse: bool,
     failures: Arc<Failures>,
 }
 
@@ -79,7 +88,9 @@ impl File {
         let path = path.to_owned();
         let failures = if direct { Failures::default() } else { Failures::of_cached() };
         let failures = Arc::new(failures);
-        let shared = Shared { file, path, window, limits, block_device, direct, failures };
+        let is_on_fuse = !block_device && rustix::fs::fstatfs(&file)?.f_type == FUSE_SUPER_MAGIC;
+        let shared =
+            Shared { file, path, window, limits, block_device, direct, is_on_fuse, failures };
         Ok(File { shared: Arc::new(shared) })
     }
 
@@ -253,6 +264,17 @@ impl Device for FileDevice {
         let offset = inner.shared.window.offset + io.span.offset;
         match io.op {
             Op::Read => inner.handle.read_at(&inner.fd, offset, io.payload),
+            Op::Write if io.flags.contains(Flags::FUA) && inner.shared.is_on_fuse => {
+                let inner = Rc::clone(inner);
+                Pending::task(async move {
+                    let write = inner.handle.write_at(&inner.fd, offset, io.payload, false);
+                    let mut done = write.await;
+                    if done.result.is_ok() {
+                        done.result = inner.handle.sync(&inner.fd).await.result;
+                    }
+                    done
+                })
+            }
             Op::Write => {
                 let durable = io.flags.contains(Flags::FUA);
                 inner.handle.write_at(&inner.fd, offset, io.payload, durable)
@@ -279,7 +301,8 @@ impl Device for FileDevice {
     }
 
     /// Asks the file system where its holes are. The answer comes from metadata that is in
-    /// memory after the first question, so it is asked from the shard's own thread.
+    /// memory after the first question, so it is asked from the shard's own thread, which others
+    /// wait for: some hundred system calls at most.
     fn extents(&self, span: Span) -> Vec<Extent> {
         let shared = &self.inner.shared;
         if shared.block_device {
@@ -357,7 +380,7 @@ impl Inner {
 }
 
 fn file_extents(file: &StdFile, span: Span) -> Vec<Extent> {
-    const MOST: usize = 1024;
+    const MOST: usize = 128;
     let mut extents = Vec::new();
     let mut offset = span.offset;
     for _ in 0..MOST {

@@ -7,8 +7,8 @@ use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
 use crate::device::addressed;
 use crate::{Dev, Device, Pending, join_all};
 
-/// Most extents reported at once.
-const MAX_EXTENTS: usize = 1024;
+/// Most runs whose extents are asked for at once, and about as many extents that are reported: callers wait.
+const MOST_RUNS: usize = 128;
 
 /// Members under a geometry, as one device.
 pub struct Array<G> {
@@ -82,7 +82,10 @@ impl<G: Geometry> Device for Array<G> {
         let mut extents: Vec<Extent> = Vec::new();
         let span = addressed(span);
         let mut offset = span.offset;
-        while offset < span.end() && extents.len() < MAX_EXTENTS {
+        for _ in 0..MOST_RUNS {
+            if offset == span.end() || extents.len() >= MOST_RUNS {
+                break;
+            }
             let run = self.geometry.locate(offset);
             let wanted = MemberSpan::new(run.offset, run.len.min(span.end() - offset));
             for extent in self.members[run.role].extents(whole(wanted)) {

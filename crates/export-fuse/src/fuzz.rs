@@ -153,7 +153,7 @@ impl Connection {
                     assert!(data == &self.contents[range(span)], "other bytes");
                 }
             }
-            Operation::Write { offset, size } => {
+            Operation::Write { offset, size, .. } => {
                 let span = Span::new(offset, size.into());
                 if done(is_volume && !limits.read_only && fits(span)) {
                     assert_eq!(data[..4], size.to_ne_bytes());

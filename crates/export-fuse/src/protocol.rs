@@ -60,6 +60,9 @@ pub mod init {
     pub const MAX_PAGES: u32 = 1 << 22;
 }
 
+/// `fuse_write_in.flags`: the bit of `O_DSYNC`, which `O_SYNC` has too.
+pub const O_DSYNC: u32 = rustix::fs::OFlags::DSYNC.bits();
+
 /// `fuse_open_out.open_flags`.
 pub mod open {
     /// No page cache for this file.

@@ -222,10 +222,10 @@ impl Server {
                 count(&counters.read_bytes, span.len);
                 return self.start_read(unique, span, body);
             }
-            Answer::Write(span) => {
+            Answer::Write(span, flags) => {
                 count(&counters.writes, 1);
                 count(&counters.written_bytes, span.len);
-                return self.start_write(unique, span, body);
+                return self.start_write(unique, (span, flags), body);
             }
             _ => self.body = Some(body),
         }
@@ -276,7 +276,8 @@ impl Server {
         self.start(tag, Io::read(span.offset, data)).map(drop)
     }
 
-    fn start_write(&mut self, unique: u64, span: Span, mut body: Buf) -> Result<(), ServeError> {
+    fn start_write(&mut self, unique: u64, to: (Span, Flags), body: Buf) -> Result<(), ServeError> {
+        let ((span, flags), mut body) = (to, body);
         let tag = Tag { unique, kind: Kind::Write(span.len as u32) };
         let len = span.len as usize;
         if len <= COPY_MOST
@@ -285,10 +286,10 @@ impl Server {
         {
             data.copy_from_slice(&body[..len]);
             self.body = Some(body);
-            return self.start(tag, Io::write(span.offset, data, Flags::NONE)).map(drop);
+            return self.start(tag, Io::write(span.offset, data, flags)).map(drop);
         }
         let rest = body.split_off(len);
-        let done = self.start(tag, Io::write(span.offset, body, Flags::NONE))?;
+        let done = self.start(tag, Io::write(span.offset, body, flags))?;
         // What was written at once gives its memory back: put the body together again.
         if let Some(mut data) = done.and_then(Payload::into_one)
             && data.join(rest).is_ok()

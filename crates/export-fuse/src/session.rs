@@ -18,12 +18,14 @@
 //! Deliberately absent: file handles (there is nothing to tell openings apart by), locks,
 //! extended attributes, and a page cache: the file is opened for direct I/O only, so what is
 //! written has reached the volume when `write` returns, and caching is left to the block device
-//! on top.
+//! on top. A write is durable by FSYNC, or at once if the file was opened with `O_DSYNC` or `O_SYNC`.
+//! `RWF_DSYNC` of a single write cannot be honoured: the kernel neither passes it on nor sends an
+//! FSYNC.
 
 use braid_block::{Errno, Flags, Limits, Span};
 
 use crate::protocol::{
-    Attributes, DirectoryEntry, FileSystemSize, InitReply, MAJOR, MAX_DATA, Malformed,
+    Attributes, DirectoryEntry, FileSystemSize, InitReply, MAJOR, MAX_DATA, Malformed, O_DSYNC,
     OLDEST_MINOR, Operation, ROOT_NODE, Reply, Request, falloc, init, open, seek,
 };
 
@@ -44,8 +46,8 @@ pub enum Answer {
     Silence,
     /// Read `span` and send what was read.
     Read(Span),
-    /// Write the body to `span`, then say so.
-    Write(Span),
+    /// Write the body to `span`, with FUA if that is among the flags, then say so.
+    Write(Span, Flags),
     /// Make durable what was written, then say so.
     Flush,
     /// Make `span` read as zeroes, then say so.
@@ -78,7 +80,7 @@ impl Session {
         let unique = request.header.unique;
         let answer = match request.operation {
             Operation::Read { offset, size } => self.read(node, offset, size),
-            Operation::Write { offset, size } => self.write(node, offset, size),
+            Operation::Write { offset, size, flags } => self.write(node, offset, size, flags),
             Operation::Fsync if node == VOLUME_NODE => Ok(Answer::Flush),
             Operation::Fallocate { offset, len, mode } => self.fallocate(unique, offset, len, mode),
             Operation::Lseek { offset, whence } => self.lseek(offset, whence),
@@ -175,13 +177,16 @@ impl Session {
         }
     }
 
+    /// The kernel sends no FSYNC after a write past the page cache, whatever the file was opened
+    /// with: `O_DSYNC` and `O_SYNC` must be read from the request.
     #[inline]
-    fn write(&self, node: u64, offset: u64, size: u32) -> Result<Answer, Errno> {
+    fn write(&self, node: u64, offset: u64, size: u32, flags: u32) -> Result<Answer, Errno> {
         if node != VOLUME_NODE || size as usize > MAX_DATA {
             return Err(Errno::INVAL);
         }
         self.check_writable()?;
-        self.check(Span::new(offset, size.into())).map(Answer::Write)
+        let flags = if flags & O_DSYNC != 0 { Flags::FUA } else { Flags::NONE };
+        Ok(Answer::Write(self.check(Span::new(offset, size.into()))?, flags))
     }
 
     /// The loop driver sends `PUNCH_HOLE` for a discard as well as for zeroes that may be
@@ -316,11 +321,19 @@ mod tests {
         assert_eq!(read(0, 100), Err(Some(22)));
         assert_eq!(read(0, 2 << 20), Err(Some(22)), "more than was agreed on");
 
-        let write = |offset, size| match ask(&session, 2, Operation::Write { offset, size }) {
-            Answer::Write(span) => Ok(span),
+        let write_by = |offset, size, flags| match ask(
+            &session,
+            2,
+            Operation::Write { offset, size, flags },
+        ) {
+            Answer::Write(span, flags) => Ok((span, flags)),
             other => Err(errno(&other)),
         };
-        assert_eq!(write(0, 1 << 20), Ok(Span::new(0, 1 << 20)));
+        let write = |offset, size| write_by(offset, size, 0o40_002);
+        let span = Span::new(0, 1 << 20);
+        assert_eq!(write(0, 1 << 20), Ok((span, Flags::NONE)));
+        assert_eq!(write_by(0, 1 << 20, 0o50_002), Ok((span, Flags::FUA)), "O_DSYNC");
+        assert_eq!(write_by(0, 1 << 20, 0o4_010_002), Ok((span, Flags::FUA)), "O_SYNC");
         for (offset, size) in [(SIZE, 512), (SIZE - 512, 1024), (!511, 1024), (3, 512), (0, 7)] {
             assert_eq!(write(offset, size), Err(Some(22)), "{offset}+{size}");
         }
@@ -369,7 +382,7 @@ mod tests {
             (2, Operation::Open { flags: 1 }, [0, 30]),
             (2, Operation::Open { flags: 0o40_002 }, [0, 30]),
             (1, Operation::Open { flags: 0 }, [21, 21]),
-            (2, Operation::Write { offset: 0, size: 512 }, [-1, 30]),
+            (2, Operation::Write { offset: 0, size: 512, flags: 0 }, [-1, 30]),
             (2, Operation::Lseek { offset: 0, whence: 0 }, [22, 22]),
             (2, Operation::Lseek { offset: SIZE, whence: 3 }, [6, 6]),
             (1, Operation::OpenDir, [0, 0]),
@@ -434,7 +447,7 @@ mod tests {
                 Answer::Read(span) => {
                     prop_assert!(span.is_within(SIZE) && span.is_aligned(512));
                 }
-                Answer::Write(span) | Answer::WriteZeroes(span, _) => {
+                Answer::Write(span, _) | Answer::WriteZeroes(span, _) => {
                     prop_assert!(!read_only);
                     prop_assert!(span.is_within(SIZE) && span.is_aligned(512));
                 }

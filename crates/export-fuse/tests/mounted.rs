@@ -4,14 +4,14 @@ mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use braid_export_fuse::{Mount, MountError};
 use braid_uring::Mode;
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use support::{Served, Wish, is_possible, open_direct, pattern, read_at, wait_until, write_at};
 
 fn unmount(mut served: Served) {
@@ -110,6 +110,25 @@ fn what_the_volume_does_not_take() {
     served.trouble.failing.store(false, Relaxed);
     file.write_all_at(&[7; 512], 0).unwrap();
     drop(file);
+    unmount(served);
+}
+
+/// The kernel sends no FSYNC for such a file: whether a write is to be durable stands in the write alone.
+#[test]
+fn writes_of_a_file_opened_with_o_dsync_are_durable() {
+    if !is_possible() {
+        return;
+    }
+    let served = Served::new(Wish::default());
+    for (flags, forced) in [(OFlags::empty(), 0), (OFlags::DSYNC, 2), (OFlags::SYNC, 4)] {
+        let flags = (OFlags::DIRECT | flags).bits().cast_signed();
+        let file = OpenOptions::new().write(true).custom_flags(flags).open(served.volume());
+        let file = file.unwrap();
+        // Of the memory of a small request, and of that of a large one.
+        write_at(&file, &[1; 4096], 0);
+        write_at(&file, &[2; 1 << 20], 1 << 20);
+        assert_eq!(served.trouble.forced.load(Relaxed), forced, "opened with {flags:#o}");
+    }
     unmount(served);
 }
 

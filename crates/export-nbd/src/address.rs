@@ -102,6 +102,21 @@ impl Address {
         }
     }
 
+    /// Returns whom this address lets at the volume, as a sentence with the better way; none for a Unix socket,
+    /// which only its owner can open. NBD over TCP asks no client for its user.
+    pub fn risk(&self, read_only: bool) -> Option<String> {
+        let Address::Tcp(address) = self else { return None };
+        let whom = match address.ip().is_loopback() {
+            true => "every user of this machine, and of containers that share its network,",
+            false => "everyone who reaches this address",
+        };
+        let may = if read_only { "read" } else { "read and overwrite" };
+        Some(format!(
+            "{self}: {whom} can {may} all of the volume, because NBD without TLS asks no client for its user; \
+             next: --nbd unix:PATH, a socket that only its owner can open"
+        ))
+    }
+
     /// Listens. The socket file of a server that has gone is replaced.
     ///
     /// # Errors
@@ -192,11 +207,10 @@ fn is_served(path: &Path) -> bool {
     true
 }
 
-/// Nobody can connect before `listen`, and by then only the owner may.
+/// Makes a socket that only its owner may connect to. The mode is the socket's before it has a path: a path could
+/// name another file by the time that its mode is set.
 fn listen_unix(path: &Path) -> io::Result<Listener> {
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Linux gives the socket's file the permissions that the socket has by then (unix_bind). By its path they
-    // would be changed too late, and in a folder of another user perhaps those of what a link leads to.
     rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
     bind(&fd, &SocketAddrUnix::new(path)?)?;
     let listener =
@@ -245,6 +259,22 @@ mod tests {
         std::fs::write(&path, "mine").unwrap();
         assert!(matches!(address.listen(false), Err(ListenError::Occupied { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn tcp_has_a_risk_and_a_unix_socket_has_none() {
+        let risk = |text: &str, read_only| text.parse::<Address>().unwrap().risk(read_only);
+        assert_eq!(risk("unix:/run/s", false), None);
+        let of_loopback = risk("tcp:99", false).unwrap();
+        assert!(of_loopback.starts_with("tcp:127.0.0.1:99: every user of this machine"));
+        assert!(
+            of_loopback.contains("can read and overwrite") && of_loopback.contains("unix:PATH")
+        );
+        assert!(
+            risk("tcp:[::]:99", true)
+                .unwrap()
+                .contains("everyone who reaches this address can read all")
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -28,15 +29,17 @@ pub struct Door {
     limit: Duration,
     closed: Stop,
     is_through: Cell<bool>,
+    idle: Rc<Cell<Option<u64>>>,
 }
 
 impl Door {
     /// One that is open for `limit`.
     pub fn new(policy: Policy, limit: Duration) -> Door {
-        Door { policy, limit, closed: Stop::default(), is_through: Cell::new(false) }
+        let (closed, is_through, idle) = (Stop::default(), Cell::new(false), Rc::default());
+        Door { policy, limit, closed, is_through, idle }
     }
 
-    /// Ends the connection, if it is not through yet.
+    /// Ends the connection, when what is under way is answered.
     pub fn close(&self) {
         self.closed.raise();
     }
@@ -44,6 +47,11 @@ impl Door {
     /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.closed.is_raised()
+    }
+
+    /// Bytes that its client has moved since the handshake, if the client is idle now.
+    pub fn idle_at(&self) -> Option<u64> {
+        self.idle.get()
     }
 
     /// Whether the handshake is over.
@@ -148,6 +156,8 @@ impl Export {
             negotiated,
             stall_limit: self.stall,
             stop: self.stop.clone(),
+            closed: door.closed.clone(),
+            idle: Rc::clone(&door.idle),
             counters: Arc::clone(&self.counters),
         };
         Session::new(parts, inbox).await

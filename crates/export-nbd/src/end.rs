@@ -18,6 +18,9 @@ pub enum End {
     /// It was not through its handshake when others needed its place.
     #[error("the client was not through its handshake when there was no room for more")]
     GaveWay,
+    /// It was idle when others needed its place.
+    #[error("the client was idle when there was no room for more")]
+    Idle,
     /// The stream is out of step.
     #[error("{0:#010x} where a request should start")]
     BadMagic(u32),
@@ -44,6 +47,6 @@ pub enum End {
 impl End {
     /// Whether the client is to blame.
     pub fn is_protocol_error(&self) -> bool {
-        !matches!(self, End::Disconnected | End::Stopped | End::Failed(_))
+        !matches!(self, End::Disconnected | End::Stopped | End::Idle | End::Failed(_))
     }
 }

@@ -12,14 +12,24 @@ use crate::stream::Stream;
 /// finding one long free stretch.
 pub(crate) const PIECE: u64 = 1 << 20;
 
+/// Payloads up to this length, in bytes, may take the last of the memory. As many as a server has connections
+/// fit into what longer ones leave.
+const SHORT: u64 = 64 << 10;
+
 /// `len` bytes from `pool` in buffers of at most `piece`, or nothing, and then the task is woken
-/// when some come back.
+/// when some come back. Unless it is short, a quarter of the pool is left for short ones: clients that
+/// announce long payloads, and do not send them, hold up only others with long ones.
 pub(crate) fn get_payload(
     pool: &Pool,
     len: u64,
     piece: u64,
     cx: &mut Context<'_>,
 ) -> Poll<Payload> {
+    let share = if len <= SHORT { 0 } else { pool.total_bytes() as u64 / 4 };
+    let kept = share.min((pool.total_bytes() as u64).saturating_sub(len));
+    if pool.poll_free((len + kept) as usize, cx).is_pending() {
+        return Poll::Pending;
+    }
     if len <= piece {
         return pool.poll_get(len as usize, cx).map(Payload::One);
     }
@@ -134,6 +144,20 @@ mod tests {
         let filled = incoming.take_filled().unwrap();
         assert_eq!(filled.to_vec(), bytes[..at]);
         assert!(incoming.take_filled().is_none());
+    }
+
+    #[test]
+    fn long_payloads_leave_memory_for_short_ones() {
+        let pool = Pool::new(4 << 20).unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut get = |len| get_payload(&pool, len, PIECE, &mut cx);
+        let long: Vec<_> = (0..3).map(|_| get(1 << 20)).collect();
+        assert!(long.iter().all(Poll::is_ready));
+        assert!(get(1 << 20).is_pending() && get(SHORT + 1).is_pending());
+        let short: Vec<_> = (0..16).map(|_| get(SHORT)).collect();
+        assert!(short.iter().all(Poll::is_ready));
+        drop((long, short));
+        assert!(get(4 << 20).is_ready(), "what is as long as all of the pool comes in its turn");
     }
 
     #[test]

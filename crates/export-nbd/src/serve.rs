@@ -7,11 +7,13 @@
 //!   accepted ──▶ newcomer ──handshake──▶ served, for as long as it likes
 //!                   │ too slow, or the oldest when there is no room
 //!                   ▼
-//!                 closed          no room, and no newcomers: told so, and closed
+//!                 closed          no room, and no newcomers: told so, and closed;
+//!                                 as many as are told so, of those that stay idle, are closed
 //! ```
 //!
-//! Invariant: who says nothing takes nobody's place for long: newcomers make room for later ones,
-//! and only those that have been through the handshake stay.
+//! Invariant: a client that says nothing takes no place for long that another one needs: newcomers
+//! make room for later ones at once, idle clients after a while. While there are places, a client may be
+//! idle for ever. A TCP peer that is gone without a word is noticed by keepalives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -56,6 +58,8 @@ pub struct Bounds {
     pub handshake: Duration,
     /// How long a client may take for the next byte of a request.
     pub stall: Duration,
+    /// How long a client may be idle once others were turned away.
+    pub idle: Duration,
 }
 
 impl Default for Bounds {
@@ -64,6 +68,7 @@ impl Default for Bounds {
             connections: 256,
             handshake: Duration::from_secs(10),
             stall: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
         }
     }
 }
@@ -86,6 +91,10 @@ struct Inner {
     doors: RefCell<VecDeque<Rc<Door>>>,
     /// Connections that are being told that there is no room.
     turned_away: Cell<usize>,
+    /// Clients that were turned away since it was looked for idle ones.
+    short: Cell<usize>,
+    /// Idle ones are looked for.
+    is_looking: Cell<bool>,
     on_end: Box<dyn Fn(&End)>,
 }
 
@@ -114,6 +123,8 @@ impl Server {
                 open: Cell::new(0),
                 doors: RefCell::default(),
                 turned_away: Cell::new(0),
+                short: Cell::new(0),
+                is_looking: Cell::new(false),
                 on_end: Box::new(on_end),
             }),
         })
@@ -212,6 +223,11 @@ impl Server {
             ..Counts::default()
         };
         inner.export.counters().add(&mut counts);
+        inner.short.set(inner.short.get() + 1);
+        if !inner.is_looking.replace(true) {
+            let server = self.clone();
+            inner.handle.spawn(async move { server.close_idle().await });
+        }
         if inner.turned_away.get() >= MOST_TURNED_AWAY {
             return;
         }
@@ -225,18 +241,49 @@ impl Server {
             inner.turned_away.set(inner.turned_away.get() - 1);
         });
     }
+
+    /// Closes connections that stay idle, as many as were turned away, until none is.
+    async fn close_idle(&self) {
+        let inner = &self.inner;
+        while inner.short.get() > 0 {
+            let idle = inner.idle();
+            let mut stopped = pin!(inner.export.stop().wait());
+            let mut time = pin!(inner.handle.sleep(inner.bounds.idle));
+            std::future::poll_fn(|cx| match stopped.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => time.as_mut().poll(cx),
+            })
+            .await;
+            let free = inner.bounds.connections.saturating_sub(inner.open.get());
+            let short = inner.short.take().saturating_sub(free);
+            let stayed = idle.into_iter().filter(|(door, moved)| door.idle_at() == Some(*moved));
+            stayed.take(short).for_each(|(door, _)| inner.close(&door));
+        }
+        inner.is_looking.set(false);
+    }
 }
 
 impl Inner {
     /// Closes the door to the oldest connection that is not through its handshake, if there is one.
     fn make_room(&self) -> bool {
+        let oldest = self.doors.borrow().iter().find(|door| !door.is_through()).cloned();
+        oldest.inspect(|door| self.close(door)).is_some()
+    }
+
+    /// Gives the place of a connection to others.
+    fn close(&self, door: &Rc<Door>) {
         let mut doors = self.doors.borrow_mut();
-        let Some(oldest) = doors.iter().position(|door| !door.is_through()) else { return false };
-        if let Some(door) = doors.remove(oldest) {
+        if let Some(index) = doors.iter().position(|other| Rc::ptr_eq(other, door)) {
+            doors.remove(index);
             door.close();
             self.open.set(self.open.get() - 1);
         }
-        true
+    }
+
+    /// Connections that are idle, oldest first, with what they have moved.
+    fn idle(&self) -> Vec<(Rc<Door>, u64)> {
+        let idle = |door: &Rc<Door>| Some((Rc::clone(door), door.idle_at()?));
+        self.doors.borrow().iter().filter_map(idle).collect()
     }
 
     async fn serve(&self, fd: OwnedFd, door: &Door) -> End {
@@ -259,6 +306,12 @@ impl Inner {
 fn prepare_socket(fd: &Fd) {
     use rustix::net::sockopt;
     let _ = sockopt::set_tcp_nodelay(fd, true);
+    // A peer that is gone is noticed after two minutes without an answer.
+    if sockopt::set_tcp_keepidle(fd, Duration::from_secs(60)).is_ok() {
+        let _ = sockopt::set_tcp_keepintvl(fd, Duration::from_secs(10));
+        let _ = sockopt::set_tcp_keepcnt(fd, 6);
+        let _ = sockopt::set_socket_keepalive(fd, true);
+    }
     // Beyond the system's limit only with CAP_NET_ADMIN.
     if sockopt::set_socket_send_buffer_size_force(fd, SEND_BUFFER).is_err() {
         let _ = sockopt::set_socket_send_buffer_size(fd, SEND_BUFFER);

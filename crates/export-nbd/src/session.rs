@@ -25,9 +25,11 @@
 mod device;
 mod reply;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -42,7 +44,7 @@ use crate::end::End;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::payload::{Incoming, PIECE, get_payload};
-use crate::stop::Stop;
+use crate::stop::{Stop, end_of};
 use crate::stream::Stream;
 use crate::watch::{Owes, Watch};
 
@@ -54,6 +56,9 @@ const PART: u64 = 128 << 10;
 /// Bytes of replies that may wait to be sent: beyond, they are sent before more are made, while
 /// they are still in the processor's cache, and while the client has something to do.
 const MOST_UNSENT: usize = 512 << 10;
+/// Questions for block status that are answered before others get their turn: each may be hundreds of system
+/// calls.
+const MOST_STATUS: u32 = 4;
 /// Bytes of memory that one connection's requests and replies may hold when another request is
 /// taken.
 const MOST_HELD: u64 = 8 << 20;
@@ -70,6 +75,10 @@ pub(crate) struct Parts<S> {
     pub(crate) negotiated: Negotiated,
     pub(crate) stall_limit: Duration,
     pub(crate) stop: Stop,
+    /// Raised when its place is needed.
+    pub(crate) closed: Stop,
+    /// Bytes that it has moved, while it is idle.
+    pub(crate) idle: Rc<Cell<Option<u64>>>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -85,13 +94,15 @@ pub(crate) struct Session<S: Stream> {
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
     watch: Watch<S>,
-    stopped: Wait<()>,
+    stopped: Wait<End>,
     end: Option<End>,
     counts: Counts,
     received_bytes: u64,
     sent_bytes: u64,
     /// Of requests in flight.
     in_flight_bytes: u64,
+    /// Of this turn.
+    status_left: u32,
 }
 
 /// A write whose payload is coming in.
@@ -123,6 +134,8 @@ enum Held {
     Unsent,
     /// The pool is spent; it will wake this task.
     Memory,
+    /// [`MOST_STATUS`].
+    Turn,
     /// The end was decided.
     Ending,
 }
@@ -134,6 +147,8 @@ impl<S: Stream> Future for Session<S> {
         let poll = self.turn(cx);
         let session = &mut *self;
         session.parts.counters.add(&mut session.counts);
+        let is_idle = session.owes(Held::Starved) == Owes::Nothing && session.in_flight.is_empty();
+        session.parts.idle.set(is_idle.then_some(session.received_bytes + session.sent_bytes));
         poll
     }
 }
@@ -141,7 +156,7 @@ impl<S: Stream> Future for Session<S> {
 impl<S: Stream> Session<S> {
     /// A session whose first bytes are `inbox`'s.
     pub(crate) fn new(parts: Parts<S>, inbox: Inbox) -> Session<S> {
-        let stop = parts.stop.clone();
+        let (stop, closed) = (parts.stop.clone(), parts.closed.clone());
         let watch = Watch::new(parts.stream.clone(), parts.pool.clone(), parts.stall_limit);
         Session {
             parts,
@@ -153,20 +168,24 @@ impl<S: Stream> Session<S> {
             outbox: Outbox::default(),
             writable: None,
             watch,
-            stopped: Box::pin(async move { stop.wait().await }),
+            stopped: Box::pin(end_of(stop, closed)),
             end: None,
             counts: Counts::default(),
             received_bytes: 0,
             sent_bytes: 0,
             in_flight_bytes: 0,
+            status_left: 0,
         }
     }
 
     /// Turns until nothing can move.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.end.is_none() && self.stopped.as_mut().poll(cx).is_ready() {
-            self.end = Some(End::Stopped);
+        if self.end.is_none()
+            && let Poll::Ready(end) = self.stopped.as_mut().poll(cx)
+        {
+            self.end = Some(end);
         }
+        self.status_left = MOST_STATUS;
         loop {
             let held = self.parse(cx);
             let completed = self.take_completions(cx);
@@ -185,6 +204,10 @@ impl<S: Stream> Session<S> {
                 Held::InFlight => completed,
                 Held::Unsent => !self.holds_much(),
                 Held::Memory => false,
+                Held::Turn => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Held::Ending if self.in_flight.is_empty() && self.outbox.is_empty() => {
                     return Poll::Ready(self.end.take().unwrap_or(End::Disconnected));
                 }
@@ -211,6 +234,9 @@ impl<S: Stream> Session<S> {
             }
             if self.holds_much() {
                 return Held::Unsent;
+            }
+            if self.status_left == 0 {
+                return Held::Turn;
             }
             let mode = self.parts.negotiated.header_mode();
             let raw = match protocol::parse(mode, self.inbox.bytes()) {
@@ -320,6 +346,7 @@ impl<S: Stream> Session<S> {
             // A hint, for which nothing in the stack has a use.
             Command::Cache { .. } => self.reply_ok(request),
             Command::BlockStatus { offset, length, one_extent } => {
+                self.status_left -= 1;
                 self.reply_status(request, Span::new(offset, length), one_extent);
             }
             Command::Disconnect => self.end = Some(End::Disconnected),

@@ -1,8 +1,12 @@
 //! "The volume is going down", told once to all tasks of a shard.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+
+use crate::end::End;
 
 /// A flag that is raised once; clones are the same flag.
 #[derive(Clone, Default)]
@@ -43,4 +47,14 @@ impl Stop {
         })
         .await;
     }
+}
+
+/// Waits until all must end, or this one, whose place is needed.
+pub(crate) async fn end_of(all: Stop, this: Stop) -> End {
+    let (mut all, mut this) = (pin!(all.wait()), pin!(this.wait()));
+    std::future::poll_fn(|cx| match all.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(End::Stopped),
+        Poll::Pending => this.as_mut().poll(cx).map(|()| End::Idle),
+    })
+    .await
 }

@@ -68,3 +68,50 @@ fn silence_inside_a_request_ends_the_connection_and_idleness_does_not() {
     on(Mode::Uring);
     on(Mode::Threads);
 }
+
+/// A client that is idle keeps its place until others need it.
+#[test]
+fn idle_clients_give_way_when_there_is_no_room() {
+    for mode in [Mode::Uring, Mode::Threads] {
+        let Ok(executor) = Executor::new(Config { mode, ..Config::default() }) else {
+            println!("skipped {mode:?}: this machine forbids it");
+            continue;
+        };
+        let handle = executor.handle();
+        let pool = Pool::new(4 << 20).unwrap();
+        let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
+        let idle = Duration::from_millis(300);
+        let bounds = Bounds { connections: 2, idle, ..Bounds::default() };
+        let server = Server::new(&handle, dev, pool, "ram", bounds, |_| {}).unwrap();
+        let (send, receive) = std::sync::mpsc::channel();
+        let connect = move || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            send.send(OwnedFd::from(ours)).unwrap();
+            theirs
+        };
+        let clients = std::thread::spawn(move || {
+            let (mut oldest, mut second) = (greet(connect()), greet(connect()));
+            let mut third = connect();
+            third.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            third.read_exact(&mut [0; 18]).unwrap();
+            // The third is answered that there is no room, and leaves; the oldest gives way for the next.
+            drop(third);
+            oldest.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            assert_eq!(oldest.read(&mut [0; 1]).unwrap(), 0, "the oldest is closed");
+            let mut fourth = greet(connect());
+            for client in [&mut second, &mut fourth] {
+                client.write_all(READ).unwrap();
+                client.read_exact(&mut [1; 16 + 512]).unwrap();
+            }
+        });
+        let counters = server.counters();
+        executor.block_on(async move {
+            while !clients.is_finished() {
+                receive.try_iter().for_each(|fd| server.connect(fd));
+                handle.sleep(Duration::from_millis(10)).await;
+            }
+            clients.join().unwrap();
+        });
+        assert_eq!(counters.read().protocol_errors, 0);
+    }
+}

@@ -153,6 +153,15 @@ impl Pool {
         }
     }
 
+    /// Waits until `bytes` are not lent out. Any of them may be lent to others before they are asked for.
+    pub fn poll_free(&self, bytes: usize, cx: &mut Context<'_>) -> Poll<()> {
+        if self.free_bytes() >= bytes {
+            return Poll::Ready(());
+        }
+        self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// As [`Pool::get`], waiting until there is one.
     pub async fn get_wait(&self, len: usize) -> Buf {
         std::future::poll_fn(|cx| self.poll_get(len, cx)).await

@@ -122,6 +122,8 @@ impl Volume {
             .iter()
             .map(|text| Ok(text.parse::<Address>()?.listen(spec.insecure)?))
             .collect::<Result<Vec<Listener>, RunError>>()?;
+        let is_read_only = spec.read_only;
+        warnings.extend(listeners.iter().filter_map(|one| one.address().risk(is_read_only)));
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         // What keeps copies is one thread's, which is why it needs no locks.

@@ -43,8 +43,8 @@ pub enum Operation<'a> {
     Open { flags: u32 },
     /// Read up to `size` bytes.
     Read { offset: u64, size: u32 },
-    /// Write the `size` bytes of the body.
-    Write { offset: u64, size: u32 },
+    /// Write the `size` bytes of the body; `flags` are the `O_*` bits of the open file.
+    Write { offset: u64, size: u32, flags: u32 },
     /// A descriptor was closed.
     Flush,
     /// The last descriptor of an open file was closed.
@@ -177,7 +177,9 @@ fn parse_arguments(opcode: u32, head: &[u8; HEAD], received: usize) -> Operation
         opcode::SETATTR => Operation::SetAttr,
         opcode::OPEN => Operation::Open { flags: u32_at(0) },
         opcode::READ => Operation::Read { offset: u64_at(8), size: u32_at(16) },
-        opcode::WRITE => Operation::Write { offset: u64_at(8), size: u32_at(16) },
+        opcode::WRITE => {
+            Operation::Write { offset: u64_at(8), size: u32_at(16), flags: u32_at(32) }
+        }
         opcode::STATFS => Operation::StatFs,
         opcode::RELEASE => Operation::Release,
         opcode::FSYNC => Operation::Fsync,
@@ -264,7 +266,13 @@ mod tests {
             (14, words(&[0o100_002, 0]), 0, Open { flags: 0o100_002 }),
             // fuse_read_in: fh, offset, size, read_flags, lock_owner, flags, padding.
             (15, longs(&[9, offset], &[4096, 0, 0, 0, 0, 0]), 0, Read { offset, size: 4096 }),
-            (16, longs(&[9, offset], &[512, 0, 0, 0, 0, 0]), 512, Write { offset, size: 512 }),
+            // fuse_write_in: fh, offset, size, write_flags, lock_owner, flags, padding.
+            (
+                16,
+                longs(&[9, offset], &[512, 0, 0, 0, 0o50_002, 0]),
+                512,
+                Write { offset, size: 512, flags: 0o50_002 },
+            ),
             (17, vec![], 0, StatFs),
             (18, vec![0; 24], 0, Release),
             (20, vec![0; 16], 0, Fsync),

@@ -10,12 +10,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
 use braid_device::{Ram, RamDevice};
 use braid_engine::{Dev, Device, Pending};
 use braid_export_fuse::{Aborter, Attachment, Counters, Mount, ServeError, serve};
@@ -68,6 +68,8 @@ pub(crate) struct Trouble {
     pub(crate) stuck: AtomicBool,
     /// Requests fail with `ENOSPC`.
     pub(crate) failing: AtomicBool,
+    /// Writes with FUA that came.
+    pub(crate) forced: AtomicU64,
 }
 
 /// What to serve.
@@ -168,6 +170,9 @@ impl Device for Tried {
     }
 
     fn start(&self, io: Io) -> Pending {
+        if io.op == Op::Write && io.flags.contains(Flags::FUA) {
+            self.trouble.forced.fetch_add(1, Ordering::Relaxed);
+        }
         if self.trouble.failing.load(Ordering::Relaxed) {
             return Pending::ready(io.complete(Err(Errno::NOSPC)));
         }

@@ -1,0 +1,95 @@
+//! Questions for block status may each take hundreds of system calls: a client that asks many at once leaves
+//! others their turn between a few of them.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::task::Poll;
+
+use braid_block::{Extent, Io, Limits, Span};
+use braid_engine::{Dev, Device, Pending};
+use braid_export_nbd::{Bounds, Server};
+use braid_mem::Pool;
+use braid_nbd::client::{ClientConfig, ClientHandshake, ClientStep, encode_request};
+use braid_nbd::protocol::{Command, ReplyStyle};
+use braid_uring::{Config, Executor};
+
+const SIZE: u64 = 1 << 20;
+const QUESTIONS: u64 = 200;
+
+/// A device that counts what it is asked.
+struct Asked(Rc<Cell<u64>>);
+
+impl Device for Asked {
+    fn limits(&self) -> Limits {
+        Limits::new(SIZE, 512)
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        Pending::ready(io.complete(Ok(())))
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.0.set(self.0.get() + 1);
+        vec![Extent::data(span.len)]
+    }
+}
+
+/// Goes through the handshake, asks everything at once, and takes all answers.
+fn ask(mut stream: UnixStream) {
+    let (export, style) = (String::new(), ReplyStyle::Structured);
+    let mut handshake = ClientHandshake::new(ClientConfig { export, style, base_allocation: true });
+    let (mut output, mut received) = (Vec::new(), Vec::new());
+    let negotiated = loop {
+        let progress = handshake.advance(&received, &mut output);
+        received.drain(..progress.consumed);
+        stream.write_all(&output).unwrap();
+        output.clear();
+        match progress.step {
+            ClientStep::Transmission(negotiated) => break negotiated,
+            ClientStep::NeedMore { .. } => {
+                let mut more = [0; 4096];
+                let count = stream.read(&mut more).unwrap();
+                received.extend_from_slice(&more[..count]);
+            }
+            ClientStep::Fatal(error) => panic!("{error}"),
+        }
+    };
+    let command = Command::BlockStatus { offset: 0, length: SIZE, one_extent: false };
+    let mode = negotiated.style.header_mode();
+    let questions = (0..QUESTIONS)
+        .flat_map(|cookie| encode_request(mode, cookie, &command).unwrap().as_bytes().to_vec());
+    stream.write_all(&questions.collect::<Vec<u8>>()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answers = Vec::new();
+    stream.read_to_end(&mut answers).unwrap();
+    assert!(answers.len() as u64 >= QUESTIONS * 32, "{} bytes of answers", answers.len());
+}
+
+#[test]
+fn questions_for_block_status_leave_others_their_turn() {
+    let executor = Executor::new(Config::default()).unwrap();
+    let handle = executor.handle();
+    let asked = Rc::new(Cell::new(0));
+    let (dev, pool) = (Dev::new(Asked(Rc::clone(&asked))), Pool::new(4 << 20).unwrap());
+    let server = Server::new(&handle, dev, pool, "x", Bounds::default(), |_| {}).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    server.connect(OwnedFd::from(ours));
+    let client = std::thread::spawn(move || ask(theirs));
+    let (mut before, mut most) = (0, 0);
+    let counted = Rc::clone(&asked);
+    let most = executor.block_on(poll_fn(move |cx| {
+        most = most.max(counted.get() - before);
+        before = counted.get();
+        if client.is_finished() {
+            return Poll::Ready(most);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+    assert_eq!(asked.get(), QUESTIONS);
+    assert!(most <= 4, "{most} questions were answered in one turn");
+}
