@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use braid_block::Span;
 use braid_cache::Shadow;
-use braid_model::{Bus, BusProfile, Kind, Timetable, Wear};
+use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
 
 use crate::cached::{Asked, Cached, ORIGIN, Owner};
 use crate::layout::{Busy, Layout, Op, Unit};
@@ -232,6 +232,22 @@ impl Machine {
         self.now_ns = drained.max().unwrap_or(now_ns);
     }
 
+    /// Flushes all members: what they were asked for is on the media.
+    pub(crate) fn flush(&mut self) {
+        while self.next(&mut Vec::new()) {}
+        let Machine { members, buses, now_ns, .. } = self;
+        let flushed = members.iter_mut().map(|member| {
+            member.device.serve(&mut buses[member.bus].schedule, *now_ns, Work::Command)
+        });
+        let done_ns = flushed.max();
+        *now_ns = done_ns.unwrap_or(*now_ns);
+    }
+
+    /// Whether its queues, which are all alike, merge what they hold.
+    pub(crate) fn merges(&self) -> bool {
+        self.members.first().is_some_and(|member| member.queue.merges())
+    }
+
     /// Has the write caches of its disks be so small that requests of `request` bytes fill them soon, and answers
     /// how many fill them all. A cache chooses among as many as its disk's queue is deep: what lies behind twice as
     /// many makes it no faster.
@@ -286,8 +302,7 @@ impl Machine {
             What::Joined(layout, below) => {
                 let busy = |member: usize| below[member].map(busy);
                 let mut units = layout.units(write, offset, bytes, &busy);
-                let is_device = |below: &usize| matches!(nodes[*below].what, What::Device(_));
-                if !below.iter().flatten().all(is_device) {
+                if !self.merges() {
                     units = Unit::gather(units);
                 }
                 for unit in units {

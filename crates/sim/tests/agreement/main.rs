@@ -4,6 +4,8 @@
 //! In wall time requests are kept so many under way that devices are not idle for a client's sake: then a
 //! busy machine does not change what the clock says.
 
+mod table;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -25,9 +27,9 @@ use braid_level::{
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_model::{Bus, Kind, Timetable, profile};
-use braid_predict::{Array as Estimated, Merge, Next, Offer, Tree};
+use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
-use braid_sim::{Outcome, Rng, Sim, SimDisk, Timing};
+use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
 
 const CHUNK: u64 = 64 << 10;
@@ -172,7 +174,7 @@ fn loads(size: u64) -> Vec<Load> {
 }
 
 fn estimate(tree: &Tree, load: &Load) -> f64 {
-    let mut machine = Estimated::over(tree).unwrap().machine.merging(Merge::Nothing);
+    let mut machine = Estimated::over(tree).unwrap().machine;
     let (mut requests, mut under_way) = (load.requests.iter(), 0);
     let mut happened = Vec::new();
     let mut owner = 0;
@@ -294,6 +296,18 @@ async fn carry_out(dev: &Dev, load: &Load, pool: &Pool) {
 
 /// Seconds on the simulator's clock.
 fn simulated(tree: &Tree, load: Load) -> f64 {
+    let now_ns = on_simulator(tree, |dev, handle| async move {
+        carry_out(&dev, &load, &Pool::new(64 << 20).unwrap()).await;
+        handle.now()
+    });
+    now_ns as f64 / 1e9
+}
+
+/// What becomes of `run` with a tree's device on the simulator's clock.
+fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
+    tree: &Tree,
+    run: impl FnOnce(Dev, Handle) -> F,
+) -> T {
     let sim = Sim::new(1);
     // A processor that lets a task wait is no part of what is estimated.
     sim.be_punctual();
@@ -312,13 +326,13 @@ fn simulated(tree: &Tree, load: Load) -> f64 {
     let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
     let mut maker = Maker { device: &mut device, clock, arrays: Vec::new() };
     let (dev, arrays) = (maker.make(tree), maker.arrays);
+    let run = run(dev, handle.clone());
     let outcome = sim.run_until(async move {
         arrays.into_iter().for_each(|array| handle.spawn("array", array.run()));
-        carry_out(&dev, &load, &Pool::new(64 << 20).unwrap()).await;
-        handle.now()
+        run.await
     });
     match outcome {
-        Outcome::Done(now_ns) => now_ns as f64 / 1e9,
+        Outcome::Done(answer) => answer,
         Outcome::Halted => panic!("it was halted"),
         Outcome::Stuck(stuck) => panic!("{stuck}"),
     }
