@@ -14,12 +14,14 @@
 //! so a run is a function of its load. A device has one command at a time. Deliberately absent: contents,
 //! and what the host does with them (`load`).
 
+mod usage;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use braid_block::Span;
 use braid_cache::Shadow;
-use braid_model::{Bus, BusProfile, Kind, Timetable, Wear, Work};
+use braid_model::{Bus, BusProfile, Kind, Timetable, Work};
 
 use crate::cached::{Asked, Cached, ORIGIN, Owner};
 use crate::layout::{Busy, Layout, Op, Unit};
@@ -264,11 +266,6 @@ impl Machine {
         self.now_ns
     }
 
-    /// What writing did to each member that wears.
-    pub fn wear(&self) -> impl Iterator<Item = Option<Wear>> + '_ {
-        self.members.iter().map(|member| member.device.wear())
-    }
-
     fn at(&mut self, time_ns: u64, event: Event) {
         self.made += 1;
         self.events.push(Reverse((time_ns.max(self.now_ns), self.made, event)));
@@ -359,25 +356,6 @@ impl Machine {
             let below = below.expect("only members that are there are asked");
             self.ask(below, Owner::Unit(unit), op.write, op.offset, op.bytes);
         }
-    }
-
-    /// How much of the time so far each bus moved bytes, from 0 to 1; 0 for one that is never the limit.
-    pub fn bus_shares(&self) -> impl Iterator<Item = f64> + '_ {
-        let of = |bytes: u64, rate: u64| if rate == 0 { 0.0 } else { bytes as f64 / rate as f64 };
-        self.buses.iter().map(move |bus| {
-            let seconds =
-                of(bus.moved.0, bus.profile.rate_in) + of(bus.moved.1, bus.profile.rate_out);
-            seconds / (self.now_ns.max(1) as f64 / 1e9)
-        })
-    }
-
-    /// How much of the time so far each member was at work, and a disk's head on its way, from 0 to 1.
-    pub fn member_shares(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let share = |ns: u64| (ns as f64 / self.now_ns.max(1) as f64).min(1.0);
-        self.members.iter().map(move |member| {
-            let (busy_ns, moving_ns) = member.device.busy_ns();
-            (share(busy_ns), share(moving_ns))
-        })
     }
 
     /// Gives every device that is idle its next command.

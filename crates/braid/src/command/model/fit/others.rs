@@ -67,7 +67,7 @@ impl Processors {
         let Some((before, after)) = self.ticks.zip(ticks(&read("stat"))) else { return 0.0 };
         let all = after.1.saturating_sub(before.1).max(1) as f64;
         let busy = after.0.saturating_sub(before.0) as f64 / all;
-        busy.powi(std::thread::available_parallelism().map_or(1, |count| count.get() as i32))
+        busy.powf(std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64))
     }
 }
 
