@@ -96,10 +96,10 @@ fn advice_is_a_sentence_a_short_table_and_a_line_to_type() {
         scratch.run(&["advise", "cruzer-titanium*6@usb2:0", "--workload", "seq-read"]).ok();
     let text = output.out;
     assert!(
-        text.contains("Take raid0 of 2 × cruzer-titanium") && text.contains("predicted"),
+        text.contains("Take raid5 of 3 × cruzer-titanium") && text.contains("predicted"),
         "{text}"
     );
-    assert!(text.contains("braid create NAME --level raid0 --chunk"), "{text}");
+    assert!(text.contains("braid create NAME --level raid5 --chunk"), "{text}");
     assert!(text.contains("none is measured"), "{text}");
     let rows = text.lines().filter(|line| line.contains("usb2:0 is at its limit")).count();
     assert!(rows <= 11, "{text}");

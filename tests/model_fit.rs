@@ -1,5 +1,6 @@
 //! `braid model fit`: the profile of a device that braid itself models comes back, nothing is written that was
-//! not named, and what cannot be measured is refused with the reason.
+//! not named, and what cannot be measured is refused with the reason. Disks, and hosts whose processors are busy,
+//! are fitted in virtual time (`crates/fit/tests/recovers.rs`).
 
 mod common;
 
@@ -26,12 +27,12 @@ fn profile(path: &Path) -> Profile {
     Profile::parse(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
-/// 10 ms a jump and 20 MB/s are far from what a machine adds to them; unless it is very busy, which is said.
+/// 3 ms a jump and 80 MB/s are far from what a machine adds to them, unless its processors are busy, which is said.
 #[test]
 fn a_served_model_comes_back_and_is_only_read() {
     skip_unless_root!();
     let scratch = Scratch::new();
-    let stack = "model(usb-flash, size=64M, read=20MB/s, latency=10ms)";
+    let stack = "model(usb-flash, size=64M, read=80MB/s, latency=3ms)";
     let volume = scratch.up(stack, &["--name", "v", "--trace", "t.log"]);
     let output = scratch.join("v.toml");
     let options = ["--output", "v.toml", "--time", "200s", "--json"];
@@ -56,42 +57,17 @@ fn a_served_model_comes_back_and_is_only_read() {
     let jump = if kind == "plain" { "latency_us" } else { "random_us" };
     let value = |name: &str| of(name)["value"].as_f64().expect("a number");
     let (read, jump) = (value("read_rate"), value(jump));
-    let near = (17e6..=21e6).contains(&read) && (9500.0..=12_000.0).contains(&jump);
+    let near = (64e6..=84e6).contains(&read) && (2850.0..=3700.0).contains(&jump);
     let doubted = answer["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
+    println!("{read} B/s, {jump} us: {}", answer["doubts"]);
     assert!(near || doubted, "{answer}");
-    assert!((5e6..=30e6).contains(&read) && (5000.0..=40_000.0).contains(&jump), "{answer}");
+    assert!((20e6..=120e6).contains(&read) && (1500.0..=12_000.0).contains(&jump), "{answer}");
     assert_eq!(of("write_rate")["measured"], false);
     // What is written is what is used.
     let shown = scratch.run(&["model", "show", "v.toml", "--json"]).ok().json();
     assert_eq!(shown["kind"], kind);
     let advice = ["advise", "./v.toml", "./v.toml", "--workload", "seq-read", "--json"];
     scratch.run(&advice).ok();
-}
-
-/// Milliseconds of seeks and of a revolution, and the queue that the disk chooses from, through a file system in user
-/// space and a loop device.
-#[test]
-fn a_served_disk_comes_back() {
-    skip_unless_root!();
-    let scratch = Scratch::new();
-    // A fit wants 4 GiB; what is only read takes no memory.
-    let volume = scratch.up("model(sata-7200, size=4400M)", &["--name", "v"]);
-    let options = ["--output", "v.toml", "--time", "90s", "--json"];
-    let answer = fit(&scratch, volume.device(), &options).run().ok().json();
-    volume.down();
-    let doubted = answer["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty());
-    let found = profile(&scratch.join("v.toml"));
-    let drawn = braid_model::profile("sata-7200").expect("a profile that comes with braid");
-    for (name, least, most) in [
-        ("rpm", 0.99, 1.01),
-        ("seek_average_ms", 0.9, 1.1),
-        ("outer_rate", 0.85, 1.05),
-        ("queue_depth", 0.5, 2.0),
-    ] {
-        let ratio = found.constant(name).zip(drawn.constant(name)).map(|(one, other)| one / other);
-        let near = ratio.is_some_and(|ratio| (least..=most).contains(&ratio));
-        assert!(near || doubted, "{name}: {ratio:?} of {answer}");
-    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! `braid model predict`: campaigns without a machine, and beside measurements of the same models.
+//! `braid model predict`: campaigns without a machine, and one beside a measurement of the same models.
 //!
-//! The three tests that end in `a_run_measures` stay in real time: each compares predicted rates with rates that
-//! a run measures, and shorter trials have too few requests for the limits that are asserted.
+//! That predictions are what braid's own arrays do is held in virtual time (`crates/sim/tests/agreement`); the one
+//! test in real time here goes the whole way, through the laboratory, fio and the export.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use braid_lab::metric::Metric;
 use braid_lab::store::Store;
 
 use super::{Lab, read};
-use crate::common::{Output, skip_unless_root, skip_without};
+use crate::common::{Output, skip_without};
 
 /// One stick, and a stripe of two at two buses. So many requests of whole commands wait at each stick that
 /// neither what is between fio and the sticks nor what Linux' queue merges makes a difference.
@@ -17,7 +17,7 @@ fn campaign(jobs: &str) -> String {
     let [stick, other] =
         [0, 1].map(|bus| format!("model(cruzer-titanium, size=256M, bus=usb2:{bus})"));
     format!(
-        "name = \"sticks\"\nrepetitions = 3\nruntime_s = 4\nramp_s = 1\nregion = \"64M\"\nfill = false\n\
+        "name = \"sticks\"\nrepetitions = 3\nruntime_s = 2\nramp_s = 0.5\nregion = \"64M\"\nfill = false\n\
          [[subject]]\nname = \"one\"\nstack = \"{stick}\"\nbaseline = true\n\
          [[subject]]\nname = \"two\"\nstack = \"raid0(chunk=480K, {stick}, {other})\"\n{jobs}"
     )
@@ -204,12 +204,10 @@ fn measure(
     seen
 }
 
-/// A cache that has room for half of what is read, mirrors in a stripe, and data of which a third is
-/// reconstructed; of a profile in a file. A request takes 66 ms, and four are under way: a machine that is
-/// busy hardly makes a device wait.
+/// A cache that has room for half of what is read, mirrors in a stripe, and data of which a third is reconstructed;
+/// of a profile in a file.
 #[test]
-fn what_is_predicted_of_nested_stacks_is_what_a_run_measures() {
-    skip_without!("fio");
+fn nested_stacks_gain_what_their_members_allow() {
     let lab = Lab::new();
     std::fs::write(lab.scratch.join("slow.toml"), SLOW).expect("a file");
     let one = "model(slow.toml, size=32M)";
@@ -221,21 +219,20 @@ fn what_is_predicted_of_nested_stacks_is_what_a_run_measures() {
     let stacks = stacks
         .map(|(name, stack)| format!("[[subject]]\nname = \"{name}\"\nstack = \"{stack}\"\n"));
     let text = format!(
-        "name = \"nested\"\nrepetitions = 1\nruntime_s = 8\nramp_s = 2\nregion = \"16M\"\nfill = false\n\
+        "name = \"nested\"\nruntime_s = 8\nramp_s = 2\nregion = \"16M\"\nfill = false\n\
          [[subject]]\nname = \"one\"\nstack = \"{one}\"\nbaseline = true\n{}\
          [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"256K\"\niodepth = 4\n",
         stacks.concat()
     );
-    let file = lab.campaign(&text);
-    let said = said(&lab, &file);
+    let said = said(&lab, &lab.campaign(&text));
     let of = |name: &str| {
         let found = said.iter().find(|((subject, _), _)| subject == name);
         found.map(|(_, rate)| *rate).unwrap_or_else(|| panic!("{name}: {said:?}"))
     };
-    let one = of("one");
-    assert!(of("cached") > 1.5 * one && of("mirrors") > 1.8 * one, "{said:?}");
-    assert!((1.0..1.6).contains(&(of("degraded") / one)), "{said:?}");
-    assert_reached(&lab, &file, &said);
+    // 40 ms, and 256 KiB at 10 MB/s.
+    assert!((of("one") / (262_144.0 / 0.0662) - 1.0).abs() < 0.05, "{said:?}");
+    assert!(of("cached") > 1.5 * of("one") && of("mirrors") > 1.8 * of("one"), "{said:?}");
+    assert!((1.0..1.6).contains(&(of("degraded") / of("one"))), "{said:?}");
 }
 
 fn said(lab: &Lab, file: &str) -> BTreeMap<(String, String), f64> {
@@ -243,31 +240,57 @@ fn said(lab: &Lab, file: &str) -> BTreeMap<(String, String), f64> {
     numbers(lab, "said")
 }
 
-/// One of some runs is as fast as predicted, and none is faster: some hundred requests at random are a few
-/// percent more or less.
-#[track_caller]
-fn assert_reached(lab: &Lab, file: &str, said: &BTreeMap<(String, String), f64>) {
-    let mut best: BTreeMap<(String, String), f64> = BTreeMap::new();
-    let is_reached =
-        |best: &BTreeMap<_, f64>| said.iter().all(|(cell, rate)| best[cell] > 0.9 * rate);
-    for run in 1..=5 {
-        for (cell, rate) in measure(lab, file, &format!("seen-{run}"), said, 1.2) {
-            let most = best.entry(cell).or_default();
-            *most = most.max(rate);
-        }
-        if is_reached(&best) {
-            return;
-        }
+/// fio ends with an fsync (`--end_fsync=1`), for which a disk writes what is in its cache: some hundred requests a
+/// second, where the cache alone takes thousands. On redundant levels too.
+#[test]
+fn the_fsync_at_the_end_is_predicted() {
+    let lab = Lab::new();
+    let disk = "model(sata-7200, size=256M)";
+    let stacks = [
+        ("one", disk.to_owned(), "true"),
+        ("pair", format!("raid1({disk}, {disk})"), "false"),
+        ("stripe", format!("raid0({disk}, {disk})"), "false"),
+    ];
+    let stacks = stacks.map(|(name, stack, baseline)| {
+        format!("[[subject]]\nname = \"{name}\"\nstack = \"{stack}\"\nbaseline = {baseline}\n")
+    });
+    let jobs = "[a]\nrw=randwrite\nbs=4k\niodepth=32\nioengine=libaio\ndirect=1\n";
+    let text = format!(
+        "name = \"synced\"\nruntime_s = 2.5\nregion = \"64M\"\n{}[[job]]\npattern = \"rand\"\nop = \"write\"\n\
+         block_size = \"4K\"\n[[job]]\ntool = \"fio-jobs\"\njobs = \"\"\"\n{jobs}\"\"\"\n\
+         [[job]]\ntool = \"dd\"\nop = \"write\"\nbs = \"1M\"\nsize = \"16M\"\ndirect = true\n\
+         sync = [\"none\", \"fdatasync\"]\n",
+        stacks.concat()
+    );
+    let said = said(&lab, &lab.campaign(&text));
+    let of = |name: &str, tool: &str| {
+        let is = |cell: &&(String, String)| cell.0 == name && cell.1.contains(tool);
+        let cells: Vec<_> = said.keys().filter(is).collect();
+        cells.iter().map(|cell| said[*cell] / 4096.0).collect::<Vec<_>>()
+    };
+    let all = |name| said.keys().filter(|cell| cell.0 == name).count();
+    assert_eq!([all("one"), all("pair"), all("stripe")], [4; 3], "{said:?}");
+    for (cell, rate) in &said {
+        let per_second = rate / 4096.0;
+        let writes = cell.1.contains("rand");
+        assert!(
+            !writes || (100.0..600.0).contains(&per_second),
+            "{cell:?}: {per_second:.0} a second"
+        );
     }
-    panic!("slower than predicted in all runs: {said:?}, {best:?}");
+    let [one, pair] = ["one", "pair"].map(|name| of(name, "rand"));
+    let ratio = pair.iter().sum::<f64>() / one.iter().sum::<f64>();
+    assert!((0.6..1.2).contains(&ratio), "{said:?}");
+    // 16 MiB fit into the cache: without a sync they are there at once.
+    let dd = of("one", "dd");
+    let (fast, slow) = (dd[0].max(dd[1]), dd[0].min(dd[1]));
+    assert!(fast > 1.1 * slow, "{said:?}");
 }
 
 /// Reads that one device cannot keep up with, and two can; and two sections at once that do not ask alike. A
 /// request of the trace takes 46 ms.
 #[test]
-fn what_is_predicted_of_traces_and_jobs_is_what_a_run_measures() {
-    skip_unless_root!();
-    skip_without!("fio");
+fn traces_and_jobs_are_predicted() {
     let lab = Lab::new();
     std::fs::write(lab.scratch.join("slow.toml"), SLOW).expect("a file");
     let line = |at: u64| format!("{} x read {} 65536\n", 30_000 * at, 65_536 * (7 * at % 512));
@@ -279,23 +302,29 @@ fn what_is_predicted_of_traces_and_jobs_is_what_a_run_measures() {
     let jobs = "[a]\nrw=randread\nbs=256k\niodepth=2\nioengine=libaio\ndirect=1\n\
                 [b]\nrw=randread\nbs=64k\ndirect=1\n";
     let text = format!(
-        "name = \"asked\"\nrepetitions = 1\nruntime_s = 4\nramp_s = 1\nregion = \"32M\"\nfill = false\n\
+        "name = \"asked\"\nruntime_s = 4\nramp_s = 1\nregion = \"32M\"\nfill = false\n\
          [[subject]]\nname = \"one\"\nstack = \"{one}\"\nbaseline = true\n\
          [[subject]]\nname = \"two\"\nstack = \"raid0(chunk=64K, {one}, {one})\"\n\
          [[job]]\ntool = \"replay\"\ntrace = \"{path}\"\n\
          [[job]]\ntool = \"fio-jobs\"\njobs = \"\"\"\n{jobs}\"\"\"\n"
     );
-    let file = lab.campaign(&text);
-    let said = said(&lab, &file);
-    let replayed = |name: &str| {
-        let is = |cell: &(String, String)| cell.0 == name && cell.1.contains("replay");
+    let said = said(&lab, &lab.campaign(&text));
+    let of = |name: &str, tool: &str| {
+        let is_replay = tool == "replay";
+        let is = |cell: &(String, String)| cell.0 == name && cell.1.contains("replay") == is_replay;
         said.iter().find(|(cell, _)| is(cell)).map(|(_, rate)| *rate).expect("a prediction")
     };
     // As much as it can; and as much as is asked.
-    assert!((replayed("one") / (65536.0 / 0.0466) - 1.0).abs() < 0.02, "{said:?}");
-    assert!((replayed("two") / (65536.0 / 0.030) - 1.0).abs() < 0.05, "{said:?}");
+    assert!((of("one", "replay") / (65536.0 / 0.0466) - 1.0).abs() < 0.02, "{said:?}");
+    assert!((of("two", "replay") / (65536.0 / 0.030) - 1.0).abs() < 0.05, "{said:?}");
     assert_eq!(said.len(), 4, "{said:?}");
-    assert_reached(&lab, &file, &said);
+    // Of three under way at one device two are long ones.
+    let round = 2.0 * 262_144.0 + 65_536.0;
+    assert!(
+        (of("one", "fio-jobs") / (round / (2.0 * 0.0662 + 0.0466)) - 1.0).abs() < 0.05,
+        "{said:?}"
+    );
+    assert!(of("two", "fio-jobs") > 1.2 * of("one", "fio-jobs"), "{said:?}");
 }
 
 const SLOW: &str = "kind = \"plain\"\nlabel = \"slow\"\n[constant]\nread_rate = [10e6, \"slow\"]\n\

@@ -57,6 +57,14 @@ metric = "odours_per_s"
 norm_value = 3
 norm_unit = "1/s"
 role = "prediction"
+[[measurement]]
+id = "two.room"
+subject = "pair"
+tool = "df"
+metric = "bytes"
+norm_value = 4e9
+norm_unit = "B"
+role = "prediction"
 [[probe]]
 id = "two.probe"
 subject = "pair"
@@ -138,6 +146,7 @@ fn a_file_of_ones_own_is_judged_the_same_way() {
     let wrong = one(claims, "c.wrong-in-print");
     assert_eq!((&wrong["holds"], &wrong["holds_in_print"]), (&json!(false), &json!(false)));
     let file = &output["files"][0];
+    assert_eq!(file["passed_over"][0]["id"], "two.room");
     assert_eq!((&file["file"], &file["claims_published"]), (&json!("mine"), &json!(3)));
     assert_eq!(
         file["rows_missing"].as_u64().zip(file["rows_scored"].as_u64()).map(|(a, b)| a + b),
@@ -145,7 +154,15 @@ fn a_file_of_ones_own_is_judged_the_same_way() {
     );
 
     let text = scratch.run(&["lab", "reproduce", "mine.toml"]).ok().out;
-    for part in ["Two sticks", "two.smell", "36.0 MB/s", "3.00 1/s", "c.smell", "undecided"] {
+    for part in [
+        "Two sticks",
+        "two.smell",
+        "36.0 MB/s",
+        "3.00 1/s",
+        "c.smell",
+        "undecided",
+        "1 passed over",
+    ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");

@@ -17,7 +17,8 @@ pub struct Limits {
     pub read_only: bool,
     /// Discards do something.
     pub discard: bool,
-    /// Contents survive neither the process nor the power: a flush has nothing to do.
+    /// Contents survive neither the process nor the power. A flush may take time all the same: a modelled
+    /// device keeps its contents in memory, and takes as long as the device that it stands for.
     pub volatile: bool,
     /// Access time depends on the position.
     pub rotational: bool,

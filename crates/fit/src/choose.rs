@@ -82,17 +82,12 @@ pub fn fit(
         return Err(Fault::Nonsense(facts.join("; ")));
     };
     let held_out = Errors::of(&differences.held_out);
-    let mut fit = Fit {
-        kind,
-        size,
-        constants,
-        held_out,
-        used: Errors::of(&differences.used),
-        tried,
-        facts,
-        warnings: warnings(&glance, &reading, held_out),
-        text: String::new(),
-    };
+    let used = Errors::of(&differences.used);
+    let mut warnings = warnings(&glance, &reading, held_out, used);
+    warnings.extend(turning.and_then(|turning| turning.doubt).filter(|_| kind == "disk"));
+    warnings.extend(contended(session.processor_waits()));
+    let text = String::new();
+    let mut fit = Fit { kind, size, constants, held_out, used, tried, facts, warnings, text };
     fit.text = text::profile(kind, label, size, &fit.constants, &text::comments(&fit));
     Ok(fit)
 }
@@ -121,7 +116,23 @@ fn facts(reading: &Reading, writing: Option<&Writing>) -> Vec<String> {
     facts
 }
 
-fn warnings(glance: &Glance, reading: &Reading, held_out: Errors) -> Vec<String> {
+/// The share of the time in which tasks may wait for processors before times are doubted.
+const CONTENDED: f64 = 0.1;
+/// The error in the median beyond which constants do not explain what was measured.
+const UNEXPLAINED: f64 = 0.1;
+
+/// Doubts times that were measured while tasks waited for processors so much of the time.
+fn contended(share: f64) -> Option<String> {
+    (share > CONTENDED).then(|| {
+        format!(
+            "tasks waited for a processor for {:.0} % of the measuring: answers came late, so measure again when \
+             the machine is not busy",
+            100.0 * share
+        )
+    })
+}
+
+fn warnings(glance: &Glance, reading: &Reading, held_out: Errors, used: Errors) -> Vec<String> {
     let mut warnings = Vec::new();
     if glance.request_ns < FROM_MEMORY_NS {
         warnings.push(format!(
@@ -135,10 +146,14 @@ fn warnings(glance: &Glance, reading: &Reading, held_out: Errors) -> Vec<String>
             100.0 * reading.spread
         ));
     }
-    if held_out.median > 0.25 {
+    let errors = [
+        (held_out.median, "where nothing was fitted"),
+        (used.median, "on the experiments that its constants are from"),
+    ];
+    for (median, place) in errors.into_iter().filter(|error| error.0 > UNEXPLAINED) {
         warnings.push(format!(
-            "the model errs by {:.0} % where nothing was fitted: the device is of none of these kinds, or was busy",
-            100.0 * held_out.median
+            "the model errs by {:.0} % in the median {place}: the device is of none of these kinds, or was busy",
+            100.0 * median
         ));
     }
     warnings

@@ -55,6 +55,12 @@ pub trait Measured {
     /// # Errors
     /// What the device or the system said: the fit ends with it.
     fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String>;
+
+    /// Returns the share of the time since the first batch in which a task of this machine waited for a
+    /// processor, from 0 to 1. A device in virtual time has no such tasks.
+    fn processor_waits(&self) -> f64 {
+        0.0
+    }
 }
 
 /// Fills what is to be written with bytes that no device can shorten.

@@ -126,6 +126,11 @@ impl Session<'_> {
         Ok(timings)
     }
 
+    /// As [`Measured::processor_waits`].
+    pub(crate) fn processor_waits(&self) -> f64 {
+        self.device.processor_waits()
+    }
+
     /// Runs requests one after the other.
     pub(crate) fn run(
         &mut self,

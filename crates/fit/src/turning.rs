@@ -4,7 +4,9 @@
 //! revolution, any part with the same likelihood. So the shortest of many that jump equally far is that
 //! without the rotation, less what the shortest of so many parts is expected to be.
 
-use crate::measured::Request;
+use std::f64::consts::TAU;
+
+use crate::measured::{Request, Timing};
 use crate::reading::Reading;
 use crate::robust::{Estimate, Sum, median, parts, quantile, sorted};
 use crate::session::{Fault, SMALL, Session, run_of};
@@ -36,9 +38,17 @@ pub(crate) const BYTES: u64 = REQUESTS * SMALL + ZONES.len() as u64 * 4 * ZONE_R
 /// Bytes that are written at most.
 pub(crate) const WRITTEN: u64 = CACHED * MOST_CACHED as u64;
 
+/// The least concentration of the angles at which reads of one place end, from 0 to 1, for these to be of one
+/// revolution: normal errors of 9 % of a revolution have it.
+const ALIGNED: f64 = 0.85;
+/// The shortest revolution that disks have, in nanoseconds: that of 15,000 rpm.
+const FASTEST_NS: f64 = 4e6;
+
 /// What only disks have.
 pub(crate) struct Turning {
     pub(crate) rpm: Estimate,
+    /// Why the revolution is uncertain.
+    pub(crate) doubt: Option<String>,
     /// Seeks in nanoseconds: to the next track, the average, over all.
     pub(crate) seeks: [Estimate; 3],
     /// Bytes a second, at the beginning and at the end.
@@ -56,7 +66,7 @@ pub(crate) fn turning(
     for share in SHARES {
         groups.push(jumps(session, share, JUMPS * repetitions)?);
     }
-    let revolution = revolution(session, &groups[0])?;
+    let (revolution, doubt) = revolution(session, &groups[0])?;
     let rates = zones(session, command, repetitions)?;
 
     // Each part of the jumps is a repetition of its own for the interval; all of them are the value.
@@ -72,7 +82,7 @@ pub(crate) fn turning(
         });
         Estimate { value: whole[which], low, high }
     });
-    Ok(Turning { rpm: revolution.map(|ns| 60e9 / ns), seeks, rates })
+    Ok(Turning { rpm: revolution.map(|ns| 60e9 / ns), doubt, seeks, rates })
 }
 
 /// Where on the disk a read was, how far it jumped as a share of it, and what it took.
@@ -114,27 +124,63 @@ fn jumps(session: &mut Session<'_>, share: f64, count: usize) -> Result<Vec<Jump
         .collect())
 }
 
-/// What a revolution takes: what reading the same place again does, unless a cache has it, in which case
-/// it is how much short jumps differ. Near a speed that disks have it is that speed.
-fn revolution(session: &mut Session<'_>, short: &[Jump]) -> Result<Estimate, Fault> {
+/// Returns the time of a revolution in nanoseconds, and why it is uncertain.
+///
+/// Reads of one place end at one angle, so whole revolutions lie between their ends, however late the next read
+/// is asked for. If a cache answers them, the revolution is how much short jumps differ. A revolution near a speed
+/// that disks have is that speed, but not if the ends contradict it: processors that are busy make answers late.
+fn revolution(
+    session: &mut Session<'_>,
+    short: &[Jump],
+) -> Result<(Estimate, Option<String>), Fault> {
     let times = sorted(&short.iter().map(|jump| jump.took).collect::<Vec<_>>());
     let between = (quantile(&times, 0.95) - quantile(&times, 0.05)) / 0.9;
     let place = session.size / 3 / SMALL * SMALL;
     let again = vec![Request { write: false, offset: place, bytes: SMALL }; 41];
-    let again = session.run("one place, read again and again", again, 0)?;
-    let again = Estimate::of(&again[1..]);
-    let seen = again.filter(|again| (again.value / between - 1.0).abs() < 0.15);
-    let (estimate, tolerance) = match seen {
-        Some(again) => (again, 0.015),
-        None => (Estimate { value: between, low: 0.95 * between, high: 1.05 * between }, 0.05),
+    let again = session.run_at("one place, read again and again", again, 1, 0)?;
+    let took = again[1..].iter().map(|read| read.took_ns()).collect::<Vec<_>>();
+    let none = || Fault::Nonsense("one place was not read".to_owned());
+    let took = Estimate::of(&took).ok_or_else(none)?;
+    let near = |found: Estimate, tolerance: f64| {
+        let off = |speed: &f64| (speed / found.value - 1.0).abs();
+        let speeds = SPEEDS.map(|rpm| 60e9 / rpm);
+        let nearest = speeds.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        let value = nearest.filter(|speed| off(speed) < tolerance).unwrap_or(found.value);
+        Estimate { value, low: found.low.min(value), high: found.high.max(value) }
     };
-    let off = |ns: f64| (ns / estimate.value - 1.0).abs();
-    let speeds = SPEEDS.map(|rpm| 60e9 / rpm);
-    let near = speeds.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
-    Ok(match near.filter(|ns| off(*ns) < tolerance) {
-        Some(ns) => Estimate { value: ns, ..estimate },
-        None => estimate,
-    })
+    let jumps = Estimate { value: between, low: 0.95 * between, high: 1.05 * between };
+    if took.value < 0.9 * FASTEST_NS {
+        return Ok((near(jumps, 0.05), None));
+    }
+    let (period, concentration) = period(&again[1..], took);
+    if concentration >= ALIGNED && took.value < 1.15 * between {
+        return Ok((near(Estimate { value: period, ..took }, 0.015), None));
+    }
+    // Answers that are late only make a revolution look longer.
+    let found = Estimate { low: FASTEST_NS, high: took.high.max(jumps.high), ..took };
+    let doubt = format!(
+        "reads of one place took {:.2} ms and short jumps differ by {:.2} ms, but the ends of these reads \
+         are no whole revolutions apart: rpm is uncertain, so measure again when the machine is not busy",
+        took.value / 1e6,
+        between / 1e6
+    );
+    Ok((found, Some(doubt)))
+}
+
+/// Returns the period near `took` at which the ends of reads agree best, in nanoseconds, and how well: the
+/// length of the mean of their angles as unit vectors, 1 if all ends are whole periods apart.
+fn period(reads: &[Timing], took: Estimate) -> (f64, f64) {
+    const STEPS: u32 = 400;
+    let (low, high) = (0.97 * took.low, 1.03 * took.high);
+    let first = reads.first().map_or(0, |read| read.end_ns);
+    let concentration = |period: f64| {
+        let angles = reads.iter().map(|read| (read.end_ns - first) as f64 / period * TAU);
+        let (x, y) = angles.fold((0.0, 0.0), |(x, y), angle| (x + angle.cos(), y + angle.sin()));
+        x.hypot(y) / reads.len() as f64
+    };
+    let periods = (0..=STEPS).map(|step| low + (high - low) * f64::from(step) / f64::from(STEPS));
+    let all = periods.map(|period| (period, concentration(period)));
+    all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((took.value, 0.0))
 }
 
 /// Rates at the beginning and at the end, as lines through those of the zones.

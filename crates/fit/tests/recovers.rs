@@ -323,3 +323,111 @@ fn small_devices_have_an_end() {
         }
     }
 }
+
+/// A device whose answers come late to a host whose processors are busy: a share of them, by a time that is drawn
+/// for each. The next request is made when the answer before it was seen.
+struct Late {
+    device: Modelled,
+    percent: u64,
+    most_ns: u64,
+    rng: Rng,
+}
+
+impl Measured for Late {
+    fn size(&self) -> u64 {
+        self.device.size()
+    }
+
+    fn block(&self) -> u64 {
+        self.device.block()
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String> {
+        let mut late = || match self.rng.percent(self.percent) {
+            true => self.rng.below(self.most_ns),
+            false => 0,
+        };
+        if batch.depth > 1 {
+            let mut timings = self.device.run(batch)?;
+            timings.iter_mut().for_each(|timing| timing.end_ns += late());
+            return Ok(timings);
+        }
+        let (mut timings, mut before_ns) = (Vec::new(), 0);
+        for request in &batch.requests {
+            let (requests, pause_ns) = (vec![*request], batch.pause_ns + before_ns);
+            before_ns = late();
+            let answers = self.device.run(&Batch { requests, depth: 1, pause_ns })?;
+            timings.extend(
+                answers.into_iter().map(|one| Timing { end_ns: one.end_ns + before_ns, ..one }),
+            );
+        }
+        Ok(timings)
+    }
+}
+
+/// How much processors were wanted is the device's to say, and stands in the profile.
+#[test]
+fn a_fit_while_tasks_wait_for_processors_is_doubted() {
+    struct Wanted(Noisy, f64);
+    impl Measured for Wanted {
+        fn size(&self) -> u64 {
+            self.0.size()
+        }
+        fn block(&self) -> u64 {
+            self.0.block()
+        }
+        fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String> {
+            self.0.run(batch)
+        }
+        fn processor_waits(&self) -> f64 {
+            self.1
+        }
+    }
+    let drawn = profile("plain", &plain(&mut Rng::new(7)));
+    let permission = Permission { destroy: false, limit: HOURS };
+    for (share, doubts) in [(0.05, 0), (0.4, 1)] {
+        let mut device = Wanted(Noisy::new(&drawn, 2_000_000_000, 0.0, 7), share);
+        let fit = fit(&mut device, "wanted", permission, &mut |_| ()).expect("a fit");
+        assert_eq!(fit.warnings.len(), doubts, "{:?}", fit.warnings);
+        let said = fit.text.contains("Warning: tasks waited for a processor for 40 %");
+        assert_eq!(said, doubts > 0, "{}", fit.text);
+    }
+}
+
+/// A disk on a busy host has its constants, or its profile says that it may not be believed.
+#[test]
+fn a_disk_whose_answers_come_late_is_doubted_or_found() {
+    let profile = braid_model::profile("sata-7200").expect("a profile that comes with braid");
+    let (mut found, mut wrong) = (0, Vec::new());
+    for seed in 0..60 {
+        let device = Modelled::new(&profile, BusProfile::default(), 4400 << 20).expect("a disk");
+        let mut rng = Rng::new(seed);
+        let (percent, most_ns) = (rng.below(100), rng.below(20_000_000) + 1);
+        let mut late = Late { device, percent, most_ns, rng };
+        let permission = Permission { destroy: false, limit: HOURS };
+        let fit = fit(&mut late, "late", permission, &mut |_| ()).expect("a fit");
+        let text = Profile::parse(&fit.text).expect("a fit's text is a profile");
+        let near = [
+            ("rpm", 0.99, 1.01),
+            ("seek_average_ms", 0.9, 1.1),
+            ("outer_rate", 0.85, 1.05),
+            ("queue_depth", 0.5, 2.0),
+        ];
+        let off = near.into_iter().filter(|(name, least, most)| {
+            let ratio = text.constant(name).zip(profile.constant(name)).map(|(a, b)| a / b);
+            !ratio.is_some_and(|ratio| (*least..=*most).contains(&ratio))
+        });
+        let off: Vec<_> = off.map(|one| (one.0, text.constant(one.0))).collect();
+        found += usize::from(off.is_empty());
+        let rpm = fit.constants.iter().find(|one| one.name == "rpm").map(|one| one.estimate);
+        let is_tight = rpm.is_some_and(|rpm| rpm.low > 7200.0 || rpm.high < 7200.0);
+        if (!off.is_empty() && fit.warnings.is_empty()) || is_tight {
+            wrong.push(format!(
+                "{seed}, {percent} % by {most_ns}: {off:?}, {rpm:?}, {:?}",
+                fit.warnings
+            ));
+        }
+    }
+    assert!(found > 15, "{found} of 60 were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -323,7 +323,8 @@ pub(crate) fn judge_counted(
     let verdicts: Vec<Verdict> =
         cells.iter_mut().map(|cell| judgement.judge_trials(cell)).collect();
     for (cell, mut verdict) in cells.iter().zip(verdicts) {
-        let is_other = |other: &&Cell<'_>| other.key.1 == cell.key.1 && other.key.0 != cell.key.0;
+        let is_alike = |other: &Cell<'_>| other.key.1 == cell.key.1 || other.is_one_stream_of(cell);
+        let is_other = |other: &&Cell<'_>| other.key.0 != cell.key.0 && is_alike(other);
         let others: Vec<&Cell<'_>> = cells.iter().filter(is_other).collect();
         for rule in RULES {
             if let Check::Cell(check) = rule.check {

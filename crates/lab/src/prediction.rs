@@ -71,6 +71,8 @@ pub struct Asked<'a> {
     pub runtime_s: f64,
     /// Seconds before these, in which a tool runs and nothing is counted.
     pub ramp_s: f64,
+    /// Whether the region was written before.
+    pub is_filled: bool,
 }
 
 /// What is predicted of a cell.
@@ -179,6 +181,7 @@ fn answer(planned: &Planned, trial: &Trial, oracle: &dyn Oracle) -> Result<Predi
         region_bytes: planned.campaign.region.0,
         runtime_s: planned.campaign.runtime_s,
         ramp_s: cell.workload.tool().map_or(0.0, |tool| tool.ramp_s(ramp_s)),
+        is_filled: planned.campaign.fill && cell.workload.reads_raw(),
     };
     let no_model = |what: &str| {
         Err(format!(

@@ -298,7 +298,7 @@ pub fn by_read_ahead(
         let array = Array::of(&chosen, shape, GRID)?;
         let (bytes, request) = (array.size, 1 << 20);
         let read = Run::Read { bytes, request, window: Some(*window) };
-        Ok((*window, read.on(array, host, false).rate()))
+        Ok((*window, read.on(array, host).rate()))
     };
     windows.iter().map(with).collect()
 }

@@ -13,6 +13,7 @@ use braid_model::{BusProfile, Kind, Profile, profile};
 
 use crate::layout::Layout;
 use crate::machine::{Machine, Made, MemberModel};
+use crate::queue::Merge;
 
 /// A member that somebody has, or would buy.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ impl From<GeometryError> for CannotBe {
     }
 }
 
-/// A machine whose members are joined.
+/// A machine whose members are joined as braid does it, which gives each what it is asked for, unmerged.
 pub struct Array {
     /// At rest.
     pub machine: Machine,
@@ -237,7 +238,7 @@ impl Joiner {
     fn array(self, Below { made, size, kills }: Below) -> Array {
         let most = self.most.unwrap_or(u64::MAX);
         Array {
-            machine: Machine::over(made, &self.buses, most),
+            machine: Machine::over(made, &self.buses, most).merging(Merge::Nothing),
             size,
             losses: kills.saturating_sub(1),
             under_way: QUEUED * most * self.devices,

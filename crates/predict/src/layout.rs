@@ -86,7 +86,7 @@ impl Layout {
 
 impl Unit {
     /// The units of one request as one, with what falls on one member in one piece, if they are of one step
-    /// each: so an array asks members that are arrays.
+    /// each: so braid asks members (`braid_array::Fan`).
     pub(crate) fn gather(units: Vec<Unit>) -> Vec<Unit> {
         if units.iter().any(|unit| !unit.then.is_empty()) {
             return units;

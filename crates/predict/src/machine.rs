@@ -14,12 +14,14 @@
 //! so a run is a function of its load. A device has one command at a time. Deliberately absent: contents,
 //! and what the host does with them (`load`).
 
+mod usage;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use braid_block::Span;
 use braid_cache::Shadow;
-use braid_model::{Bus, BusProfile, Kind, Timetable, Wear};
+use braid_model::{Bus, BusProfile, Kind, Timetable, Work};
 
 use crate::cached::{Asked, Cached, ORIGIN, Owner};
 use crate::layout::{Busy, Layout, Op, Unit};
@@ -232,6 +234,22 @@ impl Machine {
         self.now_ns = drained.max().unwrap_or(now_ns);
     }
 
+    /// Flushes all members: what they were asked for is on the media.
+    pub(crate) fn flush(&mut self) {
+        while self.next(&mut Vec::new()) {}
+        let Machine { members, buses, now_ns, .. } = self;
+        let flushed = members.iter_mut().map(|member| {
+            member.device.serve(&mut buses[member.bus].schedule, *now_ns, Work::Command)
+        });
+        let done_ns = flushed.max();
+        *now_ns = done_ns.unwrap_or(*now_ns);
+    }
+
+    /// Whether its queues, which are all alike, merge what they hold.
+    pub(crate) fn merges(&self) -> bool {
+        self.members.first().is_some_and(|member| member.queue.merges())
+    }
+
     /// Has the write caches of its disks be so small that requests of `request` bytes fill them soon, and answers
     /// how many fill them all. A cache chooses among as many as its disk's queue is deep: what lies behind twice as
     /// many makes it no faster.
@@ -246,11 +264,6 @@ impl Machine {
     /// The time, in nanoseconds since the beginning.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
-    }
-
-    /// What writing did to each member that wears.
-    pub fn wear(&self) -> impl Iterator<Item = Option<Wear>> + '_ {
-        self.members.iter().map(|member| member.device.wear())
     }
 
     fn at(&mut self, time_ns: u64, event: Event) {
@@ -286,8 +299,7 @@ impl Machine {
             What::Joined(layout, below) => {
                 let busy = |member: usize| below[member].map(busy);
                 let mut units = layout.units(write, offset, bytes, &busy);
-                let is_device = |below: &usize| matches!(nodes[*below].what, What::Device(_));
-                if !below.iter().flatten().all(is_device) {
+                if !self.merges() {
                     units = Unit::gather(units);
                 }
                 for unit in units {
@@ -344,25 +356,6 @@ impl Machine {
             let below = below.expect("only members that are there are asked");
             self.ask(below, Owner::Unit(unit), op.write, op.offset, op.bytes);
         }
-    }
-
-    /// How much of the time so far each bus moved bytes, from 0 to 1; 0 for one that is never the limit.
-    pub fn bus_shares(&self) -> impl Iterator<Item = f64> + '_ {
-        let of = |bytes: u64, rate: u64| if rate == 0 { 0.0 } else { bytes as f64 / rate as f64 };
-        self.buses.iter().map(move |bus| {
-            let seconds =
-                of(bus.moved.0, bus.profile.rate_in) + of(bus.moved.1, bus.profile.rate_out);
-            seconds / (self.now_ns.max(1) as f64 / 1e9)
-        })
-    }
-
-    /// How much of the time so far each member was at work, and a disk's head on its way, from 0 to 1.
-    pub fn member_shares(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let share = |ns: u64| (ns as f64 / self.now_ns.max(1) as f64).min(1.0);
-        self.members.iter().map(move |member| {
-            let (busy_ns, moving_ns) = member.device.busy_ns();
-            (share(busy_ns), share(moving_ns))
-        })
     }
 
     /// Gives every device that is idle its next command.

@@ -73,6 +73,10 @@ impl Queue {
         self.merge = merge;
     }
 
+    pub(crate) fn merges(&self) -> bool {
+        self.merge != Merge::Nothing
+    }
+
     /// Puts bytes in: behind a command that they continue as far as it has room, the rest as one of
     /// their own.
     pub(crate) fn push(&mut self, write: bool, offset: u64, part: Part) {

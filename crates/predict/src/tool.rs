@@ -9,7 +9,7 @@ use crate::load::{
     Closed, Outcome, Places, Random, Reading, Window, closed_cut, closed_within, random_reads,
     random_writes, read_ahead, synced, write_back,
 };
-use crate::queue::Merge;
+use crate::machine::Machine;
 use crate::workload::Workload;
 
 /// A run of a tool on a whole array.
@@ -17,14 +17,19 @@ use crate::workload::Workload;
 pub enum Run {
     /// Requests past the page cache: fio, `dd` with `direct`.
     Direct(Closed),
-    /// The same for a time: what a cache, or a disk's cache of writes, holds by then is of what was asked before.
+    /// The same, of several at once, for a time or until all is done: what a cache, or a disk's cache of writes,
+    /// holds by then is of what was asked before.
     ForTime {
-        /// What is asked; its count does not matter.
-        load: Closed,
+        /// What is asked.
+        loads: Vec<Closed>,
+        /// Bytes from the beginning that are written first, in sequence and without counting.
+        filled: u64,
         /// How long it goes on before anything is counted, in seconds.
         ramp_s: f64,
         /// And then, in seconds.
         seconds: f64,
+        /// Whether a flush ends it, whose time counts: `--end_fsync`, `conv=fdatasync`.
+        synced: bool,
     },
     /// One long read through the page cache: `dd`, `hdparm -t`.
     Read {
@@ -61,24 +66,24 @@ const REQUESTS: u64 = 4000;
 const ROUNDS: u64 = 16;
 /// Requests that are enough for a cache to hold what it is going to hold, and to know its rate then.
 const MANY: u64 = 1 << 19;
+/// Requests that are enough to know a rate, though a disk's cache of writes changes it at first.
+const SOME: u64 = 1 << 16;
 
 impl Run {
     /// Bytes from the beginning within which its requests lie, of a run that says so; else 0.
     pub fn range(&self) -> u64 {
         match self {
-            Run::Direct(load) | Run::ForTime { load, .. } => load.range,
+            Run::Direct(load) => load.range,
+            Run::ForTime { loads, .. } => loads.iter().map(|load| load.range).max().unwrap_or(0),
             Run::RandomReads(load) | Run::RandomWrites(load, _) => load.range,
             Run::Asked(_, within) => *within,
             Run::Read { .. } | Run::Write { .. } | Run::Synced { .. } => 0,
         }
     }
 
-    /// Carries it out; `on_files`: below a file system. Times of requests are there of direct runs only.
-    pub fn on(&self, array: Array, host: &Host, on_files: bool) -> Outcome {
+    /// Carries it out. Times of requests are there of direct runs only.
+    pub fn on(&self, array: Array, host: &Host) -> Outcome {
         let Array { mut machine, under_way, .. } = array;
-        if on_files {
-            machine = machine.merging(Merge::Whole);
-        }
         let stripe = machine.stripe();
         let enough = |bytes: u64| bytes.min(ENOUGH.max(STRIPES * stripe));
         match self {
@@ -90,11 +95,13 @@ impl Run {
                 };
                 closed_cut(&mut machine, std::slice::from_ref(load), most.max(ROUNDS * at_once))
             }
-            Run::ForTime { load, ramp_s, seconds } => {
+            Run::ForTime { loads, filled, ramp_s, seconds, synced } => {
+                fill(&mut machine, *filled);
                 let ns = |seconds: f64| (seconds * 1e9) as u64;
-                let until_ns = ns(ramp_s + seconds);
-                let window = Window { from_ns: ns(*ramp_s), until_ns, enough: MANY };
-                closed_within(&mut machine, std::slice::from_ref(load), window)
+                let (from_ns, until_ns) = (ns(*ramp_s), ns(ramp_s + seconds));
+                let enough = if machine.has_cache() { MANY } else { SOME };
+                let window = Window { from_ns, until_ns, enough, synced: *synced };
+                closed_within(&mut machine, loads, window)
             }
             Run::Read { bytes, request, window } => {
                 let bytes = enough(*bytes);
@@ -122,6 +129,22 @@ impl Run {
             }
         }
     }
+}
+
+/// Writes so many bytes from the beginning, one piece after the other, and flushes.
+fn fill(machine: &mut Machine, bytes: u64) {
+    const PIECE: u64 = 1 << 20;
+    let load = Closed {
+        count: bytes / PIECE,
+        request: PIECE,
+        reads: 0,
+        places: Places::Sequential,
+        range: bytes,
+        processes: 1,
+        depth: 1,
+    };
+    let window = Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX, synced: true };
+    closed_within(machine, &[load], window);
 }
 
 fn few(load: Random) -> Random {

@@ -133,6 +133,13 @@ impl Workload {
         Some((0..RETURNING).map(&mut draw).collect())
     }
 
+    /// What jobs ask for past the page cache on an array of `size` bytes, without an end; `None` of anything else.
+    pub fn loads(&self, size: u64) -> Option<Vec<Closed>> {
+        let Workload::Jobs(jobs) = self else { return None };
+        let load = |job| Closed { count: u64::MAX, ..of_job(job, size) };
+        jobs.iter().all(|job| job.direct).then(|| jobs.iter().map(load).collect())
+    }
+
     /// Carries it out on a machine at rest whose array has `size` bytes; `under_way` is what its
     /// queues hold, in bytes.
     pub fn run(&self, machine: &mut Machine, host: &Host, size: u64, under_way: u64) -> Outcome {

@@ -22,6 +22,8 @@ pub struct Judgement {
     pub rows: Vec<JudgedRow>,
     /// A claim each, in the file's order.
     pub claims: Vec<JudgedClaim>,
+    /// What is not judged, by name, with the reason.
+    pub passed_over: Vec<(String, String)>,
 }
 
 /// A published figure beside the model's.
@@ -106,7 +108,8 @@ pub fn judge(study: &Study, predictor: &dyn Predictor) -> Judgement {
         }
     });
     let claims = claims.collect();
-    Judgement { study: study.name.clone(), title: study.title.clone(), rows, claims }
+    let (name, title) = (study.name.clone(), study.title.clone());
+    Judgement { study: name, title, rows, claims, passed_over: study.passed_over.clone() }
 }
 
 /// |ln(model / published)|, and 0 inside of what the print may mean.

@@ -51,11 +51,17 @@ pub fn parse(file: &str, text: &str) -> Result<Study, ReadError> {
             .collect()
     };
     let (devices, arrays) = (entries("device", "name")?, entries("array", "name")?);
-    let (rows, probes) = (entries("measurement", "id")?, entries("probe", "id")?);
-    let claims = entries("claim", "id")?;
+    let (mut rows, mut probes) = (entries("measurement", "id")?, entries("probe", "id")?);
+    let mut claims = entries("claim", "id")?;
     once(devices.iter().chain(&arrays))?;
     once(rows.iter().chain(&probes))?;
     once(claims.iter())?;
+    let mut passed_over = Vec::new();
+    for entries in [&mut rows, &mut probes, &mut claims] {
+        let why = |entry: &Entry<'_>| Some((entry.name.to_owned(), entry.not_judged()?));
+        passed_over.extend(entries.iter().filter_map(why));
+        entries.retain(|entry| entry.not_judged().is_none());
+    }
     let mut study = Study {
         name: stem(file).to_owned(),
         title: String::new(),
@@ -65,6 +71,7 @@ pub fn parse(file: &str, text: &str) -> Result<Study, ReadError> {
         rows: Vec::new(),
         probes: Vec::new(),
         claims: Vec::new(),
+        passed_over,
     };
     if let Some(Value::Table(source)) = table.get("source") {
         study.facts = facts(source, &[]);
@@ -77,7 +84,7 @@ pub fn parse(file: &str, text: &str) -> Result<Study, ReadError> {
     if study.rows.is_empty() && study.probes.is_empty() {
         return Err(whole(
             "",
-            "no [[measurement]] and no [[probe]]: nothing to be explained".into(),
+            "no [[measurement]] and no [[probe]] that is judged: nothing to be explained".into(),
         ));
     }
     Ok(study)
@@ -88,6 +95,8 @@ fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.strip_suffix(".toml").unwrap_or(name)
 }
+
+const ROLES: [Role; 3] = [Role::Calibration(CalibUse::Input), Role::Prediction, Role::Context];
 
 /// A table of a list, and how errors name it.
 struct Entry<'a> {
@@ -114,6 +123,22 @@ impl<'a> Entry<'a> {
             reason: format!("{key}: a text is wanted"),
         });
         named.map(|(table, name)| Self { file, section, key, name, table })
+    }
+
+    /// Why it is passed over: a unit, a role or a claim of a kind that others have and that is not judged here.
+    fn not_judged(&self) -> Option<String> {
+        let is_of = |key: &str| self.table.get(key).and_then(Value::as_str);
+        let unit = is_of("norm_unit").filter(|unit| Unit::parse(unit).is_none());
+        let role = is_of("role").filter(|role| ROLES.iter().all(|known| known.text() != *role));
+        let claim = is_of("predicate").filter(|predicate| predicate.trim().is_empty());
+        match (unit, role.filter(|_| self.section == "measurement"), claim) {
+            (Some(unit), _, _) => Some(format!("norm_unit {unit:?} is none of B/s, s, 1/s")),
+            (_, Some(role), _) => {
+                Some(format!("role {role:?} is none of calibration, prediction, context"))
+            }
+            (_, _, Some(_)) => Some("its predicate is empty".to_owned()),
+            (None, None, None) => None,
+        }
     }
 
     fn refuse(&self, key: &str, reason: impl std::fmt::Display) -> ReadError {

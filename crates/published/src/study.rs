@@ -27,6 +27,8 @@ pub struct Study {
     pub probes: Vec<Probe>,
     /// What was said of the figures.
     pub claims: Vec<Claim>,
+    /// Names of rows, probes and claims of a kind that is not judged, with the reason.
+    pub passed_over: Vec<(String, String)>,
 }
 
 /// A single device.

@@ -85,6 +85,15 @@ pub(super) fn gather<'a>(
     cells.into_values().collect()
 }
 
+impl Cell<'_> {
+    /// Whether its workload is that of `many`, which has several processes, with one.
+    pub(super) fn is_one_stream_of(&self, many: &Cell<'_>) -> bool {
+        let mut one = many.workload.clone();
+        one.setup.processes = 1;
+        many.workload.setup.processes > 1 && *self.workload == one
+    }
+}
+
 impl TrialCase<'_> {
     /// A number of the trial, above 0.
     pub(super) fn get(&self, metric: Metric) -> Option<f64> {

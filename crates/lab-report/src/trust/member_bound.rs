@@ -2,7 +2,8 @@
 //! from memory, or the members alone were disturbed.
 //!
 //! What a member can do is what its model declares, or the best that it did alone, under the same
-//! workload; what an array can do of that is in `levels.rs`.
+//! workload. Of several streams an array may give each a member of its own: then a member can do what it did
+//! alone with one of them, which on a disk is ten times as much. What an array can do of that is in `levels.rs`.
 
 use braid_stack::{Node, Stack};
 
@@ -40,6 +41,10 @@ pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
         return Checked::Unknown;
     };
     let is_assumed = leaves.iter().any(|leaf| rate(leaf).is_none());
+    // What a member does with one stream may be more, and nobody measured it.
+    let is_crowded = !is_declared
+        && cell.workload.setup.processes > 1
+        && !others.iter().any(|other| other.is_one_stream_of(cell) && is_alone(other));
     let bounds = arrangements(&stack, cell.workload.setup.health)
         .into_iter()
         .map(|stack| highest_rate(&stack, writes(cell), &|leaf| rate(leaf).or(Some(fastest))));
@@ -50,7 +55,7 @@ pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
     let (margin, contradiction) = match (is_declared, own.count) {
         (true, _) => (MARGIN, MARGIN),
         (false, 1) => (CONTRADICTION, f64::MAX),
-        (false, _) if is_assumed => (MARGIN, f64::MAX),
+        (false, _) if is_assumed || is_crowded => (MARGIN, f64::MAX),
         (false, _) => (MARGIN, CONTRADICTION),
     };
     if times <= margin {
@@ -70,6 +75,9 @@ pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
     if is_assumed {
         why += ", if those that were not measured are as fast as those that were";
     }
+    if is_crowded {
+        why += ", with as many streams each; with one stream a member may do more, which was not measured";
+    }
     if times > contradiction { Checked::invalid(why) } else { Checked::suspect(why) }
 }
 
@@ -82,14 +90,20 @@ fn declared(cell: &Cell<'_>, leaves: &[&Stack]) -> Option<Vec<(Stack, f64)>> {
     Some(leaves.iter().map(|leaf| (*leaf).clone()).zip(models.iter().map(rate)).collect())
 }
 
-/// The best repetition of each subject that is a single member.
+/// The best repetition of each subject that is a single member, the highest first.
 fn alone(others: &[&Cell<'_>], metric: Metric) -> Vec<(Stack, f64)> {
     let single = |other: &&Cell<'_>| {
         let stack = stack_of(other.subject).filter(|stack| stack.members().is_empty())?;
         let rate = estimate(&other.values(metric))?.high;
         (rate > 0.0).then_some((stack, rate))
     };
-    others.iter().filter_map(single).collect()
+    let mut rates: Vec<_> = others.iter().filter_map(single).collect();
+    rates.sort_by(|one, other| other.1.total_cmp(&one.1));
+    rates
+}
+
+fn is_alone(cell: &Cell<'_>) -> bool {
+    stack_of(cell.subject).is_some_and(|stack| stack.members().is_empty())
 }
 
 /// Whether it only writes. Mixed work is bounded as reading is, which allows more.

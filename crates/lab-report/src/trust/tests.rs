@@ -27,6 +27,8 @@ struct Lab {
     facts: Vec<SubjectFacts>,
     sessions: Vec<Session>,
     trials: Vec<StoredTrial>,
+    /// What trials that name their workload are of.
+    also: Vec<Workload>,
     ramp_s: f64,
 }
 
@@ -99,6 +101,7 @@ impl Lab {
             facts: Vec::new(),
             sessions: vec![session(1000, "Linux 6")],
             trials: Vec::new(),
+            also: Vec::new(),
             ramp_s: 0.0,
         };
         lab.add("single", Source::Stack("/dev/sda".into()), &["sda"]);
@@ -180,7 +183,8 @@ impl Lab {
     fn judge(&self) -> Judgement {
         let label = self.workload.label();
         let mut trials = self.trials.clone();
-        trials.iter_mut().for_each(|trial| trial.workload.clone_from(&label));
+        let unnamed = trials.iter_mut().filter(|trial| trial.workload.is_empty());
+        unnamed.for_each(|trial| trial.workload.clone_from(&label));
         let campaign = Campaign {
             name: "test".into(),
             description: String::new(),
@@ -210,7 +214,9 @@ impl Lab {
             sessions: self.sessions.clone(),
             trials,
         };
-        super::judge(&results, std::slice::from_ref(&self.workload))
+        let workloads: Vec<_> =
+            std::iter::once(&self.workload).chain(&self.also).cloned().collect();
+        super::judge(&results, &workloads)
     }
 
     /// What a rule found about a subject.

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub written: u64,
     /// What each request took, in nanoseconds, ascending.
     pub latencies_ns: Vec<u64>,
+    /// Seconds of these that a flush at the end took.
+    pub flush_s: f64,
 }
 
 impl Outcome {
@@ -111,7 +113,7 @@ struct Process {
     through: u64,
 }
 
-/// From when to when requests are counted, and how many are enough.
+/// From when to when requests are counted, since the load began, and how many are enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// What is answered before is carried out, and not counted. In nanoseconds.
@@ -120,11 +122,13 @@ pub struct Window {
     pub until_ns: u64,
     /// So many requests are enough before the window, and so many within it.
     pub enough: u64,
+    /// Whether a flush follows the last request, whose time counts.
+    pub synced: bool,
 }
 
 impl Window {
     /// As long as it takes.
-    const ALL: Window = Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX };
+    const ALL: Window = Window { from_ns: 0, until_ns: u64::MAX, enough: u64::MAX, synced: false };
 }
 
 /// Carries out several loads at once: each keeps `depth` requests of each of its processes under way.
@@ -156,13 +160,16 @@ pub fn closed_cut(machine: &mut Machine, loads: &[Closed], enough: u64) -> Outco
 
 /// `first` requests are carried out before any is counted.
 fn carry_out(machine: &mut Machine, loads: &[Closed], window: Window, first: u64) -> Outcome {
+    let since = |ns: u64| ns.saturating_add(machine.now_ns());
+    let window =
+        Window { from_ns: since(window.from_ns), until_ns: since(window.until_ns), ..window };
     let mut clients = Clients {
         rng: Rng::new(0x0c10_5ed0),
         loads,
         window,
         first,
         before: 0,
-        begun_ns: 0,
+        begun_ns: machine.now_ns(),
         processes: Vec::new(),
         left: loads.iter().map(|load| load.count).collect(),
         begun: BTreeMap::new(),
@@ -192,7 +199,11 @@ fn carry_out(machine: &mut Machine, loads: &[Closed], window: Window, first: u64
             }
         }
     }
-    let begun_ns = clients.begun_ns;
+    let (begun_ns, answered_ns) = (clients.begun_ns, machine.now_ns());
+    if window.synced {
+        machine.flush();
+    }
+    clients.outcome.flush_s = (machine.now_ns() - answered_ns) as f64 / 1e9;
     clients.outcome.ended(machine.now_ns() - begun_ns)
 }
 

@@ -17,6 +17,10 @@ pub struct Reading {
     pub request: u64,
 }
 
+/// The largest request of a window, in bytes: what a server in user space is asked for at once (FUSE takes 256
+/// pages).
+const PIECE: u64 = 1 << 20;
+
 /// Reads from the beginning; bytes per second.
 ///
 /// ```text
@@ -28,7 +32,7 @@ pub struct Reading {
 ///
 /// Source: Linux mm/readahead.c, on demand: a window is asked for when the reader comes to the mark
 /// in the one before, so that at most two are under way. Pages of one member lie in one piece over
-/// chunks and are merged.
+/// chunks and are merged, by a queue that merges; else a window is asked for in requests of up to [`PIECE`].
 pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
     let page = host.page_bytes;
     let window = reading.window.max(page).next_multiple_of(page);
@@ -36,16 +40,19 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
         + host.call_ns * page as f64 / reading.request.max(1) as f64;
     let mut there: VecDeque<bool> = VecDeque::new();
     let (mut first, mut asked, mut mark) = (0, 0, 0);
-    let mut reader_ns = 0.0_f64;
+    let piece = if machine.merges() { page } else { PIECE };
+    let mut reader_ns = machine.now_ns() as f64;
+    let begun_ns = reader_ns;
     let mut happened = Vec::new();
     let ask =
         |machine: &mut Machine, there: &mut VecDeque<bool>, asked: &mut u64, mark: &mut u64| {
             let end = (*asked + window).min(reading.bytes.next_multiple_of(page));
             *mark = *asked;
             while *asked < end {
-                machine.submit(*asked / page, false, *asked, page);
-                there.push_back(false);
-                *asked += page;
+                let bytes = piece.min(end - *asked);
+                machine.submit(*asked / page, false, *asked, bytes);
+                there.extend(std::iter::repeat_n(false, (bytes / page) as usize));
+                *asked += bytes;
             }
             machine.unplug();
         };
@@ -69,15 +76,16 @@ pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
             break;
         }
         for next in &happened {
-            if let Next::Moved { owner, left: 0 } = *next
-                && let Some(place) =
-                    usize::try_from(owner - first / page).ok().and_then(|at| there.get_mut(at))
-            {
-                *place = true;
+            if let Next::Moved { owner, left: 0 } = *next {
+                // A piece ends where its window does.
+                let end = (owner * page / window + 1) * window;
+                let pages = piece.min(end - owner * page) / page;
+                let from = (owner - first / page) as usize;
+                there.iter_mut().skip(from).take(pages as usize).for_each(|page| *page = true);
             }
         }
     }
-    reading.bytes as f64 / (reader_ns / 1e9)
+    reading.bytes as f64 / ((reader_ns - begun_ns) / 1e9)
 }
 
 /// Writes from the beginning through the page cache, without a sync; bytes per second in the long run,

@@ -64,8 +64,6 @@ impl Core {
     async fn flush_once(self: &Rc<Self>) -> Result<Flushed, Errno> {
         let mut members = self.roster.written();
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
-        // What keeps nothing has nothing to be flushed.
-        members.retain(|member| !member.dev.limits().volatile);
         if Canary::InSyncBeforeFlush.is_planted() {
             members.retain(|member| member.is_in_sync());
         }

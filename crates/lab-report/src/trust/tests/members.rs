@@ -60,6 +60,31 @@ fn each_level_has_its_own_bound() {
     bound("raid0(raid1(/dev/sda, /dev/sdb), /dev/sdc)", true, 2.0);
 }
 
+/// Two readers on a mirror: each has a disk of its own, and a disk with both of them seeks all the time. The bound
+/// is what disks do with one reader each; without that number there is a doubt at most.
+#[test]
+fn readers_may_have_a_member_each() {
+    let of = |times: f64, one_stream: Option<f64>| {
+        let mut lab = array("raid1(/dev/sda, /dev/sdb)", times, false);
+        lab.also = vec![lab.workload.clone()];
+        let mut lab = lab.setup(|setup| setup.processes = 2);
+        if let Some(rate) = one_stream {
+            let alone = lab.trials.iter().filter(|trial| trial.subject != "array");
+            let mut alone: Vec<_> = alone.cloned().collect();
+            for trial in &mut alone {
+                trial.workload = lab.also[0].label();
+                trial.number += 100;
+                set(trial, Metric::Throughput, rate * (100 * MIB) as f64);
+            }
+            lab.trials.append(&mut alone);
+        }
+        lab.found_about("array", "faster-than-members").map(|finding| finding.standing)
+    };
+    assert_eq!([of(2.0, None), of(14.0, None)], [None, Some(Suspect)]);
+    assert_eq!([of(14.0, Some(8.0)), of(17.0, Some(8.0))], [None, None]);
+    assert_eq!([of(18.0, Some(8.0)), of(25.0, Some(8.0))], [Some(Suspect), Some(Invalid)]);
+}
+
 #[test]
 fn members_that_were_not_measured_only_allow_a_doubt() {
     let lab = array("raid0(/dev/sda, /dev/sdx)", 9.0, false);

@@ -43,7 +43,12 @@ fn file(judged: &Judged) -> Value {
         "null_means": null_means,
         "claims_held": held,
         "claims_published": published,
+        "passed_over": model.passed_over.iter().map(passed_over).collect::<Vec<_>>(),
     })
+}
+
+fn passed_over((id, reason): &(String, String)) -> Value {
+    json!({ "id": id, "reason": reason })
 }
 
 fn of_row(judged: &Judged, row: &JudgedRow) -> Value {

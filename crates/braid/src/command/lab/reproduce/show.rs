@@ -51,7 +51,12 @@ fn answer(judged: &[Judged]) -> Vec<String> {
         1 => "; for 1 more the model has no value".to_owned(),
         missing => format!("; for {missing} more the model has no value"),
     };
-    vec![format!("{off}{missing}; {held} of {published} published claims hold.")]
+    let mut answer = vec![format!("{off}{missing}; {held} of {published} published claims hold.")];
+    let passed_over: Vec<_> = judged.iter().flat_map(|one| &one.model.passed_over).collect();
+    if let Some((id, why)) = passed_over.first() {
+        answer.push(format!("{} passed over, not judged: {id}, …: {why}.", passed_over.len()));
+    }
+    answer
 }
 
 fn text(text: impl Into<String>) -> Cell {

@@ -1,8 +1,9 @@
-//! What others do to a disk meanwhile, and what of a file no disk has.
+//! What others do to a disk and to processors meanwhile, and what of a file no disk has.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use braid_probe::{FileKind, MemberFacts};
@@ -39,9 +40,70 @@ fn answered(diskstats: &str, name: &str) -> Option<u64> {
     Some(number(3)? + number(7)?)
 }
 
+/// The processors of this machine since a moment.
+pub(super) struct Processors {
+    began: Instant,
+    /// Microseconds in which a task waited: Documentation/accounting/psi.rst.
+    waited_us: Option<u64>,
+    /// Ticks at work, and in all: proc_stat(5).
+    ticks: Option<(u64, u64)>,
+}
+
+impl Processors {
+    /// Begins to watch.
+    pub(super) fn watch() -> Processors {
+        let (waited_us, ticks) = (waited_us(&read("pressure/cpu")), ticks(&read("stat")));
+        Processors { began: Instant::now(), waited_us, ticks }
+    }
+
+    /// Returns the share of the time since then in which a task waited for a processor, from 0 to 1. A kernel
+    /// without pressure information counts ticks: the share in which all processors would be at work, if each was
+    /// so independently of the others.
+    pub(super) fn waits(&self) -> f64 {
+        if let Some((before, after)) = self.waited_us.zip(waited_us(&read("pressure/cpu"))) {
+            let since_us = self.began.elapsed().as_micros().max(1) as f64;
+            return (after.saturating_sub(before) as f64 / since_us).min(1.0);
+        }
+        let Some((before, after)) = self.ticks.zip(ticks(&read("stat"))) else { return 0.0 };
+        let all = after.1.saturating_sub(before.1).max(1) as f64;
+        let busy = after.0.saturating_sub(before.0) as f64 / all;
+        busy.powf(std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64))
+    }
+}
+
+/// A file of /proc; empty if it cannot be read, as in a container that hides it.
+fn read(name: &str) -> String {
+    fs::read_to_string(Path::new("/proc").join(name)).unwrap_or_default()
+}
+
+fn waited_us(pressure: &str) -> Option<u64> {
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
+    some.split_once("total=")?.1.trim().parse().ok()
+}
+
+/// Ticks of all processors at work, and in all.
+fn ticks(stat: &str) -> Option<(u64, u64)> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    // What guests had is within what users had.
+    let fields = fields.take(8).map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+    let all = fields.iter().sum::<u64>();
+    Some((all - fields.get(3)? - fields.get(4)?, all))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_for_processors_are_read() {
+        let pressure = "some avg10=1.53 avg60=0.87 avg300=0.73 total=62\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
+        assert_eq!((waited_us(pressure), waited_us("")), (Some(62), None));
+        let stat = "cpu  10 1 4 80 5 1 2 3 7 0\ncpu0 10 1 4 80 5 1 2 3 7 0\n";
+        assert_eq!(
+            (ticks(stat), ticks("cpu0 1 2 3 4 5"), ticks("")),
+            (Some((21, 106)), None, None)
+        );
+    }
 
     #[test]
     fn reads_and_writes_are_counted_by_the_whole_name() {

@@ -7,18 +7,21 @@ use std::time::{Duration, Instant};
 use braid_fit::{Batch, Measured, Request, Timing};
 
 use super::super::super::direct::{Direct, Memory};
+use super::others::Processors;
 
 /// A device that is measured.
 pub(super) struct Timed {
     device: Direct,
     began: Instant,
+    processors: Processors,
     /// Memory for each request that is under way at once.
     memory: Vec<Memory>,
 }
 
 impl Timed {
     pub(super) fn new(device: Direct) -> Timed {
-        Timed { device, began: Instant::now(), memory: vec![Memory::default()] }
+        let (began, processors) = (Instant::now(), Processors::watch());
+        Timed { device, began, processors, memory: vec![Memory::default()] }
     }
 }
 
@@ -29,6 +32,10 @@ impl Measured for Timed {
 
     fn block(&self) -> u64 {
         self.device.block
+    }
+
+    fn processor_waits(&self) -> f64 {
+        self.processors.waits()
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<Timing>, String> {

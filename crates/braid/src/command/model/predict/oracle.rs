@@ -13,7 +13,7 @@ use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::advise::ERROR_90_PERCENT;
 use braid_predict::{
-    Array, Closed, MEMORY, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
+    Array, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
 };
 use braid_stack::{Model, Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
@@ -25,10 +25,9 @@ pub(super) struct Models {
     host: Host,
 }
 
-/// A load, and whether it is on files.
+/// A load, and what the tool's numbers are of.
 struct Load {
     run: Run,
-    on_files: bool,
     amount: Amount,
 }
 
@@ -91,11 +90,7 @@ impl Oracle for Models {
         let (size_bytes, workload) = (array.size, asked.workload);
         let region_bytes = asked.region_bytes.min(size_bytes);
         let mut load = load(asked, region_bytes)?;
-        if array.machine.has_cache() {
-            load.run = over_a_cache(load.run, asked)?;
-        } else if array.machine.write_caches() > 0 {
-            load.run = over_write_caches(load.run, asked);
-        }
+        load.run = as_it_runs(load.run, asked, region_bytes, &array.machine)?;
         let moved = match load.amount {
             Amount::Bytes(bytes) => bytes,
             Amount::Seconds(_) | Amount::Whole => 0,
@@ -104,7 +99,7 @@ impl Oracle for Models {
         if most > size_bytes {
             return Err(format!("{most} bytes on a subject of {size_bytes}"));
         }
-        let outcome = load.run.on(array, &self.host, load.on_files);
+        let outcome = load.run.on(array, &self.host);
         let (measured, seconds) = numbers(workload, &outcome, load.amount);
         Ok(Predicted { size_bytes, region_bytes, measured, seconds })
     }
@@ -146,29 +141,45 @@ fn offer(model: &Model) -> Result<Offer, String> {
     Ok(Offer { name, profile, size, bus, of_bus })
 }
 
-/// What a cache holds when a tool comes is what was asked before: known is who asks for a while, and who goes
-/// over a place once.
-fn over_a_cache(run: Run, asked: &Asked<'_>) -> Result<Run, String> {
-    match (asked.workload.tool.as_str(), run) {
-        ("fio", Run::Direct(load)) => {
+/// A load as the laboratory has its tool run. What caches hold by then, those of disks included, is of what was asked
+/// before: of the subject's filling, and of the ramp. What is written is flushed at the end.
+fn as_it_runs(run: Run, asked: &Asked<'_>, region: u64, machine: &Machine) -> Result<Run, String> {
+    let Workload { tool, settings, .. } = asked.workload;
+    let loads = past_page_cache(&run);
+    let writes = loads.iter().flatten().any(|load| load.reads < 100);
+    let is_cached = machine.has_cache();
+    match (tool.as_str(), loads) {
+        ("fio" | "fio-jobs", Some(loads)) => {
+            let filled = if is_cached && asked.is_filled { region } else { 0 };
             let (ramp_s, seconds) = (asked.ramp_s, asked.runtime_s);
-            Ok(Run::ForTime { load, ramp_s, seconds })
+            Ok(Run::ForTime { loads, filled, ramp_s, seconds, synced: writes })
         }
-        ("dd" | "hdparm", run) => Ok(run),
-        ("fio", _) => {
-            Err("fio without direct over a cache: what that holds has no model".to_owned())
+        ("fio" | "fio-jobs", None) if is_cached => {
+            Err(format!("{tool} without direct over a cache: what that holds has no model"))
         }
-        (tool, _) => Err(format!("{tool} over a cache: what that holds has no model")),
+        ("dd" | "hdparm", Some(loads)) if writes => {
+            let synced = settings.word("sync") != "none";
+            Ok(Run::ForTime { loads, filled: 0, ramp_s: 0.0, seconds: f64::INFINITY, synced })
+        }
+        ("fio" | "fio-jobs" | "dd" | "hdparm", _) => Ok(run),
+        (tool, _) if is_cached => Err(format!("{tool} over a cache: what that holds has no model")),
+        (tool, Some(_))
+            if writes && machine.write_caches() > 0 && settings.count("fsync_every") != Some(0) =>
+        {
+            Err(format!(
+                "{tool}, direct, with an fsync after so many writes, on disks with a cache of writes"
+            ))
+        }
+        _ => Ok(run),
     }
 }
 
-/// How much of what is written the disks' own caches take depends on how long it goes on.
-fn over_write_caches(run: Run, asked: &Asked<'_>) -> Run {
-    match (asked.workload.tool.as_str(), run) {
-        ("fio", Run::Direct(load)) if load.reads < 100 => {
-            Run::ForTime { load, ramp_s: asked.ramp_s, seconds: asked.runtime_s }
-        }
-        (_, run) => run,
+/// What a run asks for past the page cache; `None` of one that goes through it.
+fn past_page_cache(run: &Run) -> Option<Vec<Closed>> {
+    match run {
+        Run::Direct(load) => Some(vec![load.clone()]),
+        Run::Asked(asks, within) => asks.loads(*within),
+        _ => None,
     }
 }
 
@@ -237,7 +248,7 @@ fn fio(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Result<
             _ => Run::Read { bytes: u64::MAX, request, window: window(setup) },
         }
     };
-    Ok(Load { run, on_files: false, amount: Amount::Seconds(seconds) })
+    Ok(Load { run, amount: Amount::Seconds(seconds) })
 }
 
 fn fio_jobs(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Result<Load, String> {
@@ -253,7 +264,7 @@ fn fio_jobs(settings: &Settings, setup: &Setup, region: u64, seconds: f64) -> Re
         return Err(format!("fio-jobs, {} {why}", job.name));
     }
     let run = Run::Asked(Asks::Jobs(jobs), region);
-    Ok(Load { run, on_files: false, amount: Amount::Seconds(seconds) })
+    Ok(Load { run, amount: Amount::Seconds(seconds) })
 }
 
 fn replay(settings: &Settings, region: u64, seconds: f64) -> Result<Load, String> {
@@ -269,14 +280,13 @@ fn replay(settings: &Settings, region: u64, seconds: f64) -> Result<Load, String
         return Err(format!("{path}: it asks for no data"));
     }
     let run = Run::Asked(Asks::Trace(requests), region);
-    Ok(Load { run, on_files: false, amount: Amount::Whole })
+    Ok(Load { run, amount: Amount::Whole })
 }
 
 fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
     if setup.filesystem == FileSystem::Own {
         return Err("dd in a folder".to_owned());
     }
-    let on_files = setup.filesystem.is_made();
     if setup.processes > 1 {
         return Err(format!("{} dd at once", setup.processes));
     }
@@ -304,7 +314,7 @@ fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
     } else {
         Run::Write { bytes }
     };
-    Ok(Load { run, on_files, amount: Amount::Bytes(bytes) })
+    Ok(Load { run, amount: Amount::Bytes(bytes) })
 }
 
 fn hdparm(settings: &Settings, setup: &Setup, region: u64) -> Result<Load, String> {
@@ -324,7 +334,7 @@ fn hdparm(settings: &Settings, setup: &Setup, region: u64) -> Result<Load, Strin
         }),
         false => Run::Read { bytes: u64::MAX, request: PIECE, window: window(setup) },
     };
-    Ok(Load { run, on_files: false, amount: Amount::Seconds(SECONDS) })
+    Ok(Load { run, amount: Amount::Seconds(SECONDS) })
 }
 
 fn sysbench(settings: &Settings, setup: &Setup, seconds: f64) -> Result<Load, String> {
@@ -360,14 +370,14 @@ fn sysbench(settings: &Settings, setup: &Setup, seconds: f64) -> Result<Load, St
         Some(events) => Amount::Bytes(events.saturating_mul(request).min(range)),
         None => Amount::Seconds(seconds.ceil().max(1.0)),
     };
-    Ok(Load { run, on_files: true, amount })
+    Ok(Load { run, amount })
 }
 
 /// The tool's numbers, and the seconds that it takes.
 fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured, f64) {
     let rate = outcome.rate();
     let seconds = match amount {
-        Amount::Seconds(seconds) => seconds,
+        Amount::Seconds(seconds) => seconds + outcome.flush_s,
         Amount::Bytes(bytes) => bytes as f64 / rate,
         Amount::Whole => outcome.seconds,
     };

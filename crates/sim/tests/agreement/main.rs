@@ -4,6 +4,8 @@
 //! In wall time requests are kept so many under way that devices are not idle for a client's sake: then a
 //! busy machine does not change what the clock says.
 
+mod table;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -25,9 +27,9 @@ use braid_level::{
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_model::{Bus, Kind, Timetable, profile};
-use braid_predict::{Array as Estimated, Merge, Next, Offer, Tree};
+use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
-use braid_sim::{Outcome, Rng, Sim, SimDisk, Timing};
+use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
 
 const CHUNK: u64 = 64 << 10;
@@ -117,6 +119,8 @@ struct Load {
     name: &'static str,
     requests: Vec<(bool, u64, u64)>,
     depth: usize,
+    /// Whether it ends with a flush.
+    flush: bool,
 }
 
 fn loads(size: u64) -> Vec<Load> {
@@ -133,23 +137,44 @@ fn loads(size: u64) -> Vec<Load> {
     let long =
         |write: bool, bytes: u64| (0..size / bytes).map(|at| (write, at * bytes, bytes)).collect();
     vec![
-        Load { name: "random reads of 4 KiB", requests: random(1000, 4096, 100), depth: 16 },
-        Load { name: "random reads of 64 KiB", requests: random(500, 65536, 100), depth: 16 },
-        Load { name: "a long read", requests: long(false, 64 << 10), depth: 16 },
+        Load {
+            name: "random reads of 4 KiB",
+            requests: random(1000, 4096, 100),
+            depth: 16,
+            flush: false,
+        },
+        Load {
+            name: "random reads of 64 KiB",
+            requests: random(500, 65536, 100),
+            depth: 16,
+            flush: false,
+        },
+        Load { name: "a long read", requests: long(false, 64 << 10), depth: 16, flush: false },
         // A multiple of every stripe here, 3 and 4 chunks.
-        Load { name: "a long write", requests: long(true, 768 << 10), depth: 2 },
-        Load { name: "reads and writes of 16 KiB", requests: random(600, 16384, 70), depth: 8 },
-        Load { name: "reads of few places", requests: few(3000, 4096, 100, 4 << 20), depth: 16 },
+        Load { name: "a long write", requests: long(true, 768 << 10), depth: 2, flush: false },
+        Load {
+            name: "reads and writes of 16 KiB",
+            requests: random(600, 16384, 70),
+            depth: 8,
+            flush: false,
+        },
+        Load {
+            name: "reads of few places",
+            requests: few(3000, 4096, 100, 4 << 20),
+            depth: 16,
+            flush: false,
+        },
         Load {
             name: "reads and writes of few places",
             requests: few(1500, 4096, 95, 1 << 20),
             depth: 8,
+            flush: false,
         },
     ]
 }
 
 fn estimate(tree: &Tree, load: &Load) -> f64 {
-    let mut machine = Estimated::over(tree).unwrap().machine.merging(Merge::Nothing);
+    let mut machine = Estimated::over(tree).unwrap().machine;
     let (mut requests, mut under_way) = (load.requests.iter(), 0);
     let mut happened = Vec::new();
     let mut owner = 0;
@@ -259,15 +284,30 @@ async fn carry_out(dev: &Dev, load: &Load, pool: &Pool) {
             under_way.push((), dev.start(io));
         }
         if under_way.is_empty() {
-            return;
+            break;
         }
         let ((), done) = poll_fn(|cx| under_way.poll_next(cx)).await;
         done.result.unwrap();
+    }
+    if load.flush {
+        dev.start(Io::flush()).await.result.unwrap();
     }
 }
 
 /// Seconds on the simulator's clock.
 fn simulated(tree: &Tree, load: Load) -> f64 {
+    let now_ns = on_simulator(tree, |dev, handle| async move {
+        carry_out(&dev, &load, &Pool::new(64 << 20).unwrap()).await;
+        handle.now()
+    });
+    now_ns as f64 / 1e9
+}
+
+/// What becomes of `run` with a tree's device on the simulator's clock.
+fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
+    tree: &Tree,
+    run: impl FnOnce(Dev, Handle) -> F,
+) -> T {
     let sim = Sim::new(1);
     // A processor that lets a task wait is no part of what is estimated.
     sim.be_punctual();
@@ -286,13 +326,13 @@ fn simulated(tree: &Tree, load: Load) -> f64 {
     let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
     let mut maker = Maker { device: &mut device, clock, arrays: Vec::new() };
     let (dev, arrays) = (maker.make(tree), maker.arrays);
+    let run = run(dev, handle.clone());
     let outcome = sim.run_until(async move {
         arrays.into_iter().for_each(|array| handle.spawn("array", array.run()));
-        carry_out(&dev, &load, &Pool::new(64 << 20).unwrap()).await;
-        handle.now()
+        run.await
     });
     match outcome {
-        Outcome::Done(now_ns) => now_ns as f64 / 1e9,
+        Outcome::Done(answer) => answer,
         Outcome::Halted => panic!("it was halted"),
         Outcome::Stuck(stuck) => panic!("{stuck}"),
     }
@@ -375,5 +415,25 @@ fn the_estimate_is_what_the_wall_s_clock_says() {
             }
         }
         assert!(best < 1.05 * estimated, "{name}, {what}: {estimated:.3} s, took {best:.3} s");
+    }
+}
+
+/// Writes that the disks' caches take at once, and a flush, which waits for the medium: on every level as long as on
+/// a disk alone. A busy machine only makes it longer.
+#[test]
+fn a_flush_takes_as_long_on_every_level_as_on_one_disk() {
+    let mut rng = Rng::new(7);
+    let requests: Vec<_> =
+        (0..24).map(|_| (true, rng.below(MEMBER >> 16) << 16, 1 << 16)).collect();
+    let load = || Load { name: "", requests: requests.clone(), depth: 8, flush: true };
+    let one = simulated(&disks(Level::Linear, 1), load());
+    assert!(one > 0.1, "{one} s: the caches take it, and the flush does not wait");
+    for (level, count) in
+        [(Level::Linear, 1), (Level::Raid1, 2), (Level::Raid10, 2), (Level::Raid5, 3)]
+    {
+        let tree = disks(level, count);
+        let (said, took) = (simulated(&tree, load()), in_wall_time(&tree, load()));
+        assert!(said > 0.8 * one, "{level:?}: {said:.3} s for {one:.3} s alone");
+        assert!(took > 0.95 * said, "{level:?}: {took:.3} s for {said:.3} s");
     }
 }
