@@ -211,7 +211,7 @@ fn kill_and_go_on(is_volume_noted: bool) {
     let [a, b, c] = images.map(|path| path.display().to_string());
     let text = format!(
         "name = \"held\"\nrepetitions = 3\nruntime_s = 0.1\nregion = \"4M\"\n\
-         drop_caches = false\n\
+         drop_caches = false\ncontrol = false\n\
          [[subject]]\nname = \"mirror\"\nstack = \"raid1({a}, {b})\"\n\
          [[subject]]\nname = \"bare\"\npath = \"{c}\"\nbaseline = true\n\
          [[job]]\npattern = \"rand\"\nop = \"write\"\nfilesystem = \"ext4\"\n"

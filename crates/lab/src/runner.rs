@@ -96,6 +96,7 @@ pub fn run_campaign(
     let _devices = lock_devices(planned)?;
     let mut store = Store::create(&options.results_dir, &planned.campaign)?;
     store.lock()?;
+    store.check_order(planned)?;
     let versions = ask_versions(planned, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;

@@ -69,9 +69,10 @@ fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
         }
     }
     let cells = plan.planned.cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    let seed = campaign.seed.map_or("drawn by the run".to_owned(), |seed| seed.to_string());
     lines.push(format!(
-        "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
-        campaign.repetitions, plan.possible, campaign.seed,
+        "\n{cells} cells × {} repetitions = {} trials, in balanced order (seed {seed})",
+        campaign.repetitions, plan.possible,
     ));
     let left = match plan.possible - plan.to_run {
         0 => String::new(),

@@ -24,7 +24,7 @@ fn quick_takes_about_two_minutes_and_says_what_it_destroys() {
     for part in [
         "80 trials",
         "--destroy a.img --destroy b.img",
-        "seed 42",
+        "seed drawn by the run",
         "(baseline)",
         "random write 4K",
         "b.img: 128 MiB, and as much as it takes in 20 s",

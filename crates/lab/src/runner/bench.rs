@@ -189,7 +189,7 @@ impl<'c> Bench<'c> {
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
         // Not the seed that subjects are filled from: a device that looks for what it holds already
         // would find the whole of a source.
-        let seed = mix(&[self.campaign.seed, SOURCES]);
+        let seed = mix(&[self.campaign.seed(), SOURCES]);
         let Workload { settings, setup, .. } = &trial.cell.workload;
         if let Some(data) = tool.work(settings, setup.processes).source {
             make_source(data, &folder, seed, &self.options.stop, world)?;
