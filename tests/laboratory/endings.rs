@@ -303,6 +303,27 @@ fn tools_that_crash_or_print_garbage_fail_their_trials_alone() {
     });
 }
 
+/// A child in a session of its own is in no group that is ended with the tool.
+#[test]
+fn what_a_tool_leaves_in_another_group_is_ended_with_the_run() {
+    skip_without!("fio", "setsid");
+    let lab = Lab::new();
+    let file = lab.campaign(&writes_of(&campaign(1, 0.1)));
+    let results = lab.results().display().to_string();
+    let pid = lab.scratch.join("pid");
+    let script = format!(
+        "case \"$*\" in *--version*) exec /usr/bin/fio --version;; esac\n\
+         setsid sleep 1000 >/dev/null 2>&1 & echo $! > {}\nexec /usr/bin/fio \"$@\"",
+        pid.display()
+    );
+    let path = impostor(&lab.scratch, "fio", &script);
+    lab.tool(&["run", &file, "--out", &results, "--quiet"]).env("PATH", &path).run().ok();
+    let command_line = format!("/proc/{}/cmdline", read(&pid).trim());
+    // One that has ended and was not waited for has no command line any more.
+    let left = std::fs::read(command_line).unwrap_or_default();
+    assert!(left.is_empty(), "{} is there", String::from_utf8_lossy(&left));
+}
+
 #[test]
 fn a_full_results_disk_stops_the_run_and_it_goes_on_when_there_is_room() {
     skip_unless_root!();

@@ -32,7 +32,18 @@ pub fn render_plan(plan: &Plan) -> String {
     for (note, names) in notes {
         lines.push(format!("\nnote on {}: {note}", names.join(", ")));
     }
-    lines.join("\n") + "\n"
+    // Names are a file's: what would act on a terminal is shown as what it is.
+    lines.iter().map(|line| escaped(line) + "\n").collect()
+}
+
+/// The text with control characters other than line ends escaped: `\u{1b}`.
+fn escaped(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
