@@ -200,7 +200,7 @@ fn outcome_of(
     }
     Outcome::Open(if lead <= ALIKE.ln_1p() {
         Unknown::Close
-    } else if lead <= least {
+    } else if lead <= least && p_value <= ALPHA {
         Unknown::Place(least.exp())
     } else {
         let each = effects.iter().map(|one| one.pairs_to_tell(one.ratio, least, level));

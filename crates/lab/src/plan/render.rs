@@ -51,7 +51,11 @@ fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
     let width =
         plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
     for subject in &plan.planned.subjects {
-        let mark = if subject.baseline { "  (baseline)" } else { "" };
+        let mark = match (subject.baseline, subject.control) {
+            (true, _) => "  (baseline)",
+            (_, true) => "  (control)",
+            _ => "",
+        };
         let source = &subject.source;
         lines.push(format!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
     }
