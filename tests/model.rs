@@ -101,6 +101,19 @@ fn advice_is_a_sentence_a_short_table_and_a_line_to_type() {
     );
     assert!(text.contains("braid create NAME --level raid5 --chunk"), "{text}");
     assert!(text.contains("none is measured"), "{text}");
+    // What is as fast and survives a loss is named beside what is not.
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let twin = words.split_once("But ").and_then(|(_, rest)| rest.split_once("than predictions"));
+    assert!(
+        twin.is_some_and(|(twin, _)| twin.contains("may fail: the two differ by less")),
+        "{text}"
+    );
+    // The size that a profile has is not overridden.
+    let words =
+        ["rally2*2", "--size", "4T", "--workload", "files", "--need", "redundancy", "--json"];
+    let advice = scratch.run(&[&["advise"], &words[..]].concat()).ok().json();
+    let capacity = advice["layouts"][0]["capacity"].as_u64().expect("bytes");
+    assert!(capacity < 4_000_000_000, "{capacity}");
     let rows = text.lines().filter(|line| line.contains("usb2:0 is at its limit")).count();
     assert!(rows <= 11, "{text}");
 }

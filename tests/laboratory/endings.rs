@@ -211,7 +211,7 @@ fn kill_and_go_on(is_volume_noted: bool) {
     let [a, b, c] = images.map(|path| path.display().to_string());
     let text = format!(
         "name = \"held\"\nrepetitions = 3\nruntime_s = 0.1\nregion = \"4M\"\n\
-         drop_caches = false\n\
+         drop_caches = false\ncontrol = false\n\
          [[subject]]\nname = \"mirror\"\nstack = \"raid1({a}, {b})\"\n\
          [[subject]]\nname = \"bare\"\npath = \"{c}\"\nbaseline = true\n\
          [[job]]\npattern = \"rand\"\nop = \"write\"\nfilesystem = \"ext4\"\n"
@@ -301,6 +301,27 @@ fn tools_that_crash_or_print_garbage_fail_their_trials_alone() {
         let found = tally(&lab.results());
         assert_eq!((found.measured, found.planned), (2, 2), "after {script}: {found:?}");
     });
+}
+
+/// A child in a session of its own is in no group that is ended with the tool.
+#[test]
+fn what_a_tool_leaves_in_another_group_is_ended_with_the_run() {
+    skip_without!("fio", "setsid");
+    let lab = Lab::new();
+    let file = lab.campaign(&writes_of(&campaign(1, 0.1)));
+    let results = lab.results().display().to_string();
+    let pid = lab.scratch.join("pid");
+    let script = format!(
+        "case \"$*\" in *--version*) exec /usr/bin/fio --version;; esac\n\
+         setsid sleep 1000 >/dev/null 2>&1 & echo $! > {}\nexec /usr/bin/fio \"$@\"",
+        pid.display()
+    );
+    let path = impostor(&lab.scratch, "fio", &script);
+    lab.tool(&["run", &file, "--out", &results, "--quiet"]).env("PATH", &path).run().ok();
+    let command_line = format!("/proc/{}/cmdline", read(&pid).trim());
+    // One that has ended and was not waited for has no command line any more.
+    let left = std::fs::read(command_line).unwrap_or_default();
+    assert!(left.is_empty(), "{} is there", String::from_utf8_lossy(&left));
 }
 
 #[test]

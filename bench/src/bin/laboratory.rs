@@ -175,7 +175,7 @@ fn draw(folder: &Path, page: &Path) -> Result<f64> {
 
 /// Results of a whole campaign, without running it.
 fn make_up(campaign: &Campaign, dir: &Path) -> Result<()> {
-    let mut rng = Rng::new(campaign.seed);
+    let mut rng = Rng::new(campaign.seed());
     let subjects = campaign.expand();
     let mut store = lab(Store::create(dir, campaign))?;
     let session = lab(store.begin_session(1_790_000_000, &read_environment(Vec::new())))?;

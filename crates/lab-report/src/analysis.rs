@@ -42,7 +42,8 @@ mod rounds;
 mod tails;
 
 pub use crate::trust::{Finding, Judgement, Standing};
-pub use contest::{Contest, Outcome, find_contests};
+pub(crate) use contest::{ALIKE, LEAST_PAIRS, PLACES};
+pub use contest::{Contest, Outcome, Unknown, find_contests};
 pub use factors::{Factor, Level, LevelEffect, find_factors};
 use gather::gather;
 pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
@@ -63,6 +64,8 @@ pub struct Analysis {
     pub subjects: usize,
     /// Subjects that are the baseline, together when there are several.
     pub baselines: Vec<usize>,
+    /// The baseline a second time, in another place: never chosen, and what says how far equals are apart.
+    pub control: Option<usize>,
     /// Every workload on every subject; [`Analysis::cell`] finds one.
     pub cells: Vec<Cell>,
     /// How far the numbers may be off, as a logarithm, if they were predicted; `None` of measurements.

@@ -248,7 +248,6 @@ fn settings(first: &Results, second: &Results) -> Vec<String> {
         ("rest", format!("{} s", a.rest_s), format!("{} s", b.rest_s)),
         ("region", a.region.to_string(), b.region.to_string()),
         ("fill", a.fill.to_string(), b.fill.to_string()),
-        ("seed", a.seed.to_string(), b.seed.to_string()),
     ]
     .into_iter()
     .filter(|(_, a, b)| a != b)

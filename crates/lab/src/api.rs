@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::LabOptions;
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, draw_seed};
 use crate::error::LabError;
 use crate::matrix::Planned;
 use crate::plan::{Budget, Fitted, Plan, plan_campaign};
@@ -18,6 +18,13 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
+/// A campaign with what it leaves open decided: as it was begun in the results folder, else anew.
+fn settle(campaign: &Campaign, options: &LabOptions, seed: Option<u64>) -> Campaign {
+    // What is wrong with a folder is said by those who open it to use it.
+    let held = Store::open(&options.results_dir).and_then(|store| store.campaign()).ok();
+    campaign.settled(held.as_ref(), seed)
+}
+
 /// What a run of a campaign with these options would do, as far as it is not done. Writes nothing;
 /// [`crate::plan::render_plan`] makes it text.
 ///
@@ -26,6 +33,7 @@ pub fn presets() -> &'static [Preset] {
 /// When the campaign does not make sense, a path of it is not there, or the results folder holds
 /// another one's results.
 pub fn plan(campaign: &Campaign, options: &LabOptions) -> Result<Plan, LabError> {
+    let campaign = &settle(campaign, options, None);
     let planned = Planned::checked(campaign)?;
     check_there(&planned, &mut SystemWorld::new())?;
     let earlier = Store::earlier(&options.results_dir, &campaign.rooted()?)?;
@@ -47,11 +55,12 @@ pub fn fit_budget(
         let held = store.campaign()?;
         let (runtime_s, repetitions) = (held.runtime_s, held.repetitions);
         let chosen = Campaign { runtime_s, repetitions, ..campaign.clone() };
+        let chosen = chosen.settled(Some(&held), None);
         if chosen.rooted()? == held {
             return Ok(Fitted { campaign: chosen, said: Vec::new() });
         }
     }
-    crate::plan::fit(campaign, budget)
+    crate::plan::fit_with_control(&campaign, budget)
 }
 
 /// Runs a campaign, or what is missing of it, into its results directory.
@@ -61,7 +70,8 @@ pub fn fit_budget(
 /// As [`crate::runner::run_campaign`]. When every trial was stopped before its end there is no
 /// error: the results are without a number.
 pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Tally, LabError> {
-    run_campaign(campaign, options, &mut SystemWorld::new())
+    let campaign = settle(campaign, options, Some(draw_seed()));
+    run_campaign(&campaign, options, &mut SystemWorld::new())
 }
 
 /// Predicts a campaign into a results directory, on no machine and in no time.

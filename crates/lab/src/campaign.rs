@@ -18,6 +18,7 @@ use crate::error::LabError;
 use crate::settings::{Kind, Parameter, Value};
 
 mod check;
+mod control;
 mod expression;
 mod job;
 mod keys;
@@ -27,6 +28,7 @@ mod setup;
 mod subject;
 
 pub(crate) use check::{Fault, fault_of};
+pub(crate) use control::draw_seed;
 pub use expression::Expression;
 pub use job::{Job, common_parameters};
 pub use patterns::Patterns;
@@ -36,8 +38,8 @@ pub use subject::{MemberDecl, Source, Subject, SubjectDecl, expand_subjects};
 
 use keys::{Lists, hint};
 
-/// The seed that is used when the campaign names none.
-pub const DEFAULT_SEED: u64 = 42;
+/// The seed of a campaign that names none and for which none was drawn: of plans and predictions.
+const UNDRAWN_SEED: u64 = 42;
 
 /// One campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,8 +52,10 @@ pub struct Campaign {
     pub description: String,
     /// How often each cell is measured, 1 to 1000.
     pub repetitions: u32,
-    /// Seed of the shuffle, of offsets and of contents; recorded with the results.
-    pub seed: u64,
+    /// Seed of orders, offsets and contents, below 2^63. A run draws one for a campaign that names none, and
+    /// keeps it with the results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Measured time of one trial in seconds, 0.1 to 86 400, for tools that run for a time.
     pub runtime_s: f64,
     /// Time before the measured time in seconds, 0 to 3600; what happens in it is not counted.
@@ -68,10 +72,14 @@ pub struct Campaign {
     /// settled count.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rounds: bool,
+    /// Whether the baseline is measured a second time as a subject of its own, which says how far apart
+    /// equal subjects are here. `None`: the first run decides, and adds it where a winner can be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<bool>,
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
     pub rest_s: f64,
     /// Only subjects whose worked-out names have one of these forms, `*` standing for any letters,
-    /// and the baselines. Empty: all.
+    /// the baselines and the control. Empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
     /// What relative paths are relative to, absolute. A run writes its own working directory here
@@ -95,13 +103,14 @@ impl Default for Campaign {
             name: String::new(),
             description: String::new(),
             repetitions: 3,
-            seed: DEFAULT_SEED,
+            seed: None,
             runtime_s: 10.0,
             ramp_s: 0.0,
             region: ByteSize(1 << 30),
             fill: true,
             drop_caches: true,
             rounds: false,
+            control: None,
             rest_s: 0.0,
             only: Vec::new(),
             working_dir: None,
@@ -153,6 +162,11 @@ impl Campaign {
         LabError::CampaignRefused { name: self.name.clone(), reason, next }
     }
 
+    /// The seed that was named or drawn, or one that is the same for all campaigns without.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(UNDRAWN_SEED)
+    }
+
     /// The subjects, worked out; with absolute paths where the campaign has a `working_dir`.
     pub fn expand(&self) -> Vec<Subject> {
         self.choose(expand_subjects(&self.subjects, &self.members))
@@ -162,7 +176,8 @@ impl Campaign {
     pub(crate) fn choose(&self, mut subjects: Vec<Subject>) -> Vec<Subject> {
         if !self.only.is_empty() {
             let wanted = Patterns(&self.only);
-            subjects.retain(|subject| subject.baseline || wanted.matches(&subject.name));
+            let stays = |one: &Subject| one.baseline || one.control || wanted.matches(&one.name);
+            subjects.retain(stays);
         }
         if let Some(folder) = &self.working_dir {
             for subject in &mut subjects {

@@ -150,6 +150,16 @@ pub enum LabError {
         /// The name of the campaign in it.
         held: String,
     },
+    /// The results were begun by a version of braid that had the trials in another order.
+    #[error(
+        "{} was begun by an earlier version, which had the trials in another order: nothing in it was \
+         touched, and `braid lab report` reads it; give --out another folder",
+        dir.display()
+    )]
+    OtherOrder {
+        /// The results directory.
+        dir: PathBuf,
+    },
     /// The results directory holds measurements and is to get predictions, or the other way round.
     #[error(
         "{} holds numbers that were {held}, and these would be {wanted}: nothing in it was touched; \

@@ -142,7 +142,7 @@ fn sentence(who: &str, place: &Place) -> String {
 }
 
 /// The hardware under a file or block device.
-fn place_path(path: &Path) -> Place {
+pub(crate) fn place_path(path: &Path) -> Place {
     match find_disk(path, 0) {
         Ok(place) => place,
         Err(why) => Place::Unknown(why),

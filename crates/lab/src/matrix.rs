@@ -4,7 +4,7 @@
 //!
 //! * every cell appears once in each repetition, and repetition r is over before r + 1 begins
 //!   (blocking: what drifts over the hours hits all cells alike);
-//! * inside a repetition the order is a shuffle by the campaign's seed;
+//! * inside a repetition the order is drawn by the campaign's seed, and balanced over repetitions (`order`);
 //! * the offsets of a trial depend on workload and repetition and not on the subject, so the
 //!   pairs that are compared saw the same offsets;
 //! * a cell that cannot be measured is in the matrix with its reason.
@@ -18,9 +18,10 @@ use crate::campaign::{Campaign, FileSystem, Job, Setup, Source, Subject};
 use crate::metric::Metric;
 use crate::settings::{Parameter, Settings, Value, vary};
 use crate::tool::{Place, Tool, Work};
-use braid_seed::{Rng, mix};
+use braid_seed::mix;
 
 mod check;
+mod order;
 
 pub use check::parse_campaign;
 
@@ -183,7 +184,7 @@ impl Planned {
             }));
         }
         cells.sort_by_key(|cell| (cell.workload_index, cell.subject));
-        let trials = shuffle(campaign, &cells);
+        let trials = schedule(campaign, &cells);
         Self { campaign: campaign.clone(), subjects, workloads, cells, trials }
     }
 }
@@ -288,15 +289,12 @@ pub fn goes_through_nbd(workloads: &[Workload]) -> bool {
 }
 
 /// The trials in the order in which they run.
-fn shuffle(campaign: &Campaign, cells: &[Cell]) -> Vec<Trial> {
+fn schedule(campaign: &Campaign, cells: &[Cell]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repetition in 1..=campaign.repetitions {
-        let mut order = cells.to_vec();
-        let mut rng = Rng::new(mix(&[campaign.seed, u64::from(repetition)]));
-        rng.shuffle(&mut order);
-        for cell in order {
-            let number = trials.len() as u32 + 1;
-            let seed = mix(&[campaign.seed, u64::from(repetition), cell.workload_index as u64]);
+        for cell in order::order_of(cells, campaign.seed(), repetition) {
+            let (number, cell) = (trials.len() as u32 + 1, cells[cell].clone());
+            let seed = mix(&[campaign.seed(), repetition.into(), cell.workload_index as u64]);
             trials.push(Trial { number, repetition, cell, seed });
         }
     }

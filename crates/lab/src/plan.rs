@@ -15,6 +15,7 @@ mod render;
 mod spread;
 mod work;
 
+pub(crate) use budget::fit_with_control;
 pub use budget::{Budget, Fitted, fit, repetitions_to_plan};
 pub use render::render_plan;
 use work::{Figures, add_up};

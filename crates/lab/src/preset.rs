@@ -103,7 +103,7 @@ pub struct Choices {
     pub repetitions: Option<u32>,
     /// Bytes used of each subject.
     pub region: Option<ByteSize>,
-    /// Seed of the shuffle.
+    /// Seed of orders, offsets and contents; `None` keeps the campaign's, or has one drawn.
     pub seed: Option<u64>,
     /// Only subjects whose name has one of these forms; `*` stands for any letters.
     pub only: Vec<String>,
@@ -230,7 +230,7 @@ impl Choices {
         campaign.runtime_s = self.runtime_s.unwrap_or(campaign.runtime_s);
         campaign.repetitions = self.repetitions.unwrap_or(campaign.repetitions);
         campaign.region = self.region.unwrap_or(campaign.region);
-        campaign.seed = self.seed.unwrap_or(campaign.seed);
+        campaign.seed = self.seed.or(campaign.seed);
         campaign.only.extend(self.only.iter().cloned());
         Planned::checked(&campaign).map(|planned| planned.campaign)
     }

@@ -96,6 +96,7 @@ pub fn run_campaign(
     let _devices = lock_devices(planned)?;
     let mut store = Store::create(&options.results_dir, &planned.campaign)?;
     store.lock()?;
+    store.check_order(planned)?;
     let versions = ask_versions(planned, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
@@ -118,8 +119,11 @@ pub fn run_campaign(
     let result = run.all_trials(world);
     // Everything goes down also after an error, and the first error is the one that is told.
     let down = subjects.take_down_all(world);
+    // A child of a tool that has left its process group: nothing else knows it.
+    let strays = world.end_strays(true);
     let tally = result?;
     down?;
+    strays?;
     store.save_times(session, &tally.times, Some(world.unix_time_s()))?;
     Ok(tally)
 }

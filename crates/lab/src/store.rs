@@ -301,7 +301,7 @@ fn insert_campaign(db: &Connection, campaign: &Campaign, toml: &str) -> Result<(
             campaign.name,
             campaign.description,
             campaign.repetitions,
-            campaign.seed.cast_signed(),
+            campaign.seed().cast_signed(),
             toml
         ],
     )

@@ -139,6 +139,7 @@ pub(super) fn refusal(error: LabError) -> Failure {
         | LabError::Occupied { .. }
         | LabError::ForeignDatabase { .. }
         | LabError::OtherCampaign { .. }
+        | LabError::OtherOrder { .. }
         | LabError::OtherOrigin { .. }
         | LabError::OtherWorkingDir { .. }
         | LabError::NoWorkingDir { .. } => Failure::refused(error),

@@ -6,16 +6,40 @@
 //! chance, and every further subject that has to be beaten makes it rarer. Kinds of work that are
 //! judged side by side share the level (Holm).
 //!
+//! Repetitions share what is fixed about a subject: the place of its file, the make of its stick. Where the
+//! campaign has a control, the baseline a second time in another place, a lead must be [`PLACES`] times what
+//! the two baselines are apart. One control is one draw: of two normal numbers with the same spread, which
+//! share a third, the one is more than eight times the other in 7 of 100 cases, whatever that spread is.
+//!
 //! Invariants: only numbers that are believed count; subjects are compared over the same workloads
-//! and repetitions; nobody is named where a number that is not believed was better.
+//! and repetitions; nobody is named where a number that is not believed was better; the control is never
+//! named, and takes nothing from who is.
 
-use super::kinds::{Kind, pooled_speed, speeds};
+use super::kinds::{Kind, effect_of, pooled_speed, speeds};
 use super::{ALPHA, Analysis, Cell, Standing};
-use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, holm};
+use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, holm, median};
 use braid_lab::metric::Better;
 
 /// Subjects within this of each other are alike: what no user would choose by.
-const ALIKE: f64 = 0.03;
+pub(crate) const ALIKE: f64 = 0.03;
+/// Repetitions of which a winner is made at least.
+pub(crate) const LEAST_PAIRS: usize = 3;
+/// A lead is this many times what the control is from the baseline, as logarithms.
+pub(crate) const PLACES: f64 = 8.0;
+
+/// Why it cannot be told who is best.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unknown {
+    /// Fewer than three repetitions have been measured on both sides.
+    Few,
+    /// Repetitions scatter: so many would, with a chance of 80 %, name the leader if its lead stays what it
+    /// is. `None` where that is more than 200.
+    Scatter(Option<usize>),
+    /// The leader is ahead by what no user would choose by, however often that is measured.
+    Close,
+    /// Equal subjects differ too much here: only a lead of more than this would say something, 1.2 for 20 %.
+    Place(f64),
+}
 
 /// What a contest says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,11 +49,7 @@ pub enum Outcome {
     /// No two are further apart than this: 0.02 for 2 %.
     Alike(f64),
     /// It cannot be told who is best.
-    Open {
-        /// Repetitions that would tell the leader from the next, or that the two are alike; `None`
-        /// where nothing says how far they scatter, or it would take too many.
-        repetitions: Option<usize>,
-    },
+    Open(Unknown),
     /// Of so many that were measured and are not believed, somebody was faster than the leader.
     Unbelieved(usize),
 }
@@ -72,15 +92,32 @@ pub fn find_contests(analysis: &Analysis, kinds: &[Kind]) -> Vec<Contest> {
     let p_value = |effects: &Vec<Effect>| effects.iter().map(|one| one.p_value).fold(0.0, f64::max);
     let adjusted = holm(&found.iter().map(|(_, all)| p_value(all)).collect::<Vec<f64>>());
     let level = ALPHA / found.len().max(1) as f64;
+    let apart = places_apart(analysis, kinds);
     for ((contest, effects), p_value) in found.iter_mut().zip(adjusted) {
-        contest.outcome = outcome_of(analysis, contest, effects, p_value, level);
+        let place = kinds.iter().position(|kind| kind.name == contest.kind.name);
+        let apart = place.and_then(|place| apart[place]).unwrap_or(0.0);
+        contest.outcome = outcome_of(analysis, contest, effects, p_value, level, apart);
     }
     found.into_iter().map(|(contest, _)| contest).collect()
+}
+
+/// How far equal subjects are apart at each kind of work, as a logarithm: what the control is from the
+/// baseline there, and at least its middle distance at all kinds, so that one small number by chance opens
+/// no gate. `None` without a control that was measured.
+fn places_apart(analysis: &Analysis, kinds: &[Kind]) -> Vec<Option<f64>> {
+    let at = |kind: &Kind| {
+        let effect = effect_of(analysis, analysis.control?, kind)?.effect;
+        Some(effect.ratio.ln().abs())
+    };
+    let own: Vec<Option<f64>> = kinds.iter().map(at).collect();
+    let middle = median(&own.iter().flatten().copied().collect::<Vec<f64>>());
+    own.into_iter().map(|own| Some(own.unwrap_or(0.0).max(middle?))).collect()
 }
 
 /// The contest without its outcome, and the leader against each of the others.
 fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, Vec<Effect>)> {
     let measured: Vec<usize> = (0..analysis.subjects)
+        .filter(|subject| analysis.control != Some(*subject))
         .filter(|subject| {
             let mut cells = kind.workloads.iter().map(|work| analysis.cell(*work, *subject));
             cells.any(|cell| cell.main().is_some())
@@ -110,7 +147,7 @@ fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, Vec<Effect>)
         kind: Kind { name: kind.name.clone(), workloads },
         ranking,
         margin: *effects.first()?,
-        outcome: Outcome::Open { repetitions: None },
+        outcome: Outcome::Open(Unknown::Few),
     };
     Some((contest, effects))
 }
@@ -132,29 +169,44 @@ fn shared_workloads(analysis: &Analysis, workloads: &[usize], subjects: &[usize]
     shared
 }
 
+/// `apart` is how far equal subjects are from each other here, as a logarithm.
 fn outcome_of(
     analysis: &Analysis,
     contest: &Contest,
     effects: &[Effect],
     p_value: f64,
     level: f64,
+    apart: f64,
 ) -> Outcome {
     let unbelieved = faster_without_belief(analysis, contest);
     if unbelieved > 0 {
         return Outcome::Unbelieved(unbelieved);
     }
-    let Contest { margin, .. } = contest;
-    if p_value <= ALPHA && margin.at_most_apart().is_none_or(|apart| apart > ALIKE) {
+    let pairs = effects.iter().map(|effect| effect.pairs).min().unwrap_or(0);
+    // A prediction has one repetition and an error of its own.
+    if analysis.log_error.is_none() && pairs < LEAST_PAIRS {
+        return Outcome::Open(Unknown::Few);
+    }
+    // The leader is furthest ahead of the last: all others are beaten by at least what the next is.
+    let lead = contest.margin.ratio.ln();
+    let least = ALIKE.ln_1p().max(PLACES * apart);
+    if p_value <= ALPHA && lead > least {
         return Outcome::Winner;
     }
-    let apart: Option<Vec<f64>> = effects.iter().map(Effect::at_most_apart).collect();
-    match apart.map(|apart| apart.into_iter().fold(0.0, f64::max)) {
-        Some(most) if most <= ALIKE => Outcome::Alike(most),
-        _ => {
-            let needed = margin.pairs_to_tell(margin.ratio.max(1.0 + ALIKE), level);
-            Outcome::Open { repetitions: needed.map(|needed| needed.max(margin.pairs + 1)) }
-        }
+    let most: Option<Vec<f64>> = effects.iter().map(Effect::at_most_apart).collect();
+    let most = most.map(|most| most.into_iter().fold(0.0, f64::max));
+    if let Some(most) = most.filter(|most| *most <= ALIKE) {
+        return Outcome::Alike(most);
     }
+    Outcome::Open(if lead <= ALIKE.ln_1p() {
+        Unknown::Close
+    } else if lead <= least && p_value <= ALPHA {
+        Unknown::Place(least.exp())
+    } else {
+        let each = effects.iter().map(|one| one.pairs_to_tell(one.ratio, least, level));
+        let all: Option<Vec<usize>> = each.collect();
+        Unknown::Scatter(all.and_then(|all| all.into_iter().max()).map(|most| most.max(pairs + 1)))
+    })
 }
 
 /// How many of those left out, because not all of what they did is believed, had better medians than

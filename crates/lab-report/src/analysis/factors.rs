@@ -122,6 +122,10 @@ fn groups<K: Ord>(
         let workload = cell.workload;
         let Some((key, level)) = key_of(workload, cell.subject) else { continue };
         let Some(speed) = speeds(cell) else { continue };
+        // The baseline again is no level of anything.
+        if analysis.control == Some(cell.subject) {
+            continue;
+        }
         let place = *places.entry(key).or_insert(groups.len());
         if place == groups.len() {
             let direction = direction_of(&analysis.workloads[workload]);

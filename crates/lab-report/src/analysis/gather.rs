@@ -29,6 +29,7 @@ pub(super) fn gather(results: &Results, workloads: &[Workload]) -> Analysis {
         workloads,
         subjects,
         baselines: (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect(),
+        control: results.subjects.iter().position(|subject| subject.control),
         cells,
         log_error: results.prediction().map(Prediction::log_error),
         done,

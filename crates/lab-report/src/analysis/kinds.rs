@@ -107,7 +107,7 @@ pub fn find_effects(analysis: &Analysis, kinds: &[Kind]) -> Vec<Vec<KindEffect>>
     found
 }
 
-fn effect_of(analysis: &Analysis, subject: usize, kind: &Kind) -> Option<KindEffect> {
+pub(super) fn effect_of(analysis: &Analysis, subject: usize, kind: &Kind) -> Option<KindEffect> {
     let mut sides = Sides::default();
     for work in &kind.workloads {
         let cell = analysis.cell(*work, subject);

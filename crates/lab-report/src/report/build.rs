@@ -42,6 +42,7 @@ mod samples;
 mod steady;
 mod summary;
 mod trust;
+mod undecided;
 mod words;
 
 pub(crate) use cells::why_missing;

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, Cell, Finding, Outcome, Outlook, State, find_contests, find_effects, find_factors,
-    find_kinds, find_phases, find_rebuilds,
+    Analysis, Cell, Finding, Outcome, Outlook, State, Unknown, find_contests, find_effects,
+    find_factors, find_kinds, find_phases, find_rebuilds,
 };
 use crate::report::Report;
 use crate::stats::Effect;
@@ -46,6 +46,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
                 "kind": subject.source.kind(),
                 "source": subject.source.text(),
                 "baseline": subject.baseline,
+                "control": subject.control,
                 "dimensions": words(subject.dimensions.iter().map(|(k, v)| (*k, v.to_string()))),
                 "size_bytes": facts.and_then(|facts| facts.size_bytes),
             })
@@ -72,7 +73,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
             "outcome": match contest.outcome {
                 Outcome::Winner => json!({ "winner": name(contest.leader()) }),
                 Outcome::Alike(apart) => json!({ "alike_within": apart }),
-                Outcome::Open { repetitions } => json!({ "open": { "repetitions": repetitions } }),
+                Outcome::Open(why) => json!({ "open": open(why) }),
                 Outcome::Unbelieved(count) => json!({ "faster_and_not_believed": count }),
             },
         })).collect::<Vec<_>>(),
@@ -113,6 +114,16 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
 
 fn words<'a>(pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
     Value::Object(pairs.map(|(key, value)| (key.to_owned(), Value::String(value))).collect())
+}
+
+/// Why nobody is named, with the number that it would take.
+fn open(why: Unknown) -> Value {
+    match why {
+        Unknown::Few => json!({ "why": "few-repetitions", "repetitions": null }),
+        Unknown::Scatter(repetitions) => json!({ "why": "scatter", "repetitions": repetitions }),
+        Unknown::Close => json!({ "why": "close", "repetitions": null }),
+        Unknown::Place(lead) => json!({ "why": "control", "repetitions": null, "lead": lead }),
+    }
 }
 
 fn cell_data(analysis: &Analysis, results: &Results, cell: &Cell) -> Value {

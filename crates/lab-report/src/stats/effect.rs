@@ -103,15 +103,18 @@ impl Effect {
         self.has_interval().then(|| self.high.max(1.0 / self.low) - 1.0)
     }
 
-    /// Repetitions that tell a difference of `factor` (above 1, or below) apart at a level of
-    /// significance with a chance of 80 %, if repetitions scatter as these do. `None` of one pair,
-    /// and when it takes more than 200.
-    pub fn pairs_to_tell(&self, factor: f64, level: f64) -> Option<usize> {
-        let distance = factor.ln().abs() / self.log_sd.max(LEAST_NOISE);
+    /// Repetitions after which, with a chance of 80 %, a difference of `factor` (above 1, or below) is told
+    /// apart at a level of significance and is seen to be larger than `least` (a logarithm, 0 or more), if
+    /// repetitions scatter as these do. `None` of one pair, and when it takes more than 200.
+    pub fn pairs_to_tell(&self, factor: f64, least: f64, level: f64) -> Option<usize> {
+        let noise = self.log_sd.max(LEAST_NOISE);
+        let distance = factor.ln().abs();
         (2..=MOST_PAIRS).filter(|_| self.pairs > 1).find(|pairs| {
             student((pairs - 1) as f64).is_some_and(|t| {
-                let needed = t.inverse_cdf(1.0 - level / 2.0) + t.inverse_cdf(POWER);
-                distance * (*pairs as f64).sqrt() >= needed
+                let errors = |distance: f64| distance / noise * (*pairs as f64).sqrt();
+                let beyond = t.inverse_cdf(POWER);
+                errors(distance) >= t.inverse_cdf(1.0 - level / 2.0) + beyond
+                    && errors(distance - least) >= beyond
             })
         })
     }

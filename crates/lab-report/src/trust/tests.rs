@@ -1,7 +1,7 @@
 //! Each rule from constructed results: what triggers it, and what just does not.
 
 use super::*;
-use braid_lab::campaign::{Campaign, DEFAULT_SEED, Setup, Source, SubjectDecl};
+use braid_lab::campaign::{Campaign, Setup, Source, SubjectDecl};
 use braid_lab::environment::Environment;
 use braid_lab::evidence::{Evidence, Moved, RegionContent};
 use braid_lab::facts::{Disk, Place, Placed};
@@ -189,7 +189,8 @@ impl Lab {
             name: "test".into(),
             description: String::new(),
             repetitions: 3,
-            seed: DEFAULT_SEED,
+            seed: Some(42),
+            control: None,
             runtime_s: 10.0,
             ramp_s: self.ramp_s,
             region: ByteSize(1000 * MIB),

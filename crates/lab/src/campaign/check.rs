@@ -39,8 +39,8 @@ fn fault_of_values(campaign: &Campaign) -> Option<Fault> {
             "take 0.1 to 86400",
         ),
         (
-            i64::try_from(*seed).is_ok(),
-            format!("the seed is {seed}"),
+            seed.is_none_or(|seed| i64::try_from(seed).is_ok()),
+            format!("the seed is {}", campaign.seed()),
             "take one below 2^63, as TOML does",
         ),
         (is_up_to_an_hour(ramp_s), format!("ramp_s is {ramp_s}"), "take 0 to 3600"),
@@ -121,7 +121,8 @@ fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
         Some((format!("subject {name:?} = {text:?}: {reason}"), "correct it".into()))
     };
     let fault = twice("subject", subjects.iter().map(|subject| &subject.name))
-        .or_else(|| subjects.iter().enumerate().find_map(of_one));
+        .or_else(|| subjects.iter().enumerate().find_map(of_one))
+        .or_else(|| fault_of_control(subjects));
     if fault.is_some() || subjects.len() == 1 || subjects.iter().any(|subject| subject.baseline) {
         return fault;
     }
@@ -131,6 +132,22 @@ fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
          average)"
             .into(),
     ))
+}
+
+/// A control that says nothing: of no baseline, or of one of several.
+fn fault_of_control(subjects: &[Subject]) -> Option<Fault> {
+    let controls: Vec<&Subject> = subjects.iter().filter(|subject| subject.control).collect();
+    let baselines = subjects.iter().filter(|subject| subject.baseline).count();
+    let reason = match controls.as_slice() {
+        [] => return None,
+        [_, second, ..] => format!("{:?} is a second control", second.name),
+        [only] if only.baseline => format!("{:?} is the baseline and its control", only.name),
+        [only] if baselines != 1 => {
+            format!("{:?} is a control, and there are {baselines} baselines", only.name)
+        }
+        [_] => return None,
+    };
+    Some((reason, "leave `control = true` to one subject beside the only baseline".into()))
 }
 
 fn fault_of_source(subject: &Subject) -> Option<String> {

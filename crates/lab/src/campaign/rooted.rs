@@ -74,15 +74,23 @@ fn join(folder: &Path, path: &str) -> String {
     kept.collect::<PathBuf>().display().to_string()
 }
 
-/// The source with each relative path changed; `None` of one without. What cannot be understood has
-/// none: it is refused elsewhere, or is a template that nothing can be made of.
+/// The source with each relative path changed; `None` of one without.
 fn with_paths(source: &Source, change: &mut dyn FnMut(&str) -> String) -> Option<Source> {
+    change_paths(source, &mut |path| is_relative(path).then(|| change(path)))
+}
+
+/// The source with those of its paths changed that `change` has another for; `None` of one without. What
+/// cannot be understood has none: it is refused elsewhere, or is a template that nothing can be made of.
+pub(super) fn change_paths(
+    source: &Source,
+    change: &mut dyn FnMut(&str) -> Option<String>,
+) -> Option<Source> {
     let text = match source {
-        Source::Path(path) | Source::Directory(path) => is_relative(path).then(|| change(path)),
+        Source::Path(path) | Source::Directory(path) => change(path),
         Source::Nbd(uri) => {
             let address: Uri = uri.parse().ok()?;
             let Socket::Unix(path) = address.socket else { return None };
-            is_relative(&path).then(|| unix_uri(change(&path), &address.export))
+            change(&path).map(|path| unix_uri(path, &address.export))
         }
         Source::Stack(_) | Source::Kernel(_) => {
             let mut stack = source.stack()?.clone();
@@ -93,22 +101,19 @@ fn with_paths(source: &Source, change: &mut dyn FnMut(&str) -> String) -> Option
     text.map(|text| source.with_text(text))
 }
 
-/// Answers whether there is a relative path; braid expands `~`.
-fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> String) -> bool {
+/// Returns whether a path was changed; braid expands `~`.
+fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> Option<String>) -> bool {
+    let path = match &mut stack.node {
+        Node::File(file) => Some(&mut file.path),
+        Node::Model(model) if model.profile_file().is_some() => Some(&mut model.profile),
+        _ => None,
+    };
     let mut is_changed = false;
-    if let Node::File(file) = &mut stack.node
-        && is_relative(&file.path)
-        && !Path::new(&file.path).starts_with("~")
+    if let Some(path) = path
+        && !Path::new(path).starts_with("~")
+        && let Some(changed) = change(path)
     {
-        file.path = change(&file.path);
-        is_changed = true;
-    }
-    if let Node::Model(model) = &mut stack.node
-        && model.profile_file().is_some()
-        && is_relative(&model.profile)
-        && !Path::new(&model.profile).starts_with("~")
-    {
-        model.profile = change(&model.profile);
+        *path = changed;
         is_changed = true;
     }
     for member in stack.members_mut() {

@@ -179,6 +179,9 @@ pub struct SubjectDecl {
     /// Whether the others are compared with it. Of several, with their average.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
+    /// Whether it is the baseline a second time, in another place: it is compared and never chosen.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub control: bool,
     /// Chunk sizes for `{chunk}`; for `{members}` how many, of how many buses, in which order.
     #[serde(flatten, serialize_with = "lists_as_written")]
     pub lists: Lists,
@@ -195,6 +198,8 @@ pub struct Subject {
     pub source: Source,
     /// Whether the others are compared with it.
     pub baseline: bool,
+    /// Whether it is the baseline a second time, in another place.
+    pub control: bool,
     /// What it was made with: `chunk`, `members`, `buses`, `order`, where the template has them.
     pub dimensions: BTreeMap<&'static str, Value>,
     /// Why it cannot be measured, if it cannot.
@@ -204,7 +209,7 @@ pub struct Subject {
 impl SubjectDecl {
     /// A subject without a template.
     pub fn new(name: &str, source: Source, baseline: bool) -> Self {
-        Self { name: name.to_owned(), source, baseline, lists: Lists::new() }
+        Self { name: name.to_owned(), source, baseline, control: false, lists: Lists::new() }
     }
 
     /// A list that the template has no place for, and the place that it lacks. The subjects of such
@@ -224,7 +229,7 @@ impl TryFrom<toml::Table> for SubjectDecl {
     fn try_from(table: toml::Table) -> Result<Self, String> {
         let kinds = Source::KINDS.iter();
         let keys = LISTS.iter().map(|list| list.name).chain(kinds.clone().map(|(key, _)| *key));
-        check_keys(&table, "a subject", ["name", "baseline"].into_iter().chain(keys))?;
+        check_keys(&table, "a subject", ["name", "baseline", "control"].into_iter().chain(keys))?;
         let name: String = one(&table, "name")?;
         let given: Vec<_> = kinds.filter(|(key, _)| table.contains_key(*key)).collect();
         let [(key, make)] = given[..] else {
@@ -237,6 +242,7 @@ impl TryFrom<toml::Table> for SubjectDecl {
         Ok(Self {
             source: make(one(&table, key)?),
             baseline: one(&table, "baseline")?,
+            control: one(&table, "control")?,
             lists: lists(&table, &LISTS)?,
             name,
         })
@@ -284,6 +290,7 @@ impl SubjectDecl {
             family: self.name.clone(),
             source: self.source.with_text(text),
             baseline: self.baseline,
+            control: self.control,
             dimensions: LISTS.iter().filter_map(dimension).collect(),
             impossible,
         }

@@ -91,6 +91,33 @@ pub fn fit(campaign: Campaign, budget: &Budget) -> Result<Fitted, LabError> {
     Ok(Fitted { campaign: Campaign { runtime_s, repetitions, ..campaign }, said })
 }
 
+/// [`fit`] with the control of the baseline, where enough repetitions fit with it; else without.
+///
+/// # Errors
+///
+/// As [`fit`].
+pub(crate) fn fit_with_control(campaign: &Campaign, budget: &Budget) -> Result<Fitted, LabError> {
+    // The repetitions are not chosen yet; those that are will be enough for a winner.
+    let many = Campaign { repetitions: MOST_REPETITIONS, ..campaign.clone() }.settled(None, None);
+    let with = Campaign { repetitions: campaign.repetitions, seed: campaign.seed, ..many };
+    let needed = needed(&Planned::checked(&with)?);
+    let is_asked = campaign.control == Some(true);
+    match fit(with, budget) {
+        Ok(fitted) if is_asked || fitted.campaign.repetitions >= needed => Ok(fitted),
+        Err(error) if is_asked => Err(error),
+        _ => {
+            let mut fitted = fit(Campaign { control: Some(false), ..campaign.clone() }, budget)?;
+            if campaign.control.is_none() {
+                fitted.said.push(
+                    "too little for a control: the baseline is not measured a second time"
+                        .to_owned(),
+                );
+            }
+            Ok(fitted)
+        }
+    }
+}
+
 /// The longest time of a trial that fits, in tenths of a second.
 fn longest(shortest: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let tenths = |seconds: f64| (seconds * 10.0) as u32;
@@ -147,6 +174,22 @@ mod tests {
             assert!(fitted.campaign.repetitions >= 5 && fitted.campaign.runtime_s >= 1.0);
             assert_eq!(fitted.said.len(), 1, "{:?}", fitted.said);
         }
+    }
+
+    /// A subject more is a third more time; where that leaves too few repetitions it goes.
+    #[test]
+    fn a_control_is_left_out_before_repetitions_are() {
+        let controls = |minutes: f64| {
+            let fitted = fit_with_control(&quick(), &budget(MINUTE.mul_f64(minutes))).unwrap();
+            let controls = fitted.campaign.subjects.iter().filter(|one| one.control).count();
+            (controls, fitted.campaign.repetitions >= 5, fitted.said.len())
+        };
+        assert_eq!(controls(8.0), (1, true, 1));
+        let enough = time_of(&Planned::of(&Campaign { runtime_s: SHORTEST_S, ..quick() }));
+        assert_eq!(controls(enough.as_secs_f64() / 60.0 + 0.1), (0, true, 2));
+        let asked = Campaign { control: Some(true), ..quick() };
+        let fitted = fit_with_control(&asked, &budget(3 * MINUTE)).unwrap();
+        assert!(fitted.campaign.subjects.iter().any(|one| one.control));
     }
 
     #[test]

@@ -32,7 +32,18 @@ pub fn render_plan(plan: &Plan) -> String {
     for (note, names) in notes {
         lines.push(format!("\nnote on {}: {note}", names.join(", ")));
     }
-    lines.join("\n") + "\n"
+    // Names are a file's: what would act on a terminal is shown as what it is.
+    lines.iter().map(|line| escaped(line) + "\n").collect()
+}
+
+/// The text with control characters other than line ends escaped: `\u{1b}`.
+fn escaped(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
@@ -40,7 +51,11 @@ fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
     let width =
         plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
     for subject in &plan.planned.subjects {
-        let mark = if subject.baseline { "  (baseline)" } else { "" };
+        let mark = match (subject.baseline, subject.control) {
+            (true, _) => "  (baseline)",
+            (_, true) => "  (control)",
+            _ => "",
+        };
         let source = &subject.source;
         lines.push(format!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
     }
@@ -69,9 +84,10 @@ fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
         }
     }
     let cells = plan.planned.cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    let seed = campaign.seed.map_or("drawn by the run".to_owned(), |seed| seed.to_string());
     lines.push(format!(
-        "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
-        campaign.repetitions, plan.possible, campaign.seed,
+        "\n{cells} cells × {} repetitions = {} trials, in balanced order (seed {seed})",
+        campaign.repetitions, plan.possible,
     ));
     let left = match plan.possible - plan.to_run {
         0 => String::new(),

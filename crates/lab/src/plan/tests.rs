@@ -24,13 +24,23 @@ fn quick_takes_about_two_minutes_and_says_what_it_destroys() {
     for part in [
         "80 trials",
         "--destroy a.img --destroy b.img",
-        "seed 42",
+        "seed drawn by the run",
         "(baseline)",
         "random write 4K",
         "b.img: 128 MiB, and as much as it takes in 20 s",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
+}
+
+/// Names come from files; a terminal must not obey them.
+#[test]
+fn names_do_not_act_on_the_terminal() {
+    let subjects = [("a\u{1b}[31m\u{7}".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
+    let campaign = quick_campaign("a.img", &subjects).unwrap();
+    let text = render_plan(&plan_new(Planned::of(&campaign)));
+    assert!(text.contains("a\\u{1b}[31m\\u{7}"), "{text}");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ impl<'c> Bench<'c> {
         kept.events = ready.story.events().to_vec();
         kept.evidence = Evidence::between(&before, &after);
         let run = output.insert(RunOutput { processes, wall_s, files: read_scratch(&scratch)? });
-        let mut measured = judge(tool, &spec, run).map_err(LabError::Reason)?;
+        let mut measured = judge(tool, &spec, limit, run).map_err(LabError::Reason)?;
         measured.samples.extend(server_cpu(&measured, &spec, kept.evidence.server_cpu_s));
         Ok(measured)
     }
@@ -189,7 +189,7 @@ impl<'c> Bench<'c> {
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
         // Not the seed that subjects are filled from: a device that looks for what it holds already
         // would find the whole of a source.
-        let seed = mix(&[self.campaign.seed, SOURCES]);
+        let seed = mix(&[self.campaign.seed(), SOURCES]);
         let Workload { settings, setup, .. } = &trial.cell.workload;
         if let Some(data) = tool.work(settings, setup.processes).source {
             make_source(data, &folder, seed, &self.options.stop, world)?;
@@ -269,14 +269,30 @@ fn read_scratch(folder: &Path) -> Result<std::collections::BTreeMap<String, Stri
     Ok(files)
 }
 
-/// Numbers, or in words why there are none.
-fn judge(tool: &dyn Tool, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, String> {
+/// Numbers, or in words why there are none. `limit` is how long the programs were waited for.
+fn judge(
+    tool: &dyn Tool,
+    spec: &TrialSpec<'_>,
+    limit: Duration,
+    run: &RunOutput,
+) -> Result<Measured, String> {
     let said = |process: &ToolOutput| match last_lines(&process.stderr) {
         lines if lines.is_empty() => String::new(),
         lines => format!(" ({lines})"),
     };
     if let Some(bad) = run.processes.iter().find(|process| process.exit != Exit::Code(0)) {
-        return Err(format!("{}: {}{}", tool.name(), bad.exit, said(bad)));
+        let limit = match (&bad.exit, tool.work(spec.settings, spec.processes).effort) {
+            (Exit::TimedOut, effort) => {
+                let of = match effort {
+                    Effort::Bytes(_) => "256 KiB/s for what it moves: take less (size)",
+                    Effort::Runtime => "runtime_s: take more for a slow subject",
+                    Effort::Seconds(_) => "ten times what it usually takes",
+                };
+                format!(" of {} s, which is {} s and {of}", limit.as_secs(), OVERTIME.as_secs())
+            }
+            _ => String::new(),
+        };
+        return Err(format!("{}: {}{limit}{}", tool.name(), bad.exit, said(bad)));
     }
     tool.parse(spec, run).map_err(|error: ToolError| {
         format!("{error}{}", run.processes.first().map(said).unwrap_or_default())

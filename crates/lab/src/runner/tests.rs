@@ -413,6 +413,12 @@ fn one_failure_is_kept_and_the_next_run_repeats_it() {
         let failed: Vec<&StoredTrial> =
             trials.iter().filter(|t| matches!(t.outcome, Outcome::Failed(_))).collect();
         assert_eq!((failed.len(), failed[0].number), (1, 5));
+        if let (Fault::Hang(_), Outcome::Failed(reason)) = (fault, &failed[0].outcome) {
+            assert!(
+                reason.contains("time limit of ") && reason.contains(" is 120 s and "),
+                "{reason}"
+            );
+        }
         assert!(rivals.results().join(&failed[0].raw).is_dir(), "its words are kept");
         let (tally, log) = rivals.run(&[]);
         assert_eq!(tally.unwrap().measured, 1);

@@ -7,7 +7,7 @@ use rusqlite::{Params, Row};
 use super::column::{Json, json, unknown};
 use super::{Earlier, Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times};
 use crate::error::LabError;
-use crate::matrix::Planned;
+use crate::matrix::{Planned, Trial};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 
 impl Store {
@@ -34,6 +34,28 @@ impl Store {
     fn trials_that_were(&self, outcome: &str) -> Result<BTreeSet<u32>, LabError> {
         let query = "SELECT number FROM trial WHERE outcome = ?1";
         self.rows("list finished trials", query, [outcome], |row| row.get(0))
+    }
+
+    /// Refuses to go on with trials that stand for others now: an earlier version had them in another order.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::OtherOrder`], and when the database cannot be read.
+    pub(crate) fn check_order(&self, planned: &Planned) -> Result<(), LabError> {
+        let query = "SELECT number, subject, workload FROM trial";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let all: Vec<(u32, String, String)> = self.rows("list trials", query, [], read)?;
+        let is_same = |(number, subject, workload): &(u32, String, String)| {
+            let trial = planned.trials.get((*number as usize).wrapping_sub(1));
+            trial.is_some_and(|Trial { cell, .. }| {
+                planned.subjects[cell.subject].name == *subject
+                    && cell.workload.label() == *workload
+            })
+        };
+        match all.iter().all(is_same) {
+            true => Ok(()),
+            false => Err(LabError::OtherOrder { dir: self.dir.clone() }),
+        }
     }
 
     /// What the trials that were measured took.

@@ -52,7 +52,7 @@ fn words(stdout: &str) -> RunOutput {
 #[test]
 fn what_was_saved_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
-    let campaign = Campaign { seed: i64::MAX as u64, ..campaign() };
+    let campaign = Campaign { seed: Some(i64::MAX as u64), ..campaign() };
     let mut store = Store::create(dir.path(), &campaign).unwrap();
     let environment = read_environment(vec![("fio".into(), "fio-3.33".into())]);
     let session = store.begin_session(77, &environment).unwrap();
@@ -94,7 +94,7 @@ fn a_directory_holds_one_campaign() {
     let dir = tempfile::tempdir().unwrap();
     Store::create(dir.path(), &campaign()).unwrap();
     Store::create(dir.path(), &campaign()).unwrap();
-    let other = Campaign { seed: 7, ..campaign() };
+    let other = Campaign { seed: Some(7), ..campaign() };
     assert!(matches!(Store::create(dir.path(), &other), Err(LabError::OtherCampaign { .. })));
 }
 
@@ -133,7 +133,7 @@ fn a_directory_holds_one_campaign_on_the_same_files() {
     let text = error.to_string();
     assert!(matches!(error, LabError::OtherWorkingDir { .. }), "{text}");
     assert!(text.contains("/c1") && text.contains("/c2") && text.contains("resume"), "{text}");
-    let other = Campaign { seed: 7, ..relative() };
+    let other = Campaign { seed: Some(7), ..relative() };
     let error = Store::create(dir.path(), &other.rooted_in(c2)).unwrap_err();
     assert!(matches!(error, LabError::OtherCampaign { .. }), "{error}");
 }

@@ -59,8 +59,8 @@ impl Subjects<'_> {
             told.insert(
                 0,
                 format!(
-                    "an earlier run was killed here: {processes} processes and {things} things \
-                     (mounts, devices, volumes, folders) that it left were taken away"
+                    "an earlier run was killed here: processes ({processes}) and things ({things}: \
+                     mounts, devices, volumes, folders) that it left were taken away"
                 ),
             );
         }

@@ -102,7 +102,7 @@ impl Subjects<'_> {
         self.check_permit(subject)?;
         self.check_unused(subject, world)?;
         let bytes = self.raw_region(base);
-        let (seed, stop) = (self.campaign.seed, &self.options.stop);
+        let (seed, stop) = (self.campaign.seed(), &self.options.stop);
         let filled = world.fill(&base.target, bytes, seed, fill_limit(bytes), stop);
         filled.map_err(|error| match error {
             LabError::Stopped => Obstacle::Stopped,

@@ -37,7 +37,7 @@ fn assert_in_range(campaign: &Campaign) {
     assert!((1..=1000).contains(&campaign.repetitions));
     assert!((0.1..=86_400.0).contains(&campaign.runtime_s));
     assert!((0.0..=3600.0).contains(&campaign.ramp_s) && (0.0..=3600.0).contains(&campaign.rest_s));
-    assert!(campaign.region.0 >= 4096 && campaign.seed < 1 << 63);
+    assert!(campaign.region.0 >= 4096 && campaign.seed() < 1 << 63);
     assert!(!campaign.subjects.is_empty() && !campaign.jobs.is_empty());
     let mut names: Vec<String> = campaign.expand().into_iter().map(|one| one.name).collect();
     let all = names.len();

@@ -283,6 +283,7 @@ impl Advice {
             ramp_s: self.ramp_s(load, chosen),
             region: ByteSize(part),
             fill: load.fills(),
+            control: Some(false),
             subjects: subjects.collect(),
             jobs,
             ..Campaign::default()

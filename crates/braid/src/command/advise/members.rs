@@ -74,7 +74,7 @@ impl Members {
         let bus = word.bus.map(str::to_owned);
         let (profile, size, device) = match seen {
             Seen::Profile(profile) => {
-                let size = options.size.map(|size| size.0).or(profile.capacity);
+                let size = profile.capacity.or(options.size.map(|size| size.0));
                 let missing = || {
                     let text = format!("{name} has no capacity");
                     Failure::usage(text).next("give --size, such as --size 500G")

@@ -74,6 +74,24 @@ fn trust(advice: &Advice, shown: usize) -> TrustBox {
     }
 }
 
+/// The first layout in rank that survives a loss, where the best does not and is ahead by no more than predictions are
+/// off: then the loss is a real difference and the speed is none.
+fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
+    let is_as_fast = |one: &&Candidate| {
+        one.measured.is_some() == best.measured.is_some()
+            && one.rate() >= best.rate() * (-ERROR_90).exp()
+    };
+    let mut safe = advice.ranked.iter().filter(|one| best.losses == 0 && one.losses > 0);
+    let twin = safe.find(is_as_fast)?;
+    Some(format!(
+        "But {} does {} and holds {}, and {}: the two differ by less than predictions are off.",
+        name(advice, twin),
+        rate(twin.rate()),
+        size(twin.capacity),
+        loss(twin)
+    ))
+}
+
 fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
     let times = alone(advice, best).map(|alone| {
@@ -99,6 +117,7 @@ fn answer(advice: &Advice) -> Vec<String> {
         }
     };
     let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
+    answer.extend(twin(advice, best));
     answer.extend(kept_up(advice, best));
     if let Some(life) = best.life {
         let amplification = best.amplification.unwrap_or(1.0);

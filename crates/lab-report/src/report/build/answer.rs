@@ -12,13 +12,11 @@
 //! interval; where nothing is proven, what it would take is said, with the command. What speaks
 //! against numbers is the list of doubts', not the answer's.
 
-use braid_shell::shell_path;
-
 use super::factors::is_asked;
 use super::words::{name_of, short};
-use super::{Context, steady};
+use super::{Context, steady, undecided};
 use crate::analysis::{
-    Cell, Contest, Factor, LevelEffect, Outcome, Outlook, Phase, Rebuild, State,
+    Cell, Contest, Factor, LevelEffect, Outcome, Outlook, Phase, Rebuild, State, Unknown,
 };
 use crate::report::units::{digits, interval, quantity, span, title};
 use crate::stats::{Effect, estimate};
@@ -27,7 +25,7 @@ use braid_lab::campaign::Health;
 use braid_lab::metric::Better;
 
 /// So many kinds of work, states or factors are told one by one.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 /// Sentences of an answer.
 const MOST: usize = 3;
 
@@ -112,8 +110,37 @@ fn of_contests(context: &Context<'_>) -> Vec<String> {
         (_, []) => Vec::new(),
         (_, many) => vec![format!("It depends on the work. Take {}.", many.join("; take "))],
     };
-    said.extend(undecided(context, &contests));
+    // Where the control is why nobody is named, that sentence gives its distance.
+    let is_told = |one: &&Contest| matches!(one.outcome, Outcome::Open(Unknown::Place(_)));
+    said.extend(control(context).filter(|_| !contests.iter().any(is_told)));
+    said.extend(undecided::sentences(context, &contests));
     said
+}
+
+/// How far the baseline is from itself, measured in another place: what a place does here.
+fn control(context: &Context<'_>) -> Option<String> {
+    let control = context.analysis.control?;
+    let (kind, effect) = context
+        .kinds
+        .iter()
+        .zip(&context.effects)
+        .filter_map(|(kind, all)| {
+            Some((kind, all.iter().find(|one| one.subject == control)?.effect))
+        })
+        .max_by(|(_, a), (_, b)| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))?;
+    let baseline = context.baseline_name()?;
+    let apart = percent(effect.ratio.ln().abs().exp());
+    let at_most = if context.kinds.len() > 1 { "up to " } else { "" };
+    Some(format!(
+        "{baseline}, measured a second time as {}, differs from itself by {at_most}{apart} % (in {}).",
+        context.subject(control),
+        kind.name
+    ))
+}
+
+/// 1.062 as "6.20": what a factor is above 1, in percent.
+pub(super) fn percent(factor: f64) -> String {
+    digits(100.0 * (factor - 1.0))
 }
 
 /// "1.90 times single in sequential reads (1.88 to 1.93) and 1.41 times in random reads (...)".
@@ -137,9 +164,12 @@ fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], all: usize) -
             enumerate(&parts.iter().map(String::as_str).collect::<Vec<_>>())
         }
         many => {
-            let (least, most) = (ratios().fold(f64::MAX, f64::min), ratios().fold(0.0, f64::max));
-            let ends = span(&digits(least), &digits(most));
-            format!("{ends} times {baseline} in {} kinds of work", many.len())
+            // Two numbers with "to" between them would pass for an interval.
+            let mut ratios: Vec<f64> = ratios().collect();
+            ratios.sort_by(f64::total_cmp);
+            let ratios: Vec<String> = ratios.into_iter().map(digits).collect();
+            let ratios = enumerate(&ratios.iter().map(String::as_str).collect::<Vec<_>>());
+            format!("{ratios} times {baseline} in {} kinds of work", many.len())
         }
     }
 }
@@ -157,87 +187,13 @@ fn cost(context: &Context<'_>, winner: usize) -> String {
 }
 
 /// "sequential reads and random reads", or "all 5 kinds of work".
-fn kinds_in_words(contests: &[&Contest], all: usize) -> String {
+pub(super) fn kinds_in_words(contests: &[&Contest], all: usize) -> String {
     let names: Vec<&str> = contests.iter().map(|contest| contest.kind.name.as_str()).collect();
     match names.len() {
         few if few <= FEW => enumerate(&names),
         many if many == all => format!("all {many} kinds of work"),
         many => format!("{many} of {all} kinds of work"),
     }
-}
-
-/// What cannot be told, why, and what it would take.
-fn undecided(context: &Context<'_>, contests: &[&Contest]) -> Vec<String> {
-    let (mut alike, mut open, mut said) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut most_apart, mut needed) = (0.0_f64, None);
-    for contest in contests {
-        match contest.outcome {
-            Outcome::Winner => {}
-            Outcome::Alike(apart) => {
-                alike.push(*contest);
-                most_apart = most_apart.max(apart);
-            }
-            Outcome::Open { repetitions } => {
-                open.push(*contest);
-                needed = needed.max(repetitions);
-            }
-            Outcome::Unbelieved(count) => said.push(format!(
-                "In {} nobody is named: {count} of the subjects were faster than {}, and their \
-                 numbers are not believed.",
-                contest.kind.name,
-                context.subject(contest.leader())
-            )),
-        }
-    }
-    if let Some(first) = open.first() {
-        let kinds = kinds_in_words(&open, contests.len());
-        // A contest is of two subjects at least.
-        let [leader, next] = [0, 1].map(|place| context.subject(first.ranking[place]));
-        let ahead = digits(100.0 * (first.margin.ratio - 1.0));
-        let but = match (context.results.prediction(), first.margin.has_interval()) {
-            (Some(by), _) => format!("models are off by up to {} %", by.error_percent),
-            (None, true) => {
-                format!("repetitions scatter by {} %", digits(100.0 * first.margin.log_sd))
-            }
-            (None, false) => "there is one repetition".to_owned(),
-        };
-        let kind = &first.kind.name;
-        let why = format!("{leader} was {ahead} % ahead of {next} in {kind}, and {but}");
-        let takes = what_it_takes(context, needed);
-        said.insert(0, format!("Who is fastest in {kinds} cannot be told: {why}. {takes}"));
-    }
-    if !alike.is_empty() {
-        let kinds = kinds_in_words(&alike, contests.len());
-        said.insert(
-            0,
-            format!("In {kinds} all are alike, within {} %.", digits(100.0 * most_apart)),
-        );
-    }
-    said
-}
-
-/// "About 7 more repetitions would tell, 9 minutes: `braid lab resume ...`."
-fn what_it_takes(context: &Context<'_>, needed: Option<usize>) -> String {
-    if context.results.prediction().is_some() {
-        return "Measuring the two would tell: `braid lab run`.".to_owned();
-    }
-    let Some(needed) = needed else {
-        return "It would take very many more repetitions, or a quieter machine.".to_owned();
-    };
-    let now = context.results.campaign.repetitions as usize;
-    let more = needed.saturating_sub(now).max(1);
-    let seconds = context.seconds_of_a_repetition() * more as f64;
-    format!(
-        "About {more} more {} would tell, {}: `braid lab resume {} --repetitions {}`.",
-        if more == 1 { "repetition" } else { "repetitions" },
-        match seconds {
-            s if s < 90.0 => format!("{s:.0} seconds"),
-            s if s < 5400.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
-            s => format!("{:.1} hours", s / 3600.0),
-        },
-        shell_path(context.dir),
-        now + more
-    )
 }
 
 /// What each state costs, a sentence for each subject: "Of its healthy speed raid1 does, degraded reads

@@ -44,7 +44,7 @@ fn one_pair_proves_nothing() {
     assert!((effect.ratio - 5.0).abs() < 1e-12);
     assert_eq!((effect.low, effect.high, effect.p_value), (effect.ratio, effect.ratio, 1.0));
     assert!(!effect.has_interval() && effect.at_most_apart().is_none());
-    assert_eq!(effect.pairs_to_tell(2.0, 0.05), None);
+    assert_eq!(effect.pairs_to_tell(2.0, 0.0, 0.05), None);
 }
 
 /// Three equal numbers do not prove that the fourth is equal: noise is never taken for nothing.
@@ -68,7 +68,7 @@ fn how_far_apart_two_may_be() {
 #[test]
 fn what_a_proof_takes_is_what_it_takes() {
     let effect = Effect { log_sd: 0.05 * 2.0_f64.sqrt(), ..against_100(&[90.0, 100.0, 111.0]) };
-    let needed = effect.pairs_to_tell(1.10, 0.05).unwrap();
+    let needed = effect.pairs_to_tell(1.10, 0.0, 0.05).unwrap();
     let mut rng = Rng::new(7);
     let found = (0..2_000)
         .filter(|_| {
@@ -78,7 +78,7 @@ fn what_a_proof_takes_is_what_it_takes() {
         })
         .count();
     assert!((1_500..1_800).contains(&found), "{needed} pairs find it in {found} of 2000");
-    assert_eq!(effect.pairs_to_tell(1.0001, 0.05), None, "more than anybody measures");
+    assert_eq!(effect.pairs_to_tell(1.0001, 0.0, 0.05), None, "more than anybody measures");
 }
 
 /// The plan has as many repetitions as the statistics want, for as many kinds of work as anybody has.
@@ -86,7 +86,7 @@ fn what_a_proof_takes_is_what_it_takes() {
 fn enough_repetitions_are_planned() {
     let effect = Effect { log_sd: 0.05 * 2.0_f64.sqrt(), ..against_100(&[90.0, 100.0, 111.0]) };
     for questions in 1..=1000_u32 {
-        let wanted = effect.pairs_to_tell(1.2, 0.05 / f64::from(questions)).unwrap();
+        let wanted = effect.pairs_to_tell(1.2, 0.0, 0.05 / f64::from(questions)).unwrap();
         let planned = braid_lab::plan::repetitions_to_plan(questions as usize);
         assert_eq!(planned as usize, wanted, "{questions} kinds of work");
     }

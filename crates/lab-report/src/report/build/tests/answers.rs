@@ -50,7 +50,7 @@ fn a_baseline_may_win() {
 
 #[test]
 fn what_would_tell_is_said_with_the_command() {
-    let said = answer(&small(3, 0.1, 1.02, 1.03));
+    let said = answer(&small(3, 0.1, 1.06, 1.07));
     let both = "Who is fastest in sequential reads and sequential writes cannot be told: ";
     assert!(said[0].starts_with(both), "{said:?}");
     let of_two = [" % ahead of stripe in sequential ", " % ahead of single in sequential "];
@@ -58,7 +58,20 @@ fn what_would_tell_is_said_with_the_command() {
     assert!(said[0].contains(", and repetitions scatter by "), "{said:?}");
     assert!(said[0].contains("`braid lab resume results --repetitions "), "{said:?}");
     let alone = answer(&small(1, 0.1, 1.5, 1.5));
-    assert!(alone[0].contains("there is one repetition."), "{alone:?}");
+    assert!(alone[0].contains("1 repetition is there of at least 3"), "{alone:?}");
+    assert!(alone[0].contains("--repetitions 4`"), "{alone:?}");
+}
+
+/// A run that ended early needs no more repetitions, and a lead that names nobody none at all.
+#[test]
+fn no_repetitions_are_promised_in_vain() {
+    let mut ended = small(5, 0.01, 1.9, 1.9);
+    ended.trials.retain(|trial| trial.repetition < 3);
+    let said = answer(&ended);
+    assert!(said[0].contains("2 repetitions are there of at least 3 that name"), "{said:?}");
+    assert!(said[0].ends_with("`braid lab resume results` goes on."), "{said:?}");
+    let said = answer(&small(30, 0.02, 1.02, 1.02)).join(" ");
+    assert!(!said.contains("--repetitions") && !said.contains("Take "), "{said:?}");
 }
 
 #[test]
@@ -108,7 +121,10 @@ fn nobody_is_named_beside_a_faster_one_that_is_not_believed() {
     let judged = [("third", "sequential read 1M", Standing::Invalid)];
     let report = build_report(&analyse_as(&results, &judged), &results, Path::new("results"));
     let said = report.answer.join(" ");
-    assert!(said.contains("In sequential reads nobody is named: 1 of the subjects"), "{said}");
+    assert!(
+        said.contains("In sequential reads nobody is named: one subject was faster than"),
+        "{said}"
+    );
     assert!(said.contains("Take third: 9."), "writes are another matter: {said}");
 }
 
