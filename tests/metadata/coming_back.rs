@@ -4,7 +4,7 @@
 use braid_md::{BadBlocks, Features};
 
 use crate::common::{Scratch, UpVolume, wait_until};
-use crate::{REFUSED, SIZE, list_as_bad, superblock};
+use crate::{FAILED, REFUSED, SIZE, edit, list_as_bad, superblock};
 
 fn mirror(options: &[&str]) -> Scratch {
     let scratch = Scratch::new();
@@ -167,7 +167,7 @@ fn a_new_member_has_a_log_of_bad_blocks_of_its_own() {
         volume.down();
         // Either nothing is said of bad blocks, or what is said can be believed.
         let new = superblock(&scratch, "c.img");
-        let log = BadBlocks::parse(&bad_blocks(&scratch, "c.img"), 0).expect("a log");
+        let log = BadBlocks::parse(&bad_blocks(&scratch, "c.img"), 0, u64::MAX).expect("a log");
         assert!(log.is_empty() || new.features.contains(Features::BAD_BLOCKS), "{how}: {log:?}");
         scratch.run(&["cat", "md(./c.img)", "--length", "0"]).ok();
         scratch.run(&["assemble", "a.img", "c.img", "--plan"]).ok();
@@ -187,4 +187,43 @@ fn a_bitmap_of_less_than_the_array_is_refused() {
     let parts = ["cannot be kept up to date: it is about", "and the array has", "--read-only"];
     scratch.run(&["up", "home", "--attach", "none"]).fails(REFUSED, &parts);
     up(&scratch, "home", &["--read-only"]).down();
+}
+
+/// 512 bytes a bit: 4 GiB are more bits than are kept up to date. What cannot be started is not called
+/// startable by those who only look.
+#[test]
+fn a_bitmap_that_is_too_fine_is_refused_by_all_alike() {
+    let scratch = Scratch::new();
+    let names = ["a.img", "b.img"];
+    names.iter().for_each(|name| drop(scratch.sparse(name, 5 << 30)));
+    let create = ["create", "home", "--level", "raid1", "--assume-clean", "--bitmap", "internal"];
+    scratch.run(&[&create[..], &names].concat()).ok();
+    for name in names {
+        let superblock = superblock(&scratch, name);
+        let offset = superblock.bitmap_offset.expect("a bitmap");
+        let start = superblock.super_offset.checked_add_signed(offset).expect("a place");
+        scratch.patch(name, start + 52, &512_u32.to_le_bytes());
+    }
+    let why = "chunks, and at most 8388608 are kept up to date";
+    scratch.run(&["up", "home", "--attach", "none"]).fails(REFUSED, &[why, "--read-only"]);
+    let plan = scratch.run(&["assemble", "a.img", "b.img", "--plan"]).fails(REFUSED, &[]);
+    assert!(plan.out.contains(why) && plan.out.contains("--read-only"), "{plan}");
+    scratch.run(&["incremental", "--no-start", "a.img"]).ok();
+    let incremental = scratch.run(&["incremental", "--no-start", "b.img"]);
+    assert!(!incremental.out.contains("can be started"), "{incremental}");
+    up(&scratch, "home", &["--read-only"]).down();
+}
+
+/// Of an event count that no array reaches one more could not be counted.
+#[test]
+fn an_event_count_without_an_end_is_refused() {
+    for events in [u64::MAX, u64::MAX - 1] {
+        let scratch = mirror(&[]);
+        for name in ["a.img", "b.img"] {
+            edit(&scratch, name, |one| one.events = events);
+        }
+        let why = format!("the event count is {events}, it must be below 2^63");
+        scratch.run(&["up", "home", "--attach", "none"]).fails(REFUSED, &[&why, "next:"]);
+        scratch.run(&["assemble", "a.img", "b.img", "--plan"]).fails(FAILED, &[&why, "next:"]);
+    }
 }

@@ -11,6 +11,7 @@
 mod common;
 
 mod assembling;
+mod bad_blocks;
 mod coming_back;
 mod creation;
 mod golden;
@@ -26,6 +27,8 @@ mod undoing;
 mod write_hole;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use braid_md::superblock::{Contents, SUPERBLOCK_BYTES};
@@ -100,13 +103,10 @@ fn members(scratch: &Scratch, names: &[&str]) {
 
 /// The superblock of a member.
 fn superblock(scratch: &Scratch, name: &str) -> Superblock {
-    let bytes = scratch.read(name);
-    let found = detect::find(bytes.len() as u64, &mut |offset, buf| {
-        let start = offset as usize;
-        buf.copy_from_slice(&bytes[start..start + buf.len()]);
-        Ok(())
-    });
-    let found = found.expect("memory can be read");
+    let file = File::open(scratch.join(name)).expect("a member");
+    let size = file.metadata().expect("a member").len();
+    let found = detect::find(size, &mut |offset, buf| file.read_exact_at(buf, offset));
+    let found = found.expect("a member can be read");
     detect::choose(&found).expect("a superblock").superblock.clone()
 }
 
@@ -122,10 +122,17 @@ fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Contents)) {
 /// Enters `len` bytes from `offset` of a member's data in its bad-block log, as a kernel leaves it that
 /// could not read them.
 fn list_as_bad(scratch: &Scratch, name: &str, offset: u64, len: u64) {
+    list_all_as_bad(scratch, name, [(offset, len)]);
+}
+
+/// The same of several places.
+fn list_all_as_bad(scratch: &Scratch, name: &str, places: impl IntoIterator<Item = (u64, u64)>) {
     let place = superblock(scratch, name);
     let at = place.bad_block_log.expect("a place for a log");
     let mut log = BadBlocks::new(at.size, at.shift).expect("a log");
-    log.insert(place.data_offset + offset, len).expect("room");
+    for (offset, len) in places {
+        log.insert(place.data_offset + offset, len).expect("room");
+    }
     let start = place.super_offset.checked_add_signed(at.offset).expect("a place");
     scratch.patch(name, start, &log.encode());
     edit(scratch, name, |one| one.features = one.features.union(Features::BAD_BLOCKS));

@@ -221,6 +221,16 @@ impl<C: Coordinate> Stretch<C> {
         (Stretch::new(self.offset, len), Stretch::between(middle, self.end()))
     }
 
+    /// Its parts between `edges`, each so many bytes behind its first one, in any order.
+    pub fn cut_at(self, edges: impl IntoIterator<Item = u64>) -> Vec<Stretch<C>> {
+        let within = edges.into_iter().filter(|edge| *edge < self.len);
+        let mut edges: Vec<u64> = within.chain([0, self.len]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let part = |pair: &[u64]| Stretch::new(self.offset + pair[0], pair[1] - pair[0]);
+        edges.windows(2).map(part).collect()
+    }
+
     /// Its bytes at each `step` from its first on.
     pub fn step_by(self, step: u64) -> impl Iterator<Item = Offset<C>> {
         (self.offset.0..self.end().0).step_by(step as usize).map(Offset::new)
@@ -271,6 +281,13 @@ mod tests {
         assert!(!first.covers(rest) && !first.covers(span(8, 8)));
         let starts: Vec<u64> = span(8, 8).step_by(4).map(MemberByte::get).collect();
         assert_eq!(starts, [8, 12]);
+    }
+
+    #[test]
+    fn what_is_cut_has_all_of_it_once() {
+        assert_eq!(span(8, 8).cut_at([3, 0, 8, 5, 3, 99]), [span(8, 3), span(11, 2), span(13, 3)]);
+        assert_eq!(span(8, 8).cut_at([]), [span(8, 8)]);
+        assert_eq!(span(8, 0).cut_at([0]), []);
     }
 
     #[test]

@@ -7,8 +7,11 @@
 //!
 //! Positions are on the member, not in its data. The log is read only if the superblock has
 //! [`BAD_BLOCKS`](crate::Features::BAD_BLOCKS): before the first entry the area holds whatever
-//! was there, mostly zeroes. Invariants: ranges are sorted, do not touch, and
-//! need no more entries than the log has room for. Deliberately absent: where the log lies
+//! was there, mostly zeroes. Linux and mdadm write shift 0 and ranges of at most 512 units, all of
+//! them in the member's data: a full log lists at most 128 MiB. Refused is what no md wrote and
+//! would cost time at each start: shifts above [`MOST_SHIFT`], and ranges beyond the member.
+//! Invariants: ranges are sorted, do not touch, lie on the member (but for the rest of its last
+//! unit), and need no more entries than the log has room for. Deliberately absent: where the log lies
 //! ([`BadBlockLog`](crate::superblock::BadBlockLog)), and acknowledging, which is the superblock's
 //! being written afterwards.
 //!
@@ -19,25 +22,36 @@ use crate::SECTOR;
 
 /// Entries of the longest log, a page.
 pub const MOST_ENTRIES: usize = 512;
+/// The largest shift that is accepted: a unit of 256 KiB.
+pub const MOST_SHIFT: u8 = 9;
 /// The longest range that md puts into an entry, in units.
 const MOST_UNITS: u64 = 512;
 const END: u64 = u64::MAX;
+/// Members are smaller than this, in bytes.
+const SIZE_LIMIT: u64 = 1 << 62;
 
 /// Why a bad-block log cannot be read or extended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadBlocksError {
-    /// A position of 2^63 bytes or more.
-    #[error("entry {index} of the bad-block log is sector {sector} << {shift}, beyond 2^63 bytes")]
-    TooLarge {
+    /// A range that does not lie on the member.
+    #[error(
+        "entry {index} of the bad-block log is {units} units from unit {first} << {shift} on, \
+         beyond the member's {size} bytes"
+    )]
+    Outside {
         /// The entry.
         index: usize,
         /// As read.
-        sector: u64,
+        first: u64,
+        /// As read.
+        units: u64,
         /// The log's.
         shift: u8,
+        /// The member's, in bytes.
+        size: u64,
     },
-    /// A unit of 2^63 bytes or more.
-    #[error("the bad-block log's shift is {0}, it must be below 54")]
+    /// Units that md does not use.
+    #[error("the bad-block log's shift is {0}: md writes 0, and at most {MOST_SHIFT} is accepted")]
     Shift(u8),
     /// No room: md then fails the member.
     #[error("the bad-block log needs {needed} entries, it has room for {room}")]
@@ -78,7 +92,7 @@ impl BadBlocks {
     /// # Errors
     /// [`BadBlocksError::Shift`].
     pub fn new(size: u64, shift: u8) -> Result<BadBlocks, BadBlocksError> {
-        if shift >= 54 {
+        if shift > MOST_SHIFT {
             return Err(BadBlocksError::Shift(shift));
         }
         let room = usize::try_from(size / 8).unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
@@ -91,28 +105,24 @@ impl BadBlocks {
         BadBlocks { ranges: Vec::new(), unit: SECTOR, room: 0 }
     }
 
-    /// Reads a log, up to its end mark. `bytes` is the whole of it.
+    /// Reads a log, up to its end mark. `bytes` is the whole of it, `size` the member's in bytes.
     ///
     /// # Errors
-    /// [`BadBlocksError`] if an entry lies beyond all members.
-    pub fn parse(bytes: &[u8], shift: u8) -> Result<BadBlocks, BadBlocksError> {
+    /// [`BadBlocksError`] if no md would have written it.
+    pub fn parse(bytes: &[u8], shift: u8, size: u64) -> Result<BadBlocks, BadBlocksError> {
         let mut log = BadBlocks::new(bytes.len() as u64, shift)?;
+        // The last unit may be cut by the member's end.
+        let most = size.min(SIZE_LIMIT).div_ceil(log.unit);
         for (index, entry) in bytes.chunks_exact(8).take(MOST_ENTRIES).enumerate() {
             let entry = u64::from_le_bytes(std::array::from_fn(|index| entry[index]));
             if entry == END {
                 break;
             }
-            let (sector, units) = (entry >> 10, entry & 1023);
-            let too_large = BadBlocksError::TooLarge { index, sector, shift };
-            let (Some(offset), Some(len)) =
-                (sector.checked_mul(log.unit), units.checked_mul(log.unit))
-            else {
-                return Err(too_large);
-            };
-            if offset.checked_add(len).is_none_or(|end| end >= 1 << 63) {
-                return Err(too_large);
+            let (first, units) = (entry >> 10, entry & 1023);
+            if first + units > most {
+                return Err(BadBlocksError::Outside { index, first, units, shift, size });
             }
-            log.join(BadRange { offset, len });
+            log.join(BadRange { offset: first * log.unit, len: units * log.unit });
         }
         // Entries longer than md writes may need more than one of md's.
         log.check_room()?;
@@ -153,14 +163,18 @@ impl BadBlocks {
         self.ranges.iter().map(units).sum()
     }
 
-    /// The first bad range of which something lies in `len` bytes from `offset` of the member.
+    /// The bad ranges of which something lies in `len` bytes from `offset` of the member, lowest
+    /// first, as they are in the log.
+    pub fn within(&self, offset: u64, len: u64) -> impl Iterator<Item = BadRange> + '_ {
+        let first = self.ranges.partition_point(|range| range.end() <= offset);
+        let end = if len > 0 { offset.saturating_add(len) } else { 0 };
+        self.ranges[first..].iter().copied().take_while(move |range| range.offset < end)
+    }
+
+    /// The first of [`BadBlocks::within`].
     #[must_use]
     pub fn overlaps(&self, offset: u64, len: u64) -> Option<BadRange> {
-        let first = self.ranges.partition_point(|range| range.end() <= offset);
-        self.ranges
-            .get(first)
-            .copied()
-            .filter(|range| len > 0 && range.offset < offset.saturating_add(len))
+        self.within(offset, len).next()
     }
 
     /// Adds `len` bytes from `offset`, and what else is in the units that they touch.
@@ -172,7 +186,7 @@ impl BadBlocks {
     /// If the range ends at 2^62 bytes or beyond: members are smaller.
     pub fn insert(&mut self, offset: u64, len: u64) -> Result<(), BadBlocksError> {
         let end = offset.saturating_add(len);
-        assert!(end < 1 << 62, "a bad range at {offset} of {len} bytes");
+        assert!(end < SIZE_LIMIT, "a bad range at {offset} of {len} bytes");
         let start = offset / self.unit * self.unit;
         let before = self.ranges.clone();
         self.join(BadRange { offset: start, len: end.next_multiple_of(self.unit) - start });

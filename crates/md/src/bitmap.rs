@@ -32,6 +32,10 @@ pub const HEADER_BYTES: usize = 256;
 /// Bytes of a page, in which bitmaps are read and written.
 pub const PAGE_BYTES: usize = 4096;
 
+/// The most chunks of a bitmap that is kept up to date. mdadm leaves room for a million; each costs
+/// a writer memory, and a damaged or hostile header may name any number.
+pub const MOST_CHUNKS: u64 = 1 << 23;
+
 /// The version whose bits are little-endian.
 const LITTLE_ENDIAN: u32 = 4;
 /// The version whose bits lie as the host had them.
@@ -410,9 +414,11 @@ fn mask(index: u64, chunks: u64) -> u64 {
 /// How many words hold the bits, with what else is on the last page; an error if they do not fit
 /// the area, which bounds what is allocated.
 fn words(header: &BitmapHeader, area: u64) -> Result<usize, BitmapRejection> {
-    let needed = header.byte_len();
+    let (needed, chunks) = (header.byte_len(), header.chunk_count());
+    if chunks > MOST_CHUNKS {
+        return Err(BitmapRejection::TooFine { chunks, most: MOST_CHUNKS });
+    }
     if needed > area {
-        let chunks = header.chunk_count();
         return Err(BitmapRejection::AreaTooSmall { chunks, needed, area });
     }
     let kept = needed.next_multiple_of(PAGE_BYTES as u64).min(area);

@@ -59,21 +59,31 @@ pub fn fuzz_bitmap(data: &[u8]) {
     assert_eq!(bitmap.count_set(), bitmap.chunk_count());
 }
 
-/// Any bytes as a bad-block log; the first one is the shift.
+/// Any bytes as a bad-block log, on members of several sizes; the first one is the shift.
 pub fn fuzz_bad_blocks(data: &[u8]) {
     let Some((&shift, bytes)) = data.split_first() else {
         return;
     };
-    let Ok(mut log) = BadBlocks::parse(bytes, shift) else {
-        return;
-    };
+    for size in DEVICE_SIZES {
+        if let Ok(log) = BadBlocks::parse(bytes, shift, size) {
+            assert_bad_blocks(log, shift, size);
+        }
+    }
+}
+
+fn assert_bad_blocks(mut log: BadBlocks, shift: u8, size: u64) {
     let mut end = None;
     for range in log.iter() {
         assert!(range.len > 0 && end.is_none_or(|end| end < range.offset), "unsorted");
         assert_eq!(log.overlaps(range.offset, 1), Some(range));
+        assert!(range.offset < size, "outside");
         end = Some(range.offset + range.len);
     }
-    assert_eq!(BadBlocks::parse(&log.encode(), shift).as_ref(), Ok(&log));
+    // The rest of the last unit may lie behind the end.
+    let unit = 512 << shift;
+    assert!(end.is_none_or(|end| end - size.min(end) < unit), "outside");
+    let again = |log: &BadBlocks| BadBlocks::parse(&log.encode(), shift, size);
+    assert_eq!(again(&log).as_ref(), Ok(&log));
     // As a member would change it: a range that joins the first one is entered, and mended again.
     let Some(first) = log.iter().next().filter(|first| first.offset + first.len < 1 << 61) else {
         return;
@@ -87,7 +97,7 @@ pub fn fuzz_bad_blocks(data: &[u8]) {
     if log.remove(offset, len).is_ok() {
         assert_eq!(log.overlaps(first.offset, 1), None);
     }
-    assert_eq!(BadBlocks::parse(&log.encode(), shift), Ok(log));
+    assert_eq!(again(&log), Ok(log));
 }
 
 /// Any bytes as the area of a partial parity log, as they are and with the first header's checksum

@@ -157,6 +157,9 @@ pub enum Rejection {
         /// How many may.
         most: u32,
     },
+    /// An array does not change its state so often, and could not do so any more.
+    #[error("the event count is {0}, it must be below 2^63")]
+    Events(u64),
     /// An area that does not lie on the member.
     #[error(
         "{what} lies {offset} bytes from the superblock at {super_offset} and has {len} bytes, the member has {device_size}"
@@ -253,6 +256,16 @@ pub enum BitmapRejection {
     /// 2^63 bytes or more.
     #[error("the bitmap covers {0} sectors, it must be below 2^63 bytes")]
     SyncSize(u64),
+    /// Finer than is kept up to date.
+    #[error(
+        "the bitmap has {chunks} chunks, and at most {most} are kept up to date: it needs larger ones"
+    )]
+    TooFine {
+        /// Chunks.
+        chunks: u64,
+        /// As many as there may be.
+        most: u64,
+    },
     /// Not all bits lie in the area.
     #[error("the bitmap has {chunks} chunks and {needed} bytes, there is room for {area}")]
     AreaTooSmall {

@@ -67,6 +67,7 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
             superblock,
             bitmap: None,
             log_head: None,
+            bitmap_trouble: None,
             log_trouble: None,
         }
     };

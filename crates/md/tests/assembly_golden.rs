@@ -23,7 +23,15 @@ fn candidate(golden: &Golden, member: &Member) -> Candidate {
     };
     let bitmap = superblock.bitmap_offset.map(facts);
     let label = format!("m{}", member.index);
-    Candidate { label, size, superblock, bitmap, log_head: None, log_trouble: None }
+    Candidate {
+        label,
+        size,
+        superblock,
+        bitmap,
+        bitmap_trouble: None,
+        log_head: None,
+        log_trouble: None,
+    }
 }
 
 fn assess(golden: &Golden, options: Options<'_>) -> Assembly {

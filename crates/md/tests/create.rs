@@ -141,7 +141,7 @@ fn what_is_written_is_readable() {
                     assert_eq!((head.events, Some(head.area)), (ours.events, plan.stripe_log));
                 }
                 What::BadBlockLog => {
-                    assert!(BadBlocks::parse(&bytes, 0).expect("a log").is_empty());
+                    assert!(BadBlocks::parse(&bytes, 0, u64::MAX).expect("a log").is_empty());
                 }
                 What::Bitmap => {
                     let planned = plan.bitmap.expect("a bitmap");
@@ -201,6 +201,7 @@ fn what_is_planned_can_be_assembled() {
             superblock: member.superblock.clone(),
             bitmap: None,
             log_head: None,
+            bitmap_trouble: None,
             log_trouble: None,
         });
         let sets = group(candidates.collect());

@@ -121,6 +121,9 @@ fn absurd_values_of_version_1_are_named() {
             &2040_i32.to_le_bytes(),
             "the data (bytes 1048576 to 16777216) and the bad-block log",
         ),
+        (200, &huge, "the event count is 18446744073709551615, it must be below 2^63"),
+        (200, &(u64::MAX - 1).to_le_bytes(), "the event count is 18446744073709551614"),
+        (200, &(u64::MAX >> 1).to_le_bytes(), "accepted"),
         (208, &huge, "accepted"),
         (208, &most, "resync_offset is 36028797018963966 sectors"),
         (220, &[0; 4], "max_dev is 0, there is room for 1 to 1920"),
@@ -261,7 +264,13 @@ fn absurd_bitmaps_are_named() {
         (4, &[6], "the bitmap is a lockless one"),
         (4, &[7], "the bitmap's version is 7"),
         (40, &[0xff; 8], "the bitmap covers 18446744073709551615 sectors"),
-        (40, &(1_u64 << 53).to_le_bytes(), "the bitmap has 70368744177664 chunks"),
+        (40, &(1_u64 << 53).to_le_bytes(), "the bitmap has 70368744177664 chunks, and at most"),
+        (40, &((1_u64 << 30) + 1).to_le_bytes(), "the bitmap has 8388609 chunks, and at most"),
+        (
+            40,
+            &(1_u64 << 30).to_le_bytes(),
+            "the bitmap has 8388608 chunks and 1048832 bytes, there",
+        ),
         (52, &[0; 4], "the bitmap's chunk is 0 bytes"),
         (52, &[0, 1, 0, 0], "the bitmap's chunk is 256 bytes"),
         (52, &[0, 3, 0, 0], "the bitmap's chunk is 768 bytes"),
@@ -306,11 +315,22 @@ fn a_bitmap_of_a_hosts_own_order_is_not_portable() {
 
 #[test]
 fn absurd_bad_blocks_are_refused() {
-    let entry = |sector: u64, units: u64| (sector << 10 | units).to_le_bytes();
-    assert!(BadBlocks::parse(&entry((1 << 54) - 1, 1), 0).is_err());
-    assert!(BadBlocks::parse(&entry(1, 1), 53).is_err());
-    assert!(BadBlocks::parse(&entry(1, 1), 54).is_err());
-    assert!(BadBlocks::parse(&entry(1, 1), 255).is_err());
-    assert!(BadBlocks::parse(&entry(1, 1023), 0).is_err(), "two entries, room for one");
-    assert!(BadBlocks::parse(&entry(1, 0), 0).is_ok_and(|log| log.is_empty()));
+    const SIZE: u64 = 1 << 40;
+    let parse = |first: u64, units: u64, shift: u8, size: u64| {
+        BadBlocks::parse(&(first << 10 | units).to_le_bytes(), shift, size)
+            .map_err(|why| why.to_string())
+    };
+    let beyond = "entry 0 of the bad-block log is 1 units from unit 18014398509481983 << 0 on, \
+                  beyond the member's 1099511627776 bytes";
+    assert_eq!(parse((1 << 54) - 1, 1, 0, SIZE), Err(beyond.to_owned()));
+    assert!(parse((1 << 54) - 1, 1, 0, u64::MAX).is_err());
+    for shift in [10, 32, 54, 255] {
+        let refused = format!("the bad-block log's shift is {shift}: md writes 0, and at most 9");
+        let why = parse(1, 1, shift, SIZE).expect_err("a shift that no md writes");
+        assert!(why.starts_with(&refused), "{why}");
+    }
+    assert!(parse(1, 1023, 0, SIZE).is_err(), "two entries, room for one");
+    assert!(parse(1, 0, 0, SIZE).is_ok_and(|log| log.is_empty()));
+    assert!(parse(7, 1, 0, 4096).is_ok() && parse(8, 1, 0, 4096).is_err(), "the last sector");
+    assert!(parse(1, 1, 1, 1536).is_ok() && parse(2, 1, 1, 1536).is_err(), "a unit that is cut");
 }

@@ -377,6 +377,7 @@ mod tests {
                 superblock: superblock.expect("one that holds"),
                 bitmap: None,
                 log_head: None,
+                bitmap_trouble: None,
                 log_trouble: None,
             }
         };

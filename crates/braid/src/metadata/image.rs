@@ -63,7 +63,7 @@ impl Image {
     /// The bad-block log that a superblock names, if its entries count.
     ///
     /// # Errors
-    /// It cannot be read, or an entry lies beyond all members.
+    /// It cannot be read, or no md would have written it.
     pub(crate) fn bad_blocks(&self, superblock: &Superblock) -> Result<Option<BadBlocks>, Failure> {
         let counts = superblock.features.contains(Features::BAD_BLOCKS);
         let Some(log) = superblock.bad_block_log.filter(|_| counts) else { return Ok(None) };
@@ -72,7 +72,7 @@ impl Image {
         };
         let mut bytes = vec![0; usize::try_from(log.size).context(self.cannot_read())?];
         self.file.read_exact_at(&mut bytes, start).context(self.cannot_read())?;
-        BadBlocks::parse(&bytes, log.shift).map(Some).context(self.path.display())
+        BadBlocks::parse(&bytes, log.shift, self.size).map(Some).context(self.path.display())
     }
 
     /// Has `f` read the member's bytes.

@@ -26,6 +26,11 @@ pub(crate) enum MetadataError {
     )]
     Damaged { path: PathBuf, why: String },
     #[error(
+        "{path}: its bad-block log cannot be used: {why}\n  next: `braid assemble` of the other \
+         members starts the array without it"
+    )]
+    BadBlocks { path: PathBuf, why: String },
+    #[error(
         "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}\n  \
          next: `braid wipe --metadata VERSION {path}` removes the one that does not"
     )]
@@ -48,6 +53,9 @@ impl MetadataError {
                 format!("it carries no md superblock: {looked}")
             }
             MetadataError::Damaged { why, .. } => format!("its superblock cannot be used: {why}"),
+            MetadataError::BadBlocks { why, .. } => {
+                format!("its bad-block log cannot be used: {why}")
+            }
             MetadataError::Several { count, found, .. } => {
                 format!("it carries {count} valid superblocks: {found}")
             }
@@ -92,9 +100,7 @@ impl Metadata {
                 return Err(MetadataError::Several { path, count, found });
             }
             Err(CarriedError::BadBlocks(why)) => {
-                let path = path.display();
-                let text = format!("{path}: its bad-block log cannot be used: {why}");
-                return Err(MetadataError::Unreadable(text));
+                return Err(MetadataError::BadBlocks { path, why });
             }
             Err(CarriedError::NoSuperblock(found)) => {
                 let looked = image.places();

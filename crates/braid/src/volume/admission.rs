@@ -165,7 +165,11 @@ fn is_own(path: &Path) -> bool {
     let metadata = match Metadata::read(path) {
         Ok(metadata) => metadata,
         // Whoever opens it says what is wrong with its superblock, and changes nothing.
-        Err(MetadataError::Damaged { .. } | MetadataError::Several { .. }) => return true,
+        Err(
+            MetadataError::Damaged { .. }
+            | MetadataError::BadBlocks { .. }
+            | MetadataError::Several { .. },
+        ) => return true,
         Err(_) => return false,
     };
     let (data_offset, data_size) = (metadata.superblock.data_offset, metadata.superblock.data_size);

@@ -205,11 +205,7 @@ impl MdArray {
 /// A refusal with what is wrong with the members that are missing, and the command that leads on.
 fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdError {
     let Refusal::State { what, mut state, next, without_missing } = refusal else {
-        let next = match &refusal {
-            Refusal::Bitmap { .. } => vec!["the same with --read-only".to_owned()],
-            _ => Vec::new(),
-        };
-        return MdError::Refused { refusal, next };
+        return MdError::Refused { refusal, next: Vec::new() };
     };
     if !unusable.is_empty() {
         state = format!("{state}; {}", admission::in_words(unusable));

@@ -11,8 +11,8 @@ use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bit
 use super::logs::{self, Logs};
 use super::source::Source;
 
-/// As many bytes of a bitmap as are read: it stands for no more than its member has.
-const MOST_BITMAP: u64 = 64 << 20;
+/// As many bytes of a bitmap as are read: with its header, whole pages, all that is kept up to date.
+const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
 
 /// Why nothing can be learnt from a member.
 #[derive(Debug)]
@@ -107,6 +107,7 @@ impl Carried {
             size: self.size,
             superblock: self.superblock.clone(),
             bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
+            bitmap_trouble: self.bitmap_trouble.clone(),
             log_head: self.logs.head.clone(),
             log_trouble: self.logs.trouble.clone(),
         }
@@ -175,6 +176,6 @@ fn bad_blocks_of(
         return Ok(None);
     };
     let bytes = source.read(start, log.size)?;
-    let parsed = BadBlocks::parse(&bytes, log.shift);
+    let parsed = BadBlocks::parse(&bytes, log.shift, source.size);
     parsed.map(Some).map_err(|why| CarriedError::BadBlocks(why.to_string()))
 }

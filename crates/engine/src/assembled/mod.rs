@@ -89,16 +89,6 @@ pub enum Refusal {
         /// It could be started without members that it was last seen with.
         without_missing: bool,
     },
-    /// What is written must be in the bitmap, or the next who believes it loses data.
-    #[error("{what}: the write-intent bitmap of {label} cannot be kept up to date: {why}")]
-    Bitmap {
-        /// The array, in words.
-        what: String,
-        /// Whose bitmap.
-        label: String,
-        /// What is wrong with it.
-        why: String,
-    },
     /// No geometry is like that.
     #[error("{what}: {source}")]
     Geometry {
@@ -226,10 +216,6 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         found.expect("a candidate is one of the members").1
     };
     let freshest = of(verdict.freshest);
-    if let (Some(why), false) = (&freshest.bitmap_trouble, options.read_only) {
-        let label = set.candidates()[verdict.freshest].label.clone();
-        return Err(Refusal::Bitmap { what, label, why: why.clone() });
-    }
     let sizes = verdict.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
     let level = Level::of(&freshest.superblock, options.raid0_layout, sizes)
         .map_err(|source| Refusal::Geometry { what: what.clone(), source })?;

@@ -54,6 +54,8 @@ pub struct Candidate {
     /// What its write-intent bitmap says; `None` without one, or if it is damaged or older than
     /// the superblock.
     pub bitmap: Option<BitmapFacts>,
+    /// Why its write-intent bitmap cannot be kept up to date, if it has one like that.
+    pub bitmap_trouble: Option<String>,
     /// The head of its stripe log; `None` without one that is sound and of this device.
     pub log_head: Option<Head>,
     /// Why what it holds of a log cannot be used: of the partial parity log, or of a stripe log

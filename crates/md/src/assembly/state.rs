@@ -104,6 +104,14 @@ pub enum Obstacle {
         /// The unknown bits; none if it is in the padding.
         bits: u32,
     },
+    /// What is written must be in the bitmap, or the next who believes it loses data.
+    #[error("the write-intent bitmap of {label} cannot be kept up to date: {why}")]
+    Bitmap {
+        /// Whose bitmap: the freshest member's.
+        label: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A reshape is under way.
     #[error("a reshape is under way, at {position} bytes of the array")]
     Reshape {
@@ -127,6 +135,7 @@ impl Obstacle {
         match self {
             Obstacle::UnknownFeatures { .. }
             | Obstacle::Clustered
+            | Obstacle::Bitmap { .. }
             | Obstacle::Reshape { readable: true, .. } => Start::ReadOnly,
             _ => Start::Refused,
         }

@@ -20,7 +20,7 @@ use super::hole::{closed_by, was_never_written};
 use super::left_out::Reason;
 use super::members::{Member, Selection, Slot};
 use super::state::{Absent, Obstacle, ResyncDue, Risk, Start, State};
-use super::{Assembly, Options, Set, next};
+use super::{Assembly, Candidate, Options, Set, next};
 use crate::{Features, Level, Resync, Role, Superblock};
 
 /// Puts everything together.
@@ -100,9 +100,13 @@ fn obstacle(set: &Set, selection: &Selection, options: Options<'_>) -> Option<Ob
     }
     let taking_part = selection.slots.iter().filter_map(Slot::member);
     let mut superblocks = taking_part.map(|member| &set.candidates()[member.candidate]);
-    let strange = superblocks.find(|candidate| candidate.superblock.has_unknown())?;
-    let bits = strange.superblock.features.unknown().0;
-    Some(Obstacle::UnknownFeatures { label: strange.label.clone(), bits })
+    if let Some(strange) = superblocks.find(|candidate| candidate.superblock.has_unknown()) {
+        let bits = strange.superblock.features.unknown().0;
+        return Some(Obstacle::UnknownFeatures { label: strange.label.clone(), bits });
+    }
+    let Candidate { label, bitmap_trouble, .. } = &set.candidates()[selection.freshest];
+    let why = bitmap_trouble.clone().filter(|_| !options.read_only)?;
+    Some(Obstacle::Bitmap { label: label.clone(), why })
 }
 
 fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State {

@@ -40,9 +40,9 @@ pub enum NoPlace {
     /// No bitmap has such chunks.
     #[error("a bitmap's chunk is a power of two from 4 KiB on and below 4 GiB, not {0} bytes")]
     Chunk(u64),
-    /// The members have too little room for so many bits.
+    /// The members have too little room for so many bits, or none is kept up to date.
     #[error(
-        "chunks of {chunk} bytes are more bits than the members have room for: at least {least}"
+        "chunks of {chunk} bytes are more bits than there may be here: at least {least} bytes each"
     )]
     TooFine {
         /// What was asked for, in bytes.

@@ -16,6 +16,7 @@
 
 use braid_level::size::round_down;
 
+use crate::bitmap::MOST_CHUNKS;
 use crate::{SECTOR, Version, ppl};
 
 const K: u64 = 1024;
@@ -102,7 +103,7 @@ pub(super) fn bitmap_chunk(
     if given.is_none() {
         room = room.min(128 * K);
     }
-    let most_bits = room.checked_sub(BITMAP_HEADER).ok_or(None)? * 8;
+    let most_bits = (room.checked_sub(BITMAP_HEADER).ok_or(None)? * 8).min(MOST_CHUNKS);
     let mut least = 4 * K;
     while sync_size / least + 1 > most_bits {
         least = least.checked_mul(2).ok_or(None)?;

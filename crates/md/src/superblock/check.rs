@@ -23,6 +23,9 @@ const PAGE: u64 = 4096;
 const MOST_DISKS: u32 = 384;
 /// The most in a superblock of version 0.90.
 const MOST_DISKS_OLD: u32 = 27;
+/// Event counts stay below this: at a change each microsecond that is 292,000 years, and one more
+/// can always be counted.
+const EVENTS_LIMIT: u64 = 1 << 63;
 /// Sizes in bytes stay below this.
 const SIZE_LIMIT: u64 = 1 << 63;
 
@@ -31,6 +34,9 @@ pub(super) fn check(superblock: &Contents, device_size: u64) -> Result<(), Rejec
     let Contents { super_offset, .. } = *superblock;
     let device_size = device_size.min(SIZE_LIMIT - 1);
     check_inside("the superblock", super_offset, superblock.len_on_disk(), device_size)?;
+    if superblock.events >= EVENTS_LIMIT {
+        return Err(Rejection::Events(superblock.events));
+    }
     check_shapes(superblock)?;
     check_features(superblock)?;
     check_data(superblock, device_size)?;

@@ -13,7 +13,9 @@ use braid_sim::{Fault, Target, for_each_seed};
 
 use crate::parity::crash::{fill, tiny};
 use crate::parity::images::images_with;
-use crate::world::{DATA, PAIR, SUPERBLOCK, Shape, World, filled, pool, rng, superblock_of};
+use crate::world::{
+    DATA, PAIR, SHAPES, SUPERBLOCK, Shape, World, filled, pool, rng, superblock_of,
+};
 
 /// Where the bad-block log lies, behind the bitmap's only page.
 const LIST: u64 = 12 << 10;
@@ -160,7 +162,7 @@ fn a_recovery_enters_what_nobody_has() {
         for index in [1, shape.members] {
             let image = images[index].as_deref().unwrap();
             assert!(superblock_of(image).features.contains(Features::BAD_BLOCKS));
-            let list = BadBlocks::parse(&image[LIST as usize..][..4096], 0).unwrap();
+            let list = BadBlocks::parse(&image[LIST as usize..][..4096], 0, u64::MAX).unwrap();
             assert!(list.overlaps(bad.offset, bad.len).is_some());
         }
         // What is written there anew is there again, and is listed no more.
@@ -200,11 +202,52 @@ fn a_place_is_listed_until_what_is_written_there_is_durable() {
             assert_eq!(dev.start(write).await.result, Ok(()));
         });
         let disk = world.disk(0);
-        let list = BadBlocks::parse(&disk.durable().to_vec()[LIST as usize..][..4096], 0).unwrap();
+        let list = BadBlocks::parse(&disk.durable().to_vec()[LIST as usize..][..4096], 0, u64::MAX)
+            .unwrap();
         assert!(list.is_empty(), "{list:?}");
         let place = |image: braid_sim::Image| image.to_vec()[DATA as usize..][..4096].to_vec();
         assert_eq!(place(disk.durable()), place(disk.contents()));
     }
+}
+
+/// Lists on all members, with whatever ranges, beyond their data as well: what is said to be lost is
+/// what a read says that it cannot give, block for block.
+#[test]
+fn what_is_lost_is_what_cannot_be_read() {
+    let parity = [
+        tiny(Raid5, 2, 4, Consistency::Resync),
+        tiny(Raid6, 2, 5, Consistency::Log),
+        tiny(Raid6, 2, 4, Consistency::Resync),
+    ];
+    let shapes: Vec<Shape> = SHAPES.into_iter().chain(parity).collect();
+    for_each_seed("bad_places::what_is_lost_is_what_cannot_be_read", 39, |seed| {
+        let shape = shapes[seed as usize % shapes.len()];
+        let mut dice = rng(seed);
+        let world = World::with(seed, shape, &shape.images(), |setup| {
+            with_lists(setup);
+            for member in &mut setup.members {
+                member.bad_blocks = BadBlocks::new(4096, 0).unwrap();
+                for _ in 0..dice.below(24) {
+                    let at = dice.below(DATA + shape.member_size);
+                    member.bad_blocks.insert(at, 1 + dice.below(16 << 10)).unwrap();
+                }
+            }
+        });
+        let (array, dev) = (world.array.clone(), world.dev.clone());
+        let unreadable = world.run(async move {
+            let mut unreadable = Vec::new();
+            for at in (0..dev.limits().size).step_by(512) {
+                let read = dev.start(Io::read(at, pool().get(512).unwrap())).await;
+                unreadable.extend(read.result.is_err().then_some(at));
+            }
+            unreadable
+        });
+        let lost = array.status().lost;
+        let lost_blocks: Vec<u64> =
+            lost.iter().flat_map(|lost| lost.step_by(512)).map(ArrayByte::get).collect();
+        assert_eq!(lost_blocks, unreadable, "{shape:?}");
+        assert!(lost.windows(2).all(|pair| pair[0].end() < pair[1].offset), "joined");
+    });
 }
 
 /// Without a log to note it in, the recovery ends, and says why and which survivor it is.

@@ -26,6 +26,9 @@ use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::read::CAREFUL;
 use crate::redundant::roster::Member;
 
+/// The least chunk of a level with copies, in bytes.
+const LEAST_CHUNK: u64 = 4096;
+
 impl Copies {
     #[inline]
     pub(super) fn read_copy(&self, inner: &Rc<Inner>, io: Io) -> Pending {
@@ -215,26 +218,42 @@ impl Copies {
         }
     }
 
-    /// What every readable copy has in its bad-block log.
+    /// Returns what every readable copy has in its bad-block log.
     pub(super) fn lost_of_copies(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
+        let used = MemberSpan::first(geometry.member_size());
         let block = u64::from(core.limits.logical_block);
         let mut lost: Vec<ArraySpan> = Vec::new();
         for (role, slot) in slots.iter() {
             let Some(member) = slot.readable() else { continue };
-            for place in member.bad_places() {
-                for at in place.step_by(block) {
-                    let Some(owner) = geometry.owner(role, at) else { continue };
-                    let span = ArraySpan::new(owner.offset, block);
-                    let is_lost = choose(&**geometry, &slots, span, true).is_none();
-                    if is_lost && !lost.contains(&span) {
-                        lost.push(span);
-                    }
+            for place in member.bad_within(used, block) {
+                let mut at = place.offset;
+                while at < place.end() {
+                    let Some(owner) = geometry.owner(role, at) else {
+                        at += LEAST_CHUNK; // The last chunks of a layout may hold nothing.
+                        continue;
+                    };
+                    let piece = ArraySpan::new(owner.offset, owner.len.min(place.end() - at));
+                    at += piece.len;
+                    let is_lost =
+                        |part: &ArraySpan| choose(&**geometry, &slots, *part, true).is_none();
+                    lost.extend(self.parts_alike(core, piece).into_iter().filter(is_lost));
                 }
             }
         }
         join_neighbours(lost)
+    }
+
+    /// Cuts `piece`, which lies in one piece on its members, where a bad-block log begins or ceases
+    /// to list a copy: each part is listed as a whole, or not at all.
+    fn parts_alike(&self, core: &Core, piece: ArraySpan) -> Vec<ArraySpan> {
+        let block = u64::from(core.limits.logical_block);
+        let edges = self.holders(core, piece).into_iter().flat_map(|(member, offset)| {
+            let bad = member.bad_within(MemberSpan::new(offset, piece.len), block);
+            bad.into_iter().flat_map(move |bad| [bad.offset - offset, bad.end() - offset])
+        });
+        piece.cut_at(edges)
     }
 }
 

@@ -113,29 +113,42 @@ impl Parity {
         }
     }
 
-    /// What members have in their bad-block logs of rows of which so many others are listed or
-    /// missing that parity does not make up for them: in bytes of the array.
+    /// Returns what members have in their bad-block logs of rows of which so many others are listed
+    /// or missing that parity does not make up for them: in bytes of the array.
     pub(super) fn lost_of_rows(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = &self.geometry;
+        let used = MemberSpan::first(geometry.member_size());
         let block = u64::from(core.limits.logical_block);
         let members: Vec<Rc<Member>> =
             core.roster.slots().values().filter_map(|slot| slot.readable().cloned()).collect();
         let mut lost = Vec::new();
-        for member in members {
+        for member in &members {
             let Some(role) = member.role() else { continue };
-            for place in member.bad_places() {
-                let used = MemberSpan::first(geometry.member_size());
-                for at in place.common(used).into_iter().flat_map(|used| used.step_by(block)) {
-                    let row = MemberSpan::new(at, block);
-                    let stripe = geometry.stripe_of_row(at);
-                    let readable = readable_roles(core, row);
-                    let gone = readable.roles_where(|is_readable| !is_readable).count();
-                    if let Column::Data(index) = geometry.column_of(stripe, role)
-                        && gone > geometry.parities()
-                    {
-                        let column = index as u64 * geometry.chunk();
-                        let start = geometry.span_of_stripe(stripe).offset + column;
-                        lost.push(ArraySpan::new(start + at % geometry.chunk(), block));
+            for place in member.bad_within(used, block) {
+                let mut at = place.offset;
+                while at < place.end() {
+                    let within = at % geometry.chunk();
+                    let rows =
+                        MemberSpan::new(at, (geometry.chunk() - within).min(place.end() - at));
+                    at += rows.len;
+                    let stripe = geometry.stripe_of_row(rows.offset);
+                    let Column::Data(index) = geometry.column_of(stripe, role) else { continue };
+                    let column = geometry.span_of_stripe(stripe).offset
+                        + index as u64 * geometry.chunk()
+                        + within;
+                    // Each part is listed by a member as a whole, or not at all.
+                    let bad = members.iter().flat_map(|member| member.bad_within(rows, block));
+                    let edges =
+                        bad.flat_map(|bad| [bad.offset - rows.offset, bad.end() - rows.offset]);
+                    for part in rows.cut_at(edges) {
+                        let readable = readable_roles(core, part);
+                        let gone = readable.roles_where(|is_readable| !is_readable).count();
+                        if gone > geometry.parities() {
+                            lost.push(ArraySpan::new(
+                                column + (part.offset - rows.offset),
+                                part.len,
+                            ));
+                        }
                     }
                 }
             }

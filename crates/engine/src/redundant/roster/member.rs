@@ -230,14 +230,17 @@ impl Member {
         Span::new(self.on_device(span.offset), span.len)
     }
 
-    /// What of its data its bad-block log lists.
-    pub(crate) fn bad_places(&self) -> Vec<MemberSpan> {
+    /// The parts of `place` of its data that its bad-block log lists, lowest first: in blocks of
+    /// `block` bytes, of which nothing can be read if some is listed.
+    pub(crate) fn bad_within(&self, place: MemberSpan, block: u64) -> Vec<MemberSpan> {
         let in_data = |range: BadRange| {
             let end = (range.offset + range.len).checked_sub(self.data_offset)?;
             let start = range.offset.saturating_sub(self.data_offset);
-            (end > start).then(|| MemberSpan::new(MemberByte::new(start), end - start))
+            let (start, end) = (start / block * block, end.next_multiple_of(block));
+            place.common(MemberSpan::between(MemberByte::new(start), MemberByte::new(end)))
         };
-        self.bad_blocks.borrow().iter().filter_map(in_data).collect()
+        let bad = self.bad_blocks.borrow();
+        bad.within(self.on_device(place.offset), place.len).filter_map(in_data).collect()
     }
 
     /// Whether some of `place` is known not to be readable.
