@@ -150,6 +150,52 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     scratch.run(&["down", "w"]).ok();
 }
 
+#[test]
+fn a_damaged_log_is_refused_or_replayed_from_its_copy() {
+    const RING: u64 = 8 * KIB;
+    let scratch = scratch();
+    let volume = scratch.up(LOGGED, &["--name", "v", "--attach", "none"]);
+    let mut client = volume.client();
+    let written = |block: u64| pattern(block, 0, 4 * KIB);
+    for block in 0..4 {
+        client.write(block * MIB, &written(block), true).expect("a write");
+    }
+    volume.kill();
+    let (log, origin) = (scratch.read("log.img"), scratch.read("a.img"));
+    let damage = |offset: u64| scratch.patch("log.img", offset, &[!log[offset as usize]]);
+
+    // The data of the second record: each has a header and one block.
+    damage(RING + 12 * KIB);
+    let rotten = scratch.run(&["up", "v", "--attach", "none"]);
+    let at = format!("2 flushed records from byte {} on are damaged", RING + 8 * KIB);
+    refused(&rotten, &[&at, "the 8192 bytes there", "16384 bytes that the origin", "--force"]);
+    assert!(scratch.read("a.img") == origin, "nothing was written");
+    damage(80);
+    damage(4 * KIB + 80);
+    let both = scratch.run(&["up", "v", "--attach", "none"]);
+    refused(&both, &["its superblocks are damaged", "--force"]);
+
+    scratch.patch("log.img", 0, &log);
+    damage(80);
+    let volume = scratch.up("v", &["--attach", "none"]);
+    let mut client = volume.client();
+    for block in 0..4 {
+        assert!(client.read(block * MIB, (4 * KIB) as u32).expect("a read") == written(block));
+    }
+    let said =
+        std::fs::read_to_string(scratch.run_folder().join("v.log")).expect("the volume's log");
+    assert!(said.contains("its superblock at byte 0 was damaged; its copy counted"), "{said}");
+    volume.down();
+
+    // Who names it again gives up what it holds.
+    scratch.patch("log.img", 0, &log);
+    scratch.patch("a.img", 0, &origin);
+    damage(RING + 12 * KIB);
+    scratch.run(&["up", "v", "--attach", "none", "--force", "log.img"]).ok();
+    scratch.run(&["down", "v"]).ok();
+    assert!(scratch.read("a.img") == origin, "nothing was written");
+}
+
 /// A log that does not take even what closes it. When its device is well again it shows what it was, and
 /// that must not come over what was written since.
 #[test]

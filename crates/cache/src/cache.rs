@@ -24,7 +24,7 @@ use crate::contents::Contents;
 use crate::counters::Counters;
 use crate::curve;
 use crate::held::Held;
-use crate::log::store::{LogError, Replayed};
+use crate::log::error::{LogError, Replayed};
 use crate::memory::Memory;
 use crate::mode::write_back::{WriteBack, WriteBackConfig, WriteBackStatus};
 use crate::mode::{write_around, write_through};

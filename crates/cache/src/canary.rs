@@ -25,6 +25,8 @@ pub enum Canary {
     MissReplacesDirty,
     /// What was written while it was being drained counts as drained.
     RewriteCountsAsDrained,
+    /// What is written where something is dirty already does not wait for a record.
+    RewriteCountsAsLogged,
     /// A large write goes past although the log has something older of its place.
     PastOlderRecords,
     /// A flush is answered although the origin was not flushed, to which large writes went.
@@ -48,6 +50,7 @@ impl Canary {
         Canary::ZeroesPastLog,
         Canary::MissReplacesDirty,
         Canary::RewriteCountsAsDrained,
+        Canary::RewriteCountsAsLogged,
         Canary::PastOlderRecords,
         Canary::PastNotFlushed,
         Canary::SwitchNotFlushed,

@@ -137,7 +137,9 @@ impl Dirty {
         self.sectors -= count(self.dirty.of(slot));
         self.dirty.set(slot, sectors.clone());
         self.sectors += count(self.dirty.of(slot));
-        self.unlogged.set(slot, sectors.clone());
+        if !(Canary::RewriteCountsAsLogged.is_planted() && self.has(block)) {
+            self.unlogged.set(slot, sectors.clone());
+        }
         if !Canary::RewriteCountsAsDrained.is_planted() {
             self.draining.clear(slot, sectors);
         }

@@ -14,8 +14,8 @@ fn life() -> Life {
 
 fn superblock() -> Superblock {
     let text = "raid1(/dev/sdb, /dev/sdc)".to_owned();
-    let (written, area, tail, tail_sequence) = (12, 1 << 20, 40960, 5);
-    Superblock { life: life(), written, area, tail, tail_sequence, is_open: true, text }
+    let (written, area, tail, tail_sequence, durable) = (12, 1 << 20, 40960, 5, Some(7));
+    Superblock { life: life(), written, area, tail, tail_sequence, durable, is_open: true, text }
 }
 
 fn encoded(encode: impl FnOnce(&mut [u8])) -> Vec<u8> {
@@ -39,7 +39,7 @@ proptest! {
     fn a_record_is_its_own(extents in extents(), sequence in 1..1000_u64, turned in any::<prop::sample::Index>()) {
         let len: u64 = extents.iter().map(Extent::data_len).sum();
         let mut data: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        let header = Header::new(life(), sequence, extents.clone(), &data);
+        let header = Header::new(life(), sequence, sequence / 2, extents.clone(), &data);
         let mut block = encoded(|block| header.encode_into(block));
         prop_assert_eq!(Header::parse(&block, &life(), sequence), Ok(header.clone()));
         let parts = header.prove(&data).expect("its own data");
@@ -92,7 +92,7 @@ fn the_longest_text_and_the_most_extents_fit() {
     let extents: Vec<Extent> = (0..MAX_EXTENTS as u64)
         .map(|index| Extent { span: Span::new(index * 1024, 512), kind: Kind::Zeroes })
         .collect();
-    let header = Header::new(life(), 1, extents, &[]);
+    let header = Header::new(life(), 1, 1, extents, &[]);
     let block = encoded(|block| header.encode_into(block));
     assert_eq!(Header::parse(&block, &life(), 1), Ok(header));
 }

@@ -100,7 +100,7 @@ pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
             "bring up the cache that it belongs to, then `braid down` drains it; or another log; or, \
              to give up what it holds, --force {log}"
         ),
-        LogError::Damaged(_) => {
+        LogError::Damaged(_) | LogError::Rotten(_) => {
             format!("another copy of the log; or, to give up what it holds, --force {log}")
         }
         LogError::TooSmall { .. } => "a larger file or device as log=".to_owned(),

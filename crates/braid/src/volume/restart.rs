@@ -70,6 +70,9 @@ pub(super) fn replay(executor: &Executor, one: &AtCache) -> Result<(), ShardErro
             one.log
         );
     }
+    if let Some(offset) = replayed.and_then(|replayed| replayed.damaged) {
+        eprintln!("{}: its superblock at byte {offset} was damaged; its copy counted", one.log);
+    }
     if let Some(replayed) = replayed.filter(|replayed| replayed.records > 0 || replayed.is_torn) {
         let torn =
             if replayed.is_torn { "; the last one was cut off, and does not count" } else { "" };

@@ -3,14 +3,15 @@
 //!
 //! ```text
 //!   0        4 KiB     8 KiB                                                          area
-//!   | superblock A | superblock B | ring:  header data… | header data… | (room) …      |
+//!   | superblock | its copy | ring:  header data… | header data… | (room) …            |
 //! ```
+//!
+//! Version 2 says which records were durable when a block was written; version 1 does not, and is only read.
 //!
 //! Invariants
 //! * What is read is nothing but bytes until its checksum, its log, its origin, its generation and its
 //!   sequence are right and every extent lies on the origin; the data of a [`Header`] is nothing but
 //!   bytes until [`Header::prove`].
-//! * All numbers are little-endian.
 //!
 //! Deliberately absent: where records lie (`ring`), and any input or output.
 
@@ -18,12 +19,14 @@ use std::fmt;
 
 use braid_block::Span;
 
+use super::bytes::{checksum, get_u32, get_u64, put_u32, put_u64};
+
 /// Bytes of a superblock, of a header, and what records and their data are rounded up to.
 pub const BLOCK: u64 = 4096;
-/// Where the ring starts: behind two superblocks, which are written in turn.
+/// Where the ring starts: behind the superblock and its copy.
 pub const RING_START: u64 = 2 * BLOCK;
 /// Extents that a record has at most.
-pub const MAX_EXTENTS: usize = 167;
+pub const MAX_EXTENTS: usize = 166;
 /// Bytes of data that a record has at most: with its header it takes no more than 1 MiB.
 pub const MAX_DATA: u64 = (1 << 20) - BLOCK;
 /// Bytes of the text that says what the origin is, at most; what is longer is cut.
@@ -31,7 +34,9 @@ pub const MAX_TEXT: usize = 1024;
 
 const SUPERBLOCK: &[u8; 8] = b"braidwbl";
 const RECORD: &[u8; 8] = b"braidwbr";
-const VERSION: u32 = 1;
+/// The version that does not say what was durable.
+const SILENT: u32 = 1;
+const VERSION: u32 = 2;
 const SECTOR: u64 = 512;
 
 mod at {
@@ -48,13 +53,17 @@ mod at {
     pub(super) const TAIL_SEQUENCE: usize = 88;
     pub(super) const IS_OPEN: usize = 96;
     pub(super) const TEXT_LEN: usize = 100;
-    pub(super) const TEXT: usize = 104;
+    /// In version 1 the text lies here.
+    pub(super) const SUPERBLOCK_DURABLE: usize = 104;
+    pub(super) const TEXT: usize = 112;
     // Of records.
     pub(super) const SEQUENCE: usize = 64;
     pub(super) const DATA_LEN: usize = 72;
     pub(super) const DATA_SUM: usize = 80;
     pub(super) const COUNT: usize = 84;
-    pub(super) const EXTENTS: usize = 88;
+    /// In version 1 the extents lie here.
+    pub(super) const RECORD_DURABLE: usize = 88;
+    pub(super) const EXTENTS: usize = 96;
 }
 
 /// Why bytes are not what they were taken for.
@@ -67,7 +76,7 @@ pub enum Rejection {
     #[error("it does not start as one")]
     Magic,
     /// Of a format that is not known.
-    #[error("its format has the number {0}, and only {VERSION} is known")]
+    #[error("its format has the number {0}, and only {SILENT} and {VERSION} are known")]
     Version(u32),
     /// Bits are wrong.
     #[error("its checksum is wrong")]
@@ -124,6 +133,8 @@ pub struct Superblock {
     pub tail: u64,
     /// Its sequence, also if there is none yet.
     pub tail_sequence: u64,
+    /// The sequence before which all records were durable; none in version 1, which does not say it.
+    pub durable: Option<u64>,
     /// Whether there may be records; else the origin has everything.
     pub is_open: bool,
     /// The origin as a stack, for people.
@@ -136,7 +147,7 @@ impl Superblock {
     /// # Panics
     /// If `block` has not [`BLOCK`] bytes.
     pub fn encode_into(&self, block: &mut [u8]) {
-        start(block, SUPERBLOCK, &self.life);
+        start(block, SUPERBLOCK, &self.life, self.durable, at::SUPERBLOCK_DURABLE);
         put_u64(block, at::WRITTEN, self.written);
         put_u64(block, at::AREA, self.area);
         put_u64(block, at::TAIL, self.tail);
@@ -144,7 +155,8 @@ impl Superblock {
         put_u32(block, at::IS_OPEN, self.is_open.into());
         let text = &self.text[..self.text.floor_char_boundary(MAX_TEXT)];
         put_u32(block, at::TEXT_LEN, u32::try_from(text.len()).unwrap_or(0));
-        block[at::TEXT..at::TEXT + text.len()].copy_from_slice(text.as_bytes());
+        let start = place(at::TEXT, self.durable);
+        block[start..start + text.len()].copy_from_slice(text.as_bytes());
         seal(block);
     }
 
@@ -164,17 +176,20 @@ impl Superblock {
         }
         let written = get_u64(block, at::WRITTEN);
         let life = life_of(block);
-        for (what, value) in
-            [("sequence", tail_sequence), ("written", written), ("generation", life.generation)]
-        {
+        let durable = durable_of(block, at::SUPERBLOCK_DURABLE);
+        for (what, value) in [
+            ("sequence", tail_sequence),
+            ("written", written),
+            ("generation", life.generation),
+            ("durable", durable.unwrap_or(0)),
+        ] {
             if value > 1 << 62 {
                 return Err(Rejection::Field { what, value });
             }
         }
         let len = get_u32(block, at::TEXT_LEN);
-        let text = block[at::TEXT..at::TEXT + MAX_TEXT].get(..len as usize);
-        let text = text.and_then(|text| str::from_utf8(text).ok());
-        let Some(text) = text else {
+        let text = block[place(at::TEXT, durable)..][..MAX_TEXT].get(..len as usize);
+        let Some(text) = text.and_then(|text| str::from_utf8(text).ok()) else {
             return Err(Rejection::Field { what: "text", value: len.into() });
         };
         let is_open = match get_u32(block, at::IS_OPEN) {
@@ -182,7 +197,7 @@ impl Superblock {
             value => return Err(Rejection::Field { what: "state", value: value.into() }),
         };
         let text = text.to_owned();
-        Ok(Superblock { life, written, area, tail, tail_sequence, is_open, text })
+        Ok(Superblock { life, written, area, tail, tail_sequence, durable, is_open, text })
     }
 
     /// Whether `bytes` start as one, sound or not.
@@ -239,16 +254,25 @@ pub struct Header {
     pub life: Life,
     /// Counted from 1 in each generation.
     pub sequence: u64,
+    /// The sequence before which all records were durable; none in version 1, which does not say it.
+    pub durable: Option<u64>,
     /// What it does, in this order; the data lies in the same.
     pub extents: Vec<Extent>,
     data_sum: u32,
 }
 
 impl Header {
-    /// Of a record with this data.
-    pub fn new(life: Life, sequence: u64, extents: Vec<Extent>, data: &[u8]) -> Header {
+    /// Returns the header of a record: all records before the sequence `durable` are durable.
+    pub fn new(
+        life: Life,
+        sequence: u64,
+        durable: u64,
+        extents: Vec<Extent>,
+        data: &[u8],
+    ) -> Header {
         debug_assert!(!extents.is_empty() && extents.len() <= MAX_EXTENTS, "{extents:?}");
-        let header = Header { life, sequence, extents, data_sum: crc32c::crc32c(data) };
+        let durable = Some(durable);
+        let header = Header { life, sequence, durable, extents, data_sum: crc32c::crc32c(data) };
         debug_assert_eq!(header.data_len(), data.len() as u64, "the data of a record");
         header
     }
@@ -268,12 +292,12 @@ impl Header {
     /// # Panics
     /// If `block` has not [`BLOCK`] bytes, or there are more extents than fit.
     pub fn encode_into(&self, block: &mut [u8]) {
-        start(block, RECORD, &self.life);
+        start(block, RECORD, &self.life, self.durable, at::RECORD_DURABLE);
         put_u64(block, at::SEQUENCE, self.sequence);
         put_u64(block, at::DATA_LEN, self.data_len());
         put_u32(block, at::DATA_SUM, self.data_sum);
         put_u32(block, at::COUNT, u32::try_from(self.extents.len()).unwrap_or(u32::MAX));
-        let fields = block[at::EXTENTS..].chunks_exact_mut(24);
+        let fields = block[place(at::EXTENTS, self.durable)..].chunks_exact_mut(24);
         assert!(self.extents.len() <= fields.len(), "{} extents", self.extents.len());
         for (field, extent) in fields.zip(&self.extents) {
             put_u64(field, 0, extent.span.offset);
@@ -288,6 +312,15 @@ impl Header {
     /// # Errors
     /// [`Rejection`].
     pub fn parse(bytes: &[u8], life: &Life, sequence: u64) -> Result<Header, Rejection> {
+        let header = Header::parse_any(bytes, life)?;
+        if header.sequence == sequence { Ok(header) } else { Err(Rejection::Other("sequence")) }
+    }
+
+    /// Reads the header of any record of `life`.
+    ///
+    /// # Errors
+    /// [`Rejection`].
+    pub fn parse_any(bytes: &[u8], life: &Life) -> Result<Header, Rejection> {
         let block = check(bytes, RECORD)?;
         let found = life_of(block);
         if found.uuid != life.uuid {
@@ -300,14 +333,13 @@ impl Header {
         if is_old && !crate::canary::Canary::OlderGenerationReplayed.is_planted() {
             return Err(Rejection::Other("generation"));
         }
-        if get_u64(block, at::SEQUENCE) != sequence {
-            return Err(Rejection::Other("sequence"));
-        }
+        let durable = durable_of(block, at::RECORD_DURABLE);
         let count = get_u32(block, at::COUNT);
-        if count == 0 || count as usize > MAX_EXTENTS {
+        let fields = block[place(at::EXTENTS, durable)..].chunks_exact(24);
+        if count == 0 || count as usize > fields.len() {
             return Err(Rejection::Field { what: "extents", value: count.into() });
         }
-        let fields = block[at::EXTENTS..].chunks_exact(24).take(count as usize);
+        let fields = fields.take(count as usize);
         let mut extents = Vec::with_capacity(count as usize);
         let mut data_len = 0;
         for field in fields {
@@ -318,11 +350,15 @@ impl Header {
             }
             extents.push(extent);
         }
+        let (sequence, data_sum) = (get_u64(block, at::SEQUENCE), get_u32(block, at::DATA_SUM));
+        if let Some(value) = durable.filter(|durable| *durable > sequence) {
+            return Err(Rejection::Field { what: "durable", value });
+        }
         let stored = get_u64(block, at::DATA_LEN);
         if stored != data_len {
             return Err(Rejection::Field { what: "data", value: stored });
         }
-        Ok(Header { life: found, sequence, extents, data_sum: get_u32(block, at::DATA_SUM) })
+        Ok(Header { life: found, sequence, durable, extents, data_sum })
     }
 
     /// What the record does, if `data`, the bytes behind its header, are its own.
@@ -365,15 +401,25 @@ fn extent_of(field: &[u8], size: u64) -> Result<Extent, Rejection> {
     }
 }
 
-fn start(block: &mut [u8], magic: &[u8; 8], life: &Life) {
+fn start(block: &mut [u8], magic: &[u8; 8], life: &Life, durable: Option<u64>, at: usize) {
     assert_eq!(block.len() as u64, BLOCK, "bytes of a block");
     block.fill(0);
     block[..8].copy_from_slice(magic);
-    put_u32(block, at::VERSION, VERSION);
+    put_u32(block, at::VERSION, if durable.is_some() { VERSION } else { SILENT });
+    put_u64(block, at, durable.unwrap_or(0));
     block[at::UUID..at::UUID + 16].copy_from_slice(&life.uuid);
     put_u64(block, at::GENERATION, life.generation);
     put_u64(block, at::ORIGIN_SIZE, life.origin.size);
     block[at::ORIGIN..at::ORIGIN + 16].copy_from_slice(&life.origin.digest);
+}
+
+/// Returns where a field lies that is at `at` in version 2, and 8 bytes before in version 1.
+fn place(at: usize, durable: Option<u64>) -> usize {
+    if durable.is_some() { at } else { at - 8 }
+}
+
+fn durable_of(block: &[u8], at: usize) -> Option<u64> {
+    (get_u32(block, at::VERSION) != SILENT).then(|| get_u64(block, at))
 }
 
 fn life_of(block: &[u8]) -> Life {
@@ -389,37 +435,16 @@ fn check<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Result<&'a [u8], Rejection> {
         return Err(Rejection::Magic);
     }
     match get_u32(block, at::VERSION) {
-        VERSION if get_u32(block, at::CHECKSUM) == checksum(block) => Ok(block),
-        VERSION => Err(Rejection::Checksum),
+        SILENT | VERSION if get_u32(block, at::CHECKSUM) == checksum(block, at::CHECKSUM) => {
+            Ok(block)
+        }
+        SILENT | VERSION => Err(Rejection::Checksum),
         other => Err(Rejection::Version(other)),
     }
 }
 
 /// Puts the checksum over a block.
 pub(crate) fn seal(block: &mut [u8]) {
-    let sum = checksum(block);
+    let sum = checksum(block, at::CHECKSUM);
     put_u32(block, at::CHECKSUM, sum);
-}
-
-/// Of a block, as if its checksum were zero.
-fn checksum(block: &[u8]) -> u32 {
-    let (before, behind) = block.split_at(at::CHECKSUM);
-    let sum = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);
-    crc32c::crc32c_append(sum, &behind[4..])
-}
-
-fn put_u64(block: &mut [u8], at: usize, value: u64) {
-    block[at..at + 8].copy_from_slice(&value.to_le_bytes());
-}
-
-fn put_u32(block: &mut [u8], at: usize, value: u32) {
-    block[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-fn get_u64(block: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|index| block[at + index]))
-}
-
-fn get_u32(block: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(std::array::from_fn(|index| block[at + index]))
 }

@@ -55,6 +55,11 @@ impl Ring {
         found.map_or(self.next_sequence, |(_, sequence)| *sequence)
     }
 
+    /// The sequence of the record that is placed next.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
     /// In bytes from the ring's start.
     pub fn offset(&self, position: u64) -> u64 {
         position % self.capacity

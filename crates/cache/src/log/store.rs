@@ -1,88 +1,25 @@
-//! A log on its device: found, replayed, written.
+//! A log on its device: replayed, written.
 //!
 //! Invariants
 //! * Nothing is written before what is there was judged.
 //! * A superblock of a new generation is written when the origin has, durably, what the old one's records
 //!   said; no record of the new generation is written before that superblock is durable.
-//! * Places are given out again when a superblock that does not count on them is durable.
+//! * Places are given out again when a superblock that does not count on them, and its copy, are durable.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use braid_block::{Completion, Errno, Flags, Io};
+use braid_block::{Errno, Flags, Io};
 use braid_engine::{Dev, Pending, join_all};
 use braid_mem::{Buf, Pool};
 
+use super::error::{LogError, Replayed};
 use super::format::{
-    BLOCK, Extent, Header, Kind, Life, MAX_DATA, OriginId, RING_START, Rejection, Superblock,
-    record_len,
+    BLOCK, Extent, Header, Kind, Life, MAX_DATA, OriginId, RING_START, Superblock, record_len,
 };
-use super::ring::{Cursor, Ring};
+use super::found::{Scanned, Superblocks, scan};
+use super::ring::Ring;
 use crate::canary::Canary;
-
-/// Why a log cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LogError {
-    /// It has no room for a few blocks.
-    #[error("it has {got} bytes, and needs at least {least}")]
-    TooSmall {
-        /// Its size in bytes.
-        got: u64,
-        /// The least for the cache's blocks.
-        least: u64,
-    },
-    /// It is a log of braid's, and its superblocks cannot be believed.
-    #[error("it is a cache's log, and its superblocks are damaged: {0}")]
-    Damaged(Rejection),
-    /// It is another cache's.
-    #[error("it is the log of a cache in front of {text} ({size} bytes){}", not_drained(*bytes))]
-    OtherOrigin {
-        /// The other cache's origin.
-        text: String,
-        /// Its size in bytes.
-        size: u64,
-        /// Of it that were not drained.
-        bytes: u64,
-    },
-    /// It holds what has to be written to the origin, which may not be written.
-    #[error("it holds {0} bytes that the origin does not have, and nothing may be written")]
-    NotReplayed(u64),
-    /// It holds what has to be written to the origin, which is in use.
-    #[error("it holds {0} bytes that the origin does not have, and the origin is in use")]
-    InUse(u64),
-    /// Its device failed.
-    #[error("it cannot be read or written: {0}")]
-    Device(Errno),
-    /// Whether it was given up is not known.
-    #[error("whether it was given up cannot be looked up: {0}")]
-    Unknown(Errno),
-    /// The origin failed while the log was replayed: nothing of the log is lost.
-    #[error("what it holds cannot be written to the origin: {0}")]
-    Origin(Errno),
-}
-
-fn not_drained(bytes: u64) -> String {
-    match bytes {
-        0 => "; it has nothing that the origin does not have".to_owned(),
-        bytes => format!(", and holds {bytes} bytes that the origin does not have"),
-    }
-}
-
-/// What was found of a log, and done with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
-    /// It was made anew.
-    pub is_new: bool,
-    /// What it held was given up before, when the origin had all of it.
-    pub was_given_up: bool,
-    /// Records that were written to the origin.
-    pub records: u64,
-    /// Their data in bytes.
-    pub bytes: u64,
-    /// Whether something follows the last one that started as a record and is not whole: what a crash
-    /// cut off.
-    pub is_torn: bool,
-}
 
 /// One time that a log was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +75,8 @@ pub(crate) struct Log {
     /// Where the next superblock goes: not over the last one that is durable.
     place: Cell<u64>,
     pub(crate) ring: RefCell<Ring>,
-    /// Records before this position are durable.
-    pub(crate) durable: Cell<u64>,
+    /// Records before this position, and before this sequence, are durable.
+    durable: Cell<(u64, u64)>,
     pub(crate) writes: Cell<u64>,
     pub(crate) bytes: Cell<u64>,
 }
@@ -149,80 +86,8 @@ pub fn least_log(block: u64) -> u64 {
     RING_START + 16 * (block + BLOCK)
 }
 
-fn errno(done: &Completion) -> Result<(), LogError> {
-    done.result.map_err(LogError::Device)
-}
-
 fn id_of(life: &Life) -> LogId {
     LogId { uuid: life.uuid, generation: life.generation }
-}
-
-async fn read(dev: &Dev, pool: &Pool, offset: u64, len: u64) -> Result<Buf, LogError> {
-    let done = dev.start(Io::read(offset, pool.get_wait(len as usize).await)).await;
-    errno(&done)?;
-    done.payload.into_one().ok_or(LogError::Device(Errno::IO))
-}
-
-/// The superblock that counts, and where it lies; none if nothing there is one.
-async fn newest(dev: &Dev, pool: &Pool) -> Result<Option<(Superblock, u64)>, LogError> {
-    let (mut newest, mut damage): (Option<(Superblock, u64)>, _) = (None, None);
-    let room = dev.limits().size;
-    for offset in [0, BLOCK] {
-        let bytes = read(dev, pool, offset, BLOCK).await?;
-        match Superblock::parse(&bytes, room) {
-            Ok(one) if newest.as_ref().is_none_or(|(other, _)| other.written < one.written) => {
-                newest = Some((one, offset));
-            }
-            Err(why) if Superblock::is_one(&bytes) => damage = Some(why),
-            Ok(_) | Err(_) => {}
-        }
-    }
-    match (newest, damage) {
-        (None, Some(why)) => Err(LogError::Damaged(why)),
-        (newest, _) => Ok(newest),
-    }
-}
-
-/// Has `each` see the records that count, in order, with the bytes of their data.
-async fn scan(
-    dev: &Dev,
-    pool: &Pool,
-    superblock: &Superblock,
-    mut each: impl AsyncFnMut(&Header, &[u8]) -> Result<(), LogError>,
-) -> Result<Replayed, LogError> {
-    let capacity = superblock.area - RING_START;
-    let mut cursor = Cursor::new(capacity, superblock.tail, superblock.tail_sequence);
-    let mut replayed = Replayed::default();
-    'records: loop {
-        for offset in cursor.candidates() {
-            let bytes = read(dev, pool, RING_START + offset, BLOCK).await?;
-            let Ok(header) = Header::parse(&bytes, &superblock.life, cursor.sequence()) else {
-                continue;
-            };
-            drop(bytes);
-            replayed.is_torn = true;
-            let len = header.data_len().next_multiple_of(BLOCK);
-            let mut next = cursor;
-            if !next.take(offset, header.record_len()) {
-                continue;
-            }
-            let data = match len {
-                0 => None,
-                len => Some(read(dev, pool, RING_START + offset + BLOCK, len).await?),
-            };
-            let data = data.as_deref().unwrap_or_default();
-            if header.prove(data).is_err() {
-                continue;
-            }
-            each(&header, data).await?;
-            replayed.is_torn = false;
-            replayed.records += 1;
-            replayed.bytes += header.data_len();
-            cursor = next;
-            continue 'records;
-        }
-        return Ok(replayed);
-    }
 }
 
 /// Writes what a record says to the origin: its parts do not overlap, but for what makes zeroes or
@@ -272,10 +137,13 @@ impl Log {
             return Err(LogError::TooSmall { got: size, least: least_log(block) });
         }
         let read_only = origin.limits().read_only || dev.limits().read_only;
-        let found = match newest(dev, pool).await {
-            Err(LogError::Damaged(_)) if setup.is_forced => None,
-            found => found?,
-        };
+        let superblocks = Superblocks::read(dev, pool).await?;
+        let is_doubtful = superblocks.doubt().is_some();
+        if let Some(why) = superblocks.doubt().filter(|_| !setup.is_forced) {
+            return Err(LogError::Damaged(why.clone()));
+        }
+        let damaged = superblocks.damaged();
+        let found = superblocks.newest;
         let mut was_given_up = false;
         if let (Some(given_up), Some((found, _))) = (&setup.given_up, &found) {
             was_given_up = given_up
@@ -283,37 +151,41 @@ impl Log {
                 .map_err(|error| LogError::Unknown(error.into()))?;
         }
         let is_others = |found: &Superblock| found.life.origin != setup.origin;
-        let counts =
-            |(found, _): &(Superblock, u64)| !(was_given_up || setup.is_forced && is_others(found));
+        let counts = |found: &Superblock| {
+            !(was_given_up || setup.is_forced && (is_others(found) || is_doubtful))
+        };
         let mut replayed = Replayed { is_new: true, was_given_up, ..Replayed::default() };
         let mut life = Life { uuid: setup.uuid, generation: 0, origin: setup.origin };
         // What is there is overwritten last: a crash before that leaves what says that it does not count.
         let (written, place) =
             found.as_ref().map_or((0, 0), |(found, at)| (found.written + 1, BLOCK - at));
-        if let Some((found, _)) = found.filter(counts) {
-            replayed = Replayed::default();
+        if let Some((found, _)) = found.filter(|(found, _)| counts(found)) {
+            let mut scanned = Scanned { replayed: Replayed::default(), rot: None };
+            if found.is_open {
+                scanned = scan(dev, pool, &found, async |_, _| Ok(())).await?;
+            }
             if is_others(&found) {
-                let mut bytes = 0;
-                if found.is_open {
-                    bytes = scan(dev, pool, &found, async |_, _| Ok(())).await?.bytes;
-                }
-                let (text, size) = (found.text, found.life.origin.size);
+                let (text, size, bytes) = (found.text, found.life.origin.size, scanned.bytes());
                 return Err(LogError::OtherOrigin { text, size, bytes });
             }
-            if found.is_open && (read_only || setup.is_live) {
-                replayed = scan(dev, pool, &found, async |_, _| Ok(())).await?;
-                if replayed.records > 0 {
-                    let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
-                    return Err(why(replayed.bytes));
+            match scanned.rot {
+                Some(rot) if !setup.is_forced => return Err(LogError::Rotten(rot)),
+                Some(_) => {}
+                None => {
+                    if scanned.replayed.records > 0 && (read_only || setup.is_live) {
+                        let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
+                        return Err(why(scanned.bytes()));
+                    }
+                    if found.is_open && !(read_only || setup.is_live) {
+                        scan(dev, pool, &found, async |header, data| {
+                            replay(origin, pool, header, data).await
+                        })
+                        .await?;
+                        origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
+                    }
+                    (replayed, life) = (Replayed { damaged, ..scanned.replayed }, found.life);
                 }
-            } else if found.is_open {
-                replayed = scan(dev, pool, &found, async |header, data| {
-                    replay(origin, pool, header, data).await
-                })
-                .await?;
-                origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
             }
-            life = found.life;
         }
         if read_only {
             return Ok((None, replayed));
@@ -329,14 +201,11 @@ impl Log {
             written: Cell::new(written),
             place: Cell::new(place),
             ring: RefCell::new(Ring::new(area - RING_START)),
-            durable: Cell::new(0),
+            durable: Cell::new((0, 1)),
             writes: Cell::new(0),
             bytes: Cell::new(0),
         };
-        // Of what was there before neither superblock is left.
-        for _ in 0..if replayed.is_new { 2 } else { 1 } {
-            log.write_superblock(0, true).await.map_err(LogError::Device)?;
-        }
+        log.write_superblock(0, true).await.map_err(LogError::Device)?;
         Ok((Some(log), replayed))
     }
 
@@ -345,7 +214,7 @@ impl Log {
         id_of(&self.life)
     }
 
-    /// Says, durably, where the first record that counts lies, or that there is none.
+    /// Says, durably and twice, where the first record that counts lies, or that there is none.
     pub(crate) async fn write_superblock(&self, tail: u64, is_open: bool) -> Result<(), Errno> {
         let superblock = Superblock {
             life: self.life,
@@ -353,16 +222,19 @@ impl Log {
             area: self.area,
             tail,
             tail_sequence: self.ring.borrow().sequence_at(tail),
+            durable: Some(self.durable.get().1),
             is_open,
             text: self.text.clone(),
         };
-        let mut block = self.pool.get_wait(BLOCK as usize).await;
-        superblock.encode_into(&mut block);
         // Also one that failed may be there.
         self.written.set(self.written.get() + 1);
-        let place = self.place.get();
-        self.dev.start(Io::write(place, block, Flags::FUA)).await.result?;
-        self.place.set(BLOCK - place);
+        for _ in 0..2 {
+            let mut block = self.pool.get_wait(BLOCK as usize).await;
+            superblock.encode_into(&mut block);
+            let place = self.place.get();
+            self.dev.start(Io::write(place, block, Flags::FUA)).await.result?;
+            self.place.set(BLOCK - place);
+        }
         Ok(())
     }
 
@@ -407,19 +279,26 @@ impl Log {
         let (block, data) = buf.split_at_mut(BLOCK as usize);
         let (data, rest) = data.split_at_mut(data_len as usize);
         rest.fill(0);
-        Header::new(self.life, sequence, extents, data).encode_into(block);
+        let durable = self.durable.get().1;
+        Header::new(self.life, sequence, durable, extents, data).encode_into(block);
         self.writes.set(self.writes.get() + 1);
         self.bytes.set(self.bytes.get() + len);
         let offset = RING_START + self.ring.borrow().offset(position);
         Ok((position, self.dev.start(Io::write(offset, buf, Flags::NONE))))
     }
 
-    /// Makes what was written durable: that which lies before the position `up_to`.
-    pub(crate) async fn flush(&self, up_to: u64) -> Result<(), Errno> {
+    /// Returns the position before which records are durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.get().0
+    }
+
+    /// Makes durable what was appended and written.
+    pub(crate) async fn flush(&self) -> Result<(), Errno> {
+        let durable = (self.ring.borrow().head(), self.ring.borrow().next_sequence());
         if !Canary::LogNotFlushed.is_planted() {
             self.dev.start(Io::flush()).await.result?;
         }
-        self.durable.set(up_to);
+        self.durable.set(durable);
         Ok(())
     }
 }

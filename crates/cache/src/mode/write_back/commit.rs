@@ -91,8 +91,7 @@ impl WriteBack {
             }
         }
         all_well(writes).await?;
-        let head = log.ring.borrow().head();
-        log.flush(head).await?;
+        log.flush().await?;
         let mut contents = self.held.contents.borrow_mut();
         for (block, position) in written {
             if let Some((dirty, _)) = contents.dirty_of(block) {

@@ -12,8 +12,9 @@ use braid_mem::Pool;
 
 use super::turns::Turns;
 use crate::held::Held;
+use crate::log::error::Replayed;
 use crate::log::format::BLOCK;
-use crate::log::store::{Log, LogSetup, Replayed};
+use crate::log::store::{Log, LogSetup};
 use crate::pace::Pace;
 use crate::ranges::{Ranges, Taken};
 

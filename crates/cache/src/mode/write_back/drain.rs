@@ -77,7 +77,7 @@ impl WriteBack {
             self.commit_once().await;
         }
         let phase = self.phase.get();
-        let durable = self.logged().map(|log| log.durable.get());
+        let durable = self.logged().map(|log| log.durable());
         let mut next = 0;
         loop {
             self.drain_some(&mut next, durable).await?;
@@ -264,7 +264,7 @@ impl WriteBack {
         let of_operations =
             self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
         // What is being written counts as soon as it is durable, and instead of nothing before.
-        let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable.get()]).min();
+        let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable()]).min();
         let tail = oldest.unwrap_or_default();
         if let Err(errno) = log.retire(tail).await {
             self.log_failed(errno);

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use super::core::{Phase, WriteBack};
 use super::together::either;
 use crate::canary::Canary;
-use crate::log::store::{Log, LogError, Replayed};
+use crate::log::error::{LogError, Replayed};
+use crate::log::store::Log;
 
 impl WriteBack {
     /// Opens the log, and writes to the origin what it holds. Nothing may be asked before.

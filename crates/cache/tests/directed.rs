@@ -1,0 +1,170 @@
+//! What is flushed is there after a crash, where drawn worlds seldom come.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Errno, Flags, Io, Limits, Op};
+use braid_cache::log::format::OriginId;
+use braid_cache::{Cache, Config, GivenUp, LogId, LogSetup, Replayed, WriteBackConfig};
+use braid_engine::Dev;
+use braid_level::{CacheMode, CachePolicy};
+use braid_mem::Pool;
+use braid_sim::found::SimClock;
+use braid_sim::{Fault, Handle, Image, Sim, SimDisk, Target};
+
+const BLOCK: u64 = 4096;
+const SIZE: u64 = 256 * BLOCK;
+const LOG: u64 = 4 << 20;
+
+/// Remembers the log that was given up last.
+#[derive(Clone, Default)]
+struct Notes(Rc<Cell<Option<LogId>>>);
+
+impl GivenUp for Notes {
+    fn remember(&self, log: LogId) -> std::io::Result<()> {
+        self.0.set(Some(log));
+        Ok(())
+    }
+
+    fn has(&self, log: LogId) -> std::io::Result<bool> {
+        Ok(self.0.get() == Some(log))
+    }
+}
+
+struct World {
+    sim: Sim,
+    origin: SimDisk,
+    log: SimDisk,
+    cache: Cache,
+}
+
+impl World {
+    fn new(origin: Image, log: Image, drain: Option<u64>, notes: &Notes) -> World {
+        let sim = Sim::new(1);
+        sim.be_prompt(1_000);
+        let handle = sim.handle();
+        let of = |name, image: Image| {
+            let limits = Limits::new(image.len() as u64, 512);
+            SimDisk::with_contents(&handle, name, limits, image)
+        };
+        let (origin, log) = (of("origin", origin), of("log", log));
+        let config = Config {
+            size: SIZE,
+            block: BLOCK,
+            mode: CacheMode::WriteBack,
+            policy: CachePolicy::S3Fifo,
+            sequential_cutoff: Some(16 * BLOCK),
+        };
+        let setup = LogSetup {
+            dev: Dev::new(log.clone()),
+            origin: OriginId { size: SIZE, digest: [7; 16] },
+            text: "origin".to_owned(),
+            uuid: [1; 16],
+            is_forced: false,
+            is_live: false,
+            given_up: Some(Rc::new(notes.clone())),
+        };
+        let more = WriteBackConfig {
+            dirty: SIZE,
+            age: Duration::from_secs(600),
+            drain,
+            clock: Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO }),
+            log: Some(setup),
+        };
+        let cache = Cache::write_back(Dev::new(origin.clone()), config, more).expect("memory");
+        World { sim, origin, log, cache }
+    }
+
+    fn blank(drain: Option<u64>, notes: &Notes) -> World {
+        let image = |size: u64| Image::zeroes(size as usize);
+        World::new(image(SIZE), image(LOG), drain, notes)
+    }
+
+    /// Starts the cache, and answers what asks it.
+    async fn up(cache: &Cache, handle: &Handle) -> Client {
+        cache.restart().await.expect("a sound log");
+        handle.spawn("cache", cache.run().expect("write-back"));
+        Client { dev: Dev::new(cache.clone()), pool: Pool::new(2 << 20).expect("memory") }
+    }
+
+    /// Loses what is not durable, starts again, and answers what the origin has then.
+    fn restarted(&self, notes: &Notes) -> (Replayed, Image) {
+        let next = World::new(self.origin.durable(), self.log.durable(), None, notes);
+        let cache = next.cache.clone();
+        let replayed =
+            next.sim.block_on(async move { cache.restart().await.expect("a sound log") });
+        (replayed.expect("a log"), next.origin.durable())
+    }
+}
+
+struct Client {
+    dev: Dev,
+    pool: Pool,
+}
+
+impl Client {
+    async fn write(&self, block: u64, count: u64, byte: u8) {
+        let mut buf = self.pool.get((count * BLOCK) as usize).expect("memory");
+        buf.fill(byte);
+        self.dev.start(Io::write(block * BLOCK, buf, Flags::NONE)).await.result.expect("a write");
+    }
+
+    async fn flush(&self) -> Result<(), Errno> {
+        self.dev.start(Io::flush()).await.result
+    }
+}
+
+fn has(image: &Image, block: u64, byte: u8) -> bool {
+    image.piece((block * BLOCK) as usize, BLOCK as usize).iter().all(|one| *one == byte)
+}
+
+#[test]
+fn a_flush_of_many_blocks_has_all_of_them() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle) = (world.cache.clone(), world.sim.handle());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        for block in 0..200 {
+            client.write(block, 1, block as u8 + 1).await;
+        }
+        client.flush().await.expect("a flush");
+    });
+    assert!(
+        world.origin.durable().to_vec().iter().all(|byte| *byte == 0),
+        "it is in the log alone"
+    );
+    let (_, origin) = world.restarted(&notes);
+    for block in 0..200 {
+        assert!(has(&origin, block, block as u8 + 1), "block {block}");
+    }
+}
+
+/// The origin loses what it had taken at a flush that fails: also what a round had written that flushes later, well.
+#[test]
+fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
+    let notes = Notes::default();
+    // A block a second: the round rests between its two.
+    let world = World::blank(Some(BLOCK), &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(0, 1, 1).await;
+        client.write(40, 1, 2).await;
+        client.flush().await.expect("a flush");
+        while cache.counters().disk_writes == 0 {
+            handle.sleep(1_000_000).await;
+        }
+        handle.sleep(1_000_000).await;
+        client.write(100, 16, 3).await;
+        origin.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+        assert_eq!(client.flush().await, Err(Errno::IO), "the large write is lost");
+        assert_eq!(cache.write_back_status().expect("write-back").drained, 0, "the round goes on");
+        while cache.write_back_status().expect("write-back").drained == 0 {
+            handle.sleep(1_000_000).await;
+        }
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 0, 1) && has(&origin, 40, 2), "what the log had is lost");
+}
