@@ -15,6 +15,7 @@ mod coming_back;
 mod creation;
 mod golden;
 mod honest;
+mod itself;
 mod layouts;
 mod living;
 mod missed;

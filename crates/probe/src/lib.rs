@@ -5,6 +5,7 @@
 //!       ── duplicates is it listed twice, or beside its disk stat, sysfs
 //!       ── facts      size, block sizes, model, serial       lseek, sysfs
 //!       ── usage      mounted, held, swap, open              mountinfo, sysfs, O_EXCL, /proc/*/fd
+//!       ── stands    does it stand on a volume of its own   sysfs, mountinfo, /proc/PID/fd
 //!       ── untouched  was it written since                 stat, sysfs
 //!       ── signature  ext4, md, GPT, LUKS, qcow2, …          reads of a few KiB
 //!       ▼
@@ -28,10 +29,12 @@ mod disk;
 mod duplicates;
 mod error;
 mod facts;
+mod ground;
 mod identity;
 mod mounts;
 mod refusal;
 pub mod signature;
+mod stands;
 mod sysfs;
 mod untouched;
 mod usage;
@@ -44,5 +47,6 @@ pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members, look_at};
 pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
+pub use stands::stands_on;
 pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users};

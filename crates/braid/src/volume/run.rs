@@ -22,6 +22,7 @@ use super::memory;
 use super::name_lock::NameLock;
 use super::new_root;
 use super::notify::Notify;
+use super::own::Own;
 use super::prepare::{
     accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
     start_trace, written_files,
@@ -104,6 +105,8 @@ impl Volume {
             is_dying = left.is_dying;
         }
         refuse_nested_images(&spec.stack)?;
+        let own = Own::new(spec);
+        own.check_start(spec)?;
         let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
         if attaches {
@@ -152,6 +155,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
+            own,
             media,
             caching: Caching::new(spec, &remotes),
             scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
