@@ -22,6 +22,7 @@ mod missed;
 mod nested;
 mod older;
 mod parity;
+mod partitions;
 mod sets;
 mod undoing;
 mod write_hole;

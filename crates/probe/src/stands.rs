@@ -38,6 +38,7 @@ pub fn stands_on(
     mount: &Path,
     process: &dyn Fn(&Path) -> Option<u32>,
 ) -> Result<Option<String>, ProbeError> {
+    let path = &braid_stack::path_of(path);
     let world = World { mounts: read_mounts()?, process };
     // Its own name is in a folder that others serve.
     let own = resolve_folder(mount);

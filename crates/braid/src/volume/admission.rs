@@ -32,7 +32,7 @@ pub(crate) fn admit(
     accepted: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Vec<Unusable>, Box<Refusal>> {
-    let mut paths: Vec<PathBuf> = stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
+    let mut paths: Vec<PathBuf> = stack.member_names().into_iter().map(|(name, _)| name).collect();
     let mut described = md_members(stack);
     let mut accepted = accepted.to_vec();
     accepted.extend(described.iter().flatten().filter(|path| is_own(path)).cloned());
@@ -151,9 +151,10 @@ pub(super) fn is_log(path: &Path) -> bool {
     }
 }
 
-fn path_of(member: &Stack) -> Option<PathBuf> {
+/// What a member is called.
+pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     match &member.node {
-        Node::File(file) => Some(file.path().to_owned()),
+        Node::File(file) => Some(file.name()),
         _ => None,
     }
 }
@@ -165,7 +166,11 @@ fn is_own(path: &Path) -> bool {
     let metadata = match Metadata::read(path) {
         Ok(metadata) => metadata,
         // Whoever opens it says what is wrong with its superblock, and changes nothing.
-        Err(MetadataError::Damaged { .. } | MetadataError::Several { .. }) => return true,
+        Err(
+            MetadataError::Damaged { .. }
+            | MetadataError::Several { .. }
+            | MetadataError::OfPartition { .. },
+        ) => return true,
         Err(_) => return false,
     };
     let (data_offset, data_size) = (metadata.superblock.data_offset, metadata.superblock.data_size);

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -118,7 +118,7 @@ impl MdArray {
             member: member.clone(),
             by_bitmap: *by_bitmap,
         };
-        let label = |path: &Path| path.display().to_string();
+        let label = |path: PathBuf| path.display().to_string();
         let mut warnings = assembled.warnings.clone();
         for Unusable { path, why } in &unusable {
             warnings.push(format!("{}: {} is not used: {why}", assembled.name, path.display()));
@@ -127,7 +127,7 @@ impl MdArray {
             level: assembled.level.clone(),
             name: assembled.name.clone(),
             warnings,
-            named: Mutex::new(members.iter().flat_map(Stack::member_paths).map(label).collect()),
+            named: Mutex::new(members.iter().filter_map(admission::path_of).map(label).collect()),
             left_out: assembled.left_out.iter().map(left_out).collect(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,

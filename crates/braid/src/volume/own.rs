@@ -103,7 +103,7 @@ fn paths(stack: &Stack) -> Vec<PathBuf> {
     let kept = match &stack.node {
         Node::Cache(cache) => cache.warm.as_ref().map(|warm| warm.path.clone()),
         Node::Ram(ram) => ram.image.clone(),
-        Node::File(file) => file.path().to_str().map(str::to_owned),
+        Node::File(file) => Some(file.path.clone()),
         _ => None,
     };
     let below = stack.members().iter().flat_map(paths);
