@@ -62,6 +62,21 @@ fn an_array_is_meant_by_name_or_identifier() {
     }
 }
 
+/// Disks of a fake RAID say what they are, and what starts them.
+#[test]
+fn members_of_external_metadata_are_named() {
+    let scratch = Scratch::new();
+    scratch.sparse("imsm.img", SIZE);
+    scratch.patch("imsm.img", SIZE - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00");
+    scratch.sparse("ddf.img", SIZE);
+    scratch.patch("ddf.img", SIZE - 512, b"\xde\x11\xde\x11");
+    for (member, kind) in [("imsm.img", "Intel Matrix RAID"), ("ddf.img", "DDF RAID")] {
+        let words = [kind, "which braid does not start", "mdadm --assemble --scan"];
+        refuses(&scratch, &["examine", member], FAILED, &words);
+        refuses(&scratch, &["assemble", member], FAILED, &words);
+    }
+}
+
 #[test]
 fn a_plan_and_a_refusal_remember_nothing() {
     let scratch = mirror();
@@ -73,7 +88,7 @@ fn a_plan_and_a_refusal_remember_nothing() {
     refuses(&scratch, &["assemble", "nope.img"], REFUSED, &["nope.img is refused"]);
     refuses(&scratch, &["assemble", "--in", "nope"], FAILED, &["cannot list"]);
     scratch.sparse("plain.img", SIZE);
-    let parts = ["plain.img carries no md superblock", "braid examine"];
+    let parts = ["plain.img carries no md superblock", "nothing that is known is on it"];
     refuses(&scratch, &["assemble", "a.img", "b.img", "plain.img"], FAILED, &parts);
 }
 

@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use braid_probe::{Named, named_devices};
-use braid_stack::{Node, Stack};
+use braid_stack::{File, Node, Stack};
 
 use crate::metadata::{Metadata, block_devices, is_behind_another};
 use crate::record::{Known, Record, Seen, lasting};
@@ -190,15 +190,16 @@ impl Membership {
             let is_taken = |path: &Path| self.moved.iter().any(|(_, to, _)| to == path);
             let is_absent = |path: &Path| self.absent.iter().any(|absent| absent == path);
             array.members.retain(|member| match &member.node {
-                Node::File(file) => !is_absent(file.path()) || !is_taken(file.path()),
+                Node::File(file) => !is_absent(&file.name()) || !is_taken(&file.name()),
                 _ => true,
             });
         }
         if let Node::File(file) = &mut stack.node {
-            let to = self.moved.iter().find(|(from, ..)| from == file.path());
+            let name = file.name();
+            let to = self.moved.iter().find(|(from, ..)| *from == name);
             // A path that is no text stays as it is: the stack could not say it.
             if let Some(to) = to.and_then(|(_, to, _)| to.to_str()) {
-                file.path = to.to_owned();
+                *file = File::called(to);
             }
         }
         stack.members_mut().iter_mut().for_each(|member| self.move_members(member));
@@ -243,7 +244,8 @@ pub(crate) fn find_device(identity: &str) -> Option<PathBuf> {
 /// Takes the members of the stack in as they are now. What cannot be looked at stays known as it
 /// was.
 pub(crate) fn accept_all(record: &mut Record) {
-    let paths: Vec<PathBuf> = record.stack.member_paths().into_iter().map(Path::to_owned).collect();
+    let paths = record.stack.member_names().into_iter().map(|(name, _)| name);
+    let paths: Vec<PathBuf> = paths.collect();
     let now = |path: &PathBuf| look_at(path).or_else(|| record.known(path).cloned());
     record.members = paths.iter().filter_map(now).collect();
 }
@@ -252,8 +254,8 @@ pub(crate) fn accept_all(record: &mut Record) {
 pub(crate) fn accept(record: &mut Record, path: &Path) {
     record.members.retain(|known| known.path != path);
     record.members.extend(look_at(path));
-    let paths = record.stack.member_paths();
-    record.members.retain(|known| paths.contains(&known.path.as_path()));
+    let names = record.stack.member_names();
+    record.members.retain(|known| names.iter().any(|(name, _)| *name == known.path));
 }
 
 /// What a member is to be known by.
@@ -281,17 +283,7 @@ fn told_apart(record: &Record, known: &Known, other: &Seen) -> String {
 
 /// The paths of a stack, from left to right, and whether their superblocks describe them.
 fn leaves(stack: &Stack) -> Vec<(PathBuf, bool)> {
-    let is_described = matches!(stack.node, Node::Md(_));
-    let mut all = Vec::new();
-    for member in stack.members() {
-        match &member.node {
-            Node::File(file) => all.push((file.path().to_owned(), is_described)),
-            _ => all.extend(leaves(member)),
-        }
-    }
-    if let Node::File(file) = &stack.node {
-        all.push((file.path().to_owned(), false));
-    }
+    let mut all = stack.member_names();
     // Two parts of one file are one member.
     let mut seen = std::collections::HashSet::new();
     all.retain(|(path, _)| seen.insert(path.clone()));

@@ -88,9 +88,11 @@ impl Seen {
             lasting(facts.wwn.as_deref(), facts.serial.as_deref(), facts.partition);
         match facts.identity {
             Identity::File { device, inode } => {
-                let born = |ns: u128| format!("inode {inode} born {ns}");
+                let part =
+                    facts.partition.map_or(String::new(), |number| format!(" partition {number}"));
+                let born = |ns: u128| format!("inode {inode} born {ns}{part}");
                 identities.extend(facts.born_ns.map(born));
-                identities.push(format!("device {device} inode {inode}"));
+                identities.push(format!("device {device} inode {inode}{part}"));
             }
             Identity::Block(device) => identities.push(format!("device {device}")),
         }

@@ -24,6 +24,11 @@ impl Process {
         start_ticks(self.pid) == Some(self.start_ticks)
     }
 
+    /// Its number, while it runs.
+    pub fn id(self) -> Option<u32> {
+        self.runs().then(|| self.pid.unsigned_abs())
+    }
+
     /// Waits for its end, but not longer than `limit`; answers whether it has ended.
     pub fn wait(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;

@@ -4,10 +4,12 @@
 //! [`crate::find_users`].
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::ProbeError;
 use crate::identity::{Identity, identify};
+use crate::place::Place;
 use crate::sysfs::BlockDevice;
 
 /// How two members share bytes.
@@ -38,18 +40,24 @@ pub struct Duplicate {
 /// # Errors
 /// [`ProbeError::Io`] when one of the paths cannot be looked at.
 pub fn find_duplicates(paths: &[PathBuf]) -> Result<Vec<Duplicate>, ProbeError> {
-    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
+    let mut seen: HashMap<Identity, Vec<(&PathBuf, Range<u64>)>> = HashMap::new();
     let mut duplicates = Vec::new();
     for second in paths {
         let (_, identity) = identify(second)?;
-        if let Some(first) = seen.get(&identity) {
+        let Place { start, length, .. } = Place::of(second)?;
+        let range = start..length.map_or(u64::MAX, |length| start.saturating_add(length));
+        let there = seen.entry(identity).or_default();
+        let shares = |other: &Range<u64>| other.start < range.end && range.start < other.end;
+        if let Some((first, _)) = there.iter().find(|(_, other)| shares(other)) {
             let (first, second) = (first.to_path_buf(), second.clone());
             duplicates.push(Duplicate { first, second, relation: Relation::Same });
         } else {
-            seen.insert(identity, second);
+            there.push((second, range));
         }
     }
-    duplicates.extend(find_partitions_beside_disks(paths, &seen)?);
+    let firsts = seen.iter().filter_map(|(identity, there)| Some((*identity, there.first()?.0)));
+    let firsts = firsts.collect();
+    duplicates.extend(find_partitions_beside_disks(paths, &firsts)?);
     Ok(duplicates)
 }
 

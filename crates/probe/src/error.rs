@@ -23,6 +23,14 @@ pub enum ProbeError {
         /// The path.
         path: PathBuf,
     },
+    /// A partition that was named is not there.
+    #[error("{}: {why}", path.display())]
+    NoPartition {
+        /// The disk.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A line of the kernel that is not in its documented form.
     #[error("cannot understand the line `{line}` of {file}")]
     Malformed {

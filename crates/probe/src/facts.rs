@@ -215,7 +215,8 @@ fn device_under(path: &Path, device: DeviceNumber) -> Result<Option<DeviceNumber
     if !device.is_anonymous() {
         return Ok(Some(device));
     }
-    let resolved = fs::canonicalize(path).map_err(ProbeError::io("resolve", path))?;
+    let resolved =
+        fs::canonicalize(braid_stack::path_of(path)).map_err(ProbeError::io("resolve", path))?;
     let mounts = read_mounts()?;
     Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device(&mounts)))
 }

@@ -131,11 +131,12 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What `path` names, links followed. Nothing is opened.
+/// What `path` names, links followed; of a member that is a part, what it lies in. Nothing is opened.
 ///
 /// # Errors
 /// [`ProbeError::Io`] when it does not exist or cannot be reached.
 pub fn identify(path: &Path) -> Result<(FileKind, Identity), ProbeError> {
-    let metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
+    let metadata =
+        fs::metadata(braid_stack::path_of(path)).map_err(ProbeError::io("look at", path))?;
     Ok((FileKind::of(&metadata), Identity::of(&metadata)))
 }

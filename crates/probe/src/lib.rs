@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  path ── identity   which file or device is it really      stat
+//!       ── place      which part of that is it              partition table
 //!       ── duplicates is it listed twice, or beside its disk stat, sysfs
 //!       ── facts      size, block sizes, model, serial       lseek, sysfs
 //!       ── usage      mounted, held, swap, open              mountinfo, sysfs, O_EXCL, /proc/*/fd
+//!       ── stands    does it stand on a volume of its own   sysfs, mountinfo, /proc/PID/fd
 //!       ── untouched  was it written since                 stat, sysfs
 //!       ── signature  ext4, md, GPT, LUKS, qcow2, …          reads of a few KiB
 //!       ▼
@@ -28,11 +30,15 @@ mod disk;
 mod duplicates;
 mod error;
 mod facts;
+mod ground;
 mod identity;
 mod mounts;
+mod place;
 mod refusal;
 pub mod signature;
+mod stands;
 mod sysfs;
+mod table;
 mod untouched;
 mod usage;
 
@@ -42,7 +48,10 @@ pub use error::ProbeError;
 pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};
 pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
+pub use place::{Place, partitions};
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members, look_at};
 pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
+pub use stands::stands_on;
+pub use table::{Partition, TableError, read_table};
 pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users};

@@ -89,6 +89,7 @@ pub(crate) fn may_be(path: &Path, identity: Identity, mounts: &[Mount]) -> bool 
 /// # Errors
 /// [`ProbeError`] when the table of mounts cannot be read.
 pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
+    let path = &braid_stack::path_of(path);
     // Only the folders that the path names: behind a link anything may lie.
     if waits_for_others(path, &read_mounts()?) {
         return Ok(None);

@@ -16,6 +16,7 @@ use crate::ProbeError;
 use crate::duplicates::{Relation, find_duplicates};
 use crate::facts::{MemberFacts, gather, open_member};
 use crate::identity::{FileKind, identify};
+use crate::place::Place;
 use crate::signature::{Class, FileImage, Signature, scan_signatures};
 use crate::usage::{Holder, find_users_of};
 
@@ -293,6 +294,13 @@ fn examine(path: &Path) -> Result<MemberFacts, Refusal> {
 /// A [`Refusal`]: nothing, or nothing that can be a member, is there, or it cannot be examined.
 pub fn look_at(path: &Path) -> Result<MemberFacts, Refusal> {
     let refuse = |reason| Refusal::new(path, reason, None);
+    let place = match Place::of(path) {
+        Ok(place) => place,
+        Err(ProbeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(refuse(Reason::Missing));
+        }
+        Err(error) => return Err(refuse(Reason::Unknown { error })),
+    };
     let (kind, identity) = match identify(path) {
         Ok(identified) => identified,
         Err(ProbeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -304,9 +312,11 @@ pub fn look_at(path: &Path) -> Result<MemberFacts, Refusal> {
         return Err(refuse(Reason::WrongKind { kind }));
     }
     let look = || -> Result<MemberFacts, ProbeError> {
-        let mut file = open_member(path, identity)?;
+        let mut file = open_member(&place.path, identity)?;
         let mut facts = gather(path, kind, identity, &mut file)?;
-        let image = FileImage { file: &file, size: facts.size };
+        facts.size = place.size_in(facts.size).map_err(ProbeError::io("use", path))?;
+        facts.partition = place.partition.or(facts.partition);
+        let image = FileImage { file: &file, start: place.start, size: facts.size };
         facts.signatures = scan_signatures(&image).map_err(ProbeError::io("read", path))?;
         Ok(facts)
     };

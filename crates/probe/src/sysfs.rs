@@ -125,6 +125,12 @@ impl BlockDevice {
         read_attribute(&self.directory.join("loop/backing_file")).map(PathBuf::from)
     }
 
+    /// The process that has a network block device connected.
+    pub(crate) fn nbd_client(&self) -> Option<u32> {
+        let is_nbd = self.name().starts_with("nbd");
+        is_nbd.then(|| self.attribute("pid")?.parse().ok()).flatten()
+    }
+
     /// Vendor and model, as far as the driver says.
     pub(crate) fn model(&self) -> Option<String> {
         let vendor = self.attribute("device/vendor").filter(|vendor| !is_number(vendor));
@@ -202,4 +208,19 @@ pub(crate) fn loop_devices() -> Result<Vec<(BlockDevice, PathBuf)>, ProbeError> 
         }
     }
     Ok(loops)
+}
+
+/// The other devices of the btrfs that the device with this name is one of; none of any other.
+pub(crate) fn btrfs_siblings(name: &str) -> Result<Vec<BlockDevice>, ProbeError> {
+    let all = Path::new("/sys/fs/btrfs");
+    for file_system in list(all)? {
+        let names = list(&all.join(file_system).join("devices"))?;
+        if names.iter().any(|one| one == name) {
+            let others = names.iter().filter(|one| *one != name);
+            return Ok(others
+                .filter_map(|one| BlockDevice::find_name(one).ok().flatten())
+                .collect());
+        }
+    }
+    Ok(Vec::new())
 }

@@ -42,6 +42,7 @@ const SHARED: [&str; 3] = ["session", "rport-", "virtual"];
 /// # Errors
 /// It cannot be looked at.
 pub fn last_change(path: &Path) -> Result<Option<String>, ProbeError> {
+    let path = &braid_stack::path_of(path);
     let mut metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
     match FileKind::of(&metadata) {
         FileKind::Regular => {

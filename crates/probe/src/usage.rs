@@ -191,6 +191,7 @@ fn find_swap(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
 
 /// Whether the kernel has the block device claimed.
 fn is_claimed(path: &Path) -> Result<bool, ProbeError> {
+    let path = &braid_stack::path_of(path);
     let flags = OFlags::EXCL | OFlags::NONBLOCK;
     match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
         Ok(_) => Ok(false),

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 fn scan(path: &Path) -> Vec<Signature> {
     let file = File::open(path).expect("the image is there");
     let size = file.metadata().expect("the image has a size").len();
-    scan_signatures(&FileImage { file: &file, size }).expect("the image can be read")
+    scan_signatures(&FileImage { file: &file, start: 0, size }).expect("the image can be read")
 }
 
 /// `KEY=value` lines of `blkid -p -o export`; it fails when it finds nothing.

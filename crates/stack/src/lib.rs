@@ -36,7 +36,7 @@ mod suggest;
 pub use error::ParseError;
 pub use expr::{Arg, Call, Expr, Word};
 pub use level::cache::{Cache, Warm, WriteBack};
-pub use level::file::File;
+pub use level::file::{File, path_of};
 pub use level::linear::Linear;
 pub use level::md::Md;
 pub use level::missing::Missing;

@@ -100,6 +100,9 @@ pub enum Problem {
     /// A path that no file can have.
     #[error("a path cannot be empty or contain a NUL character")]
     ImpossiblePath,
+    /// A partition that no table has.
+    #[error("the number of a partition is one of 1 to 1024")]
+    NoPartitionNumber,
     /// A parameter that the level does not have.
     #[error("`{level}` has no parameter `{parameter}`")]
     UnknownParameter {

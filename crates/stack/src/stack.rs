@@ -1,7 +1,7 @@
 //! What the rest of braid asks of a checked stack: its text, its shape, its leaves and their paths.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use braid_level::{Level, Shape};
@@ -86,6 +86,24 @@ impl Stack {
     #[must_use]
     pub fn member_paths(&self) -> Vec<&Path> {
         self.files().map(|(file, _)| file.path()).collect()
+    }
+
+    /// What the files and block devices are called, from left to right, and whether their superblocks
+    /// describe them. Outside of an `md(…)` level a part that is given by its bytes is known by its path.
+    #[must_use]
+    pub fn member_names(&self) -> Vec<(PathBuf, bool)> {
+        let mut names = Vec::new();
+        self.collect_names(false, &mut names);
+        names
+    }
+
+    fn collect_names(&self, is_described: bool, names: &mut Vec<(PathBuf, bool)>) {
+        if let Node::File(file) = &self.node {
+            let is_named = is_described || file.partition.is_some();
+            names.push((if is_named { file.name() } else { file.path().to_owned() }, is_described));
+        }
+        let is_described = matches!(self.node, Node::Md(_));
+        self.members().iter().for_each(|member| member.collect_names(is_described, names));
     }
 
     /// The first two leaves whose paths are the same text (see [`File::overlaps`]) and share bytes.

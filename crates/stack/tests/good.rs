@@ -117,9 +117,9 @@ fn every_value_arrives() {
                   model(hdd, size=1T, bus=sata:1, read=150MB/s, latency=4ms))";
     let file = |path: &str, offset, length: Option<u64>| {
         Stack::from(Node::from(File {
-            path: path.to_owned(),
             offset: ByteSize(offset),
             length: length.map(ByteSize),
+            ..File::whole_at(path.to_owned())
         }))
     };
     let expected = Linear {
@@ -150,9 +150,7 @@ fn every_value_arrives() {
 #[test]
 fn every_value_of_the_levels_with_copies_arrives() {
     let source = "raid1(md(b.img), missing, raid10(chunk=64K, layout=o3, ./a, missing, ram(1G)))";
-    let file = |path: &str| {
-        Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
-    };
+    let file = |path: &str| Stack::from(Node::File(File::whole_at(path.to_owned())));
     let raid10 = Raid10 {
         chunk: ByteSize::kib(64),
         layout: Raid10Layout::from_name("o3").unwrap(),
@@ -176,9 +174,7 @@ fn every_value_of_the_levels_with_copies_arrives() {
 fn every_value_of_the_levels_with_parity_arrives() {
     let source = "raid4(chunk=4K, raid5(chunk=8K, layout=la, ./a, ./b), missing, \
                   raid6(layout=ddf-N-continue, missing, ./c, missing, ./d))";
-    let file = |path: &str| {
-        Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
-    };
+    let file = |path: &str| Stack::from(Node::File(File::whole_at(path.to_owned())));
     let missing = || Stack::from(Node::Missing(Missing));
     let layout =
         |number| ParityLayout::of(ParityLevel::Raid6).find(|one| one.number() == number).unwrap();
@@ -259,4 +255,27 @@ fn limits_are_inclusive() {
     // `depth` levels of linear around a path.
     let deep = format!("{}a.img{}", "linear(".repeat(depth), ")".repeat(depth));
     assert_eq!(Stack::parse(&deep).unwrap().to_string(), deep);
+}
+
+#[test]
+fn a_partition_is_a_file_by_its_number() {
+    let stack = Stack::parse("md(part(./d1.img, 3), part(\"a b.img\", 5))").expect("a stack");
+    assert_eq!(stack.to_string(), "md(part(./d1.img, 3), part(\"a b.img\", 5))");
+    let names: Vec<_> = stack.member_names().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names[0].to_str(), Some("part(./d1.img, 3)"));
+    let called = File::called("part(/d1.img, 3)");
+    assert_eq!((called.path.as_str(), called.partition), ("/d1.img", Some(3)));
+    assert_eq!(File::called("/odd/part(x.img, 3)").path, "/odd/part(x.img, 3)", "a path");
+    for (bad, why) in [
+        ("part(d1.img)", "needs"),
+        ("part(d1.img, 0)", "1 to 1024"),
+        ("part(d1.img, x.y)", "1 to 1024"),
+        ("part(d1.img, 1, 2)", "does not take this argument"),
+        ("md(part(d1.img, 3), part(d1.img, 3))", "d1.img"),
+        ("md(part(d1.img, 3), d1.img)", "d1.img"),
+    ] {
+        let error = Stack::parse(bad).expect_err(bad).to_string();
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    assert!(Stack::parse("linear(part(d1.img, 3), part(d1.img, 4))").is_ok());
 }

@@ -16,11 +16,15 @@ fn size() -> impl Strategy<Value = ByteSize> {
 /// Paths of any text but NUL; the number makes each of them different.
 fn file() -> impl Strategy<Value = Node> {
     let path = prop_oneof!["[^\\x00]{0,12}", "/dev/[a-z=:(), \"\\\\-]{0,12}", "[a-z~./=-]{0,9}"];
-    (path, any::<u64>(), size(), option::of(size()), any::<bool>()).prop_map(
-        |(path, unique, offset, length, from_start)| {
-            let path = format!("{path}{unique:016x}");
+    let part = option::of(1_u32..1024);
+    (path, any::<u64>(), size(), option::of(size()), any::<bool>(), part).prop_map(
+        |(path, unique, offset, length, from_start, partition)| {
+            let whole = File::whole_at(format!("{path}{unique:016x}"));
             let offset = if from_start { ByteSize(0) } else { offset };
-            Node::File(File { path, offset, length })
+            Node::File(match partition {
+                Some(_) => File { partition, ..whole },
+                None => File { offset, length, ..whole },
+            })
         },
     )
 }

@@ -11,7 +11,8 @@ use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
 use crate::metadata::{
-    Image, block_device_name, block_devices, host_name, stripe_log_head, utc_offset,
+    Contents, Image, MetadataError, block_device_name, block_devices, host_name, stripe_log_head,
+    utc_offset,
 };
 
 pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
@@ -110,8 +111,14 @@ fn name_of(image: &Image) -> String {
 fn judge(image: &Image) -> Result<(), Failure> {
     let path = name_of(image);
     let Some(Found { version, offset, result, .. }) = image.best() else {
-        return Err(Failure::failed(format!("{path} has no md superblock: {}", image.places())));
+        let Contents { what, next } = Contents::of(&image.path);
+        let text = format!("{path} has no md superblock: {}{what}", image.places());
+        return Err(Failure::failed(text).next(next));
     };
+    if let Some(number) = image.partition_of_superblock() {
+        let error = MetadataError::OfPartition { path: image.path.clone(), number };
+        return Err(Failure::failed(error));
+    }
     match result {
         Ok(_) => Ok(()),
         Err(rejection) => Err(Failure::failed(format!(

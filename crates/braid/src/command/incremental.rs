@@ -21,7 +21,7 @@ use braid_level::Raid0Layout;
 use braid_md::assembly::{Options, Set, Start, group};
 use braid_probe::identify;
 use braid_shell::shell_path;
-use braid_stack::Node;
+use braid_stack::{Node, path_of};
 
 use super::stacks::absolute_path;
 use crate::cli::Incremental;
@@ -102,10 +102,9 @@ fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
     wanted.sort();
     wanted.dedup();
     let plain = crate::membership::without_superblocks(&stack);
-    let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path.exists()).collect();
-    let paths = stack.member_paths();
-    let found: Vec<Metadata> =
-        paths.into_iter().filter_map(|path| Metadata::read(path).ok()).collect();
+    let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path_of(path).exists()).collect();
+    let names = stack.member_names().into_iter();
+    let found: Vec<Metadata> = names.filter_map(|(name, _)| Metadata::read(&name).ok()).collect();
     // It may lie at a path that the record does not name, or be named by a link.
     let is = |one: &Metadata, other: &Path| matches!((identify(&one.path), identify(other)), (Ok(one), Ok(other)) if one == other);
     let newcomer = device.filter(|device| !found.iter().any(|one| is(one, &device.path)));

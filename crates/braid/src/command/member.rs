@@ -395,7 +395,7 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
 /// The members of each `md(…)` level, from left to right.
 fn md_levels(stack: &Stack) -> Vec<Vec<PathBuf>> {
     if let Node::Md(_) = &stack.node {
-        return vec![stack.member_paths().into_iter().map(Path::to_owned).collect()];
+        return vec![stack.member_names().into_iter().map(|(name, _)| name).collect()];
     }
     stack.members().iter().flat_map(md_levels).collect()
 }
@@ -409,17 +409,13 @@ fn edit_md(stack: &mut Stack, level: &mut usize, come: &[(usize, &PathBuf)], go:
         }
         return;
     };
-    let is = |member: &Stack, path: &PathBuf| {
-        member.member_paths().first().is_some_and(|own| *own == path.as_path())
-    };
+    let is = |member: &Stack, path: &PathBuf| matches!(&member.node, Node::File(file) if file.name() == *path);
     md.members.retain(|member| !go.iter().any(|path| is(member, path)));
     for (_, path) in come.iter().filter(|(number, _)| number == level) {
         if md.members.iter().any(|member| is(member, path)) {
             continue;
         }
-        let path = path.to_string_lossy().into_owned();
-        let file = File { path, offset: ByteSize(0), length: None };
-        md.members.push(Stack::from(Node::File(file)));
+        md.members.push(Stack::from(Node::File(File::called(&path.to_string_lossy()))));
     }
     *level += 1;
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{ByteSize, Cache, File, Md, Node, Ram, Stack};
+use braid_stack::{Cache, File, Md, Node, Ram, Stack};
 
 use crate::cli::{Common, TraceArg};
 use crate::control;
@@ -64,8 +64,15 @@ pub(super) fn promised_but(places: &Places, but: Option<&str>) -> u64 {
     statuses.fold(0, |all, status| all.saturating_add(status.promised_bytes))
 }
 
-/// The path of a member, as the stack has it once it is absolute.
+/// The path of a member, as the stack has it once it is absolute; of a part, with its path inside made
+/// absolute: `part(disk.img, 3)`.
 pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
+    let called = path.to_str().filter(|text| text.ends_with(')')).map(File::called);
+    if let Some(mut part) = called.filter(|file| !file.is_whole()) {
+        let inner = absolute_path(part.path())?;
+        part.path = inner.to_string_lossy().into_owned();
+        return Ok(part.name());
+    }
     let path = expand_home(path);
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
@@ -80,9 +87,10 @@ pub(super) fn trace_to(typed: Option<&TraceArg>) -> Result<Option<TraceTo>, Fail
 
 /// The members of these stacks that `--force` names again, however their paths are spelt.
 pub(super) fn forced(common: &Common, all: &[&Stack]) -> Result<Vec<PathBuf>, Failure> {
-    let members: Vec<&Path> = all.iter().flat_map(|stack| stack.member_paths()).collect();
+    let names = all.iter().flat_map(|stack| stack.member_names());
+    let members: Vec<PathBuf> = names.map(|(name, _)| name).collect();
     let known = |path: &PathBuf| match absolute_path(path)? {
-        member if members.contains(&member.as_path()) => Ok(member),
+        member if members.contains(&member) => Ok(member),
         other => Err(Failure::usage(format!(
             "--force {}: the stack has no such member: {}",
             other.display(),
@@ -121,11 +129,7 @@ pub(super) fn md(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack
 /// As [`md`].
 pub(super) fn md_of(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack, Failure> {
     let member = |path: &PathBuf| match path.to_str() {
-        Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File {
-            path: path.to_owned(),
-            offset: ByteSize(0),
-            length: None,
-        }))),
+        Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File::called(path)))),
         _ => Err(Failure::usage(format!("{}: a member's path must be UTF-8", path.display()))
             .next("a symbolic link with another name reaches it")),
     };

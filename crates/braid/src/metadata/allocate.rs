@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use braid_probe::Place;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
@@ -23,19 +24,21 @@ const STEP: u64 = 1 << 20;
 /// # Errors
 /// The file system has no room, or the file cannot be written.
 pub(crate) fn allocate(path: &Path, areas: &[(u64, u64)]) -> Result<(), Failure> {
-    let is_file = || std::fs::metadata(path).map(|metadata| metadata.is_file());
+    let place = Place::of(path).map_err(Failure::failed)?;
+    let is_file = || std::fs::metadata(&place.path).map(|metadata| metadata.is_file());
     if areas.is_empty() || !is_file().context(format_args!("cannot look at {}", path.display()))? {
         return Ok(());
     }
     let work = || -> io::Result<()> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let size = file.metadata()?.len();
+        let file = OpenOptions::new().read(true).write(true).open(&place.path)?;
+        let size = place.size_in(file.metadata()?.len())?;
         for &(offset, len) in areas {
             // What lies beyond the end is nobody's; whoever needs it says so.
             let len = len.min(size.saturating_sub(offset));
             if len == 0 {
                 continue;
             }
+            let offset = place.start + offset;
             match fallocate(&file, FallocateFlags::KEEP_SIZE, offset, len) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => rewrite(&file, offset, len)?,
                 result => result?,

@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, MemberFacts, identify};
+use braid_probe::{FileKind, MemberFacts, Place, identify};
 use rustix::fs::{FlockOperation, OFlags};
 
 use super::saved::{Patch, Saved, Trail};
@@ -26,6 +26,8 @@ use crate::failure::{Context, Failure};
 pub(crate) struct Held {
     pub(crate) path: PathBuf,
     file: File,
+    /// Where the member begins in it, and its size, in bytes.
+    place: (u64, u64),
 }
 
 impl Held {
@@ -36,6 +38,7 @@ impl Held {
     /// It is in use, may not be written, or is no longer what was examined.
     pub(crate) fn open(facts: &MemberFacts) -> Result<Held, Failure> {
         let path = &facts.path;
+        let place = Place::of(path).map_err(Failure::failed)?;
         let block = facts.kind == FileKind::Block;
         let flags = if block { OFlags::EXCL } else { OFlags::empty() } | OFlags::NONBLOCK;
         let in_use = || {
@@ -46,7 +49,7 @@ impl Held {
             .read(true)
             .write(true)
             .custom_flags(flags.bits().cast_signed())
-            .open(path)
+            .open(&place.path)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => in_use(),
                 _ => Failure::failed(format!("cannot open {} to write: {error}", path.display())),
@@ -61,7 +64,7 @@ impl Held {
             rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
                 .map_err(|_| in_use())?;
         }
-        Ok(Held { path: path.clone(), file })
+        Ok(Held { path: path.clone(), file, place: (place.start, facts.size) })
     }
 
     /// `len` bytes from `offset` on.
@@ -71,14 +74,23 @@ impl Held {
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![0; len];
         self.file
-            .read_exact_at(&mut bytes, offset)
+            .read_exact_at(&mut bytes, self.at(offset, len)?)
             .context(format_args!("cannot read {} at {offset}", self.path.display()))?;
         Ok(bytes)
     }
 
+    /// Where in the file `offset` of the member is, from which on it has `len` bytes.
+    fn at(&self, offset: u64, len: usize) -> Result<u64, Failure> {
+        let (start, size) = self.place;
+        let end = offset.checked_add(len as u64).filter(|end| *end <= size);
+        end.map(|_| start + offset).ok_or_else(|| {
+            Failure::failed(format!("{} ends before byte {offset} + {len}", self.path.display()))
+        })
+    }
+
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.file
-            .write_all_at(bytes, offset)
+            .write_all_at(bytes, self.at(offset, bytes.len())?)
             .context(format_args!("cannot write {} at {offset}", self.path.display()))
     }
 
@@ -166,7 +178,7 @@ mod tests {
 
     fn held(path: PathBuf, writable: bool) -> Held {
         let file = OpenOptions::new().read(true).write(writable).open(&path).expect("a member");
-        Held { path, file }
+        Held { path, file, place: (0, u64::MAX) }
     }
 
     fn change(folder: &Path, writable: [bool; 2]) -> Change {

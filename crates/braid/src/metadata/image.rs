@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use braid_engine::assembled::{Source, bitmap_bytes};
 use braid_md::detect::{self, Found};
 use braid_md::{BadBlocks, Features, Superblock, Version};
+use braid_probe::Place;
 use rustix::fs::OFlags;
 
 use crate::failure::{Context, Failure};
@@ -20,6 +21,8 @@ pub(crate) struct Image {
     /// Whatever has md's magic number in the place of a superblock.
     pub(crate) found: Vec<Found>,
     file: File,
+    /// Where the member begins in it, in bytes.
+    start: u64,
 }
 
 impl Image {
@@ -28,18 +31,21 @@ impl Image {
     /// # Errors
     /// It cannot be opened or read, or is neither.
     pub(crate) fn open(path: &Path) -> Result<Image, Failure> {
+        let place = Place::of(path).map_err(Failure::failed)?;
         // A named pipe would wait for somebody to write.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(flags)
-            .open(path)
+            .open(&place.path)
             .context(format_args!("cannot open {}", path.display()))?;
         let cannot_read = format!("cannot read {}", path.display());
-        let size = size_of(&file).context(&cannot_read)?;
-        let found = detect::find(size, &mut |offset, bytes| file.read_exact_at(bytes, offset))
+        let size = size_of(&file).and_then(|size| place.size_in(size)).context(&cannot_read)?;
+        let mut image =
+            Image { path: path.to_owned(), size, found: Vec::new(), file, start: place.start };
+        image.found = detect::find(size, &mut |offset, bytes| image.read(offset, bytes))
             .context(&cannot_read)?;
-        Ok(Image { path: path.to_owned(), size, found, file })
+        Ok(image)
     }
 
     /// The superblock that holds, and what is damaged if there is none.
@@ -49,6 +55,21 @@ impl Image {
             Some(version) => self.found.iter().find(|found| found.version == version),
             None => self.found.first(),
         }
+    }
+
+    /// The partition at whose end the superblock of version 0.90 lies: at the end of a disk it is found
+    /// as if it were the disk's.
+    pub(crate) fn partition_of_superblock(&self) -> Option<u32> {
+        let old = self.found.iter().find(|found| found.version == Version::V0_90)?;
+        if self.start > 0 {
+            return None;
+        }
+        let table = braid_probe::partitions(&self.path).ok()??.ok()?;
+        let ends_there = |one: &&braid_probe::Partition| {
+            let offset = Version::V0_90.superblock_offset(one.length);
+            offset.is_some_and(|offset| one.start + offset == old.offset)
+        };
+        table.iter().find(ends_there).map(|one| one.number)
     }
 
     /// The bytes of the bitmap that a superblock names, as far as its header says and the member
@@ -71,13 +92,20 @@ impl Image {
             return Ok(None);
         };
         let mut bytes = vec![0; usize::try_from(log.size).context(self.cannot_read())?];
-        self.file.read_exact_at(&mut bytes, start).context(self.cannot_read())?;
+        self.read(start, &mut bytes).context(self.cannot_read())?;
         BadBlocks::parse(&bytes, log.shift, self.size).map(Some).context(self.path.display())
+    }
+
+    /// Reads bytes of the member, none of what lies behind it.
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= self.size);
+        end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.file.read_exact_at(bytes, self.start + offset)
     }
 
     /// Has `f` read the member's bytes.
     pub(super) fn with_source<T>(&self, f: impl FnOnce(&mut Source<'_>) -> T) -> T {
-        let mut read = |offset, bytes: &mut [u8]| self.file.read_exact_at(bytes, offset);
+        let mut read = |offset, bytes: &mut [u8]| self.read(offset, bytes);
         f(&mut Source { size: self.size, read: &mut read })
     }
 

@@ -9,7 +9,9 @@ use braid_md::assembly::Candidate;
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
 
-use super::Image;
+use braid_shell::shell_path;
+
+use super::{Contents, Image, part};
 use crate::failure::{Context, Failure};
 
 /// Why nothing can be learnt from a member.
@@ -18,9 +20,14 @@ pub(crate) enum MetadataError {
     #[error("{0}")]
     Unreadable(String),
     #[error(
-        "{path} carries no md superblock: {looked}\n  next: `braid examine {path}` shows what it is"
+        "{path} carries no md superblock: {looked}{}\n  next: {}", contents.what, contents.next
     )]
-    NoSuperblock { path: PathBuf, looked: String },
+    NoSuperblock { path: PathBuf, looked: String, contents: Contents },
+    #[error(
+        "{path}: its superblock of version 0.90 is that of its partition {number}, which ends there\n  \
+         next: `braid examine {}`", shell_path(part(path, *number))
+    )]
+    OfPartition { path: PathBuf, number: u32 },
     #[error(
         "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
     )]
@@ -49,8 +56,11 @@ impl MetadataError {
     pub(crate) fn brief(&self) -> String {
         match self {
             MetadataError::Unreadable(why) | MetadataError::None { why } => why.clone(),
-            MetadataError::NoSuperblock { looked, .. } => {
-                format!("it carries no md superblock: {looked}")
+            MetadataError::NoSuperblock { looked, contents, .. } => {
+                format!("it carries no md superblock: {looked}{}", contents.what)
+            }
+            MetadataError::OfPartition { number, .. } => {
+                format!("its superblock is that of its partition {number}")
             }
             MetadataError::Damaged { why, .. } => format!("its superblock cannot be used: {why}"),
             MetadataError::BadBlocks { why, .. } => {
@@ -89,6 +99,9 @@ impl Metadata {
         let unreadable = |failure: Failure| MetadataError::Unreadable(failure.text());
         let image = Image::open(path).map_err(unreadable)?;
         let path = path.to_owned();
+        if let Some(number) = image.partition_of_superblock() {
+            return Err(MetadataError::OfPartition { path, number });
+        }
         let found = image.found.clone();
         let carried = match image.with_source(|source| Carried::of(found, source)) {
             Ok(carried) => carried,
@@ -107,7 +120,10 @@ impl Metadata {
                 let rejected = found.into_iter().find_map(|one| one.result.err());
                 return Err(match rejected {
                     Some(why) => MetadataError::Damaged { path, why: why.to_string() },
-                    None => MetadataError::NoSuperblock { path, looked },
+                    None => {
+                        let contents = Contents::of(&path);
+                        MetadataError::NoSuperblock { path, looked, contents }
+                    }
                 });
             }
         };

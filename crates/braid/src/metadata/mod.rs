@@ -7,6 +7,7 @@
 //!   host     this machine: its name, its time zone, the time, randomness
 //!   allocate room in image files for what is written while an array is used
 //!   scan     the block devices of this machine
+//!   contents what a member is that carries no superblock; the partitions of an image
 //!   change   members opened for nobody else, bytes saved, bytes replaced
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
@@ -21,6 +22,7 @@
 
 mod allocate;
 mod change;
+mod contents;
 mod host;
 mod image;
 mod member;
@@ -29,6 +31,7 @@ mod scan;
 
 pub(crate) use allocate::allocate;
 pub(crate) use change::{Change, Held};
+pub(crate) use contents::{Contents, part, parts};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;
 pub(crate) use member::{Metadata, MetadataError, stripe_log_head};

@@ -32,7 +32,7 @@ pub(crate) fn admit(
     accepted: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Vec<Unusable>, Box<Refusal>> {
-    let mut paths: Vec<PathBuf> = stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
+    let mut paths: Vec<PathBuf> = stack.member_names().into_iter().map(|(name, _)| name).collect();
     let mut described = md_members(stack);
     let mut accepted = accepted.to_vec();
     accepted.extend(described.iter().flatten().filter(|path| is_own(path)).cloned());
@@ -151,9 +151,10 @@ pub(super) fn is_log(path: &Path) -> bool {
     }
 }
 
-fn path_of(member: &Stack) -> Option<PathBuf> {
+/// What a member is called.
+pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     match &member.node {
-        Node::File(file) => Some(file.path().to_owned()),
+        Node::File(file) => Some(file.name()),
         _ => None,
     }
 }
@@ -168,7 +169,8 @@ fn is_own(path: &Path) -> bool {
         Err(
             MetadataError::Damaged { .. }
             | MetadataError::BadBlocks { .. }
-            | MetadataError::Several { .. },
+            | MetadataError::Several { .. }
+            | MetadataError::OfPartition { .. },
         ) => return true,
         Err(_) => return false,
     };

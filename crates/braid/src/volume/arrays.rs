@@ -4,7 +4,7 @@ use braid_array::Role;
 use braid_engine::redundant::{self, Consistency, LastScrub, LogCost, MemberState, Status};
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
-use braid_stack::{ByteSize, File, Node, Stack};
+use braid_stack::{File, Node, Stack};
 use braid_uring::Remote;
 
 use super::build::AtWork;
@@ -75,10 +75,7 @@ fn renew<'a>(
     let Some(array) = arrays.iter().find(|array| array.uuid.is_some() && array.uuid == uuid) else {
         return;
     };
-    let file = |member: &ArrayMember| {
-        let (path, offset) = (member.member.clone(), ByteSize(0));
-        Stack::from(Node::File(File { path, offset, length: None }))
-    };
+    let file = |member: &ArrayMember| Stack::from(Node::File(File::called(&member.member)));
     md.members = array.members.iter().map(file).collect();
 }
 

@@ -125,14 +125,15 @@ pub(super) fn identity(stack: &Stack) -> String {
     match &stack.node {
         Node::Md(md) => {
             let uuid = |member: &Stack| -> Option<Uuid> {
-                let path = member.member_paths().first().copied()?.to_owned();
+                let (path, _) = member.member_names().into_iter().next()?;
+                let path = if let Node::File(file) = &member.node { file.name() } else { path };
                 Some(Metadata::read(&path).ok()?.superblock.array_uuid)
             };
             let uuid = md.members.iter().find_map(uuid);
             format!("md {}", uuid.map(|uuid| uuid.to_string()).unwrap_or_default())
         }
         Node::File(file) => {
-            let seen = Seen::at(file.path());
+            let seen = Seen::at(&braid_stack::path_of(&file.name()));
             let lasts = |one: &String| {
                 ["wwn ", "serial ", "inode "].iter().any(|word| one.starts_with(word))
             };

@@ -11,6 +11,7 @@ use super::image::ImageError;
 use super::leaf::LeafError;
 use super::media::MediaError;
 use super::memory::NotHeld;
+use super::own::OnItself;
 use super::restart::ShardError;
 
 /// Why a volume did not come up, or did not end well.
@@ -18,6 +19,8 @@ use super::restart::ShardError;
 pub(crate) enum RunError {
     #[error("{0}")]
     Refused(#[from] Box<Refusal>),
+    #[error("{0}")]
+    OnItself(#[from] OnItself),
     #[error("{0}")]
     Media(#[from] MediaError),
     #[error("{0}")]
@@ -91,6 +94,7 @@ impl RunError {
         matches!(
             self,
             RunError::Refused(_)
+                | RunError::OnItself(_)
                 | RunError::NameTaken { .. }
                 | RunError::Memory(_)
                 | RunError::Media(

@@ -13,6 +13,7 @@ use braid_device::{
 use braid_engine::Dev;
 use braid_mem::{HUGE_PAGE, Pages, Pool};
 use braid_model::Timetable;
+use braid_probe::Place;
 use braid_stack::{Node, Stack};
 use braid_uring::Handle;
 
@@ -71,9 +72,7 @@ pub(crate) enum Medium {
 impl Leaf {
     pub(super) fn new(stack: &Stack, medium: Medium, deadline: Option<Duration>) -> Leaf {
         let label = match &stack.node {
-            Node::File(file) if file.offset.bytes() == 0 && file.length.is_none() => {
-                file.path().display().to_string()
-            }
+            Node::File(file) => file.name().display().to_string(),
             _ => stack.to_string(),
         };
         Leaf::called(label, medium, deadline)
@@ -89,8 +88,9 @@ impl Leaf {
     pub(super) fn path(&self) -> Option<String> {
         match &self.medium {
             Medium::File(file) => {
-                let path = file.path().display().to_string();
-                (path == self.label).then_some(path)
+                let is_it =
+                    Path::new(&self.label) == file.path() || self.label.starts_with("part(");
+                is_it.then(|| self.label.clone())
             }
             Medium::Ram(_) | Medium::Modelled(_) => None,
         }
@@ -207,7 +207,8 @@ const DYING: Duration = Duration::from_secs(2);
 /// How often it is tried.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Opens a member; the one place where that is done.
+/// Opens `length` bytes from `offset` on of the member that is called `path`; the one place where that is
+/// done.
 ///
 /// # Errors
 /// [`LeafError::Locked`] only for one that stays locked.
@@ -218,8 +219,12 @@ pub(super) fn open_file(
     length: Option<u64>,
 ) -> Result<File, LeafError> {
     let deadline = Instant::now() + DYING;
+    let cannot = |source| LeafError::Open { path: path.to_owned(), source };
+    let place = Place::of(path).map_err(|error| cannot(io::Error::other(error.to_string())))?;
+    let start = place.start.saturating_add(offset);
+    let length = length.or(place.length.map(|length| length.saturating_sub(offset)));
     loop {
-        match File::open(path, options.access(), offset, length) {
+        match File::open(&place.path, options.access(), start, length) {
             Err(error)
                 if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline =>
             {
@@ -228,7 +233,7 @@ pub(super) fn open_file(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(LeafError::Locked { path: path.to_owned(), by: locked_by(path) });
             }
-            Err(source) => return Err(LeafError::Open { path: path.to_owned(), source }),
+            Err(source) => return Err(cannot(source)),
             Ok(file) => return Ok(file),
         }
     }
@@ -269,11 +274,7 @@ pub(super) fn open_leaf(
 ) -> Result<Medium, LeafError> {
     match node {
         Node::Ram(ram) => open_ram(ram, most_ram).map(Medium::Ram),
-        Node::File(file) => {
-            let path = file.path();
-            let length = file.length.map(|length| length.bytes());
-            open_file(path, options, file.offset.bytes(), length).map(Medium::File)
-        }
+        Node::File(file) => open_file(&file.name(), options, 0, None).map(Medium::File),
         Node::Model(model) => {
             let profile::Modelled { profile, of_bus } = profile::modelled(model)?;
             let size = model.size.bytes();

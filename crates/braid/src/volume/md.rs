@@ -132,7 +132,9 @@ impl MdArray {
             level: assembled.level.clone(),
             name: assembled.name.clone(),
             warnings,
-            named: Mutex::new(members.iter().flat_map(Stack::member_paths).map(label).collect()),
+            named: Mutex::new(
+                members.iter().filter_map(admission::path_of).map(|one| label(&one)).collect(),
+            ),
             left_out: assembled.left_out.iter().map(left_out).collect(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,

@@ -44,6 +44,7 @@ mod newcomer;
 mod notify;
 mod options;
 mod orders;
+mod own;
 mod prepare;
 mod promises;
 mod restart;

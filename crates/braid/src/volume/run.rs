@@ -24,6 +24,7 @@ use super::memory;
 use super::name_lock::NameLock;
 use super::new_root;
 use super::notify::Notify;
+use super::own::Own;
 use super::prepare::{
     accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
     start_trace, written_files,
@@ -112,6 +113,8 @@ impl Volume {
             is_dying = left.is_dying;
         }
         refuse_nested_images(&spec.stack)?;
+        let own = Own::new(spec);
+        own.check_start(spec)?;
         let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
         if attaches {
@@ -123,7 +126,8 @@ impl Volume {
             .map(|text| Ok(text.parse::<Address>()?.listen(spec.insecure)?))
             .collect::<Result<Vec<Listener>, RunError>>()?;
         let is_read_only = spec.read_only;
-        warnings.extend(listeners.iter().filter_map(|one| one.address().risk(is_read_only)));
+        let risks = listeners.iter().filter_map(|one| one.address().risk(is_read_only));
+        warnings.extend(risks.map(Warning::lasting));
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         // What keeps copies is one thread's, which is why it needs no locks.
@@ -168,6 +172,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
             spec: spec.clone(),
+            own,
             media,
             caching: Caching::new(spec, &remotes),
             scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),

@@ -17,6 +17,7 @@ use super::held::Held;
 use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
+use super::own::Own;
 use super::scrubs::Scrubs;
 use super::spec::Spec;
 use super::trace::Recording;
@@ -31,6 +32,7 @@ use crate::control::{
 /// What a status is made of.
 pub(super) struct Shared {
     pub(super) spec: Spec,
+    pub(super) own: Own,
     pub(super) media: Arc<Media>,
     /// All shards; arrays that keep copies live on the first.
     pub(super) remotes: Vec<Remote>,
@@ -63,6 +65,9 @@ impl control::Volume for Shared {
             _ => None,
         };
         let devices = |order: &control::DeviceOrder| self.watcher.told(&self.media, order);
+        if let Err(error) = self.own.check_order(&order, &self.caching.stack()) {
+            return control::OrderAnswer::refused(error.to_string());
+        }
         let answer = orders::carry_out(
             &self.media,
             &self.live,

@@ -9,7 +9,7 @@
 //! Invariant: what a log holds is never written to an origin that is in use: such a log is refused.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl ToWriteBack {
         let Some(log) = cache.log() else {
             return Ok(Some(ToWriteBack { write_back, media: None }));
         };
-        let paths: Vec<PathBuf> = log.member_paths().into_iter().map(Path::to_owned).collect();
+        let paths: Vec<PathBuf> = log.member_names().into_iter().map(|(name, _)| name).collect();
         let accepted: Vec<PathBuf> = paths.into_iter().filter(|path| is_log(path)).collect();
         let refused = |why: String| {
             let next = "next: another file or device as log=; or `braid down`, and `braid up` with it in the stack";

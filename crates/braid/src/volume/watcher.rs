@@ -21,6 +21,7 @@ use braid_uring::Remote;
 
 use super::md::MdArray;
 use super::media::Media;
+use super::own::Own;
 use super::returning::{Act, Back, Returning, Sight, Standing};
 use super::shard::Orders;
 use super::spec::{ReAdd, Spec};
@@ -38,6 +39,7 @@ const DEVICE_WENT: &str = "its device went away";
 /// Looks for members, one look at a time.
 pub(super) struct Watcher {
     volume: String,
+    own: Own,
     /// None for a volume whose members cannot come back.
     policy: Option<ReAdd>,
     /// What members can be found by elsewhere.
@@ -64,6 +66,7 @@ impl Watcher {
         let is_watched = spec.control.is_some() && !spec.read_only && redundant(media).count() > 0;
         Watcher {
             volume: spec.name.clone(),
+            own: Own::new(spec),
             policy: is_watched.then_some(spec.re_add),
             lasting: spec.lasting.clone(),
             remote,
@@ -186,8 +189,12 @@ impl Watcher {
                 let uuid = uuids.get(member).copied().or_else(|| array.uuid_of(member));
                 let Back { path, is_spare } = at;
                 let again = !is_spare;
-                let answer =
-                    answer(&|remote| orders::bring_back(array, remote, member, path, again));
+                let answer = match self.own.check(path) {
+                    Ok(()) => {
+                        answer(&|remote| orders::bring_back(array, remote, member, path, again))
+                    }
+                    Err(error) => OrderAnswer::refused(error.to_string()),
+                };
                 let result = match answer.outcome {
                     Outcome::Done => Ok(()),
                     // The next command is told apart from it.

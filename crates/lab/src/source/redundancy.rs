@@ -80,7 +80,7 @@ pub(super) fn chunk_and_layout(node: &Node) -> Option<(Option<ByteSize>, Option<
 /// The path of a member that is a whole file or block device.
 pub(super) fn whole_path(member: &Stack) -> Option<String> {
     match &member.node {
-        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
+        Node::File(file) if file.is_whole() => Some(file.path.clone()),
         _ => None,
     }
 }

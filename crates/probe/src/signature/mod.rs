@@ -79,6 +79,8 @@ impl ReadAt for Vec<u8> {
 pub struct FileImage<'a> {
     /// Open for reading.
     pub file: &'a File,
+    /// Where the bytes begin in it.
+    pub start: u64,
     /// Size in bytes; for a block device that is its end, not what `stat` says.
     pub size: u64,
 }
@@ -89,8 +91,10 @@ impl ReadAt for FileImage<'_> {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left);
         loop {
-            match self.file.read_at(buffer, offset) {
+            match self.file.read_at(&mut buffer[..count], self.start.saturating_add(offset)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
             }

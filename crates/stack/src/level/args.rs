@@ -101,6 +101,18 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The only two positional arguments, as plain values. `missing` names them.
+    pub(crate) fn two(&self, missing: &'static str) -> Result<(&'a Word, &'a Word), Fault> {
+        match self.positional[..] {
+            [] | [_] => Err(self.missing(missing)),
+            [first, second] => Ok((plain_value(missing, first)?, plain_value(missing, second)?)),
+            [_, _, extra, ..] => {
+                let problem = Problem::TooManyArguments { level: self.level, usage: self.usage };
+                Err(Fault::new(problem, extra.span()))
+            }
+        }
+    }
+
     /// The plain value of parameter `key`, if it is given.
     pub(crate) fn word(&self, key: &'static str) -> Result<Option<&'a Word>, Fault> {
         match self.named.iter().find(|(known, _)| known.text == key) {

@@ -1,5 +1,5 @@
-//! A plain path, or `file(PATH, offset=…, length=…)`: a regular file or a block device, or a part of
-//! one.
+//! A plain path, `file(PATH, offset=…, length=…)` or `part(PATH, NUMBER)`: a regular file or a block
+//! device, or a part of one, given by its bytes or by the partition table.
 //!
 //! ```text
 //!  file      ├───────────┬─────────────────┬──────────────┤
@@ -8,10 +8,10 @@
 //! ```
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Level;
 use super::args::Args;
+use super::{Level, Node, Stack};
 use crate::error::Fault;
 use crate::expr::{Word, fmt_path};
 use crate::problem::Problem;
@@ -26,15 +26,47 @@ pub struct File {
     pub offset: ByteSize,
     /// How many bytes belong to the member: a multiple of 512, not zero; `None` is all up to the end.
     pub length: Option<ByteSize>,
+    /// Which partition it is, from 1 on; then the table says where it begins and ends.
+    pub partition: Option<u32>,
 }
 
 impl File {
+    /// The whole file or device at a path.
+    #[must_use]
+    pub fn whole_at(path: String) -> Self {
+        Self { path, offset: ByteSize(0), length: None, partition: None }
+    }
+
+    /// What a member is called: by its path, or, if it is a part of what is there, by its text in a stack,
+    /// with a path that is absolute.
+    #[must_use]
+    pub fn called(name: &str) -> Self {
+        // An absolute path is no call.
+        let parsed = if name.starts_with('/') { None } else { Stack::parse(name).ok() };
+        match parsed.map(|stack| stack.node) {
+            Some(Node::File(file)) => file,
+            _ => Self::whole_at(name.to_owned()),
+        }
+    }
+
+    /// Its name: see [`File::called`].
+    #[must_use]
+    pub fn name(&self) -> PathBuf {
+        if self.is_whole() { self.path().to_owned() } else { self.to_string().into() }
+    }
+
+    /// Whether it is all of what is at its path.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.offset.0 == 0 && self.length.is_none() && self.partition.is_none()
+    }
+
     /// The whole file or device at the path that `word` spells.
     pub(crate) fn whole(word: &Word) -> Result<Self, Fault> {
         if word.text.is_empty() || word.text.contains('\0') {
             return Err(Fault::new(Problem::ImpossiblePath, word.span));
         }
-        Ok(Self { path: word.text.clone(), offset: ByteSize(0), length: None })
+        Ok(Self::whole_at(word.text.clone()))
     }
 
     /// The path as the operating system takes it.
@@ -57,9 +89,14 @@ impl File {
         let end = |file: &File| {
             file.length.map_or(u64::MAX, |length| file.offset.0.saturating_add(length.0))
         };
-        self.offset.0 < end(other)
-            && other.offset.0 < end(self)
-            && self.plain_path() == other.plain_path()
+        let are_apart = match (self.partition, other.partition) {
+            (Some(one), Some(other)) => one != other,
+            // Where a partition lies is not known here.
+            (Some(_), None) => !other.is_whole(),
+            (None, Some(_)) => !self.is_whole(),
+            (None, None) => self.offset.0 >= end(other) || other.offset.0 >= end(self),
+        };
+        !are_apart && self.plain_path() == other.plain_path()
     }
 }
 
@@ -77,8 +114,13 @@ impl Level for File {
 impl fmt::Display for File {
     /// The path alone when it is the whole file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.offset.0 == 0 && self.length.is_none() {
+        if self.is_whole() {
             return fmt_path(f, &self.path);
+        }
+        if let Some(number) = self.partition {
+            f.write_str("part(")?;
+            fmt_path(f, &self.path)?;
+            return write!(f, ", {number})");
         }
         f.write_str("file(")?;
         fmt_path(f, &self.path)?;
@@ -89,5 +131,41 @@ impl fmt::Display for File {
             write!(f, ", length={length}")?;
         }
         f.write_str(")")
+    }
+}
+
+/// The path in what a member is called: see [`File::called`].
+#[must_use]
+pub fn path_of(name: &Path) -> PathBuf {
+    let called = name.to_str().map(File::called);
+    called.map_or(name.to_owned(), |file| file.path().to_owned())
+}
+
+/// `part(PATH, NUMBER)`: how a partition is written. It is a [`File`] from there on.
+pub(crate) struct Part(pub(crate) File);
+
+impl Level for Part {
+    const NAME: &'static str = "part";
+    const USAGE: &'static str = "part(PATH, NUMBER)";
+    const PARAMETERS: &'static [&'static str] = &[];
+
+    fn check(args: &Args<'_>) -> Result<Self, Fault> {
+        let (path, number) = args.two("a path and the number of a partition")?;
+        let whole = File::whole(path)?;
+        match number.text.parse() {
+            Ok(1..=MOST_PARTITIONS) => {
+                Ok(Self(File { partition: number.text.parse().ok(), ..whole }))
+            }
+            _ => Err(Fault::new(Problem::NoPartitionNumber, number.span)),
+        }
+    }
+}
+
+/// More partitions than a table has.
+const MOST_PARTITIONS: u32 = 1024;
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

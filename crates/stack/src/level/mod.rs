@@ -146,7 +146,16 @@ macro_rules! levels {
             check: |call| {
                 <$level as Level>::check(&Args::new::<$level>(call)?).map(Node::$variant)
             },
-        },)*];
+        },)* Entry {
+            // Another way to write a file.
+            name: file::Part::NAME,
+            usage: file::Part::USAGE,
+            takes_missing: false,
+            check: |call| {
+                let part = file::Part::check(&Args::new::<file::Part>(call)?)?;
+                Ok(Node::File(part.0))
+            },
+        }];
 
         impl Node {
             /// The name of the level: `raid0`.

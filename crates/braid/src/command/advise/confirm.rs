@@ -315,7 +315,7 @@ impl Advice {
         };
         let Some(level) = one.level else { return Source::Path(path(&one.members[0])) };
         let member = |index: &usize| {
-            let file = File { path: path(index), offset: ByteSize(0), length: None };
+            let file = File::whole_at(path(index));
             Stack::from(Node::File(file)).to_string()
         };
         let members: Vec<_> = one.members.iter().map(member).collect();

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, identify};
+use braid_probe::{FileKind, Place, identify};
 use braid_shell::shell_path;
 
 use crate::cli::Assemble;
 use crate::command::{given, stacks};
 use crate::failure::{Context, Failure};
-use crate::metadata::{Metadata, MetadataError, block_devices, is_behind_another};
+use crate::metadata::{Metadata, MetadataError, block_devices, is_behind_another, parts};
 use crate::volume::{OpenOptions, Unusable, admit};
 
 /// The members that have a superblock: of those that are named, of the places that are to be looked at, and
@@ -26,8 +26,8 @@ pub(super) fn members(assemble: &Assemble, listed: Vec<PathBuf>) -> Result<Vec<M
     }
     let named = given::absolute(&assemble.members)?;
     let mut found = named_members(assemble, &named)?;
-    let mut seen: HashSet<_> =
-        named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
+    let which = |path: &PathBuf| Some((identify(path).ok()?.1, Place::of(path).ok()?.start));
+    let mut seen: HashSet<_> = named.iter().filter_map(which).collect();
     let mut places = listed;
     if assemble.scan {
         places.extend(block_devices()?);
@@ -38,7 +38,7 @@ pub(super) fn members(assemble: &Assemble, listed: Vec<PathBuf>) -> Result<Vec<M
     let mut unreadable = Vec::new();
     for path in places {
         // One device has many names; the first one counts.
-        if identify(&path).is_ok_and(|(_, identity)| seen.insert(identity)) {
+        if which(&path).is_some_and(|place| seen.insert(place)) {
             let metadata = look_at(&path, &mut unreadable);
             found.extend(metadata.filter(|_| !assemble.scan || !is_behind_another(&path)));
         }
@@ -94,7 +94,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
 fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),
-        Err(MetadataError::NoSuperblock { .. }) => None,
+        Err(MetadataError::NoSuperblock { .. } | MetadataError::OfPartition { .. }) => None,
         Err(MetadataError::Unreadable(_)) => {
             unreadable.push(path.display().to_string());
             None
@@ -113,7 +113,8 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     for entry in fs::read_dir(folder).context(&what)? {
         let path = entry.context(&what)?.path();
         if identify(&path).is_ok_and(|(kind, _)| kind == FileKind::Regular) {
-            files.push(path);
+            files.push(path.clone());
+            files.extend(parts(&path).into_iter().map(|(_, name)| name));
         }
     }
     files.sort();

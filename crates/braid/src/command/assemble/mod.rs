@@ -236,7 +236,7 @@ fn record_for(config: &Path, set: &Set, stack: Stack) -> Result<Record, Failure>
         Metadata::read(path).is_ok_and(|found| found.superblock.array_uuid == set.uuid)
     };
     let is_same = matches!(record.stack.node, Node::Md(_))
-        && record.stack.member_paths().into_iter().any(is_of_set);
+        && record.stack.member_names().iter().any(|(name, _)| is_of_set(name));
     match is_same {
         true => Ok(Record { stack, ..record }),
         false => Err(Failure::refused(format!(
