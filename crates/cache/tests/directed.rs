@@ -168,3 +168,34 @@ fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
     let (_, origin) = world.restarted(&notes);
     assert!(has(&origin, 0, 1) && has(&origin, 40, 2), "what the log had is lost");
 }
+
+/// A log that cannot be closed is remembered by its machine alone: elsewhere it is replayed, unless its device takes
+/// the superblock that closes it at the end of the cache.
+#[test]
+fn a_log_that_was_given_up_is_closed_when_its_device_takes_it() {
+    for is_well_again in [true, false] {
+        let notes = Notes::default();
+        let world = World::blank(None, &notes);
+        let (cache, handle, log) = (world.cache.clone(), world.sim.handle(), world.log.clone());
+        world.sim.block_on(async move {
+            let client = World::up(&cache, &handle).await;
+            client.write(0, 1, 1).await;
+            client.flush().await.expect("a flush");
+            let error = Fault::Error(Errno::IO);
+            log.faults().add_some(Target::op(Op::Write), error, u64::MAX);
+            client.write(0, 1, 2).await;
+            client.flush().await.expect("the origin's");
+            if is_well_again {
+                log.faults().clear_rules();
+            }
+            cache.shut_down().await.expect("its end");
+        });
+        assert!(notes.0.get().is_some(), "it was given up");
+        let (here, origin) = world.restarted(&notes);
+        assert!(here.was_given_up);
+        assert!(has(&origin, 0, 2), "older data over newer");
+        let (elsewhere, origin) = world.restarted(&Notes::default());
+        assert_eq!(elsewhere.records, u64::from(!is_well_again));
+        assert!(has(&origin, 0, if is_well_again { 2 } else { 1 }));
+    }
+}

@@ -41,7 +41,9 @@ impl GivenUp for GivenUpLogs {
             File::open(folder)?.sync_all()?;
         }
         eprintln!(
-            "{}: it is given up, as the origin has all of it, and does not take even that: {} remembers it",
+            "{}: it is given up, as the origin has all of it, and does not take even that: {} remembers it, on this \
+             machine alone\n  next: before the disks are used on another machine, which would replay the log: \
+             `braid down`, then `braid up` and `braid down` once more, which makes the log anew",
             self.log,
             file.display()
         );

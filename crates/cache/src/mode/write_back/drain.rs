@@ -340,7 +340,23 @@ impl WriteBack {
         // The origin has all of it: what the log's device fails at is only to say so.
         match self.phase.get() {
             Phase::Logged | Phase::LogFailing => self.forsake().await,
-            Phase::LogGivenUp | Phase::Volatile => Ok(()),
+            Phase::LogGivenUp => {
+                self.close_given_up().await;
+                Ok(())
+            }
+            Phase::Volatile => Ok(()),
+        }
+    }
+
+    /// Tries once more to close a log that was given up: a note elsewhere stays on this machine, and a log that
+    /// is closed needs none.
+    async fn close_given_up(&self) {
+        let log = self.log.borrow().clone();
+        if let Some(log) = log {
+            let head = log.ring.borrow().head();
+            if let Err(errno) = log.write_superblock(head, false).await {
+                self.log_error.set(self.log_error.get().or(Some(errno)));
+            }
         }
     }
 }
