@@ -120,8 +120,11 @@ fn read_gpt(window: &Window<'_>, unit: u64, at: u64) -> io::Result<Option<Vec<Ra
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 const GUARD: u8 = 0xee;
 
-/// The entries of an MBR or EBR: number, type, first sector, sectors. `None` if it is neither.
-fn entries(window: &Window<'_>, at: u64) -> io::Result<Option<Vec<(u32, u8, u64, u64)>>> {
+/// An entry of an MBR or EBR: number, type, first sector, sectors.
+type Entry = (u32, u8, u64, u64);
+
+/// The entries of an MBR or EBR. `None` if it is neither.
+fn entries(window: &Window<'_>, at: u64) -> io::Result<Option<Vec<Entry>>> {
     let Some(sector) = window.read::<512>(at)? else { return Ok(None) };
     let entry = |index: u32| {
         let at = 446 + 16 * index as usize;
@@ -202,7 +205,7 @@ impl ReadAt for Part<'_> {
 /// The primary partitions and those of the chain, which begin with 5.
 fn read_chains(
     window: &Window<'_>,
-    primary: &[(u32, u8, u64, u64)],
+    primary: &[Entry],
     unit: u64,
 ) -> io::Result<Result<Vec<Raw>, TableError>> {
     let mut raw = Vec::new();
@@ -283,8 +286,11 @@ mod tests {
         sector[510..512].copy_from_slice(b"\x55\xaa");
     }
 
-    fn told(disk: &Vec<u8>) -> Option<Result<Vec<(u32, u64, u64)>, TableError>> {
-        let table = read_table(disk).expect("memory");
+    /// Number, first sector, sectors.
+    type Told = (u32, u64, u64);
+
+    fn told(disk: &[u8]) -> Option<Result<Vec<Told>, TableError>> {
+        let table = read_table(&disk.to_vec()).expect("memory");
         let in_sectors = |one: &Partition| (one.number, one.start / 512, one.length / 512);
         table.map(|table| table.map(|table| table.iter().map(in_sectors).collect()))
     }
