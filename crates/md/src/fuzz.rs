@@ -89,7 +89,8 @@ fn assert_bad_blocks(mut log: BadBlocks, shift: u8, size: u64) {
         return;
     };
     let before = log.clone();
-    let (offset, len) = (first.offset.saturating_sub(512), first.len + 512);
+    let offset = first.offset.saturating_sub(512);
+    let len = (first.len + 512).min(size - offset);
     match log.insert(offset, len) {
         Ok(()) => assert!(log.overlaps(offset, 1).is_some_and(|range| range.offset <= offset)),
         Err(_) => assert_eq!(log, before, "what is refused changes nothing"),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use braid_export_nbd::{Address, Listener};
+use braid_export_nbd::Listener;
 use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,8 @@ use super::new_root;
 use super::notify::Notify;
 use super::own::Own;
 use super::prepare::{
-    accept_on, check_open_files, claim_name, open_members, refuse_nested_images, start_shards,
-    start_trace, written_files,
+    accept_on, check_open_files, claim_name, listen_on, open_members, refuse_nested_images,
+    start_shards, start_trace, written_files,
 };
 use super::restart::ShardError;
 use super::scrubs::Scrubs;
@@ -120,14 +120,8 @@ impl Volume {
         if attaches {
             told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
         }
-        let listeners = spec
-            .nbd
-            .iter()
-            .map(|text| Ok(text.parse::<Address>()?.listen(spec.insecure)?))
-            .collect::<Result<Vec<Listener>, RunError>>()?;
-        let is_read_only = spec.read_only;
-        let risks = listeners.iter().filter_map(|one| one.address().risk(is_read_only));
-        warnings.extend(risks.map(Warning::lasting));
+        let (listeners, risks) = listen_on(spec)?;
+        warnings.extend(risks);
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         // What keeps copies is one thread's, which is why it needs no locks.

@@ -13,7 +13,7 @@
 //! against numbers is the list of doubts', not the answer's.
 
 use super::factors::is_asked;
-use super::words::{name_of, short};
+use super::words::{FEW, kinds_in_words, name_of, percent, short};
 use super::{Context, steady, undecided};
 use crate::analysis::{
     Cell, Contest, Factor, LevelEffect, Outcome, Outlook, Phase, Rebuild, State, Unknown,
@@ -24,8 +24,6 @@ use crate::words::enumerate;
 use braid_lab::campaign::Health;
 use braid_lab::metric::Better;
 
-/// So many kinds of work, states or factors are told one by one.
-pub(super) const FEW: usize = 3;
 /// Sentences of an answer.
 const MOST: usize = 3;
 
@@ -138,11 +136,6 @@ fn control(context: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// 1.062 as "6.20": what a factor is above 1, in percent.
-pub(super) fn percent(factor: f64) -> String {
-    digits(100.0 * (factor - 1.0))
-}
-
 /// "1.90 times single in sequential reads (1.88 to 1.93) and 1.41 times in random reads (...)".
 fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], all: usize) -> String {
     let effects = won.iter().filter_map(|contest| {
@@ -184,16 +177,6 @@ fn cost(context: &Context<'_>, winner: usize) -> String {
     lost.map_or_else(String::new, |(kind, effect)| {
         format!("; but {} it in {}{}", times(&effect), kind.name, in_brackets(&effect))
     })
-}
-
-/// "sequential reads and random reads", or "all 5 kinds of work".
-pub(super) fn kinds_in_words(contests: &[&Contest], all: usize) -> String {
-    let names: Vec<&str> = contests.iter().map(|contest| contest.kind.name.as_str()).collect();
-    match names.len() {
-        few if few <= FEW => enumerate(&names),
-        many if many == all => format!("all {many} kinds of work"),
-        many => format!("{many} of {all} kinds of work"),
-    }
 }
 
 /// What each state costs, a sentence for each subject: "Of its healthy speed raid1 does, degraded reads

@@ -4,7 +4,7 @@
 use braid_shell::shell_path;
 
 use super::Context;
-use super::answer::{kinds_in_words, percent};
+use super::words::{kinds_in_words, percent};
 use crate::analysis::{ALIKE, Contest, LEAST_PAIRS, Outcome, PLACES, Unknown};
 use crate::report::units::digits;
 use braid_lab::plan::repetitions_to_plan;
@@ -90,7 +90,8 @@ fn of_cause_in_words(
         Unknown::Few => {
             let pairs = contest.margin.pairs;
             let measured = if pairs == 1 { "repetition is" } else { "repetitions are" };
-            let plan = repetitions_to_plan(all).max(LEAST_PAIRS as u32) as usize;
+            let plan =
+                usize::try_from(repetitions_to_plan(all)).unwrap_or(usize::MAX).max(LEAST_PAIRS);
             let but =
                 format!("{pairs} {measured} there of at least {LEAST_PAIRS} that name a winner");
             (but, what_it_takes(context, contest, plan, ""))

@@ -2,6 +2,13 @@
 
 use braid_lab::settings::Value;
 
+use crate::analysis::Contest;
+use crate::report::units::digits;
+use crate::words::enumerate;
+
+/// So many kinds of work, states or factors are told one by one.
+pub(super) const FEW: usize = 3;
+
 /// A value with what it is a value of, as short as it is clear.
 pub(super) fn spell(name: &str, value: &Value) -> String {
     match (name, value) {
@@ -56,4 +63,19 @@ pub(super) fn as_number(value: &Value) -> Option<f64> {
         Value::Size(size) => Some(size.0 as f64),
         Value::Flag(_) | Value::Word(_) => None,
     }
+}
+
+/// "sequential reads and random reads", or "all 5 kinds of work".
+pub(super) fn kinds_in_words(contests: &[&Contest], all: usize) -> String {
+    let names: Vec<&str> = contests.iter().map(|contest| contest.kind.name.as_str()).collect();
+    match names.len() {
+        few if few <= FEW => enumerate(&names),
+        many if many == all => format!("all {many} kinds of work"),
+        many => format!("{many} of {all} kinds of work"),
+    }
+}
+
+/// 1.062 as "6.20": what a factor is above 1, in percent.
+pub(super) fn percent(factor: f64) -> String {
+    digits(100.0 * (factor - 1.0))
 }
