@@ -90,8 +90,9 @@ fn assert_bad_blocks(mut log: BadBlocks, shift: u8, size: u64) {
     };
     let before = log.clone();
     let offset = first.offset.saturating_sub(512);
-    let len = (first.len + 512).min(size - offset);
-    match log.insert(offset, len) {
+    let len = first.len + 512;
+    // Nothing is entered behind the member's end; but for the rest of its last unit nothing is there.
+    match log.insert(offset, len.min(size - offset)) {
         Ok(()) => assert!(log.overlaps(offset, 1).is_some_and(|range| range.offset <= offset)),
         Err(_) => assert_eq!(log, before, "what is refused changes nothing"),
     }
