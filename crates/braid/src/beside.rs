@@ -21,7 +21,7 @@ impl Beside {
     /// Makes it, for the owner alone.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// An error of the file system.
     pub(crate) fn create(path: &Path) -> io::Result<Beside> {
         Beside::create_with(path, 0o600)
     }
@@ -29,7 +29,7 @@ impl Beside {
     /// Makes it with these permissions, less what the umask takes away.
     ///
     /// # Errors
-    /// What the file system answers.
+    /// An error of the file system.
     pub(crate) fn create_with(path: &Path, mode: u32) -> io::Result<Beside> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut random = [0; 8];
@@ -45,14 +45,14 @@ impl Beside {
     /// Writes all of a file anew.
     ///
     /// # Errors
-    /// What the file system answers; then the old file is as it was.
+    /// An error of the file system; the old file is as it was.
     pub(crate) fn replace(path: &Path, mode: u32, text: &[u8]) -> io::Result<()> {
         let new = Beside::create_with(path, mode)?;
         new.file().write_all(text)?;
         new.into_place(path, true).map(drop)
     }
 
-    /// What it is to hold is written to it.
+    /// The new file, for writing.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

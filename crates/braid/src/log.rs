@@ -37,7 +37,8 @@ pub(crate) fn bound(path: &Path) {
     let _ = BOUNDED.set(Mutex::new(Bounded { path: path.to_owned(), written, most: MOST }));
 }
 
-/// Writes to standard output what may hold names of any kind; nobody is told that it could not be.
+/// Writes text to standard output, with names in it shown escaped. Errors of writing are ignored, since nobody reads
+/// there then.
 pub(crate) fn out(text: Arguments<'_>) {
     let _ = io::stdout().write_all(shown_lines(&text.to_string()).as_bytes());
 }

@@ -75,8 +75,8 @@ fn gather(places: &Places, name: Option<&str>) -> Result<String, Failure> {
     Ok(braid_metrics::render(&up, &silent))
 }
 
-/// Puts `text` into `file`, of which nobody ever reads a part. The collector, another user, reads what ends
-/// with `.prom`, and the folder is often its own.
+/// Replaces `file` by one with `text`, so that no reader sees a part of it. The collector is another user, reads
+/// files that end with `.prom`, and often owns the folder.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let written = Beside::replace(file, 0o644, text.as_bytes());
     written.context(format_args!("cannot write {}", file.display()))

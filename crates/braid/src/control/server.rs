@@ -52,7 +52,7 @@ pub(crate) trait Volume: Send + Sync {
 struct Shared {
     volume: Arc<dyn Volume>,
     events: Sender<Event>,
-    /// The volume ends, whoever asked for it.
+    /// Whether the volume is ending, by an order or a signal.
     is_ending: Arc<AtomicBool>,
 }
 

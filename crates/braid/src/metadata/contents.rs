@@ -1,5 +1,5 @@
-//! What a member is that carries no superblock of md: a disk with partitions, of another kind of RAID, or
-//! anything else; and what leads on from there. Reading only.
+//! Contents of a member without a superblock of md (partitions, another kind of RAID, anything else) and the next
+//! command for it. Reading only.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::Image;
 /// Formats that mdadm calls external: the kernel's md serves them with the help of mdmon.
 const EXTERNAL: [&str; 2] = ["Intel Matrix RAID", "DDF RAID"];
 
-/// What a member is, and the next command.
+/// Contents of a member, and the next command.
 #[derive(Debug)]
 pub(crate) struct Contents {
     /// `; it contains …`, or nothing.
@@ -64,7 +64,7 @@ pub(crate) fn parts(image: &Path) -> Vec<(u32, PathBuf)> {
     table.iter().map(|one: &Partition| (one.number, part(image, one.number))).collect()
 }
 
-/// What the partition of an image is called.
+/// The name of an image's partition, as a stack has it.
 pub(crate) fn part(image: &Path, number: u32) -> PathBuf {
     let path = image.to_string_lossy().into_owned();
     File { partition: Some(number), ..File::whole_at(path) }.name()

@@ -49,7 +49,7 @@ pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
         _ => None,
     };
     let remembered = match &outcome {
-        // Whoever looks for what there is has found what is there already.
+        // A search that finds a volume which is up already has succeeded.
         Ok(Some(_)) if served.is_some() => Ok(None),
         Ok(Some(verdict)) if !assemble.plan => take(assemble, verdict).map(Some),
         Ok(_) => Ok(None),

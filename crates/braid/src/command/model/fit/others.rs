@@ -1,4 +1,4 @@
-//! What others do to a disk and to processors meanwhile, and what of a file no disk has.
+//! Other programs' use of a disk and of processors during a measurement, and the holes of a file.
 
 use std::fs;
 use std::io;

@@ -174,7 +174,7 @@ fn as_it_runs(run: Run, asked: &Asked<'_>, region: u64, machine: &Machine) -> Re
     }
 }
 
-/// What a run asks for past the page cache; `None` of one that goes through it.
+/// The requests of a run that bypasses the page cache; `None` for a run that goes through it.
 fn past_page_cache(run: &Run) -> Option<Vec<Closed>> {
     match run {
         Run::Direct(load) => Some(vec![load.clone()]),
