@@ -6,7 +6,9 @@ mod common;
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{Client, KIB, MIB, RawClient, Scratch, Volume, is_alive, pattern, wait_until};
+use common::{
+    Client, KIB, MIB, RawClient, Scratch, Volume, is_alive, pattern, send_signal, wait_until,
+};
 use rustix::process::Signal;
 
 #[test]
@@ -357,6 +359,20 @@ fn a_volume_that_was_killed_is_told_and_comes_up_again() {
     let again = scratch.up("v", &["--attach", "none"]);
     again.client().flush().unwrap();
     again.down();
+}
+
+/// By the machine's shutdown, or because who had told it to end was told to end as well.
+#[test]
+fn down_removes_the_log_of_a_volume_that_ended_by_itself() {
+    let scratch = Scratch::new();
+    let volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
+    send_signal(volume.pid, Signal::TERM);
+    wait_until("its end", || !is_alive(volume.pid));
+    assert!(scratch.run_folder().join("v.log").exists());
+    scratch.run(&["down", "v"]).ok();
+    let left: Vec<_> = scratch.run_folder().read_dir().unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    scratch.run(&["down", "v"]).fails(1, &["no volume called v is up"]);
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! `braid down`: the end of a volume.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braid_stack::ByteSize;
 
 use crate::cli::Down;
 use crate::control::{self, CacheStatus, ControlError, ErrorCode};
-use crate::failure::Failure;
+use crate::failure::{Context, Failure};
 use crate::log;
 use crate::places::{Places, check_name};
-use crate::volume::clean_up_after;
+use crate::volume::{NameLock, clean_up_after};
 
 /// A volume answers what is under way and flushes before it says that it has ended.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -75,7 +75,7 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
             "{name} goes on: {}",
             answer.error.unwrap_or_else(|| "it does not say why".to_owned())
         ))),
-        Err(ControlError::Unreachable(_)) => gone(&places, name, &socket),
+        Err(ControlError::Unreachable(_)) => gone(&places, name),
         Err(_) if down.force => {
             clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
             remove_traces(&places, name);
@@ -93,23 +93,35 @@ fn to_save(socket: &Path) -> Duration {
     control::time_for(saved.map(|ram| ram.size_bytes).sum())
 }
 
-/// No process is there: take away what one that was killed left.
-fn gone(places: &Places, name: &str, socket: &Path) -> Result<(), Failure> {
-    let left_something = socket.exists() || places.traces(name).exists();
-    if !left_something {
+/// No process is there: take away what one that was killed left, or one that ended by itself.
+fn gone(places: &Places, name: &str) -> Result<(), Failure> {
+    if !leftovers(places, name).iter().any(|path| path.symlink_metadata().is_ok()) {
         return Err(Failure::failed(format!("no volume called {name} is up"))
             .next("`braid status` lists those that are"));
     }
+    // One that is coming up has a log and no socket yet, one that is ending has them no more.
+    let lock = places.lock(name);
+    let claimed = NameLock::claim_within(IMPATIENCE, &lock)
+        .context(format_args!("cannot lock {}", lock.display()))?;
+    let Some(_claimed) = claimed else {
+        return Err(Failure::failed(format!("{name} is coming up, or ending, and does not answer"))
+            .next(format!("`braid status {name}` says when it is up")));
+    };
     clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
     remove_traces(places, name);
     eprintln!("{name}'s process was gone already; what it left was removed");
     Ok(())
 }
 
-fn remove_traces(places: &Places, name: &str) {
+/// The files of a volume that is up.
+fn leftovers(places: &Places, name: &str) -> [PathBuf; 5] {
     let log = places.log(name);
     let old = log::older(&log);
-    for path in [places.control(name), places.traces(name), log, old, places.nbd(name)] {
+    [places.control(name), places.traces(name), log, old, places.nbd(name)]
+}
+
+fn remove_traces(places: &Places, name: &str) {
+    for path in leftovers(places, name) {
         // Those that are not there are no harm.
         let _ = std::fs::remove_file(path);
     }
