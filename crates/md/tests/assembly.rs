@@ -125,6 +125,21 @@ fn reason<'a>(assembly: &'a Assembly, label: &str) -> &'a Reason {
     &found.unwrap_or_else(|| panic!("{label} is not left out: {assembly:?}")).reason
 }
 
+/// Of members that count as many events the one tells the array's state that has all its data: whoever is being
+/// filled may lack the bitmap, too.
+#[test]
+fn who_is_being_filled_does_not_speak_for_the_others() {
+    for level in [Level::Raid1, Level::Raid5, Level::Raid10] {
+        let mut candidates = array(level, 4);
+        change(&mut candidates[0], |one| one.recovery_offset = Some(4096));
+        let assembly = assess(&candidates, Options { degraded: true, ..options() });
+        assert_eq!(set(&candidates).candidates()[assembly.freshest].label, "m1", "{level}");
+        change(&mut candidates[1], |one| one.recovery_offset = Some(8192));
+        let told = assess(&candidates, Options { degraded: true, ..options() }).freshest;
+        assert_eq!(set(&candidates).candidates()[told].label, "m2", "{level}");
+    }
+}
+
 /// How many members a level can lose, whichever they are.
 fn spare_members(level: Level, disks: usize) -> usize {
     match level {

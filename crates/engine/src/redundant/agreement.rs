@@ -149,3 +149,27 @@ impl Agreement {
         from >= rows.end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(from: u64, to: u64) -> SyncSpan {
+        SyncSpan::new(SyncByte::new(from), to - from)
+    }
+
+    #[test]
+    fn what_was_compared_before_members_came_to_differ_is_compared_again() {
+        let agreement = Agreement::new(Resync::From(0));
+        agreement.begin_pass(SyncByte::new(100));
+        agreement.was_compared(rows(20, 40));
+        agreement.was_compared(rows(60, 80));
+        assert!(agreement.holds_for(rows(20, 40)) && agreement.holds_for(rows(60, 80)));
+        // A write to rows 30 to 35 reached only some of the members.
+        agreement.differ_from(SyncByte::new(30));
+        assert!(!agreement.holds_for(rows(30, 35)) && !agreement.holds_for(rows(60, 80)));
+        agreement.reached(SyncByte::new(100));
+        assert_eq!(agreement.resync(), Resync::From(30), "no farther than where they differ");
+        assert!(!agreement.end_pass(), "another pass has to start there");
+    }
+}

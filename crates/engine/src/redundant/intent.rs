@@ -323,6 +323,29 @@ mod tests {
         assert_eq!(intent.take_changed().pages, [0, 1]);
     }
 
+    /// A sweep flushes first. What is written during its flush may be in a cache only when it clears bits.
+    #[test]
+    fn what_is_written_between_two_sweeps_wakes_its_chunk() {
+        let span = SyncSpan::new(SyncByte::START, 4096);
+        let one_write: fn(&mut Intent, SyncSpan) = |intent, span| {
+            assert!(intent.begin(span));
+            intent.end(span, true);
+        };
+        let at_once: fn(&mut Intent, SyncSpan) = |intent, span| intent.touch(span, true);
+        for write in [one_write, at_once] {
+            let start = StartingBitmap { bitmap: two_pages(), is_on_members: true };
+            let mut intent = Intent::new(start);
+            assert!(!intent.begin(span));
+            let pages = intent.take_changed();
+            intent.stored(&pages);
+            intent.end(span, true);
+            assert!(!intent.sweep(), "it was written since the last one");
+            write(&mut intent, span);
+            assert!(!intent.sweep() && intent.is_on_members(span), "it was written again");
+            assert!(intent.sweep() && !intent.is_on_members(span), "quiet twice");
+        }
+    }
+
     /// Bits that are set because the members' bitmap cannot be believed are in memory only.
     #[test]
     fn a_bitmap_that_the_members_lack_is_stored_whole_and_its_header_last() {

@@ -167,30 +167,33 @@ fn a_log_forgets_nothing_before_superblocks_say_who_is_out() {
     });
 }
 
-/// A raid1 uses more of its members while a resync is under way: what is new is synchronised, too.
+/// A raid1 uses more of its members, also while a resync is under way: what is new is synchronised, too.
 #[test]
-fn growing_during_a_resync_synchronises_what_is_new() {
-    let shape = PAIR;
-    let mut images = shape.images();
-    change_superblocks(&mut images, |superblock| superblock.resync = Resync::From(0));
-    for (index, image) in images.iter_mut().flatten().enumerate() {
-        image.extend(vec![0x10 + index as u8; 192 << 10]);
+fn growing_synchronises_what_is_new() {
+    for (shape, resync) in
+        [(PAIR, Resync::From(0)), (PAIR, Resync::Clean), (PAIR_BITMAP, Resync::Clean)]
+    {
+        let mut images = shape.images();
+        change_superblocks(&mut images, |superblock| superblock.resync = resync);
+        for (index, image) in images.iter_mut().flatten().enumerate() {
+            image.extend(vec![0x10 + index as u8; 192 << 10]);
+        }
+        let world = World::with(1, shape, &images, |setup| {
+            setup.speed = Speed { min: 1 << 20, max: Some(1 << 20), latency: None };
+        });
+        let (array, handle, rest) = (world.array.clone(), world.sim.handle(), world.sleep(10));
+        world.run(async move {
+            handle.sleep(50_000_000).await;
+            assert_eq!(array.status().job.is_some(), resync != Resync::Clean, "the resync");
+            assert_eq!(array.set_member_size(None).await, Ok(384 << 10));
+            rest.await;
+            let status = array.status();
+            assert!(status.resync == Resync::Clean && status.job.is_none(), "{status:#?}");
+        });
+        let images = world.images();
+        let (a, b) = (images[0].as_deref().unwrap(), images[1].as_deref().unwrap());
+        assert!(data_of(a) == data_of(b), "clean, and the copies differ");
     }
-    let world = World::with(1, shape, &images, |setup| {
-        setup.speed = Speed { min: 1 << 20, max: Some(1 << 20), latency: None };
-    });
-    let (array, handle, rest) = (world.array.clone(), world.sim.handle(), world.sleep(10));
-    world.run(async move {
-        handle.sleep(50_000_000).await;
-        assert!(array.status().job.is_some(), "the resync is under way");
-        assert_eq!(array.set_member_size(None).await, Ok(384 << 10));
-        rest.await;
-        let status = array.status();
-        assert!(status.resync == Resync::Clean && status.job.is_none(), "{status:#?}");
-    });
-    let images = world.images();
-    let (a, b) = (images[0].as_deref().unwrap(), images[1].as_deref().unwrap());
-    assert!(data_of(a) == data_of(b), "clean, and the copies differ");
 }
 
 /// Members get more room while superblocks are on their way: the next ones say so.
@@ -264,7 +267,10 @@ fn no_two_shapes_count_as_many_events() {
         let rest = world.sleep(5);
         world.run(async move {
             let new = spare(&handle, &disks, &larger, array.free_number());
-            array.replace("disk0", new).await.unwrap();
+            // Superblocks that tell of a replacement may tell of the room in passing.
+            if seed % 4 != 3 {
+                array.replace("disk0", new).await.unwrap();
+            }
             handle.sleep(choices.below(4_000_000)).await;
             if seed % 2 == 0 {
                 array.set_raid_disks(3).await.unwrap();

@@ -6,6 +6,7 @@
 //! * `parity`: raid4, raid5 and raid6.
 //! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
+//! * `rules`: rules that one small case each shows.
 
 mod audit;
 mod bad_places;
@@ -13,5 +14,6 @@ mod copies;
 mod orders;
 mod parity;
 mod parts;
+mod rules;
 mod shape;
 mod world;

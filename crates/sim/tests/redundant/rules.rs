@@ -1,0 +1,218 @@
+//! Rules that one small case each shows to be kept: what superblocks may say before a flush, who is left behind,
+//! what is believed at a start.
+
+use std::rc::Rc;
+
+use braid_block::{Errno, Flags, Io, Op};
+use braid_engine::assembled::{LogPlace, Newcomer, NotTaken};
+use braid_engine::redundant::{MemberState, MemberStatus};
+use braid_md::superblock::BadBlockLog;
+use braid_md::{BadBlocks, Bitmap, Resync, Role, Superblock, Uuid};
+use braid_sim::found::{There, assemble, carried, look};
+use braid_sim::kernel::{Kernel, Made, make};
+use braid_sim::{Fault, Image, Target, for_each_seed};
+
+use crate::parity::crash_loads::change_superblocks;
+use crate::world::{
+    BITMAP, DATA, PAIR, PAIR_BITMAP, SUPERBLOCK, World, crash_images, data_of, filled, pool, rng,
+    superblock_of,
+};
+
+fn told(superblocks: &[Superblock]) -> String {
+    let one = |one: &Superblock| {
+        let (number, events, resync) = (one.device_number, one.events, one.resync);
+        let (roles, filled) = (&one.roles[..3], one.recovery_offset);
+        let is_replacement = one.is_replacement();
+        format!("disk{number} {events} {resync:?} {roles:?} {filled:?} {is_replacement}")
+    };
+    superblocks.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// At every moment from now on: whom a kernel would believe without a resync, after a crash then, hold the same.
+fn believed_copies_agree(world: &World, seed: u64) {
+    let (disks, mut dice) = (Rc::clone(&world.disks), rng(!seed));
+    world.sim.observe(move || {
+        let images = crash_images(&disks.borrow(), &mut dice);
+        let there: Vec<&Vec<u8>> = images.iter().flatten().collect();
+        let all: Vec<Superblock> = there.iter().map(|image| superblock_of(image)).collect();
+        let list: Vec<&Superblock> = all.iter().collect();
+        for kernel in [Kernel::Before6_8, Kernel::Since6_8] {
+            let Made::Runs(believed) = make(&list, kernel) else { continue };
+            if all[believed.freshest].resync != Resync::Clean {
+                continue;
+            }
+            let in_sync = believed.roles.iter().flatten().filter(|one| one.1 == u64::MAX);
+            let mut data = in_sync.map(|(place, _)| data_of(there[*place]));
+            let first = data.next().expect("a disk");
+            assert!(data.all(|other| other == first), "{kernel:?} believes both: {}", told(&all));
+        }
+    });
+}
+
+/// Superblocks are made, then what they call in sync is flushed: if that fails on a member, they are made anew.
+#[test]
+fn superblocks_made_before_a_flush_that_failed_are_not_written() {
+    let name = "rules::superblocks_made_before_a_flush_that_failed_are_not_written";
+    for_each_seed(name, 10, |seed| {
+        let world = World::new(seed, PAIR);
+        believed_copies_agree(&world, seed);
+        let (dev, array) = (world.dev.clone(), world.array.clone());
+        let (weak, rest) = (world.disk(1), world.sleep(10));
+        world.run(async move {
+            let write = Io::write(0, filled(64 << 10, 7), Flags::NONE);
+            dev.start(write).await.result.expect("it is written");
+            weak.faults().add(Target::op(Op::Flush), Fault::Error(Errno::IO));
+            // After a while without a write superblocks are to say "clean", and before that members are flushed.
+            rest.await;
+            let status = array.status();
+            assert_eq!(status.members[1].state, MemberState::Faulty, "{status:#?}");
+        });
+    });
+}
+
+/// The same where the superblock is that of a member which takes a role, and says so before the others.
+#[test]
+fn who_takes_a_role_does_not_say_so_after_a_flush_that_failed() {
+    let name = "rules::who_takes_a_role_does_not_say_so_after_a_flush_that_failed";
+    for_each_seed(name, 200, |seed| {
+        let world = World::new(seed, PAIR);
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let (weak, rest, mut dice) = (world.disk(1), world.sleep(2), rng(seed));
+        let spare = world.spare(array.free_number());
+        believed_copies_agree(&world, seed);
+        world.run(async move {
+            array.replace("disk0", spare).await.expect("a replacement");
+            let write = Io::write(0, filled(64 << 10, 7), Flags::NONE);
+            dev.start(write).await.result.expect("it is written");
+            handle.sleep(dice.below(250_000_000)).await;
+            weak.faults().add(Target::op(Op::Flush), Fault::Error(Errno::IO));
+            rest.await;
+        });
+    });
+}
+
+/// Kernels before 6.8 believe a member that is one event behind, in the role that it had, and might make the
+/// others like it.
+#[test]
+fn nothing_is_written_until_who_was_replaced_is_left_two_events_behind() {
+    let name = "rules::nothing_is_written_until_who_was_replaced_is_left_two_events_behind";
+    for_each_seed(name, 20, |seed| {
+        let world = World::new(seed, [PAIR, PAIR_BITMAP][seed as usize % 2]);
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let spare = world.spare(array.free_number());
+        world.run(async move {
+            array.replace("disk0", spare).await.expect("a replacement");
+            let takes_part =
+                |one: &MemberStatus| one.label == "disk0" && one.state != MemberState::Faulty;
+            // The array is being written all the while: nothing else counts an event.
+            loop {
+                let is_over = !array.status().members.iter().any(takes_part);
+                let write = Io::write(0, filled(4096, 7), Flags::FUA);
+                dev.start(write).await.result.expect("it is written");
+                if is_over {
+                    break;
+                }
+                handle.sleep(1_000_000).await;
+            }
+        });
+        let images = world.images();
+        let events = |disk: usize| superblock_of(images[disk].as_deref().expect("a disk")).events;
+        assert_eq!(events(1), events(2), "those who take part");
+        assert!(events(0) + 2 <= events(1), "{} is no two behind {}", events(0), events(1));
+    });
+}
+
+fn bitmap_of(images: &[Option<Vec<u8>>]) -> Bitmap {
+    let images: Vec<Option<Image>> =
+        images.iter().map(|image| image.clone().map(Image::from)).collect();
+    let there: Vec<There> = look(&images).expect("sound superblocks");
+    let assembled = assemble(&there).unwrap_or_else(|why| panic!("{why}"));
+    assembled.bitmap.expect("it has one").bitmap
+}
+
+/// A bitmap that counts fewer events than its superblock was left behind by whoever wrote without it.
+#[test]
+fn a_bitmap_older_than_its_superblock_says_nothing() {
+    let mut images = PAIR_BITMAP.images();
+    change_superblocks(&mut images, |superblock| {
+        superblock.events = 5;
+        superblock.resync = Resync::From(0);
+    });
+    let stale = bitmap_of(&images);
+    assert_eq!(stale.count_set(), stale.chunk_count(), "all of it may differ");
+    for image in images.iter_mut().flatten() {
+        let mut bitmap = Bitmap::parse(&image[BITMAP as usize..DATA as usize]).expect("a bitmap");
+        bitmap.header.events = 5;
+        image[BITMAP as usize..][..4096].copy_from_slice(&bitmap.page(0));
+    }
+    assert_eq!(bitmap_of(&images).count_set(), 0, "a bitmap of the same event is believed");
+}
+
+/// A mirror's halves were written one without the other: neither has what the other was written.
+#[test]
+fn who_went_on_alone_is_not_taken_back() {
+    let world = World::new(1, PAIR_BITMAP);
+    let (array, dev, rest) = (world.array.clone(), world.dev.clone(), world.sleep(2));
+    world.run(async move {
+        array.fail("disk1").await.expect("a member that is there");
+        array.remove("disk1").await.expect("one that failed");
+        let write = Io::write(0, filled(4096, 7), Flags::FUA);
+        dev.start(write).await.result.expect("it is written");
+        rest.await;
+    });
+    let mut image = world.images()[1].take();
+    let admit = |image: &Option<Vec<u8>>| {
+        let carried = carried(&Image::from(image.clone().expect("a disk")));
+        let carried = carried.unwrap_or_else(|why| panic!("{why:?}"));
+        let (label, dev) = ("disk1".to_owned(), braid_engine::Dev::new(world.disk(1)));
+        let (size, uuid) = (dev.limits().size, Uuid([9; 16]));
+        let known = Some(&carried);
+        let newcomer =
+            Newcomer { label, dev, known, anew: false, superblocks: &[SUPERBLOCK], size, uuid };
+        newcomer.admit(LogPlace::None, &world.array).map(drop)
+    };
+    assert_eq!(admit(&image), Ok(()), "it lacks what the bitmap says");
+    change_superblocks(std::slice::from_mut(&mut image), |superblock| {
+        superblock.events += 10;
+        superblock.roles[0] = Role::Faulty;
+    });
+    assert!(matches!(admit(&image), Err(NotTaken::WentOnAlone { .. })), "{:?}", admit(&image));
+}
+
+/// Whatever lay where a new member has its bad-block log would be taken for entries.
+#[test]
+fn a_new_member_begins_with_an_empty_bad_block_log() {
+    const LIST: u64 = 12 << 10;
+    let world = World::with(1, PAIR_BITMAP, &PAIR_BITMAP.images(), |setup| {
+        let array = setup.array.take().expect("superblocks");
+        let mut contents = array.into_contents();
+        let offset = (LIST - SUPERBLOCK) as i64;
+        contents.bad_block_log = Some(BadBlockLog { offset, size: 4096, shift: 0 });
+        let size = DATA + PAIR_BITMAP.member_size;
+        setup.array = Some(Superblock::new(contents, size).expect("room for a list"));
+    });
+    drop(world.spare(world.array.free_number()));
+    let disk = world.disk(2);
+    let used = vec![0x5a; (DATA + PAIR_BITMAP.member_size) as usize];
+    let dev = braid_engine::Dev::new(disk.clone());
+    let (array, size) = (world.array.clone(), dev.limits().size);
+    world.run(async move {
+        let mut buf = pool().get(used.len()).expect("memory");
+        buf.copy_from_slice(&used);
+        dev.start(Io::write(0, buf, Flags::FUA)).await.result.expect("it is written");
+        let (label, uuid) = ("disk2".to_owned(), Uuid([9; 16]));
+        let newcomer =
+            Newcomer { label, dev, known: None, anew: true, superblocks: &[], size, uuid };
+        let admitted = newcomer.admit(LogPlace::None, &array).expect("it has room");
+        let (new, _) = admitted.prepare(&pool()).await.expect("a disk that works");
+        array.add(new).await.expect("a spare");
+    });
+    let contents = disk.contents().to_vec();
+    let superblock = superblock_of(&contents);
+    let log = superblock.bad_block_log.expect("it has a log");
+    let at = superblock.super_offset.strict_add_signed(log.offset) as usize;
+    let bytes = &contents[at..][..log.size as usize];
+    let list = BadBlocks::parse(bytes, log.shift, contents.len() as u64)
+        .unwrap_or_else(|why| panic!("{why}"));
+    assert!(list.is_empty(), "{list:?}");
+}
