@@ -5,16 +5,16 @@ use std::rc::Rc;
 
 use braid_block::{Errno, Flags, Io, Op};
 use braid_engine::assembled::{LogPlace, Newcomer, NotTaken};
-use braid_engine::redundant::{MemberState, MemberStatus};
+use braid_engine::redundant::{JobKind, MemberState, MemberStatus};
 use braid_md::superblock::BadBlockLog;
 use braid_md::{BadBlocks, Bitmap, Resync, Role, Superblock, Uuid};
 use braid_sim::found::{There, assemble, carried, look};
 use braid_sim::kernel::{Kernel, Made, make};
-use braid_sim::{Fault, Image, Target, for_each_seed};
+use braid_sim::{Client, Fault, Image, Load, Target, for_each_seed};
 
 use crate::parity::crash_loads::change_superblocks;
 use crate::world::{
-    BITMAP, DATA, PAIR, PAIR_BITMAP, SUPERBLOCK, World, crash_images, data_of, filled, pool, rng,
+    BITMAP, DATA, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of, filled, pool, rng,
     superblock_of,
 };
 
@@ -215,4 +215,28 @@ fn a_new_member_begins_with_an_empty_bad_block_log() {
     let list = BadBlocks::parse(bytes, log.shift, contents.len() as u64)
         .unwrap_or_else(|why| panic!("{why}"));
     assert!(list.is_empty(), "{list:?}");
+}
+
+/// A check reads copies that are being written: a write that reached one of them and not yet the other is no
+/// difference.
+#[test]
+fn a_check_beside_writes_finds_nothing() {
+    for_each_seed("rules::a_check_beside_writes_finds_nothing", 12, |seed| {
+        let shape = [PAIR, PAIR_BITMAP, SHAPES[2], SHAPES[4]][seed as usize % 4];
+        let world = World::new(seed, Shape { member_size: 512 << 10, ..shape });
+        let (array, handle) = (world.array.clone(), world.sim.handle());
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        world.sim.handle().spawn("client", async move {
+            let load = Load { requests: 300, depth: 8, longest: 64, overlapping: true };
+            assert!(client.run(load).await.errors.is_empty());
+        });
+        let status = world.run(async move {
+            array.scrub(Some(JobKind::Check)).expect("it is writable");
+            while array.status().last_scrub.is_none() {
+                handle.sleep(1_000_000).await;
+            }
+            array.status()
+        });
+        assert!(status.compared > 0 && status.mismatches == 0, "{status:#?}");
+    });
 }
