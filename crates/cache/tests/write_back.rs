@@ -20,6 +20,15 @@ fn what_was_flushed_survives_every_crash() {
 }
 
 #[test]
+fn small_logs_survive_crashes_within_replays() {
+    for_each_seed("write_back::small_logs_survive_crashes_within_replays", 50, |seed| {
+        if let Err(what) = worlds::lives(seed, Shape::cramped) {
+            panic!("{what}");
+        }
+    });
+}
+
+#[test]
 fn requests_that_are_given_up_are_carried_out_or_not() {
     for_each_seed("write_back::requests_that_are_given_up_are_carried_out_or_not", 200, |seed| {
         if let Err(what) = worlds::given_up(seed) {

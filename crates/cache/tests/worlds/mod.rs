@@ -49,6 +49,8 @@ pub(crate) struct Shape {
     pub(crate) remembers: bool,
     /// One in so many events is a crash that is tried.
     pub(crate) tried: u64,
+    /// How many crashes, one in the replay after the other, follow one that is tried.
+    pub(crate) nested: u32,
     pub(crate) requests: usize,
     /// It may step aside.
     pub(crate) is_timed: bool,
@@ -83,11 +85,31 @@ impl Shape {
             errors: (dice.percent(20), dice.percent(20)),
             remembers: dice.percent(70),
             tried,
+            nested: 1,
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
             is_timed: dice.percent(50),
             switches: dice.percent(60),
             bursts: 1,
             calm_ns: 3_000_000,
+        }
+    }
+
+    /// Makes the log as small as can be, and lets all of the cache be dirty: a commit writes many records, rounds
+    /// come all the time, and zeroes come while a commit writes. Replays are cut off twice.
+    pub(crate) fn cramped(self) -> Shape {
+        let block = self.config.block;
+        let config = Config { size: 12 * block, sequential_cutoff: None, ..self.config };
+        Shape {
+            config,
+            dirty: config.size,
+            log: Some(least_log(block)),
+            origin_block: 4096,
+            tried: 20,
+            nested: 2,
+            requests: 60,
+            switches: false,
+            bursts: 3,
+            ..self
         }
     }
 }
@@ -213,7 +235,7 @@ fn try_restart(
         let (origin, given_up) = (origin.clone(), bed.given_up.get());
         let mut dice = dice.fork();
         sim.observe(move || {
-            if dice.percent(10) && seen.borrow().is_ok() {
+            if dice.percent(u64::from(10 / again)) && seen.borrow().is_ok() {
                 let left = crash(&origin, log.as_ref(), given_up, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
@@ -349,7 +371,13 @@ fn one_life(
         events -= 1;
         if die.below(shape_then.tried) == 0 {
             let left = crash(&disks.0, disks.1.as_ref(), flag.get(), &mut die);
-            let tried = try_restart(die.next_u64(), &shape_then, &left, &beside.borrow(), 1);
+            let tried = try_restart(
+                die.next_u64(),
+                &shape_then,
+                &left,
+                &beside.borrow(),
+                shape_then.nested,
+            );
             if tried.is_err() {
                 *seen.borrow_mut() = tried;
                 events = 0;
