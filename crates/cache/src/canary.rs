@@ -21,6 +21,8 @@ pub enum Canary {
     RoomBeforeTail,
     /// Zeroes go to the origin past the log, whose older records come after them in a replay.
     ZeroesPastLog,
+    /// Data does not go into the log where zeroes wait that replace it, although a flush waits for the data.
+    ZeroesLeaveOutData,
     /// What was read of the origin replaces what was written meanwhile.
     MissReplacesDirty,
     /// What was written while it was being drained counts as drained.
@@ -48,6 +50,7 @@ impl Canary {
         Canary::TailBeforeOriginFlush,
         Canary::RoomBeforeTail,
         Canary::ZeroesPastLog,
+        Canary::ZeroesLeaveOutData,
         Canary::MissReplacesDirty,
         Canary::RewriteCountsAsDrained,
         Canary::RewriteCountsAsLogged,

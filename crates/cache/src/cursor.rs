@@ -1,4 +1,7 @@
 //! Goes through a payload from its front, whatever buffers it has.
+//!
+//! Invariant: what only reads does not borrow a buffer mutably. The payload of a write may come back from an array
+//! while another part of its memory is on the way to a member still: it can be read, and not be filled.
 
 use braid_block::Payload;
 
@@ -15,17 +18,54 @@ impl<'a> Cursor<'a> {
     }
 
     /// Has `f` see the next `len` bytes, part by part, each with how many there were before it.
-    pub(crate) fn each(&mut self, len: u64, mut f: impl FnMut(usize, &mut [u8])) {
-        let (mut done, len) = (0, len as usize);
-        while done < len {
-            let buf = &mut self.payload.bufs_mut()[self.buf];
-            let count = (buf.len() - self.within).min(len - done);
-            f(done, &mut buf[self.within..self.within + count]);
+    pub(crate) fn each(&mut self, len: u64, mut f: impl FnMut(usize, &[u8])) {
+        let mut done = 0;
+        while done < len as usize {
+            let (buf, start, count) = self.next(len as usize - done);
+            f(done, &self.payload.bufs()[buf][start..start + count]);
             done += count;
-            self.within += count;
-            if self.within == buf.len() {
-                (self.buf, self.within) = (self.buf + 1, 0);
-            }
         }
+    }
+
+    /// Has `f` fill the next `len` bytes, in the same way.
+    pub(crate) fn fill(&mut self, len: u64, mut f: impl FnMut(usize, &mut [u8])) {
+        let mut done = 0;
+        while done < len as usize {
+            let (buf, start, count) = self.next(len as usize - done);
+            f(done, &mut self.payload.bufs_mut()[buf][start..start + count]);
+            done += count;
+        }
+    }
+
+    /// Passes up to `most` bytes of one buffer: which, from where on, and how many.
+    fn next(&mut self, most: usize) -> (usize, usize, usize) {
+        let (buf, start) = (self.buf, self.within);
+        let len = self.payload.bufs()[buf].len();
+        let count = (len - start).min(most);
+        self.within += count;
+        if self.within == len {
+            (self.buf, self.within) = (buf + 1, 0);
+        }
+        (buf, start, count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_mem::Pool;
+
+    #[test]
+    fn a_lent_payload_is_read() {
+        let pool = Pool::new(64 << 10).unwrap();
+        let mut buf = pool.get(1000).unwrap();
+        buf.fill(7);
+        let mut payload = Payload::from(buf);
+        let _on_its_way = payload.share();
+        let mut read = vec![0; 600];
+        Cursor::new(&mut payload).each(600, |done, part| {
+            read[done..done + part.len()].copy_from_slice(part);
+        });
+        assert_eq!(read, [7; 600]);
     }
 }

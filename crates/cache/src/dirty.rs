@@ -217,13 +217,6 @@ impl Dirty {
         gone * SECTOR
     }
 
-    /// `sectors` of `block` are to be made zeroes, or nothing, by a record that follows: no record has to
-    /// have them any more.
-    pub(crate) fn supersede(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {
-        self.unlogged.clear(slot, sectors);
-        self.tidy(block, slot);
-    }
-
     /// That has failed, and may have done a part: what of `sectors` is dirty counts, a record has to have
     /// it, and what was drained of it before is not there for sure.
     pub(crate) fn restore(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {

@@ -88,7 +88,7 @@ impl Held {
                 let mut cursor = Cursor::new(&mut io.payload);
                 for piece in contents.pieces(io.span) {
                     let Some(at) = contents.hit(piece) else { return false };
-                    cursor.each(piece.len, |done, part| memory.read(at + done, part));
+                    cursor.fill(piece.len, |done, part| memory.read(at + done, part));
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Held {
             for (part, is_held) in contents.cut(piece) {
                 let is_held = is_held && !Canary::MissReplacesDirty.is_planted();
                 if is_held && let Some(at) = contents.renew(part) {
-                    cursor.each(part.len, |done, bytes| memory.read(at + done, bytes));
+                    cursor.fill(part.len, |done, bytes| memory.read(at + done, bytes));
                     continue;
                 }
                 let put = if is_kept { contents.put(part, false) } else { None };

@@ -4,6 +4,8 @@ mod worlds;
 
 use std::time::Duration;
 
+use braid_cache::Config;
+use braid_level::CacheMode;
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
 use worlds::Shape;
@@ -14,6 +16,33 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 fn what_was_flushed_survives_every_crash() {
     for_each_seed("write_back::what_was_flushed_survives_every_crash", 200, |seed| {
         if let Err(what) = worlds::lives(seed, |shape| shape) {
+            panic!("{what}");
+        }
+    });
+}
+
+#[test]
+fn small_logs_survive_crashes_within_replays() {
+    for_each_seed("write_back::small_logs_survive_crashes_within_replays", 50, |seed| {
+        if let Err(what) = worlds::lives(seed, Shape::cramped) {
+            panic!("{what}");
+        }
+    });
+}
+
+#[test]
+fn what_was_flushed_survives_crashes_and_lost_members() {
+    for_each_seed("write_back::what_was_flushed_survives_crashes_and_lost_members", 100, |seed| {
+        let mut dice = Rng::new(seed);
+        let result = worlds::lives(seed, |shape| {
+            let shape = shape.over_an_array(&mut dice);
+            let is_through = dice.percent(30);
+            let mode = if is_through { CacheMode::WriteThrough } else { CacheMode::WriteBack };
+            let log = shape.log.filter(|_| !is_through);
+            let switches = shape.switches && !is_through;
+            Shape { config: Config { mode, ..shape.config }, log, switches, ..shape }
+        });
+        if let Err(what) = result {
             panic!("{what}");
         }
     });

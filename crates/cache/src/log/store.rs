@@ -5,6 +5,16 @@
 //! * A superblock of a new generation is written when the origin has, durably, what the old one's records
 //!   said; no record of the new generation is written before that superblock is durable.
 //! * Places are given out again when a superblock that does not count on them, and its copy, are durable.
+//!
+//! A crash is safe at each step of [`Log::open`], and at each step of the next one:
+//! * While records are written to the origin, nothing on the log's device changes. The next replay finds the same
+//!   records, and writes all of them again, in the same order. Of each sector the last record decides, so what the
+//!   crash left of the first replay does not matter, even where it is older than what the origin had.
+//! * The origin is flushed before the first superblock of the new generation is written. Where that one is torn, the
+//!   old one, whose place it does not take, counts: the same replay again.
+//! * From the first sound superblock of the new generation on, no record counts: all there are have an older
+//!   generation. The origin has, durably, what they said. The copy of it may be torn or old: of two that are sound
+//!   the higher number counts.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

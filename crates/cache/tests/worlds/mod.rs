@@ -1,5 +1,5 @@
-//! A write-back cache through several lives: requests of all kinds at once, on an origin and a log that
-//! answer in any order, late or with errors; the power goes at some event, and at many more a crash is
+//! A cache through several lives, write-back if nothing else is said: requests of all kinds at once, on an origin
+//! (a disk, or an array that loses a member) and a log that answer in any order, late or with errors; the power goes at some event, and at many more a crash is
 //! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
 //! the oracle. The power goes in the replay, too.
 
@@ -7,6 +7,7 @@
 mod clocks;
 #[path = "../front/mod.rs"]
 mod front;
+mod origin;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +23,16 @@ use braid_cache::{
 };
 use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
+use braid_md::{Level, Version};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::Handle;
 use braid_sim::found::SimClock;
+use braid_sim::spec::{Policy, Spec};
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
 use clocks::Whimsical;
 use front::Front;
+use origin::{Images, Origin};
 
 pub(crate) const SIZE: u64 = 128 << 10;
 
@@ -41,6 +45,9 @@ pub(crate) struct Shape {
     pub(crate) drain: Option<u64>,
     /// Bytes of the log; none for a cache without.
     pub(crate) log: Option<u64>,
+    /// What the origin is; a disk if it is no array.
+    pub(crate) array: Option<Spec>,
+    /// Of the disk.
     pub(crate) origin_block: u32,
     pub(crate) log_block: u32,
     /// Errors of the log, of the origin.
@@ -49,6 +56,8 @@ pub(crate) struct Shape {
     pub(crate) remembers: bool,
     /// One in so many events is a crash that is tried.
     pub(crate) tried: u64,
+    /// How many crashes, one in the replay after the other, follow one that is tried.
+    pub(crate) nested: u32,
     pub(crate) requests: usize,
     /// It may step aside.
     pub(crate) is_timed: bool,
@@ -78,11 +87,13 @@ impl Shape {
             age_us: dice.within(100..=20_000),
             drain: dice.percent(30).then(|| dice.within(1_000..=50_000_000)),
             log: is_logged.then(|| least_log(block) + 4096 * dice.below(30)),
+            array: None,
             origin_block: [512, 4096][dice.index(2)],
             log_block: [512, 4096][dice.index(2)],
             errors: (dice.percent(20), dice.percent(20)),
             remembers: dice.percent(70),
             tried,
+            nested: 1,
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
             is_timed: dice.percent(50),
             switches: dice.percent(60),
@@ -90,12 +101,63 @@ impl Shape {
             calm_ns: 3_000_000,
         }
     }
+
+    /// In front of one of the arrays that survive the loss of a member with a crash, and nothing else fails.
+    pub(crate) fn over_an_array(self, dice: &mut Rng) -> Shape {
+        let tiny = |level, layout, members, chunk, member_size, policy| Spec {
+            level,
+            layout,
+            members,
+            chunk,
+            member_size,
+            policy,
+            version: Version::V1_2,
+        };
+        let specs = [
+            tiny(Level::Raid1, 0, 2, 0, SIZE, Policy::Resync),
+            tiny(Level::Raid1, 0, 2, 0, SIZE, Policy::Bitmap),
+            tiny(Level::Raid5, 2, 3, 4096, SIZE / 2, Policy::Log),
+            tiny(Level::Raid5, 2, 3, 4096, SIZE / 2, Policy::Ppl),
+        ];
+        let array = Some(specs[dice.index(specs.len())]);
+        let tried = self.tried.max(50);
+        Shape { array, errors: (false, false), tried, ..self }
+    }
+
+    /// What a crash that left `origin` may have done to what `before` knew; none where nothing is excused. An array
+    /// with parity may lose what is written to a member that is lost, until it is flushed: a log that has all of
+    /// that makes it good.
+    fn excused(&self, origin: &Images, before: &Oracle) -> Result<Option<Oracle>, String> {
+        let is_all_logged =
+            self.log.is_some() && !self.switches && self.config.sequential_cutoff.is_none();
+        let spec = self.array.filter(|spec| spec.has_parity() && !is_all_logged);
+        spec.map(|spec| origin::excuse(&spec, origin, before)).transpose()
+    }
+
+    /// Makes the log as small as can be, and lets all of the cache be dirty: a commit writes many records, rounds
+    /// come all the time, and zeroes come while a commit writes. Replays are cut off twice.
+    pub(crate) fn cramped(self) -> Shape {
+        let block = self.config.block;
+        let config = Config { size: 12 * block, sequential_cutoff: None, ..self.config };
+        Shape {
+            config,
+            dirty: config.size,
+            log: Some(least_log(block)),
+            origin_block: 4096,
+            tried: 20,
+            nested: 2,
+            requests: 60,
+            switches: false,
+            bursts: 3,
+            ..self
+        }
+    }
 }
 
 /// What a crash leaves.
 #[derive(Clone)]
 struct Left {
-    origin: Image,
+    origin: Images,
     log: Option<Image>,
     /// The log that was given up last.
     given_up: Option<LogId>,
@@ -118,7 +180,7 @@ impl GivenUp for Memento {
 /// A simulation with both disks and a cache.
 struct World {
     sim: Sim,
-    origin: SimDisk,
+    origin: Rc<Origin>,
     log: Option<SimDisk>,
     cache: Cache,
     bed: Bed,
@@ -160,41 +222,44 @@ impl Bed {
 }
 
 impl World {
-    fn new(seed: u64, shape: &Shape, left: &Left) -> World {
+    fn new(seed: u64, shape: &Shape, left: &Left) -> Result<World, String> {
         let sim = Sim::new(seed);
         sim.be_quiet();
         let handle = sim.handle();
-        let limits = |size, block| Limits { discard: true, ..Limits::new(size, block) };
-        let of = |name, image: &Image, block| {
-            let limits = limits(image.len() as u64, block);
-            SimDisk::with_contents(&handle, name, limits, image.clone())
+        let origin = Rc::new(Origin::new(&sim, shape.array, shape.origin_block, &left.origin)?);
+        let of_log = |image: &Image| {
+            let limits = Limits::new(image.len() as u64, shape.log_block);
+            let limits = Limits { discard: true, ..limits };
+            SimDisk::with_contents(&handle, "log", limits, image.clone())
         };
-        let origin = of("origin", &left.origin, shape.origin_block);
-        let log = left.log.as_ref().map(|image| of("log", image, shape.log_block));
+        let log = left.log.as_ref().map(of_log);
         let given_up = Rc::new(Cell::new(left.given_up));
         let bed = Bed { handle, log: log.clone(), shape: *shape, given_up, seed };
-        let more = bed.more(false);
-        let cache = Cache::write_back(Dev::new(origin.clone()), shape.config, more);
+        let cache = match shape.config.mode {
+            CacheMode::WriteBack => Cache::write_back(origin.dev(), shape.config, bed.more(false)),
+            _ => Cache::new(origin.dev(), shape.config),
+        };
         let cache = cache.expect("memory");
         if shape.is_timed {
             cache.time_origin(Rc::new(Whimsical::new(Rng::new(seed))), Whimsical::rules());
         }
-        World { sim, origin, log, cache, bed }
+        Ok(World { sim, origin, log, cache, bed })
     }
 
     fn crash(&self, rng: &mut Rng) -> Left {
-        crash(&self.origin, self.log.as_ref(), self.bed.given_up.get(), rng)
+        crash(&self.origin, true, self.log.as_ref(), self.bed.given_up.get(), rng)
     }
 }
 
-fn crash(origin: &SimDisk, log: Option<&SimDisk>, given_up: Option<LogId>, rng: &mut Rng) -> Left {
-    let image = |disk: &SimDisk, rng: &mut Rng| match rng.below(4) {
-        0 => disk.durable(),
-        1 => disk.contents(),
-        _ => disk.crash_image(rng),
-    };
-    let origin = image(origin, rng);
-    Left { origin, log: log.map(|log| image(log, rng)), given_up }
+fn crash(
+    origin: &Origin,
+    loses: bool,
+    log: Option<&SimDisk>,
+    given_up: Option<LogId>,
+    rng: &mut Rng,
+) -> Left {
+    let of_origin = origin.crash(loses, rng);
+    Left { origin: of_origin, log: log.map(|log| origin::image(log, rng)), given_up }
 }
 
 /// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
@@ -205,29 +270,38 @@ fn try_restart(
     oracle: &Oracle,
     again: u32,
 ) -> Result<(), String> {
-    let World { sim, origin, log, cache, bed } = World::new(seed, shape, left);
+    let excused = shape.excused(&left.origin, oracle)?;
+    let oracle = excused.as_ref().unwrap_or(oracle);
+    let world = World::new(seed, shape, left)?;
+    let World { sim, origin, log, cache, bed } = &world;
     let mut dice = Rng::new(!seed);
     let found = Rc::new(RefCell::new(Ok(())));
     if again > 0 {
         let (seen, oracle, shape) = (Rc::clone(&found), oracle.clone(), *shape);
-        let (origin, given_up) = (origin.clone(), bed.given_up.get());
+        let (origin, log, given_up) = (Rc::clone(origin), log.clone(), bed.given_up.get());
         let mut dice = dice.fork();
         sim.observe(move || {
-            if dice.percent(10) && seen.borrow().is_ok() {
-                let left = crash(&origin, log.as_ref(), given_up, &mut dice);
+            if dice.percent(u64::from(10 / again)) && seen.borrow().is_ok() {
+                let left = crash(&origin, false, log.as_ref(), given_up, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
             }
         });
     }
-    let restarting = cache.clone();
-    let restarted = sim.block_on(async move { restarting.restart().await });
+    let (restarting, started) = (cache.clone(), origin.start(&sim.handle()));
+    let restarted = sim.block_on(async move {
+        started.await?;
+        restarting.restart().await.map_err(|why| why.to_string())
+    });
     if let Err(why) = restarted {
         return Err(format!("it does not come up: {why}"));
     }
     found.replace(Ok(()))?;
     // What counts is on the origin, and stays there.
-    let durable = origin.crash_image(&mut dice).to_vec();
+    let durable = match shape.array {
+        None => origin.disks[0].crash_image(&mut dice).to_vec(),
+        Some(_) => origin::contents(shape.array, &origin.crash(false, &mut dice))?,
+    };
     oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
 }
 
@@ -238,8 +312,8 @@ pub(crate) fn given_up(seed: u64) -> Result<(), String> {
     let mut dice = Rng::new(!seed);
     let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
     let image = |size: u64| Image::zeroes(size as usize);
-    let left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
-    let World { sim, origin, cache, .. } = World::new(seed, &shape, &left);
+    let left = Left { origin: origin::zeroes(None), log: shape.log.map(image), given_up: None };
+    let World { sim, origin, cache, .. } = World::new(seed, &shape, &left)?;
     let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
     let pool = Pool::new(4 << 20).expect("memory");
     let lived = sim.try_block_on(async move {
@@ -269,18 +343,18 @@ pub(crate) fn given_up(seed: u64) -> Result<(), String> {
         }
         handle.sleep(2_000_000_000).await;
         cache.shut_down().await.map_err(|errno| format!("its end: {errno}"))?;
-        has_what_is_read(&dev, &pool, &origin).await
+        has_what_is_read(&dev, &pool, &origin.durable(None)?).await
     });
     lived.map_err(|stuck| stuck.to_string())?.map_err(|what| format!("{what}\n{shape:?}"))
 }
 
-/// That the origin has, durably, what is read.
-async fn has_what_is_read(dev: &Dev, pool: &Pool, origin: &SimDisk) -> Result<(), String> {
-    let (block, durable) = (dev.limits().logical_block as usize, origin.durable());
+/// That the origin has durably, which is `durable`, what is read.
+async fn has_what_is_read(dev: &Dev, pool: &Pool, durable: &[u8]) -> Result<(), String> {
+    let block = dev.limits().logical_block as usize;
     for offset in (0..SIZE).step_by(block) {
         let done = dev.start(Io::read(offset, pool.get(block).expect("memory"))).await;
         let shown = done.payload.to_vec();
-        if done.result.is_ok() && shown != durable.piece(offset as usize, block) {
+        if done.result.is_ok() && shown != durable[offset as usize..][..block] {
             return Err(format!("at its end the origin has something else at {offset}"));
         }
     }
@@ -307,12 +381,14 @@ pub(crate) fn lives_of(
     is_over: impl Fn(u64, Duration) -> bool,
 ) -> Result<(), String> {
     let image = |size: u64| Image::zeroes(size as usize);
-    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), given_up: None };
-    let zeroes = vec![0; SIZE as usize];
-    let oracle = Rc::new(RefCell::new(Oracle::new(&zeroes, shape.origin_block)));
+    let origin = origin::zeroes(shape.array);
+    let mut left = Left { origin, log: shape.log.map(image), given_up: None };
+    let block = if shape.array.is_some() { 512 } else { shape.origin_block };
+    let oracle = Rc::new(RefCell::new(Oracle::new(&vec![0; SIZE as usize], block)));
     let (mut life, mut lived) = (0, Duration::ZERO);
     while !is_over(life, lived) {
-        let world = World::new(seed.wrapping_mul(8).wrapping_add(life), shape, &left);
+        let world = World::new(seed.wrapping_mul(8).wrapping_add(life), shape, &left)
+            .map_err(|what| format!("life {life}: {what}"))?;
         let outcome = catch_unwind(AssertUnwindSafe(|| one_life(&world, shape, &oracle, dice)));
         let text = |panic: Box<dyn std::any::Any + Send>| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -326,7 +402,11 @@ pub(crate) fn lives_of(
         life += 1;
         left = world.crash(dice);
         if !is_at_rest {
-            oracle.borrow_mut().crash(|_| false);
+            let excused = shape.excused(&left.origin, &oracle.borrow())?;
+            match excused {
+                Some(excused) => drop(oracle.replace(excused)),
+                None => oracle.borrow_mut().crash(|_| false),
+            }
         }
     }
     Ok(())
@@ -342,14 +422,20 @@ fn one_life(
     let World { sim, origin, log, cache, bed } = world;
     let found = Rc::new(RefCell::new(Ok(())));
     let (seen, beside, handle) = (Rc::clone(&found), Rc::clone(oracle), sim.handle());
-    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(&bed.given_up));
+    let (disks, flag) = ((Rc::clone(origin), log.clone()), Rc::clone(&bed.given_up));
     let mut events = if dice.percent(50) { dice.within(1..=3000 * shape.bursts) } else { u64::MAX };
     let (mut die, shape_then) = (dice.fork(), *shape);
     sim.observe(move || {
         events -= 1;
         if die.below(shape_then.tried) == 0 {
-            let left = crash(&disks.0, disks.1.as_ref(), flag.get(), &mut die);
-            let tried = try_restart(die.next_u64(), &shape_then, &left, &beside.borrow(), 1);
+            let left = crash(&disks.0, true, disks.1.as_ref(), flag.get(), &mut die);
+            let tried = try_restart(
+                die.next_u64(),
+                &shape_then,
+                &left,
+                &beside.borrow(),
+                shape_then.nested,
+            );
             if tried.is_err() {
                 *seen.borrow_mut() = tried;
                 events = 0;
@@ -373,9 +459,22 @@ fn one_life(
     let (log, origin, cache, handle) = (log.clone(), origin.clone(), cache.clone(), sim.handle());
     let (errors, bed, mut dice) = (shape.errors, bed.clone(), dice.fork());
     let pause_ns = dice.below(3) * 300_000_000;
+    let started = origin.start(&handle);
     let outcome = sim.run_until(async move {
+        started.await?;
         cache.restart().await.map_err(|why| format!("it does not come up: {why}"))?;
-        handle.spawn("cache", cache.run().expect("write-back"));
+        if let Some(run) = cache.run() {
+            handle.spawn("cache", run);
+        }
+        if origin.array.is_some() && dice.percent(40) {
+            let (origin, later, mut dice) = (Rc::clone(&origin), handle.clone(), dice.fork());
+            handle.spawn("loss", async move {
+                later.sleep(dice.below(6_000_000)).await;
+                if origin.may_lose() {
+                    origin.disks[dice.index(origin.disks.len())].vanish();
+                }
+            });
+        }
         if errors.0
             && let Some(log) = log.clone()
         {
@@ -392,7 +491,7 @@ fn one_life(
             for op in [Op::Read, Op::Write, Op::Flush, Op::WriteZeroes, Op::Discard] {
                 let many =
                     if op == Op::Flush && shape_then.switches { 0 } else { dice.within(0..=2) };
-                origin.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
+                origin.disks[0].faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
             }
         }
         handle.spawn("whims", whims(bed, offered, Rc::clone(&current), dice.fork()));
@@ -428,8 +527,11 @@ fn one_life(
         if status.as_ref().is_some_and(|status| status.dirty != 0) {
             return Err(format!("{status:?} after its end"));
         }
-        // The origin alone has what is read.
-        has_what_is_read(&client.dev, &client.pool, &origin).await?;
+        // The origin alone has what is read; written through, when it is flushed.
+        if shape_then.config.mode != CacheMode::WriteBack {
+            client.dev.start(Io::flush()).await.result.map_err(|errno| errno.to_string())?;
+        }
+        has_what_is_read(&client.dev, &client.pool, &origin.durable(shape_then.array)?).await?;
         oracle_flushed(&client);
         Ok(true)
     });
@@ -455,7 +557,8 @@ async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice
         {
             cache.set_mode(CacheMode::WriteAround);
         }
-        if dice.percent(50) && cache.write_back_status().is_none() {
+        let is_through = cache.write_back_status().is_none() && bed.shape.switches;
+        if dice.percent(50) && is_through {
             let next = cache.to_write_back(bed.more(true)).expect("memory");
             // A log that fails leaves all as it is.
             if next.restart().await.is_ok() {

@@ -1,10 +1,18 @@
 //! Into the log: all that waits, in as few and as long writes as there can be, and one flush.
+//!
+//! Invariants
+//! * What was unlogged when a turn began is in a record when the turn ends: whoever waited for the turn relies on it.
+//!   Zeroes that come while the turn writes take nothing out of it: their own record is of the next turn, and a
+//!   crash between both turns would leave neither what was written nor the zeroes.
+//! * Zeroes and discards lie behind the data of their turn. Nothing of their blocks is written until they are done,
+//!   so no record behind theirs has anything that they replace.
 
 use std::rc::Rc;
 
 use braid_block::{Errno, Op, Span};
 
 use super::core::{Operation, WriteBack};
+use crate::canary::Canary;
 use crate::contents::Piece;
 use crate::log::format::{BLOCK, Extent, Kind, MAX_EXTENTS};
 use crate::log::store::{Log, all_well};
@@ -115,6 +123,10 @@ impl WriteBack {
     fn collect(&self, blocks: &mut Vec<u64>, data: &mut [u8], collected: &mut Collected) {
         let mut contents = self.held.contents.borrow_mut();
         while let Some(&block) = blocks.last() {
+            if Canary::ZeroesLeaveOutData.is_planted() && self.has_operation_at(block) {
+                blocks.pop();
+                continue;
+            }
             let runs = match contents.dirty_of(block) {
                 Some((dirty, slot)) if dirty.is_unlogged(block) => dirty.runs(slot),
                 _ => Vec::new(),
@@ -137,6 +149,13 @@ impl WriteBack {
             }
             collected.blocks.push(block);
         }
+    }
+
+    /// Whether an operation waits for a record of the next turn that changes something of `block`.
+    fn has_operation_at(&self, block: u64) -> bool {
+        let (start, end) = (block * self.block, (block + 1) * self.block);
+        let unlogged = self.unlogged.borrow();
+        unlogged.iter().any(|one| one.span.offset < end && start < one.span.end())
     }
 }
 

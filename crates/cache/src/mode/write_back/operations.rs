@@ -62,12 +62,6 @@ impl WriteBack {
         };
         let is_logged = self.logged().is_some() && !Canary::ZeroesPastLog.is_planted();
         if is_logged {
-            // From here on the record speaks for what was held, until it is known that it failed.
-            self.for_each(&pieces, |contents, piece| {
-                if let Some((dirty, slot)) = contents.dirty_of(piece.block) {
-                    dirty.supersede(piece.block, slot, Contents::sectors(piece));
-                }
-            });
             self.unlogged.borrow_mut().push(Rc::clone(&operation));
         }
         self.unflushed.borrow_mut().push(Rc::clone(&operation));
