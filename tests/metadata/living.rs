@@ -85,7 +85,19 @@ fn a_scrub_finds_and_repairs_what_differs() {
         .unwrap_or_else(|output| panic!("{output}"));
     let found = scratch.run(&["scrub", "home", "--wait"]);
     found.fails(FAILED, &["4096 bytes differ, at 1052672", "--repair"]);
-    let repaired = scratch.run(&["scrub", "home", "--repair", "--wait"]).ok();
+    let (a, b) =
+        (scratch.join("a.img").display().to_string(), scratch.join("b.img").display().to_string());
+    let place = format!(
+        "bytes 1052672 to 1056768 of the array: not proved, {a} (role 0) from 2101248 against {b} (role 1) from 2101248"
+    );
+    // One of two copies: nothing is written without a word.
+    let before = scratch.read("b.img");
+    let left = scratch.run(&["scrub", "home", "--repair", "--wait"]);
+    left.fails(FAILED, &["0 bytes were written again", &place, "Which copy is right", "--force"]);
+    assert!(scratch.read("b.img")[2 << 20..3 << 20] == before[2 << 20..3 << 20]);
+    let status = scratch.run(&["status", "home"]).ok();
+    assert!(status.out.contains(&format!("differs: {place}")), "{status}");
+    let repaired = scratch.run(&["scrub", "home", "--repair", "--force", "--wait"]).ok();
     assert!(repaired.out.contains("4096 bytes differed"), "{repaired}");
     scratch.run(&["scrub", "home", "--wait"]).ok();
     drop(volume);

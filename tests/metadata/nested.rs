@@ -43,7 +43,7 @@ fn a_scrub_is_for_all_arrays_or_for_the_one_that_is_named() {
     let left = scratch.run(&["scrub", "both", "--wait", "--array", "left"]).ok();
     assert_eq!(left.out, "check starts\nall copies agree\n", "{left}");
     let uuid = array(&volume, "right")["uuid"].as_str().expect("an identifier").to_owned();
-    scratch.run(&["scrub", "both", "--wait", "--repair", "--array", &uuid]).ok();
+    scratch.run(&["scrub", "both", "--wait", "--repair", "--force", "--array", &uuid]).ok();
     scratch.run(&["scrub", "both", "--wait"]).ok();
     let parts = ["the stack has no array \"middle\": there are left, right"];
     scratch.run(&["scrub", "both", "--array", "middle"]).fails(REFUSED, &parts);

@@ -121,7 +121,7 @@ fn a_scrub_of_raid6_names_the_member_that_lies() {
     let volume = up(&scratch, "home", &[]);
     let found = scratch.run(&["scrub", "home", "--wait"]);
     let name = scratch.join("c.img").display().to_string();
-    let culprit = format!("{name} (role 2) alone explains 4096 of them");
+    let culprit = format!("{name} (role 2) alone explains 4096 of them, if one member is wrong");
     let parts = ["4096 bytes differ, at 40960 of each member's data", &culprit, "--repair"];
     found.fails(FAILED, &parts);
     let array = &volume.status()["arrays"][0];
@@ -145,9 +145,12 @@ fn a_scrub_of_raid5_makes_parity_fit() {
     scratch.patch("b.img", at, &[9; 512]);
     let volume = up(&scratch, "home", &[]);
     let found = scratch.run(&["scrub", "home", "--wait"]);
-    let found = found.fails(FAILED, &["4096 bytes differ, at 0 of", "makes parity fit the data"]);
+    let parts = ["4096 bytes differ, at 0 of", "makes parity fit the data", "--repair --force"];
+    let found = found.fails(FAILED, &parts);
     assert!(!found.err.contains("explains"), "{found}");
-    scratch.run(&["scrub", "home", "--repair", "--wait"]).ok();
+    let left = scratch.run(&["scrub", "home", "--repair", "--wait"]);
+    left.fails(FAILED, &["0 bytes were written again", "not proved"]);
+    scratch.run(&["scrub", "home", "--repair", "--force", "--wait"]).ok();
     scratch.run(&["scrub", "home", "--wait"]).ok();
     volume.down();
 }

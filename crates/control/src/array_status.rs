@@ -65,10 +65,10 @@ pub struct ArrayStatus {
     pub mismatch_bytes: u64,
     /// The first places, in bytes of the array; with parity, of each member's data.
     pub mismatch_offsets: Vec<u64>,
-    /// Members that alone explain mismatches of that pass (raid6).
+    /// Members that are proved to be wrong somewhere by that pass: by a majority of copies, or by both parities.
     #[serde(default)]
     pub suspects: Vec<SuspectStatus>,
-    /// Bytes of mismatches that no member alone explains, where that can be told (raid6).
+    /// Bytes of mismatches of which it is not proved which member is wrong.
     #[serde(default)]
     pub unexplained_bytes: u64,
     /// Bytes that the pass wrote again.
@@ -138,7 +138,8 @@ pub struct LogCostStatus {
     pub log_time_us: u64,
 }
 
-/// A member that alone explains why data and parity do not agree.
+/// A member that is proved to be wrong, if the copies went wrong independently of each other, or if one member
+/// of the stripe is wrong.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SuspectStatus {
     /// Which part of the data it has.
@@ -147,6 +148,42 @@ pub struct SuspectStatus {
     pub member: Option<String>,
     /// Of so many bytes of mismatches.
     pub bytes: u64,
+}
+
+/// Neighbouring blocks of members that do not agree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MismatchStatus {
+    /// In bytes of the array; with parity, of each member's data.
+    pub offset_bytes: u64,
+    /// At each of the places below.
+    pub length_bytes: u64,
+    /// Where the bytes of the array begin that are wrong, or may be: none if parity alone is wrong.
+    pub array_offsets: Vec<u64>,
+    /// Those that were compared.
+    pub members: Vec<MismatchMember>,
+}
+
+/// What a member has where members do not agree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MismatchMember {
+    /// Which part of the data it has.
+    pub role: u16,
+    /// As the stack spells it; none if nobody has the role any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Where its bytes begin, on the member.
+    pub offset_bytes: u64,
+    /// Copies with the same number are equal; 0 for all with parity.
+    pub group: usize,
+    /// It is proved to be wrong.
+    pub wrong: bool,
+}
+
+impl MismatchStatus {
+    /// Whether it is proved which members are wrong.
+    pub fn is_proved(&self) -> bool {
+        self.members.iter().any(|member| member.wrong)
+    }
 }
 
 /// A member of such an array.
@@ -213,6 +250,48 @@ pub struct ScrubStatus {
     /// Bytes that members' bad-block logs list, which are not read.
     #[serde(default)]
     pub listed_bytes: u64,
+    /// Of the bytes that differ, those of which it is not proved which member is wrong.
+    #[serde(default)]
+    pub unproved_bytes: u64,
+    /// Bytes that were written again.
+    #[serde(default)]
+    pub repaired_bytes: u64,
+    /// Members that are proved to be wrong somewhere.
+    #[serde(default)]
+    pub suspects: Vec<SuspectStatus>,
+    /// Bytes that still differed when it ended; `null` where that was not counted.
+    #[serde(default)]
+    pub left_bytes: Option<u64>,
+    /// The first places that differ, neighbours as one; `mismatch_bytes` counts all.
+    #[serde(default)]
+    pub mismatches: Vec<MismatchStatus>,
+}
+
+impl ScrubStatus {
+    /// Bytes that still differed when it ended.
+    pub fn left(&self) -> u64 {
+        let of_check = if self.kind == "check" { self.mismatch_bytes } else { 0 };
+        self.left_bytes.unwrap_or(of_check)
+    }
+
+    /// What to do about that: commands for the array `called` so of `volume`, which has parity or copies.
+    pub fn next(&self, volume: &str, has_parity: bool) -> String {
+        let rest = match has_parity {
+            true => "makes parity fit the data: which of the two was right is not known",
+            false => "makes all copies as the first one is, right or wrong",
+        };
+        let proved =
+            format!("`braid scrub {volume} --repair` writes again what is proved to be wrong");
+        let rest = format!(
+            "docs/arrays.md, \"Which copy is right\", says how to find out; `braid scrub {volume} --repair \
+             --force` {rest}"
+        );
+        match self.left() - self.left().min(self.unproved_bytes) {
+            0 => rest,
+            _ if self.unproved_bytes == 0 => proved,
+            _ => format!("{proved}. Of the rest {rest}"),
+        }
+    }
 }
 
 /// How far a check or repair in parts is.

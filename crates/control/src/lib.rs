@@ -33,8 +33,8 @@ mod status;
 mod stop;
 
 pub use array_status::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubPlaceStatus,
-    ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
+    MismatchStatus, ScrubPlaceStatus, ScrubStatus, SuspectStatus,
 };
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,

@@ -45,6 +45,9 @@ pub enum Order {
     Scrub {
         #[serde(default)]
         repair: bool,
+        /// Also where nothing proves which member is wrong.
+        #[serde(default)]
+        force: bool,
         #[serde(default)]
         cancel: bool,
         array: Option<String>,
@@ -53,6 +56,8 @@ pub enum Order {
     ScrubUntil {
         #[serde(default)]
         repair: bool,
+        #[serde(default)]
+        force: bool,
         /// When it pauses, in milliseconds since 1970.
         until_ms: u64,
         /// What 99 of 100 requests of clients are to stay below meanwhile; the limits that are set without.

@@ -70,15 +70,12 @@ impl Status {
                 add(Severity::Critical, what, None);
             }
         }
-        for array in self.arrays.iter().filter(|one| one.mismatch_bytes > 0) {
-            if array.repaired_bytes == 0 {
-                let what = format!(
-                    "{}: {} bytes differ between members",
-                    array.called, array.mismatch_bytes
-                );
-                let next = format!("`braid scrub {} --repair` makes them agree", self.name);
-                add(Severity::Warning, what, Some(next));
-            }
+        for array in &self.arrays {
+            let Some(scrub) = array.last_scrub.as_ref().filter(|scrub| scrub.left() > 0) else {
+                continue;
+            };
+            let what = format!("{}: {} bytes differ between members", array.called, scrub.left());
+            add(Severity::Warning, what, Some(scrub.next(&self.name, array.has_parity())));
         }
         // Members that are slow or gone may be why the volume is as it is.
         for warning in self.warnings.iter().filter(|text| !why.contains(text.as_str())) {

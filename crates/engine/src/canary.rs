@@ -57,6 +57,10 @@ pub enum Canary {
     FilledWhileDirty,
     /// A member that a write failed on stays in sync.
     FailedWriteForgotten,
+    /// A repair takes the first of several copies for the right one.
+    FirstCopyBelieved,
+    /// A repair of one parity, or of copies without a majority, writes although nothing is proved.
+    UnprovedWritten,
 }
 
 impl Canary {
@@ -87,6 +91,8 @@ impl Canary {
         Canary::NewChunksForgetBits,
         Canary::FilledWhileDirty,
         Canary::FailedWriteForgotten,
+        Canary::FirstCopyBelieved,
+        Canary::UnprovedWritten,
     ];
 
     /// What it is called in reports: its name in the source.

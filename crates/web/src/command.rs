@@ -88,13 +88,17 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
         Order::Replace { member, with, force, array } => {
             on_array(&["member", "replace"], array).flag("force", *force).name(member).path(with)
         }
-        Order::Scrub { repair, cancel, array } => {
+        Order::Scrub { repair, force, cancel, array } => {
             // The command takes one of them; an order to end a scrub is one, whatever else it says.
-            on_array(&["scrub"], array).flag("repair", *repair && !cancel).flag("cancel", *cancel)
+            on_array(&["scrub"], array)
+                .flag("repair", *repair && !cancel)
+                .flag("force", *force && *repair && !cancel)
+                .flag("cancel", *cancel)
         }
-        Order::ScrubUntil { repair, until_ms, latency_us_p99, array } => {
+        Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array } => {
             on_array(&["scrub"], array)
                 .flag("repair", *repair)
+                .flag("force", *force && *repair)
                 .option("until", Some(format!("@{until_ms}")))
                 .option("latency", latency_us_p99.map(|us| format!("{us}us")))
         }
@@ -198,6 +202,11 @@ mod tests {
                 r#"{"scrub":{"repair":true}}"#,
                 "scrub --repair --json -- home",
                 "braid scrub --repair home",
+            ),
+            (
+                r#"{"scrub":{"repair":true,"force":true}}"#,
+                "scrub --repair --force --json -- home",
+                "braid scrub --repair --force home",
             ),
             (
                 r#"{"device":{"gone":{"device":"8:16"}}}"#,

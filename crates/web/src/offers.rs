@@ -44,7 +44,7 @@ pub(crate) fn offers(status: &Status) -> Vec<Offer> {
             all.push(Offer { label: "Take in again", member: Some(left.member.clone()), order });
         }
     }
-    let scrub = |repair, cancel| Order::Scrub { repair, cancel, array: None };
+    let scrub = |repair, cancel| Order::Scrub { repair, force: false, cancel, array: None };
     let runs = status.arrays.iter().any(|array| array.requested.is_some());
     let whole = |label, order| Offer { label, member: None, order };
     if !runs {

@@ -108,9 +108,11 @@ fn said(status: &Status, order: &Order) -> Said {
                 Some(overwritten(&with, *force)),
             ))
         }
-        Order::Scrub { repair, cancel, array } => scrub(status, *repair, *cancel, array.as_deref()),
-        Order::ScrubUntil { repair, array, .. } => {
-            let (does, loses) = scrub(status, *repair, false, array.as_deref())?;
+        Order::Scrub { repair, force, cancel, array } => {
+            scrub(status, *repair, *force, *cancel, array.as_deref())
+        }
+        Order::ScrubUntil { repair, force, array, .. } => {
+            let (does, loses) = scrub(status, *repair, *force, false, array.as_deref())?;
             let parts = "It pauses when its time is over, and the next such scrub goes on there.";
             Ok((format!("{does} {parts}"), loses))
         }
@@ -311,7 +313,7 @@ fn takes_in(status: &Status, path: &str, array: Option<&str>) -> Result<(), Not>
     }
 }
 
-fn scrub(status: &Status, repair: bool, cancel: bool, array: Option<&str>) -> Said {
+fn scrub(status: &Status, repair: bool, force: bool, cancel: bool, array: Option<&str>) -> Said {
     let first = any_array(status, array)?;
     let is_meant =
         |one: &&ArrayStatus| one.is_redundant() && (array.is_none() || one.called == first.called);
@@ -340,14 +342,17 @@ fn scrub(status: &Status, repair: bool, cancel: bool, array: Option<&str>) -> Sa
             None,
         ));
     }
-    let loses = match first.level.as_str() {
-        "raid6" => "What no single member explains is left as it is.",
-        "raid4" | "raid5" => {
+    let does = format!("Compares {what}, and writes again what is proved to be wrong.");
+    let loses = match (force, first.has_parity()) {
+        (false, _) => return Ok((format!("{does} The rest stays as it is.{waits}"), None)),
+        (true, true) => {
             "Parity is made to fit the data: if the data was wrong, that cannot be told any more."
         }
-        _ => "The copies are made the same as the first one: nobody knows which of them was right.",
+        (true, false) => {
+            "Without a majority the copies are made the same as the first one, right or wrong."
+        }
     };
-    Ok((format!("Compares {what}, and writes again what differs.{waits}"), Some(loses.to_owned())))
+    Ok((format!("{does}{waits}"), Some(loses.to_owned())))
 }
 
 #[cfg(test)]

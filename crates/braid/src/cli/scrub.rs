@@ -17,10 +17,14 @@ pub(crate) struct Scrub {
     /// first; waits for them
     #[arg(long, conflicts_with_all = ["name", "array", "cancel"])]
     pub(crate) all: bool,
-    /// Make what differs agree: copies as the first one is, parity as the data is; of a raid6, put
-    /// right the member that is proved wrong
+    /// Write again what is proved to be wrong: by more than half of the copies, or by both parities of
+    /// a raid6. What is not proved stays as it is
     #[arg(long)]
     pub(crate) repair: bool,
+    /// Where nothing is proved, make copies as the first one is, and parity as the data is: that ends
+    /// every chance to find out which of them was right
+    #[arg(long, requires = "repair")]
+    pub(crate) force: bool,
     /// End the scrub that runs, waits or paused
     #[arg(long, conflicts_with_all = ["repair", "time"])]
     pub(crate) cancel: bool,

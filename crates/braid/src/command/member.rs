@@ -107,8 +107,12 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let before = if scrub.wait { Some(status(scrub.name())?) } else { None };
-    let order =
-        Order::Scrub { repair: scrub.repair, cancel: scrub.cancel, array: array_of(&scrub.which) };
+    let order = Order::Scrub {
+        repair: scrub.repair,
+        force: scrub.force,
+        cancel: scrub.cancel,
+        array: array_of(&scrub.which),
+    };
     let Some(before) = before else { return give(scrub.name(), &order, scrub.json) };
     let text = carried_out(scrub.name(), &order, 0)?;
     if !scrub.json {
@@ -184,24 +188,23 @@ fn judge_scrubbed(
     let differ = if scrub.repair { "differed" } else { "differ" };
     let mut text = scrubbed::found(array, found, differ);
     let left = scrubbed::not_compared(array, found, true);
-    let (name, repaired) = (scrub.name(), array.repaired_bytes);
+    let name = scrub.name();
     if found.mismatch_bytes > 0 {
         text = [vec![text], left.clone()].concat().join("; ");
-        if !scrub.repair {
-            let what = scrubbed::repair_in_words(array);
-            return Err((text, format!("`braid scrub {name} --repair` {what}")));
+        let places = scrubbed::places(array, found).join("\n  ");
+        match (scrub.repair, found.repaired_bytes) {
+            (false, _) => {}
+            (true, bytes) if found.left() > 0 => {
+                text = format!(
+                    "{text}; {bytes} bytes were written again, and what is not proved stays as it is"
+                );
+            }
+            (true, bytes) => text = format!("{text}: repaired, {bytes} bytes were written again"),
         }
-        if array.unexplained_bytes > 0 {
-            return Err((
-                format!(
-                    "{text}; {repaired} bytes were written again, and what no member explains stays \
-                     as it is"
-                ),
-                "restore what lies there from a backup: writing it makes its parity anew"
-                    .to_owned(),
-            ));
+        text = format!("{text}\n  {places}");
+        if found.left() > 0 {
+            return Err((text, found.next(name, array.has_parity())));
         }
-        text = format!("{text}: repaired, {repaired} bytes were written again");
     }
     if left.is_empty() {
         return Ok(text);
@@ -219,7 +222,9 @@ fn print_scrubbed(scrubbed: &[(&ArrayStatus, &ScrubStatus)]) {
     let sum = |of: &dyn Fn(&ArrayStatus, &ScrubStatus) -> u64| -> u64 {
         scrubbed.iter().map(|(array, found)| of(array, found)).sum()
     };
-    let of = |(one, _): &(&ArrayStatus, &ScrubStatus)| one.mismatch_offsets.clone();
+    let of = |(_, found): &(&ArrayStatus, &ScrubStatus)| {
+        found.mismatches.iter().map(|place| place.offset_bytes).collect::<Vec<_>>()
+    };
     let left =
         |(one, found): &(&ArrayStatus, &ScrubStatus)| scrubbed::not_compared(one, found, true);
     let array = |(one, found): &(&ArrayStatus, &ScrubStatus)| {
@@ -236,9 +241,9 @@ fn print_scrubbed(scrubbed: &[(&ArrayStatus, &ScrubStatus)]) {
             "output_version": OUTPUT_VERSION,
             "mismatch_bytes": sum(&|_, found| found.mismatch_bytes),
             "mismatch_offsets": scrubbed.iter().flat_map(of).collect::<Vec<_>>(),
-            "suspects": scrubbed.iter().flat_map(|(one, _)| &one.suspects).collect::<Vec<_>>(),
-            "unexplained_bytes": sum(&|one, _| one.unexplained_bytes),
-            "repaired_bytes": sum(&|one, _| one.repaired_bytes),
+            "suspects": scrubbed.iter().flat_map(|(_, found)| &found.suspects).collect::<Vec<_>>(),
+            "unexplained_bytes": sum(&|_, found| found.unproved_bytes),
+            "repaired_bytes": sum(&|_, found| found.repaired_bytes),
             "not_compared": scrubbed.iter().flat_map(left).collect::<Vec<_>>(),
             "arrays": scrubbed.iter().map(array).collect::<Vec<_>>(),
         })

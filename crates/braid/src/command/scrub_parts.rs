@@ -50,7 +50,8 @@ fn scrub_one(scrub: &cli::Scrub, volume: &str, end: u64) -> Result<(), Failure> 
 fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<String, Failure> {
     let latency_us_p99 = scrub.latency.as_deref().map(micros_of).transpose()?;
     let array = scrub.which.array.clone();
-    let order = Order::ScrubUntil { repair: scrub.repair, until_ms, latency_us_p99, array };
+    let (repair, force) = (scrub.repair, scrub.force);
+    let order = Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array };
     carried_out(scrub.name(), &order, 0)
 }
 

@@ -1,5 +1,7 @@
 //! What a scrub found, in words: for `scrub --wait` and for `status`.
 //!
+//! What is said is of the last scrub, whatever pass ran since then.
+//!
 //! "They agree" is said only of what was compared: a copy without another one, data whose parity is
 //! needed in place of a member, and what nobody could read, agree with nothing.
 
@@ -7,7 +9,7 @@ use braid_level::raid10::Columns;
 use braid_level::{Level, Raid10Layout};
 use jiff::Timestamp;
 
-use crate::control::{ArrayStatus, ScrubPlaceStatus, ScrubStatus};
+use crate::control::{ArrayStatus, MismatchMember, MismatchStatus, ScrubPlaceStatus, ScrubStatus};
 
 /// How many places are named.
 const PLACES: usize = 8;
@@ -27,19 +29,65 @@ pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> S
         };
     }
     let of = if parity { " of each member's data" } else { "" };
-    let (bytes, places) = (scrub.mismatch_bytes, listed(&array.mismatch_offsets));
+    let starts: Vec<u64> = scrub.mismatches.iter().map(|place| place.offset_bytes).collect();
+    let (bytes, places) = (scrub.mismatch_bytes, listed(&starts));
     let mut text = format!("{bytes} bytes {differ}, at {places}{of}");
-    for suspect in &array.suspects {
-        let member = match &suspect.member {
-            Some(member) => format!("{member} (role {})", suspect.role),
-            None => format!("role {}", suspect.role),
+    for suspect in &scrub.suspects {
+        let member = called(suspect.role, suspect.member.as_deref());
+        let proved = match parity {
+            true => format!("alone explains {} of them, if one member is wrong", suspect.bytes),
+            false => format!("contradicts most copies in {} of them", suspect.bytes),
         };
-        text = format!("{text}; {member} alone explains {} of them", suspect.bytes);
+        text = format!("{text}; {member} {proved}");
     }
-    if array.unexplained_bytes > 0 {
-        text = format!("{text}; no member alone explains {}", array.unexplained_bytes);
+    match scrub.unproved_bytes {
+        0 => text,
+        unproved => format!("{text}; which member is wrong is not proved of {unproved}"),
     }
-    text
+}
+
+fn called(role: u16, member: Option<&str>) -> String {
+    member.map_or(format!("role {role}"), |member| format!("{member} (role {role})"))
+}
+
+/// Which members differ at which bytes, a line for each of the first places, and one for the rest.
+pub(super) fn places(array: &ArrayStatus, scrub: &ScrubStatus) -> Vec<String> {
+    let shown = &scrub.mismatches[..scrub.mismatches.len().min(PLACES)];
+    let place = |place: &MismatchStatus| {
+        let at = |from: &u64| format!("{from} to {}", from + place.length_bytes);
+        let of_array: Vec<String> = place.array_offsets.iter().map(at).collect();
+        let bytes = match &of_array[..] {
+            [] => "parity".to_owned(),
+            all => format!("bytes {} of the array", all.join(", ")),
+        };
+        format!("{bytes}: {}", members_of(place, array.has_parity()))
+    };
+    let mut lines: Vec<String> = shown.iter().map(place).collect();
+    let told: u64 = shown.iter().map(|place| place.length_bytes).sum();
+    match scrub.mismatch_bytes.saturating_sub(told) {
+        0 => {}
+        rest => lines.push(format!("{rest} more bytes, which `--json` lists in part")),
+    }
+    lines
+}
+
+/// What is known of the members at `place`, each with where its bytes begin on it.
+fn members_of(place: &MismatchStatus, has_parity: bool) -> String {
+    let all = |is_meant: &dyn Fn(&&MismatchMember) -> bool| {
+        let meant = place.members.iter().filter(is_meant).map(|one| {
+            format!("{} from {}", called(one.role, one.member.as_deref()), one.offset_bytes)
+        });
+        meant.collect::<Vec<_>>().join(", ")
+    };
+    if place.is_proved() {
+        return format!("wrong: {}", all(&|one| one.wrong));
+    }
+    if has_parity {
+        return format!("not proved, one or more of {}", all(&|_| true));
+    }
+    let groups = place.members.iter().map(|one| one.group).max().map_or(0, |last| last + 1);
+    let groups: Vec<String> = (0..groups).map(|group| all(&|one| one.group == group)).collect();
+    format!("not proved, {}", groups.join(" against "))
 }
 
 /// How far a scrub in parts is that does not run now, in one line.
@@ -131,14 +179,5 @@ fn nothing_to_compare(array: &ArrayStatus) -> Option<String> {
         some => Some(format!(
             "{some} of {disks} chunks have one copy only and were not compared with anything"
         )),
-    }
-}
-
-/// What `--repair` would do about it.
-pub(super) fn repair_in_words(array: &ArrayStatus) -> &'static str {
-    match array.level.as_str() {
-        "raid4" | "raid5" => "makes parity fit the data: which of the two was right is not known",
-        "raid6" => "writes what the member that explains a mismatch should have; the rest stays",
-        _ => "makes the copies the same as the first",
     }
 }

@@ -1,7 +1,9 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
-use braid_engine::redundant::{self, Consistency, LastScrub, LogCost, MemberState, Status};
+use braid_engine::redundant::{
+    self, Consistency, JobKind, LastScrub, LogCost, MemberState, MemberStatus, Mismatch, Status,
+};
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
 use braid_stack::{File, Node, Stack};
@@ -13,7 +15,8 @@ use super::md::MdArray;
 use super::media::Media;
 use super::shard;
 use crate::control::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
+    MismatchStatus, ScrubStatus, SuspectStatus,
 };
 
 /// What an array at work says of itself.
@@ -109,7 +112,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     };
     let mut members: Vec<ArrayMember> = status.members.iter().map(member_of).collect();
     members.sort_by_key(|one| (one.role.is_none(), one.role, one.replacement, one.number));
-    let last_scrub = status.last_scrub.take().map(scrub_of);
+    let last_scrub = status.last_scrub.take().map(|last| scrub_of(last, &status.members));
     let lost = lost_of(&status);
     ArrayStatus {
         name: md.map(|md| md.name.clone()),
@@ -141,9 +144,9 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
         scrub_place: None,
         last_scrub,
         mismatch_bytes: status.mismatches,
-        mismatch_offsets: status.mismatch_places,
+        mismatch_offsets: status.mismatch_places.iter().map(|place| place.offset).collect(),
         suspects: suspects_of(&status.suspects, &status.members),
-        unexplained_bytes: status.unexplained,
+        unexplained_bytes: status.unproved,
         repaired_bytes: status.repaired,
         consistency: Some(consistency_of(status.consistency).to_owned()),
         log_cost: status.log_cost.map(log_cost_of),
@@ -156,15 +159,63 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     }
 }
 
-fn scrub_of(last: LastScrub) -> ScrubStatus {
+fn scrub_of(last: LastScrub, members: &[MemberStatus]) -> ScrubStatus {
+    let found = last.found;
+    let mut mismatches: Vec<MismatchStatus> =
+        found.mismatch_places.iter().map(mismatch_of).collect();
+    for member in mismatches.iter_mut().flat_map(|mismatch| &mut mismatch.members) {
+        member.member = label_of(Role::new(member.role), members);
+    }
     ScrubStatus {
         kind: last.kind.to_string(),
         ended_ms: last.ended.as_millis() as u64,
-        mismatch_bytes: last.mismatches,
-        compared_bytes: Some(last.compared),
-        unread_bytes: last.unread,
-        unread_offsets: last.unread_places,
-        listed_bytes: last.listed,
+        mismatch_bytes: found.mismatches,
+        compared_bytes: Some(found.compared),
+        unread_bytes: found.unread,
+        unread_offsets: found.unread_places,
+        listed_bytes: found.listed,
+        unproved_bytes: found.unproved,
+        repaired_bytes: found.repaired,
+        suspects: suspects_of(&found.suspects, members),
+        left_bytes: Some(match last.kind {
+            JobKind::Check => found.mismatches,
+            JobKind::Repair => found.unproved,
+            _ => 0,
+        }),
+        mismatches,
+    }
+}
+
+/// The same without what the members are called.
+pub(super) fn mismatch_of(found: &Mismatch) -> MismatchStatus {
+    let member = |one: &redundant::MismatchMember| MismatchMember {
+        role: one.role.get(),
+        member: None,
+        offset_bytes: one.offset,
+        group: one.group,
+        wrong: one.is_wrong,
+    };
+    MismatchStatus {
+        offset_bytes: found.offset,
+        length_bytes: found.len,
+        array_offsets: found.array.clone(),
+        members: found.members.iter().map(member).collect(),
+    }
+}
+
+/// As the engine has it.
+pub(super) fn mismatch(told: &MismatchStatus) -> Mismatch {
+    let member = |one: &MismatchMember| redundant::MismatchMember {
+        role: Role::new(one.role),
+        offset: one.offset_bytes,
+        group: one.group,
+        is_wrong: one.wrong,
+    };
+    Mismatch {
+        offset: told.offset_bytes,
+        len: told.length_bytes,
+        array: told.array_offsets.clone(),
+        members: told.members.iter().map(member).collect(),
     }
 }
 
@@ -260,24 +311,24 @@ fn log_cost_of(cost: LogCost) -> LogCostStatus {
     }
 }
 
-fn suspects_of(
-    suspects: &[(Role, u64)],
-    members: &[redundant::MemberStatus],
-) -> Vec<SuspectStatus> {
-    let holder = |role: Role| {
-        let has = |one: &&redundant::MemberStatus| one.role == Some(role) && !one.replacement;
-        let found = members.iter().filter(has).find(|one| one.state == MemberState::InSync);
-        found.map(|one| one.label.clone())
+/// What the member in sync is called that has `role`.
+fn label_of(role: Role, members: &[MemberStatus]) -> Option<String> {
+    let has = |one: &&MemberStatus| {
+        one.role == Some(role) && !one.replacement && one.state == MemberState::InSync
     };
+    members.iter().find(has).map(|one| one.label.clone())
+}
+
+fn suspects_of(suspects: &[(Role, u64)], members: &[MemberStatus]) -> Vec<SuspectStatus> {
     let suspect = |(role, bytes): &(Role, u64)| SuspectStatus {
         role: role.get(),
-        member: holder(*role),
+        member: label_of(*role, members),
         bytes: *bytes,
     };
     suspects.iter().map(suspect).collect()
 }
 
-fn member_of(member: &redundant::MemberStatus) -> ArrayMember {
+fn member_of(member: &MemberStatus) -> ArrayMember {
     let (state, recovered_bytes) = match member.state {
         MemberState::InSync => ("in_sync", None),
         MemberState::Recovering(done) => ("recovering", Some(done.get())),

@@ -24,7 +24,7 @@ use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
-use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs};
+use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs, scrub_kind};
 use super::shard::Orders as Remote;
 use crate::control::{DeviceOrder, Order, OrderAnswer, Outcome};
 use crate::metadata::Metadata;
@@ -82,12 +82,8 @@ pub(super) fn carry_out(
             }
             answer
         }
-        Order::Scrub { repair, cancel, array } => {
-            let kind = match (cancel, repair) {
-                (true, _) => None,
-                (false, true) => Some(JobKind::Repair),
-                (false, false) => Some(JobKind::Check),
-            };
+        Order::Scrub { repair, force, cancel, array } => {
+            let kind = (!cancel).then(|| scrub_kind(repair, force));
             let named = array.clone();
             let answer = on_each(remote, array, move |_, engine| {
                 let status = engine.status();
@@ -98,8 +94,8 @@ pub(super) fn carry_out(
             }
             answer
         }
-        Order::ScrubUntil { repair, until_ms, latency_us_p99, array } => {
-            let part = Part { repair, until_ms, latency_us_p99, array };
+        Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array } => {
+            let part = Part { kind: scrub_kind(repair, force), until_ms, latency_us_p99, array };
             scrubs.scrub(media, remote, &part)
         }
         Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99, array } => {
@@ -167,14 +163,13 @@ pub(super) fn carry_out(
 
 /// What becomes of a scrub that is asked for, or taken back, while the array is like this.
 fn scrub_in_words(kind: Option<JobKind>, status: &Status) -> String {
-    let is_scrub = |kind: JobKind| matches!(kind, JobKind::Check | JobKind::Repair);
     let running = status.job.as_ref().map(|job| job.kind);
     match (kind, running, status.requested) {
-        (Some(kind), Some(other), _) if !is_scrub(other) => {
+        (Some(kind), Some(other), _) if !other.is_scrub() => {
             format!("{kind} waits for the {other} that runs")
         }
         (Some(kind), ..) => format!("{kind} starts"),
-        (None, Some(kind), _) if is_scrub(kind) => format!("the {kind} ends"),
+        (None, Some(kind), _) if kind.is_scrub() => format!("the {kind} ends"),
         (None, _, Some(kind)) => format!("the {kind} that waited is taken back"),
         (None, ..) => "no scrub runs".to_owned(),
     }

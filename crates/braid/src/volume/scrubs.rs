@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::media::Media;
 use super::{arrays, asking, shard};
 use crate::beside::Beside;
-use crate::control::{ArrayStatus, OrderAnswer, Outcome, ScrubPlaceStatus};
+use crate::control::{ArrayStatus, MismatchStatus, OrderAnswer, Outcome, ScrubPlaceStatus};
 
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 pub(super) const LEAST_WITH_TARGET: u64 = 1 << 20;
@@ -46,16 +46,18 @@ struct Kept {
     /// As it was when the scrub began: [`what`].
     what: String,
     repair: bool,
+    #[serde(default)]
+    force: bool,
     /// Milliseconds since 1970.
     began_ms: u64,
     seen_ms: u64,
     done_bytes: u64,
     total_bytes: u64,
     mismatch_bytes: u64,
-    mismatch_offsets: Vec<u64>,
-    /// Roles, and the bytes that each alone explains.
+    mismatches: Vec<MismatchStatus>,
+    /// Roles, and the bytes in which each is proved to be wrong.
     suspects: Vec<(u16, u64)>,
-    unexplained_bytes: u64,
+    unproved_bytes: u64,
     repaired_bytes: u64,
     compared_bytes: u64,
     listed_bytes: u64,
@@ -108,15 +110,16 @@ impl Kept {
             called: array.called.clone(),
             uuid: array.uuid.clone(),
             what,
-            repair: place.kind == JobKind::Repair,
+            repair: place.kind != JobKind::Check,
+            force: place.kind == JobKind::ForcedRepair,
             began_ms: now_ms,
             seen_ms: now_ms,
             done_bytes: place.done,
             total_bytes: place.total,
             mismatch_bytes: found.mismatches,
-            mismatch_offsets: found.mismatch_places,
+            mismatches: found.mismatch_places.iter().map(arrays::mismatch_of).collect(),
             suspects: found.suspects.iter().map(|(role, bytes)| (role.get(), *bytes)).collect(),
-            unexplained_bytes: found.unexplained,
+            unproved_bytes: found.unproved,
             repaired_bytes: found.repaired,
             compared_bytes: found.compared,
             listed_bytes: found.listed,
@@ -126,7 +129,7 @@ impl Kept {
     }
 
     fn kind(&self) -> JobKind {
-        if self.repair { JobKind::Repair } else { JobKind::Check }
+        scrub_kind(self.repair, self.force)
     }
 
     fn place(&self) -> ScrubPlace {
@@ -137,9 +140,9 @@ impl Kept {
             total: self.total_bytes,
             found: ScrubFound {
                 mismatches: self.mismatch_bytes,
-                mismatch_places: self.mismatch_offsets.clone(),
+                mismatch_places: self.mismatches.iter().map(arrays::mismatch).collect(),
                 suspects: suspects.map(|(role, bytes)| (Role::new(*role), *bytes)).collect(),
-                unexplained: self.unexplained_bytes,
+                unproved: self.unproved_bytes,
                 repaired: self.repaired_bytes,
                 compared: self.compared_bytes,
                 listed: self.listed_bytes,
@@ -245,7 +248,7 @@ impl Scrubs {
         orders: &shard::Orders,
         part: &Part,
     ) -> OrderAnswer {
-        let kind = if part.repair { JobKind::Repair } else { JobKind::Check };
+        let kind = part.kind;
         let remote = orders.remote();
         let found = arrays::all(media, Some(remote), false);
         let is_meant = |array: &ArrayStatus| {
@@ -342,10 +345,19 @@ impl Scrubs {
 
 /// A part of a scrub that is asked for.
 pub(super) struct Part {
-    pub(super) repair: bool,
+    pub(super) kind: JobKind,
     pub(super) until_ms: u64,
     pub(super) latency_us_p99: Option<u64>,
     pub(super) array: Option<String>,
+}
+
+/// What is meant by `--repair` and `--force`.
+pub(super) fn scrub_kind(repair: bool, force: bool) -> JobKind {
+    match (repair, force) {
+        (false, _) => JobKind::Check,
+        (true, false) => JobKind::Repair,
+        (true, true) => JobKind::ForcedRepair,
+    }
 }
 
 fn percent(done: u64, total: u64) -> String {
@@ -359,6 +371,8 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use braid_engine::redundant::{Mismatch, MismatchMember};
+
     use super::*;
 
     fn array(numbers: &[u32], last_ended_ms: Option<u64>) -> ArrayStatus {
@@ -387,13 +401,20 @@ mod tests {
 
     fn place(kind: JobKind, done: u64) -> ScrubPlace {
         let suspects = vec![(Role::new(1), 4096)];
-        let found = ScrubFound { mismatches: 4096, suspects, ..ScrubFound::default() };
+        let member = |role, group, is_wrong| {
+            let role = Role::new(role);
+            MismatchMember { role, offset: 1 << 20, group, is_wrong }
+        };
+        let members = vec![member(0, 0, false), member(1, 1, true), member(2, 0, false)];
+        let mismatch_places = vec![Mismatch { offset: 0, len: 4096, array: vec![0], members }];
+        let found =
+            ScrubFound { mismatches: 4096, mismatch_places, suspects, ..ScrubFound::default() };
         ScrubPlace { kind, done, total: 1 << 20, found }
     }
 
     #[test]
     fn a_place_is_given_back_as_it_was_seen_for_the_same_scrub_of_the_same_array() {
-        let (check, repair) = (JobKind::Check, JobKind::Repair);
+        let (check, repair, forced) = (JobKind::Check, JobKind::Repair, JobKind::ForcedRepair);
         let same = array(&[0, 1], None);
         let mut state = State::default();
         state.see((0, &same), Some(place(check, 4096)), 10);
@@ -403,9 +424,12 @@ mod tests {
         assert_eq!((state.kept[0].began_ms, state.kept[0].seen_ms), (10, 20));
         assert_eq!(state.place((0, &same), check), Some(place(check, 8192)));
         // Of none of these, and then of nobody any more.
-        for (number, other, kind) in
-            [(0, array(&[0, 2], None), check), (0, same.clone(), repair), (1, same.clone(), check)]
-        {
+        for (number, other, kind) in [
+            (0, array(&[0, 2], None), check),
+            (0, same.clone(), repair),
+            (0, same.clone(), forced),
+            (1, same.clone(), check),
+        ] {
             let mut state = State { kept: state.kept.clone(), ..State::default() };
             assert_eq!(state.place((number, &other), kind), None, "{other:?}");
             assert_eq!(state.place((0, &same), check).is_some(), number == 1);

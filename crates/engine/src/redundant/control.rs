@@ -232,7 +232,7 @@ impl Redundant {
     pub fn scrub_as(&self, order: Option<ScrubOrder>) -> Result<(), ControlError> {
         let core = self.writable()?;
         let kind = order.as_ref().map(|order| order.kind);
-        debug_assert!(matches!(kind, None | Some(JobKind::Check | JobKind::Repair)));
+        debug_assert!(kind.is_none_or(JobKind::is_scrub));
         core.work.request(order);
         Ok(())
     }

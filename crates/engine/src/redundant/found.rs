@@ -2,27 +2,98 @@
 
 use std::collections::BTreeMap;
 
-use braid_array::Role;
+use braid_array::{MemberSpan, Role};
 
 use super::job::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 
+/// Where a part of `len` bytes is cut that cannot be read as a whole, by members of logical blocks of
+/// `logical` bytes: between two blocks, as long as there are two.
+pub(super) fn half_of(len: u64, logical: u64) -> u64 {
+    let unit = if len > BLOCK as u64 { BLOCK as u64 } else { logical };
+    (len / 2).next_multiple_of(unit)
+}
+
+/// Neighbouring blocks of members that do not agree with each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The first byte of the array; with parity, of each member's data.
+    pub offset: u64,
+    /// Bytes, at each of the places below.
+    pub len: u64,
+    /// Where the bytes of the array begin that are wrong, or may be: none if parity alone is wrong.
+    pub array: Vec<u64>,
+    /// The members that were compared, in the order of their copies, or of their roles.
+    pub members: Vec<MismatchMember>,
+}
+
+/// What a member has where members do not agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MismatchMember {
+    /// Its role.
+    pub role: Role,
+    /// Where its bytes begin, on the member: in front of its data lie md's.
+    pub offset: u64,
+    /// Copies with the same number are equal; 0 for all with parity.
+    pub group: usize,
+    /// It is proved to be wrong.
+    pub is_wrong: bool,
+}
+
+impl Mismatch {
+    /// Whether it is proved which members are wrong.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        self.members.iter().any(|member| member.is_wrong)
+    }
+
+    /// Takes in `next` if it follows at all places, and says the same of the same members.
+    fn merge(&mut self, next: &Mismatch) -> bool {
+        let follows = |(at, next): (&u64, &u64)| at + self.len == *next;
+        let is_next = self.offset + self.len == next.offset
+            && (self.array.len(), self.members.len()) == (next.array.len(), next.members.len())
+            && self.array.iter().zip(&next.array).all(follows)
+            && self.members.iter().zip(&next.members).all(|(member, next)| {
+                MismatchMember { offset: member.offset + self.len, ..*member } == *next
+            });
+        if is_next {
+            self.len += next.len;
+        }
+        is_next
+    }
+}
+
 /// What copies, or data and parity, are compared in, in bytes.
 pub(super) const BLOCK: usize = 4096;
+
+/// Makes one of the places that follow each other on the same of several members, in their order.
+pub(super) fn join_places<M: Copy + Ord>(mut places: Vec<(M, MemberSpan)>) -> Vec<(M, MemberSpan)> {
+    places.sort_unstable_by_key(|(member, place)| (*member, place.offset));
+    let mut joined: Vec<(M, MemberSpan)> = Vec::new();
+    for (member, place) in places {
+        match joined.last_mut() {
+            Some((last, before)) if *last == member && before.end() == place.offset => {
+                before.len += place.len;
+            }
+            _ => joined.push((member, place)),
+        }
+    }
+    joined
+}
 
 /// What a comparison found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// Bytes, in whole blocks, that do not agree with each other.
     pub(super) mismatches: u64,
-    /// Where, from the first on.
-    pub(super) places: Vec<SyncByte>,
+    /// Where, from the first on, in order.
+    pub(super) places: Vec<Mismatch>,
     /// What could not be read and was written again.
     pub(super) unreadable: u64,
-    /// For each role, the bytes of mismatches that it alone explains.
+    /// For each role, the bytes in which it is proved to be wrong.
     pub(super) suspects: BTreeMap<Role, u64>,
-    /// Bytes of mismatches that nobody alone explains, where that could be told.
-    pub(super) unexplained: u64,
+    /// Bytes of mismatches of which it is not proved which member is wrong.
+    pub(super) unproved: u64,
     /// Bytes that were written again.
     pub(super) repaired: u64,
     /// Bytes of which several members were read and compared.
@@ -40,7 +111,7 @@ impl Found {
     pub(super) fn add(&mut self, other: Found, most_places: usize) {
         self.mismatches += other.mismatches;
         self.unreadable += other.unreadable;
-        self.unexplained += other.unexplained;
+        self.unproved += other.unproved;
         self.repaired += other.repaired;
         self.compared += other.compared;
         self.listed += other.listed;
@@ -48,13 +119,28 @@ impl Found {
         for (role, bytes) in other.suspects {
             *self.suspects.entry(role).or_default() += bytes;
         }
-        self.places.extend(other.places);
-        self.places.sort_unstable();
+        for place in other.places {
+            if !self.places.last_mut().is_some_and(|last| last.merge(&place)) {
+                self.places.push(place);
+            }
+        }
         self.places.truncate(most_places);
         self.unsettled = [self.unsettled, other.unsettled].into_iter().flatten().min();
         self.unread_places.extend(other.unread_places);
         self.unread_places.sort_unstable();
         self.unread_places.truncate(most_places);
+    }
+
+    /// Counts blocks that differ, of which `place` says what is known.
+    pub(super) fn differ(&mut self, place: Mismatch) {
+        self.mismatches += place.len;
+        if !place.is_proved() {
+            self.unproved += place.len;
+        }
+        for wrong in place.members.iter().filter(|member| member.is_wrong) {
+            *self.suspects.entry(wrong.role).or_default() += place.len;
+        }
+        self.places.push(place);
     }
 
     /// `part` could not be compared, and members may not agree there.
@@ -75,6 +161,7 @@ impl Found {
             format!("{kind}: {} bytes compared, {} differ", self.compared, self.mismatches);
         for (bytes, what) in [
             (self.listed, "are listed as bad"),
+            (self.unproved, "of which it is not proved who is wrong"),
             (self.unread, "could not be compared"),
             (self.repaired, "written again"),
         ] {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::scrub::ScrubFound;
+
 /// What a pass is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
@@ -14,8 +16,23 @@ pub enum JobKind {
     Replace,
     /// Copies are compared.
     Check,
-    /// Copies are compared and made the same.
+    /// Copies, or data and parity, are compared, and what is proved to be wrong is written again.
     Repair,
+    /// As a repair; where nothing is proved, copies are made as the first one is, and parity as the data is.
+    ForcedRepair,
+}
+
+impl JobKind {
+    /// Whether it is a check or a repair, which are asked for.
+    #[must_use]
+    pub fn is_scrub(self) -> bool {
+        matches!(self, JobKind::Check | JobKind::Repair | JobKind::ForcedRepair)
+    }
+
+    /// Whether members are made to agree where nothing proves which of them is right.
+    pub(super) fn settles(self) -> bool {
+        matches!(self, JobKind::Resync | JobKind::ForcedRepair)
+    }
 }
 
 impl fmt::Display for JobKind {
@@ -25,7 +42,7 @@ impl fmt::Display for JobKind {
             JobKind::Recovery => "recovery",
             JobKind::Replace => "replace",
             JobKind::Check => "check",
-            JobKind::Repair => "repair",
+            JobKind::Repair | JobKind::ForcedRepair => "repair",
         })
     }
 }
@@ -47,21 +64,13 @@ pub struct JobStatus {
     pub eta: Option<(Duration, Duration)>,
 }
 
-/// The last check or repair that ran to its end. Its counts stay when another pass begins.
+/// The last check or repair that ran to its end. What it found stays when another pass begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastScrub {
     /// Which of them.
     pub kind: JobKind,
     /// When it ended, in unix time.
     pub ended: Duration,
-    /// How many bytes differed.
-    pub mismatches: u64,
-    /// Bytes of which several members were read and compared.
-    pub compared: u64,
-    /// Bytes that were not compared because a bad-block log lists them.
-    pub listed: u64,
-    /// Bytes that could not be read and so were not compared.
-    pub unread: u64,
-    /// The first places of these: in bytes of the array; with parity, of each member's data.
-    pub unread_places: Vec<u64>,
+    /// What it found.
+    pub found: ScrubFound,
 }

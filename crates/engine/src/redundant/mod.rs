@@ -120,6 +120,7 @@ use roster::Roster;
 use work::Work;
 
 pub use control::{BY_ORDER, ControlError};
+pub use found::{Mismatch, MismatchMember};
 pub use intent::StartingBitmap;
 pub use job::{JobKind, JobStatus, LastScrub};
 pub use keeping::CacheStatus;

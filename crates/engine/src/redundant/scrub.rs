@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use braid_array::Role;
 
-use super::found::{BLOCK, Found};
+use super::found::{BLOCK, Found, Mismatch};
 use super::job::JobKind;
 use super::layout::SyncByte;
 use super::throttle::Speed;
@@ -52,9 +52,9 @@ pub struct ScrubPlace {
 #[allow(missing_docs, reason = "the fields are those of `Status`, with the same meaning")]
 pub struct ScrubFound {
     pub mismatches: u64,
-    pub mismatch_places: Vec<u64>,
+    pub mismatch_places: Vec<Mismatch>,
     pub suspects: Vec<(Role, u64)>,
-    pub unexplained: u64,
+    pub unproved: u64,
     pub repaired: u64,
     pub compared: u64,
     pub listed: u64,
@@ -76,9 +76,9 @@ impl From<Found> for ScrubFound {
     fn from(found: Found) -> ScrubFound {
         ScrubFound {
             mismatches: found.mismatches,
-            mismatch_places: found.places.into_iter().map(SyncByte::get).collect(),
+            mismatch_places: found.places,
             suspects: found.suspects.into_iter().collect(),
-            unexplained: found.unexplained,
+            unproved: found.unproved,
             repaired: found.repaired,
             compared: found.compared,
             listed: found.listed,
@@ -92,9 +92,9 @@ impl From<ScrubFound> for Found {
     fn from(found: ScrubFound) -> Found {
         Found {
             mismatches: found.mismatches,
-            places: found.mismatch_places.into_iter().map(SyncByte::new).collect(),
+            places: found.mismatch_places,
             suspects: found.suspects.into_iter().collect(),
-            unexplained: found.unexplained,
+            unproved: found.unproved,
             repaired: found.repaired,
             compared: found.compared,
             listed: found.listed,

@@ -6,6 +6,7 @@ use braid_array::{ArraySpan, Role};
 use braid_md::Resync;
 
 use super::Redundant;
+use super::found::Mismatch;
 use super::job::{JobKind, JobStatus, LastScrub};
 use super::keeping::{CacheStatus, Inner};
 use super::layout::SyncByte;
@@ -73,14 +74,15 @@ pub struct Status {
     pub scrub_place: Option<ScrubPlace>,
     /// The last scrub that ended.
     pub last_scrub: Option<LastScrub>,
-    /// Bytes that differed in the pass that runs or ran last, and the first places.
+    /// Bytes that differed in the pass that runs or ran last.
     pub mismatches: u64,
-    /// In bytes of the array; with parity, of each member's data.
-    pub mismatch_places: Vec<u64>,
-    /// Bytes of mismatches that one role alone explains, for each such role (raid6).
+    /// The first places of these, neighbours as one.
+    pub mismatch_places: Vec<Mismatch>,
+    /// For each role that is proved to be wrong somewhere, in how many bytes: by a majority of copies, or by
+    /// both parities if one member alone is wrong.
     pub suspects: Vec<(Role, u64)>,
-    /// Bytes of mismatches that nobody alone explains, where that could be told (raid6).
-    pub unexplained: u64,
+    /// Bytes of mismatches of which it is not proved which member is wrong.
+    pub unproved: u64,
     /// Bytes that the pass wrote again.
     pub repaired: u64,
     /// Bytes of which several members were read and compared.
@@ -137,9 +139,9 @@ impl Redundant {
             scrub_place: core.work.place(),
             last_scrub: core.work.last(),
             mismatches: found.mismatches,
-            mismatch_places: found.places.into_iter().map(SyncByte::get).collect(),
+            mismatch_places: found.places,
             suspects: found.suspects.into_iter().collect(),
-            unexplained: found.unexplained,
+            unproved: found.unproved,
             repaired: found.repaired,
             compared: found.compared,
             listed: found.listed,

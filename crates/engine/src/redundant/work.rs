@@ -21,7 +21,7 @@ const MOST_WINDOWS: usize = 32;
 const SMALL_WINDOWS: usize = 4;
 /// Memory for the windows: a buffer for each of up to four copies, and rewriting.
 pub(super) const POOL: usize = 16 << 20;
-/// Places of mismatches that are kept for the report.
+/// Ranges of mismatches that are kept for the report.
 const MOST_PLACES: usize = 64;
 /// How long a pass goes as if clients were about, until it would know of them.
 const GENTLE: Duration = Duration::from_millis(60);
@@ -193,8 +193,7 @@ impl Work {
     fn place_of_scrub(&self) -> Option<ScrubPlace> {
         self.current.borrow().as_ref().and_then(|current| {
             let (kind, done, total) = (current.kind, current.done, current.total);
-            let is_scrub = matches!(kind, JobKind::Check | JobKind::Repair);
-            is_scrub.then(|| ScrubPlace { kind, done, total, found: self.found().into() })
+            kind.is_scrub().then(|| ScrubPlace { kind, done, total, found: self.found().into() })
         })
     }
 
@@ -260,16 +259,7 @@ impl Work {
     /// Forgets what was asked for: it is done.
     pub(super) fn finish_request(&self, kind: JobKind, now: Duration) {
         self.requested.take();
-        let found = self.found.borrow();
-        self.last.replace(Some(LastScrub {
-            kind,
-            ended: now,
-            mismatches: found.mismatches,
-            compared: found.compared,
-            listed: found.listed,
-            unread: found.unread,
-            unread_places: found.unread_places.iter().map(|place| place.get()).collect(),
-        }));
+        self.last.replace(Some(LastScrub { kind, ended: now, found: self.found().into() }));
     }
 
     /// Nothing was found yet.

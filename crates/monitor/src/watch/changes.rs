@@ -132,11 +132,11 @@ fn pass(before: Option<&JobView>, now: Option<&JobView>) -> Vec<Draft> {
 fn repaired(before: &ArrayView, array: &ArrayStatus) -> Option<Draft> {
     let scrub = array.last_scrub.as_ref()?;
     let is_new = before.scrub_ended_ms != Some(scrub.ended_ms);
-    (is_new && scrub.kind == "repair" && scrub.mismatch_bytes > 0).then(|| {
-        let bytes = scrub.mismatch_bytes;
+    let repaired = scrub.mismatch_bytes.saturating_sub(scrub.left());
+    (is_new && scrub.kind == "repair" && repaired > 0).then(|| {
         Draft::new(
             SCRUB_FOUND,
-            format!("a repair found {bytes} bytes that differed, and wrote them again"),
+            format!("a repair found {repaired} bytes that differed, and wrote them again"),
         )
     })
 }

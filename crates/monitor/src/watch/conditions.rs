@@ -116,9 +116,8 @@ fn degraded(status: &Status, array: &ArrayStatus) -> Option<Draft> {
 /// What a check found and nobody made good, and what no scrub could read.
 fn scrubbed(status: &Status, array: &ArrayStatus) -> Option<Draft> {
     let scrub = array.last_scrub.as_ref()?;
-    let differ = if scrub.kind == "check" { scrub.mismatch_bytes } else { 0 };
     let found: Vec<String> = [
-        (differ, "bytes differ"),
+        (scrub.left(), "bytes differ"),
         (scrub.unread_bytes, "bytes could not be read and so were not compared"),
     ]
     .iter()
@@ -128,9 +127,11 @@ fn scrubbed(status: &Status, array: &ArrayStatus) -> Option<Draft> {
     (!found.is_empty()).then(|| {
         let what = format!("the last {} found: {}", scrub.kind, found.join("; "));
         let name = &status.name;
-        let next = format!(
-            "`braid status {name}` shows the places; `braid scrub {name} --repair` makes them agree"
-        );
+        let repair = match scrub.left() {
+            0 => String::new(),
+            _ => format!("; {}", scrub.next(name, array.has_parity())),
+        };
+        let next = format!("`braid status {name}` shows the places{repair}");
         Draft::new(SCRUB_FOUND, what).next(Some(next))
     })
 }

@@ -70,10 +70,11 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
             true => scrubbed::found(array, scrub, "differed"),
             false => left.join("; "),
         };
-        if array.repaired_bytes > 0 {
-            found = format!("{found}; {} bytes were written again", array.repaired_bytes);
+        if scrub.repaired_bytes > 0 {
+            found = format!("{found}; {} bytes were written again", scrub.repaired_bytes);
         }
         lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
+        lines.extend(scrubbed::places(array, scrub).into_iter().map(|place| ("differs", place)));
     }
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();

@@ -5,8 +5,10 @@
 //! | `read`, `balance` | where to read from; what to do when that fails |
 //! | `store` | to every copy |
 //! | `window` | one window of a pass: filling a member, comparing copies |
+//! | `ballot` | which of several copies counts |
 
 mod balance;
+mod ballot;
 mod read;
 mod store;
 mod window;

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use braid_array::{ArraySpan, MemberByte, MemberSpan};
 use braid_block::{Completion, Flags, Io, Payload};
 
+use super::ballot::Ballot;
 use super::{Copies, in_sync_bytes};
 use crate::join_all;
 use crate::redundant::core::Core;
-use crate::redundant::found::{BLOCK, Found};
+use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
 use crate::redundant::job::JobKind;
 use crate::redundant::keeping::{Finder, Inner, Lost};
-use crate::redundant::layout::SyncByte;
 use crate::redundant::roster::Member;
 
 impl Copies {
@@ -55,8 +55,9 @@ impl Copies {
         lost
     }
 
-    /// Reads every copy of `array` and compares them; but for a check, what differs from the
-    /// first is written again, and always what cannot be read.
+    /// Reads every copy of `array` and compares them block by block. But for a check, the copies of a
+    /// block that differ from [what counts](Ballot::result) are written again, and always what cannot be
+    /// read.
     pub(super) async fn compare_copies(
         &self,
         inner: &Rc<Inner>,
@@ -80,7 +81,7 @@ impl Copies {
             match self.compare_part(core, part, kind, &mut bufs).await {
                 Some(one) => found.add(one, usize::MAX),
                 None => {
-                    let half = (part.len / 2).next_multiple_of(block);
+                    let half = half_of(part.len, block);
                     let (first, rest) = part.split_at(half);
                     parts.extend([rest, first]);
                 }
@@ -119,41 +120,34 @@ impl Copies {
         let completions = join_all(started.collect()).await;
         let readable: Vec<bool> = completions.iter().map(|one| one.result.is_ok()).collect();
         give_back(bufs.iter_mut(), completions);
-        let reference = readable.iter().position(|readable| *readable);
         let is_unclear = readable.contains(&false);
-        if is_unclear && (is_large || (is_divisible && reference.is_none())) {
+        let is_lost = !readable.contains(&true);
+        if is_unclear && (is_large || (is_divisible && is_lost)) {
             return None;
         }
-        let Some(reference) = reference else {
+        if is_lost {
             found.is_unread(in_sync_bytes(part)); // A read of it says that it failed.
             return Some(found);
-        };
+        }
         if readable.iter().filter(|readable| **readable).count() > 1 {
             found.compared += part.len;
         }
-        let len = part.len as usize;
-        let truth = bufs[reference].bufs()[0][..len].to_vec();
-        for (index, (member, offset)) in holders.iter().enumerate() {
-            let copy = &bufs[index].bufs()[0][..len];
-            let differs = readable[index] && *copy != truth[..];
-            if differs {
-                note_differences(&mut found, in_sync_bytes(part).offset, &truth, copy);
-            }
-            if readable[index] && !(differs && kind != JobKind::Check) {
-                continue;
-            }
-            let mut payload = bufs[index].take_front(part.len);
-            payload.bufs_mut()[0].copy_from_slice(&truth);
-            let place = MemberSpan::new(*offset, part.len);
+        let wrong = judge(part, &holders, &readable, bufs, kind, &mut found);
+        for (index, place) in wrong {
+            let (member, offset) = &holders[index];
+            let mut behind = std::mem::take(&mut bufs[index]);
+            let mut whole = behind.take_front(place.offset - *offset);
+            let payload = behind.take_front(place.len);
             let (is_written, payload) = if readable[index] {
                 core.make_equal(member, place, payload).await
             } else {
                 core.write_again(member, place, payload, Finder::Pass).await
             };
-            let rest = std::mem::replace(&mut bufs[index], payload);
-            bufs[index].append(rest);
+            whole.append(payload);
+            whole.append(behind);
+            bufs[index] = in_one(whole);
             match (is_written, readable[index]) {
-                (true, true) => found.repaired += part.len,
+                (true, true) => found.repaired += place.len,
                 (true, false) => found.unreadable += 1,
                 // The members still do not agree, and whoever asked has to know.
                 (false, _) if member.is_in_sync() => found.is_unsettled(in_sync_bytes(part)),
@@ -162,6 +156,55 @@ impl Copies {
         }
         Some(found)
     }
+}
+
+/// Compares what was read of `part` into `bufs`, of those of `holders` that were `readable`, block by
+/// block. Returns which of them is to be written where; its buffer then has what it should hold.
+fn judge(
+    part: ArraySpan,
+    holders: &[(Rc<Member>, MemberByte)],
+    readable: &[bool],
+    bufs: &mut [Payload],
+    kind: JobKind,
+    found: &mut Found,
+) -> Vec<(usize, MemberSpan)> {
+    let mut wrong: Vec<(usize, MemberSpan)> = Vec::new();
+    let all_readable = !readable.contains(&false);
+    for start in (0..part.len).step_by(BLOCK) {
+        let len = (part.len - start).min(BLOCK as u64);
+        let range = start as usize..(start + len) as usize;
+        let block = |index: usize| &bufs[index].bufs()[0][range.clone()];
+        if all_readable && (1..holders.len()).all(|index| block(index) == block(0)) {
+            continue;
+        }
+        let copies = (0..holders.len()).map(|index| readable[index].then(|| block(index)));
+        let ballot = Ballot::of(&copies.collect::<Vec<_>>());
+        if !ballot.is_unanimous() {
+            let (offset, majority) = (part.offset.get() + start, ballot.majority());
+            let member = |(index, (member, at)): (usize, &(Rc<Member>, MemberByte))| {
+                let group = ballot.content(index)?;
+                let is_wrong = majority.is_some_and(|majority| majority != group);
+                let offset = member.on_device(*at + start);
+                Some(MismatchMember { role: member.role()?, offset, group, is_wrong })
+            };
+            let members = holders.iter().enumerate().filter_map(member).collect();
+            found.differ(Mismatch { offset, len, array: vec![offset], members });
+        }
+        let result = ballot.result(kind);
+        let has_it = |index: &usize| result.is_some() && ballot.content(*index) == result;
+        let source = (0..holders.len()).find(has_it).map(|index| block(index).to_vec());
+        for (index, (_, at)) in holders.iter().enumerate().filter(|(index, _)| !has_it(index)) {
+            match &source {
+                Some(right) if !readable[index] || kind != JobKind::Check => {
+                    bufs[index].bufs_mut()[0][range.clone()].copy_from_slice(right);
+                    wrong.push((index, MemberSpan::new(*at + start, len)));
+                }
+                None if !readable[index] => found.is_unread(in_sync_bytes(part)),
+                _ => {}
+            }
+        }
+    }
+    join_places(wrong)
 }
 
 impl Core {
@@ -222,22 +265,11 @@ fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<C
     for (buf, completion) in bufs.zip(completions) {
         let rest = std::mem::replace(buf, completion.payload);
         buf.append(rest);
-        if let Payload::Many(_) = buf
-            && let Some(whole) = std::mem::take(buf).into_one()
-        {
-            *buf = Payload::One(whole);
-        }
+        *buf = in_one(std::mem::take(buf));
     }
 }
 
-/// Adds the blocks of `copy` that differ from `truth`; each place counts once, however many
-/// copies differ there.
-fn note_differences(found: &mut Found, start: SyncByte, truth: &[u8], copy: &[u8]) {
-    for (index, (one, other)) in truth.chunks(BLOCK).zip(copy.chunks(BLOCK)).enumerate() {
-        let place = start + (index * BLOCK) as u64;
-        if one != other && !found.places.contains(&place) {
-            found.mismatches += one.len() as u64;
-            found.places.push(place);
-        }
-    }
+/// The same bytes in one buffer.
+fn in_one(payload: Payload) -> Payload {
+    payload.into_one().map_or(Payload::None, Payload::One)
 }

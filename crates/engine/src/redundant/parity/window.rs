@@ -8,11 +8,12 @@ use braid_mem::Buf;
 use braid_parity::{Suspect, locate};
 
 use super::{Parity, in_sync_bytes, is_parity, readable_roles, roles_in_sync};
+use crate::canary::Canary;
 use crate::redundant::core::Core;
-use crate::redundant::found::{BLOCK, Found};
+use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
 use crate::redundant::job::JobKind;
 use crate::redundant::keeping::{Finder, Inner, Lost};
-use crate::redundant::roster::Member;
+use crate::redundant::roster::{Member, Slot};
 use crate::redundant::stripe::columns::Columns;
 
 /// What became of comparing a part of a window.
@@ -123,7 +124,7 @@ impl Parity {
 
     /// Compares the data of `rows` with their parity. A resync makes parity fit its data. A
     /// repair writes what is proved wrong: with two parities that are there, the one member that
-    /// explains the mismatch; else the parity, which protects nothing as it is. Always written
+    /// explains the mismatch. A forced repair makes parity fit where nothing is proved. Always written
     /// again is what cannot be read.
     pub(super) async fn compare_rows(
         &self,
@@ -159,7 +160,7 @@ impl Parity {
                     found.add(one, usize::MAX);
                 }
                 Compared::InHalves => {
-                    let half = (part.len / 2).next_multiple_of(block);
+                    let half = half_of(part.len, block);
                     let (first, rest) = part.split_at(half);
                     parts.extend([rest, first]);
                 }
@@ -196,7 +197,7 @@ impl Parity {
         let failed = columns.read(&core.roster, &reads).await;
         if failed.is_empty() && readable == is_there {
             found.compared += part.len;
-            let wrong = judge(&mut columns, &is_there, rest, kind, &mut found);
+            let wrong = judge(core, &mut columns, &is_there, rest, kind, &mut found);
             self.rewrite_columns(core, &mut columns, &wrong, &mut found).await;
             return Compared::Done(found);
         }
@@ -236,19 +237,18 @@ impl Parity {
         if found.unsettled.is_none() { Compared::Healed(found) } else { Compared::Done(found) }
     }
 
-    /// Writes the rows of the roles `wrong`, which hold what they should, to their members, and to
+    /// Writes the rows of the roles in `wrong`, which hold what they should, to their members, and to
     /// those that are filled beside them.
     async fn rewrite_columns(
         &self,
         core: &Rc<Core>,
         columns: &mut Columns,
-        wrong: &[Role],
+        wrong: &[(Role, MemberSpan)],
         found: &mut Found,
     ) {
-        let rows = columns.rows;
-        for role in wrong {
-            let members: Vec<Rc<Member>> = core.roster.slots()[*role].written().cloned().collect();
-            let mut payload = columns.take(*role);
+        for &(role, rows) in wrong {
+            let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
+            let [before, mut payload, behind] = columns.take_apart(role, rows);
             for member in members {
                 let copy = payload.share();
                 let (is_written, _) = core.make_equal(&member, rows, copy).await;
@@ -259,23 +259,27 @@ impl Parity {
                     _ => {}
                 }
             }
+            columns.put_together(role, [before, payload, behind]);
         }
     }
 }
 
-/// Compares block by block; answers the roles that are to be written, whose buffers then hold what
-/// they should. `memory` is room for the parities.
+/// Compares block by block; answers which rows of which roles are to be written, whose buffers then
+/// hold what they should there. `memory` is room for the parities.
 fn judge(
+    core: &Core,
     columns: &mut Columns,
     is_there: &ByRole<bool>,
     mut memory: Buf,
     kind: JobKind,
     found: &mut Found,
-) -> Vec<Role> {
+) -> Vec<(Role, MemberSpan)> {
     let rows = columns.rows;
-    let all_there = is_there.values().all(|is_there| *is_there);
     let parity = [Column::P, Column::Q].into_iter().take(columns.geometry.parities());
     let parity: Vec<Role> = parity.map(|column| columns.role_of(column)).collect();
+    // After a crash no member is wrong; with one parity, or none to spare, none can be told.
+    let is_provable =
+        kind != JobKind::Resync && parity.len() == 2 && is_there.values().all(|is_there| *is_there);
     // What lacks is worked out first, by P if it can be, and with it nothing contradicts P.
     let lost_data =
         (0..columns.geometry.data()).any(|index| !is_there[columns.role_of(Column::Data(index))]);
@@ -296,45 +300,57 @@ fn judge(
     for start in (0..rows.len).step_by(BLOCK) {
         let block = MemberSpan::new(rows.offset + start, (rows.len - start).min(BLOCK as u64));
         let range = start as usize..(start + block.len) as usize;
-        let differs: Vec<bool> = parity
+        let differs: Vec<Role> = parity
             .iter()
             .zip(&stored)
-            .map(|(role, stored)| {
-                is_compared(*role) && stored[range.clone()] != *columns.get(*role, block)
+            .filter(|(role, stored)| {
+                is_compared(**role) && stored[range.clone()] != *columns.get(**role, block)
             })
+            .map(|(role, _)| *role)
             .collect();
-        if !differs.contains(&true) {
+        if differs.is_empty() {
             continue;
         }
-        found.mismatches += block.len;
-        found.places.push(in_sync_bytes(block).offset);
-        if kind == JobKind::Resync || !all_there || parity.len() == 1 {
-            if kind != JobKind::Check {
-                wrong.extend(parity.iter().zip(&differs).filter(|(_, d)| **d).map(|(r, _)| *r));
-            }
-            continue;
-        }
-        let suspect = suspect_of(columns, &parity, &mut stored, block, &range);
+        let suspect = match is_provable {
+            true => suspect_of(columns, &parity, &mut stored, block, &range),
+            false => None,
+        };
+        found.differ(mismatch(core, columns, block, suspect));
         match suspect {
+            _ if kind == JobKind::Check => {}
             Some(role) => {
-                *found.suspects.entry(role).or_default() += block.len;
-                if kind == JobKind::Repair {
-                    wrong.push(role);
-                    put_in_place(columns, &parity, &stored, role, block, &range);
-                }
+                put_in_place(columns, &parity, &stored, role, block, &range);
+                wrong.push((role, block));
             }
-            None => found.unexplained += block.len,
-        }
-        if kind != JobKind::Repair || suspect.is_none_or(|role| !parity.contains(&role)) {
-            // What is stored stays: this block's parity is not what is wrong, or nobody knows.
-            for (role, differences) in parity.iter().zip(&stored) {
-                braid_parity::xor_into(columns.get_mut(*role, block), &differences[range.clone()]);
+            // Only a crash, or an order, has parity made anew to fit what may be wrong.
+            None if kind.settles() || Canary::UnprovedWritten.is_planted() => {
+                wrong.extend(differs.into_iter().map(|role| (role, block)));
             }
+            None => {}
         }
     }
-    wrong.sort_unstable();
-    wrong.dedup();
-    wrong
+    join_places(wrong)
+}
+
+/// What is known of `block`, where data and parity do not agree.
+fn mismatch(core: &Core, columns: &Columns, block: MemberSpan, suspect: Option<Role>) -> Mismatch {
+    let Columns { geometry, stripe, .. } = columns;
+    let member = |(role, slot): (Role, &Slot)| {
+        let offset = slot.readable()?.on_device(block.offset);
+        Some(MismatchMember { role, offset, group: 0, is_wrong: suspect == Some(role) })
+    };
+    let within = block.offset - geometry.rows_of_stripe(*stripe).offset;
+    let chunks = (0..geometry.data() as u64).zip((0..geometry.data()).map(Column::Data));
+    let first = geometry.span_of_stripe(*stripe).offset.get();
+    Mismatch {
+        offset: in_sync_bytes(block).offset.get(),
+        len: block.len,
+        array: chunks
+            .filter(|(_, column)| suspect.is_none_or(|role| role == columns.role_of(*column)))
+            .map(|(index, _)| first + index * geometry.chunk() + within)
+            .collect(),
+        members: core.roster.slots().iter().filter_map(member).collect(),
+    }
 }
 
 /// Which role alone explains that P and Q are not what they should be; `stored` then holds the

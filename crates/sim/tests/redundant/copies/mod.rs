@@ -7,6 +7,7 @@
 //! * `life`: members that come, go, take over and are replaced, under load, and crashes meanwhile.
 //! * `reads`: reads that fail, and where reads go.
 //! * `speed`: how fast passes go, and what clients feel of them.
+//! * `majority`: copies that differ, and what a scrub does with them.
 //! * `memory`: members that answer in the call, where writes take a shorter way.
 
 mod cancel;
@@ -14,6 +15,7 @@ mod conformance;
 mod crash;
 pub(crate) mod failure;
 pub(crate) mod life;
+mod majority;
 mod memory;
 mod reads;
 mod speed;

@@ -59,7 +59,7 @@ fn sectors_that_cannot_be_read_are_written_again() {
             pause.await;
             let status = array.status();
             assert!(status.in_sync.iter().all(|in_sync| *in_sync), "{status:#?}");
-            assert_eq!((status.mismatches, status.unexplained), (0, 0), "{status:#?}");
+            assert_eq!((status.mismatches, status.unproved), (0, 0), "{status:#?}");
             assert!(status.last_scrub.is_some() && status.suspects.is_empty(), "{status:#?}");
         });
         for (index, disk) in world.disks.borrow().iter().enumerate() {
