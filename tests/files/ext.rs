@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use braid_files::{Limits, Owner, owners};
-use rustix::fs::XattrFlags;
 
 use super::common::{MIB, Scratch, Tool, skip_unless_root, skip_without};
 use super::{Image, bytes_of, compare, tree};
@@ -24,17 +23,6 @@ fn check(options: &[&str], fill: impl FnOnce(&Path)) {
     assert!(bytes_of(&report, is_tree) > 0, "{options:?}: no file is in many pieces");
 }
 
-fn fill_all(point: &Path) {
-    tree::fill(point);
-    tree::reserve(point);
-    for (name, len) in [("linked", 600), ("sparse", 3000)] {
-        let (path, value) = (point.join(name), vec![7; len]);
-        // One of 3000 bytes does not fit into a block of 1 KiB.
-        let set = rustix::fs::setxattr(&path, "user.some", &value, XattrFlags::empty());
-        assert!(set.is_ok() || len == 3000, "{name}: {set:?}");
-    }
-}
-
 #[test]
 fn old_file_systems_with_block_maps() {
     check(&["-t", "ext2", "-b", "1024"], tree::fill);
@@ -44,28 +32,31 @@ fn old_file_systems_with_block_maps() {
 
 #[test]
 fn ext4_as_it_is_made() {
-    check(&["-t", "ext4"], fill_all);
-    check(&["-t", "ext4", "-b", "4096"], fill_all);
+    check(&["-t", "ext4"], tree::fill_all);
+    check(&["-t", "ext4", "-b", "4096"], tree::fill_all);
 }
 
 #[test]
 fn ext4_with_other_groups() {
-    check(&["-t", "ext4", "-b", "1024", "-O", "^64bit,^flex_bg,^metadata_csum"], fill_all);
-    check(&["-t", "ext4", "-b", "1024", "-O", "meta_bg,^resize_inode"], fill_all);
+    check(&["-t", "ext4", "-b", "1024", "-O", "^64bit,^flex_bg,^metadata_csum"], tree::fill_all);
+    check(&["-t", "ext4", "-b", "1024", "-O", "meta_bg,^resize_inode"], tree::fill_all);
     check(
         &["-t", "ext4", "-b", "1024", "-g", "1024", "-O", "sparse_super2,^resize_inode"],
-        fill_all,
+        tree::fill_all,
     );
     check(
         &["-t", "ext4", "-b", "1024", "-O", "^sparse_super,^resize_inode,uninit_bg,^metadata_csum"],
-        fill_all,
+        tree::fill_all,
     );
 }
 
 #[test]
 fn ext4_with_more_features() {
-    check(&["-t", "ext4", "-O", "inline_data,ea_inode,mmp,orphan_file", "-I", "512"], fill_all);
-    check(&["-t", "ext4", "-b", "1024", "-O", "bigalloc,large_dir", "-C", "8192"], fill_all);
+    check(
+        &["-t", "ext4", "-O", "inline_data,ea_inode,mmp,orphan_file", "-I", "512"],
+        tree::fill_all,
+    );
+    check(&["-t", "ext4", "-b", "1024", "-O", "bigalloc,large_dir", "-C", "8192"], tree::fill_all);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod common;
 mod ext;
 mod tree;
+mod xfs;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,8 +50,10 @@ fn compare(size: u64, mkfs: &[&str], fill: impl FnOnce(&Path)) -> Option<Report>
     let device = LoopDevice::attach(&path)?;
     let mounted = Mounted::device(device.path(), &scratch.join("mounted"));
     fill(mounted.point());
-    Tool::new("sync").arg("--file-system").arg(mounted.point()).run().ok();
-    let expected = tree::extents(mounted.point());
+    mounted.unmount();
+    // What xfs allocates ahead, it frees at the latest then.
+    let mounted = Mounted::device(device.path(), &scratch.join("mounted"));
+    let expected = tree::extents(mounted.point(), mkfs[0] == "mkfs.xfs");
     let links = tree::links(mounted.point());
     mounted.unmount();
     drop(device);
@@ -59,7 +62,8 @@ fn compare(size: u64, mkfs: &[&str], fill: impl FnOnce(&Path)) -> Option<Report>
     let limits = Limits { pieces: 1 << 20, ..Limits::default() };
     let report =
         owners(&image, slice::from_ref(&(0..size)), &limits).expect("the file system is known");
-    assert_eq!(report.notes, [""; 0], "{mkfs:?}");
+    let mut notes = report.notes.iter().filter(|note| !note.starts_with("what only the log"));
+    assert_eq!(notes.next(), None, "{mkfs:?}");
     let found = of_files(&report);
     for (path, extents) in &expected {
         let shown = String::from_utf8_lossy(path);

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::XattrFlags;
+
 use super::common::{Tool, with_files_open};
 
 /// Bytes of a file that lie together.
@@ -100,6 +102,18 @@ pub(super) fn reserve(point: &Path) {
     with_files_open(write).expect("there is room");
 }
 
+/// All that, reserved room and attributes.
+pub(super) fn fill_all(point: &Path) {
+    fill(point);
+    reserve(point);
+    for (name, len) in [("linked", 600), ("sparse", 3000)] {
+        let (path, value) = (point.join(name), vec![7; len]);
+        // One of 3000 bytes does not fit into a block of 1 KiB.
+        let set = rustix::fs::setxattr(&path, "user.some", &value, XattrFlags::empty());
+        assert!(set.is_ok() || len == 3000, "{name}: {set:?}");
+    }
+}
+
 /// All paths below a point, from there.
 fn walk(point: &Path) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::new()];
@@ -126,12 +140,14 @@ pub(super) fn links(point: &Path) -> BTreeSet<Vec<u8>> {
     paths.map(|path| absolute(&path)).collect()
 }
 
-/// Where the kernel says that files and directories lie, by their paths from the root.
-pub(super) fn extents(point: &Path) -> BTreeMap<Vec<u8>, Vec<Extent>> {
-    let paths: Vec<PathBuf> =
-        walk(point).into_iter().filter(|path| !point.join(path).is_symlink()).collect();
+/// Where the kernel says that files and directories lie, by their paths from the root. Of directories of xfs
+/// only another program is told.
+pub(super) fn extents(point: &Path, is_xfs: bool) -> BTreeMap<Vec<u8>, Vec<Extent>> {
+    let paths = walk(point).into_iter().filter(|path| !point.join(path).is_symlink());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.partition(|path| is_xfs && point.join(path).is_dir());
     let mut found = BTreeMap::new();
-    for some in paths.chunks(400) {
+    for some in files.chunks(400) {
         let full = some.iter().map(|path| point.join(path));
         let output = Tool::new("filefrag").args(["-v", "-b1"]).args(full).run();
         let text = output.ok().out;
@@ -143,7 +159,26 @@ pub(super) fn extents(point: &Path) -> BTreeMap<Vec<u8>, Vec<Extent>> {
             found.insert(absolute(path), extents);
         }
     }
+    for path in folders {
+        let output = Tool::new("xfs_bmap").arg("-v").arg(point.join(&path)).run().ok();
+        let mut extents: Vec<Extent> = output.out.lines().filter_map(sectors).collect();
+        join(&mut extents);
+        found.insert(absolute(&path), extents);
+    }
     found
+}
+
+/// A line such as `0: [0..7]: 96..103 0 (96..103) 8`, in sectors.
+fn sectors(line: &str) -> Option<Extent> {
+    let fields: Vec<&str> =
+        line.split([':', ' ', '[', ']']).filter(|field| !field.is_empty()).collect();
+    let bounds = |field: &str| {
+        let (first, last) = field.split_once("..")?;
+        Some((first.parse::<u64>().ok()? * 512, (last.parse::<u64>().ok()? + 1) * 512))
+    };
+    let (offset, _) = bounds(fields.get(1)?)?;
+    let (at, end) = bounds(fields.get(2)?)?;
+    Some(Extent { offset, at, len: end - at, unwritten: false })
 }
 
 /// A line such as `0:   0..  4095:  8192..  12287:  4096:  last,eof`.

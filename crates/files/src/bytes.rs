@@ -24,6 +24,18 @@ pub(crate) fn le64(bytes: &[u8], at: usize) -> Tried<u64> {
     Ok(u64::from_le_bytes(array(bytes, at)?))
 }
 
+pub(crate) fn be16(bytes: &[u8], at: usize) -> Tried<u16> {
+    Ok(u16::from_be_bytes(array(bytes, at)?))
+}
+
+pub(crate) fn be32(bytes: &[u8], at: usize) -> Tried<u32> {
+    Ok(u32::from_be_bytes(array(bytes, at)?))
+}
+
+pub(crate) fn be64(bytes: &[u8], at: usize) -> Tried<u64> {
+    Ok(u64::from_be_bytes(array(bytes, at)?))
+}
+
 /// A number whose halves lie apart.
 pub(crate) fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32

@@ -27,6 +27,7 @@ mod names;
 mod notes;
 mod source;
 pub mod sparse;
+mod xfs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -97,7 +98,10 @@ pub fn owners(
     let ext = ext::recognise(&mut reader)?;
     let mut system: Box<dyn FileSystem + '_> = match ext {
         Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
-        None => return Err(FilesError::NotKnown),
+        None => {
+            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+            Box::new(xfs::Xfs::new(reader, superblock))
+        }
     };
     let mut claims = Claims::new(wanted, limits.pieces);
     let size = system.size();

@@ -46,8 +46,15 @@ fn check(name: &str) -> Report {
     let (expected, mut told) = (expected(name), told(&report));
     // The kernel says nothing of the blocks of symbolic links.
     told.retain(|line| !line.ends_with("/link"));
+    if name == "xfs" {
+        // Nor of directories, there.
+        told.retain(|line| {
+            !["/", "/many", "/one"].iter().any(|path| line.ends_with(&format!(" {path}")))
+        });
+    }
     assert_eq!(told, expected, "{name}");
-    assert_eq!(report.notes, [""; 0], "{name}");
+    let notes = report.notes.iter().filter(|note| !note.starts_with("what only the log"));
+    assert_eq!(notes.collect::<Vec<_>>(), [""; 0], "{name}");
     // Each range alone has the same owner as among all.
     for piece in &report.pieces {
         let middle = piece.range.start + 1..piece.range.end;
@@ -66,7 +73,7 @@ fn check(name: &str) -> Report {
 
 #[test]
 fn files_of_small_images_are_where_the_kernel_says() {
-    for name in ["ext2", "ext4", "ext4-inline"] {
+    for name in ["ext2", "ext4", "ext4-inline", "xfs"] {
         check(name);
     }
 }
