@@ -32,6 +32,7 @@ targets! {
     stack_expression(190_000): braid_stack::fuzz::fuzz_expression,
     trace(1_100_000): braid_trace::fuzz::fuzz_trace,
     fio_job(1_400_000): braid_trace::fuzz::fuzz_jobs,
+    files(12_000): braid_files::fuzz::fuzz_files,
     published(500_000): braid_published::fuzz::fuzz_published,
     campaign(300_000): campaign::fuzz_campaign,
     tool_output(25_000): tool_output::fuzz_output,

@@ -1,0 +1,21 @@
+//! Writes the sectors of an image that are not zero to standard output: an input for the fuzzer.
+//! `testdata/make.sh` calls it.
+
+use std::io::{self, Write};
+
+use braid_files::sparse::Sparse;
+use braid_files::{Limits, Owner, ReadAt, owners};
+
+fn main() -> io::Result<()> {
+    let path = std::env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: pack IMAGE"))?;
+    let mut image = std::fs::read(path)?;
+    // What a log holds is not read.
+    let all = 0..image.size();
+    let report = owners(&image, std::slice::from_ref(&all), &Limits::default());
+    for piece in report.map_err(io::Error::other)?.pieces {
+        if let Owner::Metadata("log" | "journal") = piece.owner {
+            image[piece.range.start as usize..piece.range.end as usize].fill(0);
+        }
+    }
+    io::stdout().write_all(&Sparse::pack(&image)?)
+}

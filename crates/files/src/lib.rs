@@ -1,0 +1,120 @@
+//! Which files own these bytes: a reverse map of a file system, by its own metadata.
+//!
+//! ```text
+//!   wanted ranges ──▶ Claims ◀── fixed places, inodes' extents ◀── one pass over the inodes     ext, xfs
+//!                       │   ◀── free space, for what nobody claimed
+//!                       ▼
+//!   inodes that own wanted bytes ──▶ names ◀── one pass over the directories, then up to the root
+//! ```
+//!
+//! Invariants
+//! * All bytes are untrusted. A number is compared with the size of the file system before it is used; a
+//!   file system that lies ends in an error, in a note, or in [`Owner::Unknown`], never in a panic.
+//! * Every loop ends: a tree has a depth, its keys ascend, and all trees together have no more nodes than the
+//!   file system has blocks. The time is that of reading the metadata a few times.
+//! * Memory is bounded by [`Limits`], not by the file system: only pieces of the wanted ranges, the names of
+//!   their files, and these files' parent directories are held.
+//! * Nothing is written, and a journal is not replayed: names are those of the last checkpoint.
+//!
+//! Deliberately absent: I/O (a [`ReadAt`] is given), contents of files, checksums of metadata, repair.
+
+mod bytes;
+mod claims;
+mod error;
+mod ext;
+pub mod fuzz;
+mod names;
+mod notes;
+mod source;
+pub mod sparse;
+mod xfs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+pub use claims::{Owner, Piece};
+pub use error::FilesError;
+pub use names::Names;
+pub use source::ReadAt;
+
+use claims::Claims;
+use names::Directories;
+use notes::Notes;
+use source::Reader;
+
+/// What an answer may take of memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pieces of the wanted ranges; each takes some 50 bytes.
+    pub pieces: usize,
+    /// Bytes of names, directories on the way to the root included.
+    pub name_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { pieces: 100_000, name_bytes: 32 << 20 }
+    }
+}
+
+/// Who owns the wanted bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The file system: `ext4`, `xfs`.
+    pub kind: &'static str,
+    /// Bytes of the file system, as its superblock says.
+    pub size: u64,
+    /// All wanted bytes, in order. Bytes with several owners are in several pieces.
+    pub pieces: Vec<Piece>,
+    /// The names of the inodes in `pieces`.
+    pub files: BTreeMap<u64, Names>,
+    /// What could not be read or was not believed, and what the names depend on; each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// What both kinds of file systems can be asked.
+trait FileSystem: Directories {
+    fn kind(&self) -> &'static str;
+    fn size(&self) -> u64;
+    /// Enters metadata and files.
+    fn claim_owned(&mut self, claims: &mut Claims);
+    /// Enters what of `gaps` is free.
+    fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
+    fn notes(&mut self) -> &mut Notes;
+}
+
+/// Tells who owns the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
+/// the file system.
+///
+/// # Errors
+/// No file system that is known, one with features that are not, or one whose superblock cannot be read or
+/// believed. Damage elsewhere is in the notes.
+pub fn owners(
+    source: &dyn ReadAt,
+    wanted: &[Range<u64>],
+    limits: &Limits,
+) -> Result<Report, FilesError> {
+    let mut reader = Reader::new(source);
+    let ext = ext::recognise(&mut reader)?;
+    let mut system: Box<dyn FileSystem + '_> = match ext {
+        Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
+        None => {
+            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+            Box::new(xfs::Xfs::new(reader, superblock))
+        }
+    };
+    let mut claims = Claims::new(wanted, limits.pieces);
+    let size = system.size();
+    claims.claim(size..u64::MAX, Owner::Outside);
+    system.claim_owned(&mut claims);
+    let gaps = claims.gaps();
+    system.claim_free(&gaps, &mut claims);
+    claims.gaps().into_iter().for_each(|gap| claims.claim(gap, Owner::Unknown));
+    let inodes: BTreeSet<u64> = claims.inodes();
+    let files = names::of(&mut *system, &inodes, limits.name_bytes);
+    if let Some(note) = claims.note() {
+        system.notes().add(note);
+    }
+    let notes = system.notes().take();
+    Ok(Report { kind: system.kind(), size, pieces: claims.finish(), files, notes })
+}

@@ -1,0 +1,172 @@
+//! Small images of real file systems, and what the kernel said of where their files lie
+//! (`testdata/make.sh`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use braid_files::sparse::Sparse;
+use braid_files::{FilesError, Limits, Owner, ReadAt, Report, owners};
+use braid_seed::Rng;
+
+fn folder(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+fn packed(name: &str) -> Vec<u8> {
+    fs::read(folder("../../fuzz/corpus/files").join(name)).expect("the image is there")
+}
+
+/// The kernel's extents: offset, place, length, whether they are written, path.
+fn expected(name: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(folder("testdata").join(name).with_extension("txt"));
+    text.expect("the kernel's words are there").lines().map(str::to_owned).collect()
+}
+
+fn told(report: &Report) -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for piece in &report.pieces {
+        let Owner::File { inode, offset, unwritten } = piece.owner else { continue };
+        let Range { start, end } = piece.range;
+        let written = if unwritten { "unwritten" } else { "written" };
+        for path in &report.files[&inode].paths {
+            let path = String::from_utf8_lossy(path).replace('\n', "?");
+            lines.insert(format!("{offset} {start} {} {written} {path}", end - start));
+        }
+    }
+    lines
+}
+
+fn check(name: &str) -> Report {
+    let image = Sparse::unpack(&packed(name));
+    let report = owners(&image, slice::from_ref(&(0..image.size())), &Limits::default())
+        .expect("it is known");
+    let (expected, mut told) = (expected(name), told(&report));
+    // The kernel says nothing of the blocks of symbolic links.
+    told.retain(|line| !line.ends_with("/link"));
+    if name == "xfs" {
+        // Nor of directories, there.
+        told.retain(|line| {
+            !["/", "/many", "/one"].iter().any(|path| line.ends_with(&format!(" {path}")))
+        });
+    }
+    assert_eq!(told, expected, "{name}");
+    let notes = report.notes.iter().filter(|note| !note.starts_with("what only the log"));
+    assert_eq!(notes.collect::<Vec<_>>(), [""; 0], "{name}");
+    // Each range alone has the same owner as among all.
+    for piece in &report.pieces {
+        let middle = piece.range.start + 1..piece.range.end;
+        let alone = owners(&image, slice::from_ref(&middle), &Limits::default());
+        let alone = alone.expect("it is known").pieces;
+        let is_same = |one: &Owner| match (one, piece.owner) {
+            (Owner::File { inode, offset, .. }, Owner::File { inode: of, offset: at, .. }) => {
+                (*inode, *offset) == (of, at + 1)
+            }
+            (one, owner) => *one == owner,
+        };
+        assert!(alone.iter().any(|found| is_same(&found.owner)), "{name}: {piece:?}: {alone:?}");
+    }
+    report
+}
+
+#[test]
+fn files_of_small_images_are_where_the_kernel_says() {
+    for name in ["ext2", "ext4", "ext4-inline", "xfs"] {
+        check(name);
+    }
+}
+
+#[test]
+fn a_damaged_descriptor_hides_its_group_only() {
+    let mut image = unpacked("ext4");
+    let whole = report(&image, &Limits::default());
+    // The inode table of the first group lies behind the end.
+    let descriptors =
+        whole.pieces.iter().find(|piece| piece.owner == Owner::Metadata("group descriptors"));
+    let at = descriptors.expect("there are descriptors").range.start as usize;
+    image[at + 8..at + 12].fill(0xff);
+    let report = report(&image, &Limits::default());
+    assert!(
+        report.notes[0].starts_with("the descriptor of group 0 is not used"),
+        "{:?}",
+        report.notes
+    );
+    assert!(report.pieces.iter().any(|piece| piece.owner == Owner::Unknown));
+}
+
+#[test]
+fn features_that_are_not_understood_are_named() {
+    let mut image = unpacked("ext4");
+    image[1024 + 0x60] |= 1;
+    image[1024 + 0x63] |= 0x80;
+    let refused = owners(&image, &[], &Limits::default());
+    let Err(error @ FilesError::Features { .. }) = refused else {
+        panic!("it is refused: {refused:?}")
+    };
+    let words = "the ext4 file system has features that are not understood: compression, incompat bits 0x80000000";
+    assert_eq!(error.to_string(), words);
+    let other = owners(&vec![0; 8192], &[], &Limits::default());
+    assert!(matches!(other, Err(FilesError::NotKnown)));
+}
+
+#[test]
+fn an_answer_is_no_larger_than_its_limits() {
+    let image = unpacked("ext4");
+    let report = report(&image, &Limits { pieces: 5, name_bytes: 100 });
+    assert_eq!(report.pieces.len(), 5);
+    assert!(
+        report.notes.iter().any(|note| note.contains("more than 5 pieces")),
+        "{:?}",
+        report.notes
+    );
+    assert!(report.files.values().map(|names| names.paths.len()).sum::<usize>() <= 2);
+}
+
+fn unpacked(name: &str) -> Vec<u8> {
+    let image = Sparse::unpack(&packed(name));
+    let mut bytes = vec![0; image.size() as usize];
+    image.read_at(0, &mut bytes).expect("all of it is there");
+    bytes
+}
+
+fn report(image: &Vec<u8>, limits: &Limits) -> Report {
+    owners(image, slice::from_ref(&(0..image.size())), limits).expect("it is known")
+}
+
+/// Numbers where numbers are, in the byte order of either file system; the shape of the image stays.
+#[test]
+fn numbers_that_lie_are_survived() {
+    const EDGES: [u32; 10] = [0, 1, 2, 11, 0x7f, 0xff, 0xffff, 0x8000_0000, 0xffff_fff0, u32::MAX];
+    const RECORD: usize = 4 + 512;
+    let mut names: Vec<_> = fs::read_dir(folder("../../fuzz/corpus/files"))
+        .expect("there are images")
+        .map(|entry| entry.expect("an entry can be read").file_name().into_string())
+        .collect::<Result<_, _>>()
+        .expect("they have plain names");
+    names.sort();
+    for name in names {
+        let packed = packed(&name);
+        let records = packed.len() / RECORD;
+        for seed in 0..5000 {
+            let mut rng = Rng::new(seed);
+            let mut below = |limit: usize| (rng.next_u64() % limit as u64) as usize;
+            let mut changed = packed.clone();
+            for _ in 0..=below(4) {
+                // Half of them in the superblock, or beside it.
+                let record = if below(2) == 0 { below(3) } else { below(records) };
+                let width = [1, 2, 4][below(3)];
+                let at = 4 + record * RECORD + 4 + below(512 / width) * width;
+                let copied = 4 + below(records) * RECORD + 4 + below(128) * 4;
+                let value = match below(3) {
+                    0 => EDGES[below(EDGES.len())].to_le_bytes(),
+                    1 => EDGES[below(EDGES.len())].to_be_bytes(),
+                    _ => [0, 1, 2, 3].map(|byte| packed[copied + byte]),
+                };
+                changed[at..at + width].copy_from_slice(&value[..width]);
+            }
+            braid_files::fuzz::fuzz_files(&changed);
+        }
+    }
+}
