@@ -37,6 +37,8 @@ fn members_go_and_come_while_it_is_written() {
     let status = scratch.run(&["status", "home", "--test"]).fails(FAILED, &[]);
     assert!(status.out.contains("state: degraded") && status.out.contains("next: "), "{status}");
     assert!(scratch.run(&["mdstat"]).ok().out.contains("b.img[1](F)"));
+    // Nothing is written to members later than that by the volume itself.
+    wait_until("superblocks that say clean", || scratch.states("a.img").0 == "clean");
     let last = "holds the only copy";
     refuses(&scratch, &["member", "fail", "home", "a.img"], REFUSED, &[last]);
     let in_use = "only a faulty member or a spare can be removed";

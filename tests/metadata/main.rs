@@ -25,6 +25,7 @@ mod older;
 mod parity;
 mod partitions;
 mod sets;
+mod superblocks;
 mod undoing;
 mod write_hole;
 
@@ -72,11 +73,15 @@ impl<'a> Unchanged<'a> {
 fn contents(scratch: &Scratch) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut folders = vec![scratch.path().to_owned()];
     let mut files = BTreeMap::new();
+    // A volume that is up keeps copies of its superblocks there, at a time of its own.
+    let run = std::fs::read_dir(scratch.run_folder()).into_iter().flatten().flatten();
+    let is_up = run.map(|entry| entry.path()).any(|path| path.extension() == Some("sock".as_ref()));
+    let copies = scratch.join("state/superblocks");
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder can be listed") {
             let path = entry.expect("a folder can be listed").path();
             let kind = std::fs::metadata(&path).expect("a file").file_type();
-            if kind.is_dir() {
+            if kind.is_dir() && !(is_up && path == copies) {
                 folders.push(path);
             } else if kind.is_file() {
                 let bytes = with_files_open(|| std::fs::read(&path)).expect("a file can be read");

@@ -10,6 +10,7 @@ mod model;
 mod model_fit;
 mod monitor;
 mod scrub;
+mod superblocks;
 mod top;
 mod trace;
 mod web;
@@ -33,6 +34,9 @@ pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
 pub(crate) use scrub::{Scrub, Time as ScrubTime};
+pub(crate) use superblocks::{
+    Superblocks, SuperblocksList, SuperblocksRestore, SuperblocksSave, SuperblocksShow,
+};
 pub(crate) use top::Top;
 pub(crate) use trace::{Trace, TraceArg, TraceReplay, TraceShow};
 pub(crate) use web::Web;
@@ -80,8 +84,11 @@ pub(crate) enum Command {
     Incremental(Incremental),
     /// Remove md's superblocks from members
     Wipe(Wipe),
-    /// Put back what `create`, `wipe` or `assemble --force` overwrote
+    /// Put back what `create`, `wipe`, `assemble --force` or `superblocks restore` overwrote
     Undo(Undo),
+    /// Copies of md's superblocks: keep, list, show, write back to members that lost theirs
+    #[command(subcommand)]
+    Superblocks(Superblocks),
     /// Write a volume's content to standard output, reading only
     Cat(Cat),
     /// Show the arrays of volumes that are up as /proc/mdstat shows md's

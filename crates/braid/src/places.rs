@@ -4,7 +4,7 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
-//! | what `undo` puts back, the token of `web`, logs of caches that were given up, forgotten volumes, how far scrubs are | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
+//! | what `undo` puts back, copies of superblocks, the token of `web`, logs of caches that were given up, forgotten volumes, how far scrubs are | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //! | links to block devices       | /dev/braid    | none: only root attaches                |
 //!
 //! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR`, `BRAID_STATE_DIR` and `BRAID_DEV_DIR` replace them.
@@ -114,6 +114,11 @@ impl Places {
     /// The folder of what can be undone.
     pub(crate) fn undo(&self) -> PathBuf {
         self.state.join("undo")
+    }
+
+    /// The folder of copies of superblocks.
+    pub(crate) fn superblocks(&self) -> PathBuf {
+        self.state.join("superblocks")
     }
 
     /// The folder that says which logs of caches must not be replayed.

@@ -20,7 +20,7 @@ use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::{ErrorCode, OUTPUT_VERSION};
 use crate::failure::Failure;
 use crate::metadata::{
-    Change, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
+    Change, Copies, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
 };
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
@@ -46,6 +46,7 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
     }
     let stack = stacks::md(None, &paths)?;
     write(create, &places, &plan, &facts, stack)?;
+    Copies::new(places.superblocks()).keep_or_warn("create", &paths);
     match create.json {
         true => print_plan(create, &plan, &config, true),
         false => print_done(create, &plan),

@@ -29,6 +29,7 @@ mod serve;
 mod several;
 mod stacks;
 mod status;
+mod superblocks;
 mod top;
 mod trace;
 mod undo;
@@ -93,6 +94,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Incremental(options) => incremental::incremental(&options),
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
+        Command::Superblocks(what) => superblocks::superblocks(&what),
         Command::Cat(cat) => cat::cat(&cat),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),

@@ -11,6 +11,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     crate::places::check_name(&serve.name)?;
     let stack = stacks::parse(&serve.stack)?;
     let forced = stacks::forced(&serve.common, &[&stack])?;
+    let places = Places::from_environment();
     let spec = Spec {
         name: serve.name.clone(),
         stack: stack.clone(),
@@ -27,7 +28,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         forced,
         arrays: Vec::new(),
         notes: Vec::new(),
-        promised: stacks::promised_beside(&Places::from_environment(), &stack),
+        promised: stacks::promised_beside(&places, &stack),
         io: serve.common.io,
         member_deadline: serve.common.member_deadline.unwrap_or_default(),
         shards: serve.common.shards.map_or(0, usize::from),
@@ -35,9 +36,10 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         mount: std::path::PathBuf::new(),
         link: None,
         trace: stacks::trace_to(serve.trace.as_ref())?,
-        given_up: Places::from_environment().given_up(),
+        given_up: places.given_up(),
         root_storage: false,
         scrubs: None,
+        superblocks: Some(places.superblocks()),
     };
     raise_open_files();
     let ready = |ready: &crate::volume::Ready| {

@@ -244,6 +244,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         given_up: places.given_up(),
         root_storage: false,
         scrubs: Some(places.scrubs(name)),
+        superblocks: Some(places.superblocks()),
     }
 }
 

@@ -12,7 +12,7 @@ use super::given;
 use crate::cli::Wipe;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Image, Patch, Saved, Trail, stripe_log_head};
+use crate::metadata::{Change, Copies, Held, Image, Patch, Saved, Trail, stripe_log_head};
 use crate::places::Places;
 use crate::record::Known;
 
@@ -44,7 +44,10 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     }
     let number = match wipe.plan {
         true => None,
-        false => Some(write(&removals, &facts)?),
+        false => {
+            Copies::new(Places::from_environment().superblocks()).keep_or_warn("wipe", &paths);
+            Some(write(&removals, &facts)?)
+        }
     };
     match wipe.json {
         true => print_json(&removals, number),

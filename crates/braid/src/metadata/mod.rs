@@ -9,6 +9,7 @@
 //!   scan     the block devices of this machine
 //!   contents what a member is that carries no superblock; the partitions of an image
 //!   change   members opened for nobody else, bytes saved, bytes replaced
+//!   kept     copies of superblocks, a version for each change of membership
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
 //!
@@ -25,6 +26,7 @@ mod change;
 mod contents;
 mod host;
 mod image;
+mod kept;
 mod member;
 mod saved;
 mod scan;
@@ -34,6 +36,7 @@ pub(crate) use change::{Change, Held};
 pub(crate) use contents::{Contents, part, parts};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;
+pub(crate) use kept::{Carries, Copies, Kept, KeptMember};
 pub(crate) use member::{Metadata, MetadataError, stripe_log_head};
 pub(crate) use saved::{Patch, Saved, SavedPatch, Trail};
 pub(crate) use scan::{block_devices, is_behind_another};

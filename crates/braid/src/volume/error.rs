@@ -180,3 +180,25 @@ impl RunError {
 pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
     move |source| RunError::System { what, source }
 }
+
+/// Why a volume goes on though it was told to end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StopError {
+    #[error("{0}")]
+    Attached(#[from] AttachError),
+    #[error(
+        "what it holds would be lost: {source}\n  next: make room; or `braid save {name} FILE` elsewhere; \
+         `braid down {name} --force` loses it"
+    )]
+    NotSaved { name: String, source: ImageError },
+}
+
+impl StopError {
+    /// Who uses the device, if that is why.
+    pub(super) fn holders(&self) -> Vec<String> {
+        match self {
+            StopError::Attached(error) => error.holders(),
+            StopError::NotSaved { .. } => Vec::new(),
+        }
+    }
+}

@@ -7,6 +7,7 @@
 //!      ├─ shard 1 …      executor, pool, devices, NBD sessions
 //!      ├─ control        HTTP on a Unix socket (its own runtime)
 //!      ├─ returning      looks for members that went away
+//!      ├─ keeper         keeps copies of superblocks
 //!      └─ signals        SIGTERM, SIGINT
 //! ```
 //!
@@ -31,6 +32,7 @@ mod given_up;
 mod health;
 mod held;
 mod image;
+mod keeper;
 mod leaf;
 mod level;
 mod link;

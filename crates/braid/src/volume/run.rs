@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::arrays;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
-use super::error::{RunError, system};
+use super::error::{RunError, StopError, system};
 use super::health::Health;
 use super::held::Held;
 use super::image::ImageError;
+use super::keeper::Keeper;
 use super::live::Live;
 use super::memory;
 use super::name_lock::NameLock;
@@ -165,6 +166,8 @@ impl Volume {
         told.extend(warnings.iter().map(|one| one.text.clone()));
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
+            keeper: Keeper::start(spec, &media, &remotes[0])
+                .map_err(system("cannot keep superblocks"))?,
             spec: spec.clone(),
             own,
             media,
@@ -364,6 +367,9 @@ impl Volume {
                 (Err(error), _) => result = Err(RunError::LastFlush(error)),
             }
         }
+        if result.is_ok() {
+            self.shared.keeper.end();
+        }
         drop(self.trace.take());
         if let Some(path) = self.control.take() {
             // The process ends now; a socket that stays is recognised as stale.
@@ -411,28 +417,6 @@ fn save_to_the_end(live: &Live) -> Result<(), ImageError> {
         sealed.keep();
     }
     Ok(())
-}
-
-/// Why a volume goes on though it was told to end.
-#[derive(Debug, thiserror::Error)]
-enum StopError {
-    #[error("{0}")]
-    Attached(#[from] AttachError),
-    #[error(
-        "what it holds would be lost: {source}\n  next: make room; or `braid save {name} FILE` elsewhere; \
-         `braid down {name} --force` loses it"
-    )]
-    NotSaved { name: String, source: ImageError },
-}
-
-impl StopError {
-    /// Who uses the device, if that is why.
-    fn holders(&self) -> Vec<String> {
-        match self {
-            StopError::Attached(error) => error.holders(),
-            StopError::NotSaved { .. } => Vec::new(),
-        }
-    }
 }
 
 fn watch_signals(events: Sender<Event>) -> io::Result<()> {

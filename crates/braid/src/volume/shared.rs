@@ -14,6 +14,7 @@ use super::attachment::Facts;
 use super::caching::Caching;
 use super::health::Health;
 use super::held::Held;
+use super::keeper::Keeper;
 use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
@@ -55,6 +56,7 @@ pub(super) struct Shared {
     pub(super) health: Health,
     pub(super) held: Held,
     pub(super) watcher: Watcher,
+    pub(super) keeper: Arc<Keeper>,
 }
 
 impl control::Volume for Shared {
@@ -105,6 +107,7 @@ impl control::Volume for Shared {
             verdict::judge(&self.spec.name, &members, &arrays, &caches, serving);
         let mut warnings = verdict::warnings_of(&members);
         warnings.extend(self.watcher.says());
+        warnings.extend(self.keeper.says());
         warnings.extend(self.warnings.now(&arrays));
         // Who is back is the nearest way out of being degraded.
         let next = self.watcher.next().filter(|_| state == "degraded").or(next);

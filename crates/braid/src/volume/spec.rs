@@ -162,6 +162,9 @@ pub(crate) struct Spec {
     /// Where it is kept how far scrubs in parts are; nowhere without.
     #[serde(default)]
     pub(crate) scrubs: Option<PathBuf>,
+    /// The folder of copies of superblocks; none are kept without.
+    #[serde(default)]
+    pub(crate) superblocks: Option<PathBuf>,
 }
 
 impl Spec {

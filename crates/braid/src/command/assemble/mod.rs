@@ -28,7 +28,7 @@ use super::{given, stacks};
 use crate::cli::Assemble;
 use crate::control::{self, Status};
 use crate::failure::Failure;
-use crate::metadata::Metadata;
+use crate::metadata::{Copies, Metadata, Trail};
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
 use crate::volume::is_served;
@@ -188,8 +188,10 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
         None => remember().map(|()| None)?,
         Some((change, saved)) => {
             let count = change.patches.len();
-            let trail = crate::metadata::Trail::new(places.undo());
-            Some((count, change.carry_out(&trail, saved, remember)?))
+            let trail = Trail::new(places.undo());
+            let number = change.carry_out(&trail, saved, remember)?;
+            Copies::new(places.superblocks()).keep_or_warn("assemble --force", &paths);
+            Some((count, number))
         }
     };
     // The array learns that it goes on without them when it is first written.
