@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
 use crate::failure::{Context, Failure};
+use crate::log;
 use crate::volume::{Accepted, Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
 /// The contents of `NAME.toml`.
@@ -190,8 +191,10 @@ impl Record {
         verbose!("reads {}", path.display());
         let text = std::fs::read_to_string(path)
             .context(format_args!("cannot read {}", path.display()))?;
-        toml::from_str(&text)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        let record: Record = toml::from_str(&text)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        record.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
+        Ok(record)
     }
 
     /// Writes it, whole or not at all.

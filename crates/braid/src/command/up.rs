@@ -133,7 +133,7 @@ fn refuse_if_lost(
             shell_path(places.config_file(name))
         )));
     }
-    if members.lost.is_empty() || members.lost.len() < record.members.len() {
+    if members.lost.is_empty() || members.lost.len() < record.stack.member_names().len() {
         return Ok(());
     }
     let paths: Vec<String> = members.lost.iter().map(|path| path.display().to_string()).collect();
@@ -398,6 +398,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
 pub(super) fn volume_process() -> Result<(), Failure> {
     let spec: Spec = serde_json::from_reader(std::io::stdin())
         .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
+    spec.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
     if let Some(control) = &spec.control {
         log::bound(&control.with_extension("log"));
     }

@@ -130,6 +130,14 @@ fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<
     if assembly.can_start == Start::ReadOnly {
         offer(How::ReadOnly);
     }
+    // Last, as it gives up what one of the sides has.
+    let forced = set.assess(Options { force: true, ..options });
+    if assembly.can_start == Start::Refused && forced.can_start == Start::ReadWrite {
+        let is_offered = |one: &Next| matches!(one, Next::Assemble { how: How::Force, .. });
+        if !next.iter().any(is_offered) {
+            next.push(Next::Assemble { members: members.clone(), how: How::Force });
+        }
+    }
     if next.is_empty() {
         next.push(Next::Examine { members });
     }
