@@ -163,7 +163,7 @@ fn what_carries_something() {
         std::fs::rename(scratch.join(name), alone.join(name)).unwrap();
         let image = alone.join(name);
         let refused = format!("{name} is refused: it contains {contains}");
-        let next = format!("next: to overwrite it: --force {}", image.display());
+        let next = format!("to serve what it contains: --force {}", image.display());
         refuses(&alone, &format!("./{name}"), &[], REFUSED, &[&refused, &next]);
         let pair = format!("raid0(chunk=4K, ram(1M), ./{name})");
         refuses(&alone, &pair, &[], REFUSED, &[&refused, &next]);

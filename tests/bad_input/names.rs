@@ -57,11 +57,28 @@ fn the_name_of_a_member_is_shown_in_one_line_and_steers_no_terminal() {
     told(&["member", "remove", "v", path]);
     told(&["member", "remove", "v", path]);
     told(&["member", "re-add", "v", path]);
+    let failed = |args: &[&str]| {
+        let output = scratch.run(args);
+        assert_ne!(output.code(), 0, "{output}");
+        for text in [&output.out, &output.err] {
+            is_tame(text);
+            is_in_one_line(text);
+        }
+        assert!(output.err.contains(r"new\nstate: online"), "{output}");
+    };
+    failed(&["member", "re-add", "v", path]);
+    failed(&["member", "fail", "v", path]);
     volume.down();
     told(&["examine", path]);
-    said(&["examine", "--json", path]);
-    said(&["assemble", path, "--degraded", "--plan"]);
+    told(&["examine", "--json", path]);
+    told(&["assemble", path, "--degraded", "--plan"]);
+    failed(&["create", "w", "--level", "raid1", path, "missing"]);
+    scratch.patch(path, 4096, &[0; 4096]);
+    failed(&["examine", path]);
+    failed(&["assemble", path, "a.img"]);
+    failed(&["wipe", path]);
     std::fs::remove_file(path).unwrap();
+    failed(&["assemble", path]);
     said(&["up", "v", "--attach", "none"]);
 }
 

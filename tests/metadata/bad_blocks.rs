@@ -3,7 +3,7 @@
 use braid_md::Features;
 
 use crate::common::{MIB, Scratch};
-use crate::{FAILED, REFUSED, edit, list_all_as_bad, refuses, superblock};
+use crate::{FAILED, REFUSED, edit, list_all_as_bad, list_as_bad, refuses, superblock};
 
 /// An array of sparse members.
 fn array(level: &str, names: &[&str], size: u64) -> Scratch {
@@ -62,5 +62,64 @@ fn a_log_that_no_md_writes_is_refused() {
         scratch.run(&["up", "home", "--attach", "none"]).fails(REFUSED, &refused);
         refuses(&scratch, &["assemble", "a.img", "b.img", "--plan"], FAILED, &[parts, "next:"]);
         refuses(&scratch, &["examine", "a.img", "--badblocks"], FAILED, &refused);
+    }
+}
+
+/// What no member can give can be read all the same, and counts again as it lies there; what others know is written
+/// again from them.
+#[test]
+fn lists_are_emptied_by_writing_again_and_by_reading() {
+    const AT: u64 = MIB;
+    for (level, names, lost) in [
+        ("raid1", &["a.img", "b.img"][..], 2),
+        ("raid5", &["a.img", "b.img", "c.img"], 2),
+        ("raid6", &["a.img", "b.img", "c.img", "d.img"], 3),
+        ("raid10", &["a.img", "b.img", "c.img", "d.img"], 2),
+    ] {
+        let scratch = array(level, names, 8 * MIB);
+        let volume = scratch.up("home", &["--attach", "none"]);
+        let size = volume.status()["device"]["size_bytes"].as_u64().expect("a size");
+        let written: Vec<u8> = (0..size).map(|at| (at / 512 * 7 + at) as u8).collect();
+        let mut client = volume.client();
+        for at in (0..size).step_by(MIB as usize) {
+            let end = (at + MIB).min(size);
+            client.write(at, &written[at as usize..end as usize], false).expect("a write");
+        }
+        client.flush().expect("a flush");
+        drop(client);
+        volume.down();
+        // More than is redundant list the same rows, and one lists others beside.
+        for name in &names[..lost] {
+            list_as_bad(&scratch, name, AT, 64 << 10);
+        }
+        list_all_as_bad(&scratch, names[0], [(AT - (32 << 10), 16 << 10), (AT, 64 << 10)]);
+        let volume = scratch.up("home", &["--attach", "none"]);
+        let state = |volume: &crate::common::UpVolume<'_>| volume.status()["state"].clone();
+        assert_eq!(state(&volume), "failing", "{level}");
+        // Of members that differ there, each keeps what it has.
+        let retested = scratch.run(&["member", "retest", "home"]).ok();
+        let parts = [
+            "16384 bytes were written again".to_owned(),
+            format!("{} bytes, which no member could give", lost * (64 << 10)),
+        ];
+        parts.iter().for_each(|part| assert!(retested.out.contains(part), "{level}: {retested}"));
+        assert_eq!(state(&volume), "online", "{level}");
+        let again = scratch.run(&["member", "retest", "home"]).ok();
+        assert!(again.out.contains("no bad-block log lists anything"), "{level}: {again}");
+        let mut client = volume.client();
+        for at in (0..size).step_by(MIB as usize) {
+            let len = MIB.min(size - at);
+            let read = client.read(at, len as u32).expect("a read");
+            assert!(read == written[at as usize..][..len as usize], "{level}: {at}");
+        }
+        drop(client);
+        scratch.run(&["scrub", "home", "--wait"]).ok();
+        volume.down();
+        // The lists on the members are empty, too.
+        scratch.up("home", &["--attach", "none"]).down();
+        for name in names {
+            let listed = scratch.run(&["examine", "--badblocks", name]).ok();
+            assert!(!listed.out.contains(" for "), "{level}: {listed}");
+        }
     }
 }

@@ -20,6 +20,7 @@ mod itself;
 mod layouts;
 mod living;
 mod missed;
+mod moved;
 mod nested;
 mod older;
 mod parity;

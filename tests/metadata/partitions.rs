@@ -78,8 +78,10 @@ fn arrays_on_partitions_of_images_are_made_found_and_served() {
     let volume = scratch.up(&stack, &["--name", "nas", "--attach", "none"]);
     assert!(volume.client().read(0, MIB as u32).expect("a read") == written);
     volume.down();
-    scratch.run(&["assemble", "--in", folder, "--name", "data"]).ok();
-    let volume = scratch.up("data", &["--attach", "none"]);
+    // The array is that volume's, whatever it is called itself.
+    let assembled = scratch.run(&["assemble", "--in", folder, "--name", "data"]).ok();
+    assert!(assembled.out.contains("next: braid up nas"), "{assembled}");
+    let volume = scratch.up("nas", &["--attach", "none"]);
     assert!(volume.client().read(0, MIB as u32).expect("a read") == written);
     volume.down();
 }

@@ -122,6 +122,9 @@ fn two_sides_that_went_on_alone() {
     alone("b.img", 0, 40);
     let refused = refuses(&scratch, &BOTH, REFUSED, &["next: braid assemble", "b.img"]);
     assert!(refused.out.contains("a.img: it went on by itself"), "{refused}");
+    assert!(refused.out.contains("--force"), "{refused}");
+    let up = ["up", "md(a.img, b.img)", "--name", "both", "--attach", "none"];
+    scratch.run(&up).fails(REFUSED, &["a.img is left out: it went on by itself"]);
     let before = [scratch.read("a.img"), scratch.read("b.img")];
     let forced = scratch.run(&[&BOTH[..], &["--force"]].concat()).ok();
     assert!(forced.out.contains("what was written there is given up"), "{forced}");

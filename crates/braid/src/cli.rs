@@ -294,6 +294,21 @@ pub(crate) enum Member {
     ReAdd(NewMember),
     /// Fill a device beside a member that still works, and let it take over
     Replace(Replace),
+    /// Empty bad-block lists: write what they list again from the other members; what no member can give
+    /// is read, and counts as it lies there if it can be
+    Retest(AllMembers),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AllMembers {
+    /// The volume's name
+    #[arg(value_name = "NAME")]
+    pub(crate) volume: String,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]

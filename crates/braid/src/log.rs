@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use braid_shell::shown_lines;
+use braid_shell::{shown, shown_lines};
 
 /// Bytes of a log, but for the last line.
 const MOST: u64 = 1 << 20;
@@ -37,16 +37,43 @@ pub(crate) fn bound(path: &Path) {
     let _ = BOUNDED.set(Mutex::new(Bounded { path: path.to_owned(), written, most: MOST }));
 }
 
+/// Parts of paths with line breaks in them, the longest first: a message that quotes one shows it in one line.
+static BROKEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Takes note of a path from outside (a command line, a folder, a record): it may be quoted in a message, whose own
+/// line breaks cannot be told from those of a name any more when it is shown.
+pub(crate) fn note_path(path: &Path) {
+    if !path.as_os_str().as_encoded_bytes().contains(&b'\n') {
+        return;
+    }
+    let mut broken = BROKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    for part in path.iter().map(|part| part.to_string_lossy()).filter(|part| part.contains('\n')) {
+        // A name of blanks alone is known by what is in front of it.
+        let is_blank = part.trim().is_empty();
+        let part = if is_blank { format!("/{part}") } else { part.into_owned() };
+        if !broken.contains(&part) {
+            broken.push(part);
+        }
+    }
+    broken.sort_by_key(|part| std::cmp::Reverse(part.len()));
+}
+
+/// Text whose lines are its own, with names in it in one line each.
+fn own_lines(text: &str) -> String {
+    let broken = BROKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let whole = |text: String, part: &String| text.replace(part.as_str(), &shown(part));
+    shown_lines(&broken.iter().fold(text.to_owned(), whole)).into_owned()
+}
+
 /// Writes text to standard output, with names in it shown escaped. Errors of writing are ignored, since nobody reads
 /// there then.
 pub(crate) fn out(text: Arguments<'_>) {
-    let _ = io::stdout().write_all(shown_lines(&text.to_string()).as_bytes());
+    let _ = io::stdout().write_all(own_lines(&text.to_string()).as_bytes());
 }
 
 /// Writes a line; nobody is told that it could not be.
 pub(crate) fn line(text: Arguments<'_>) {
-    let text = text.to_string();
-    let text = shown_lines(&text);
+    let text = own_lines(&text.to_string());
     let Some(bounded) = BOUNDED.get() else {
         let _ = writeln!(io::stderr(), "{text}");
         return;
@@ -116,6 +143,17 @@ mod tests {
         let first: usize = both.lines().next().unwrap()[5..].parse().unwrap();
         assert_eq!(both.lines().count(), 1000 - first, "lines are missing: {both}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_name_with_line_breaks_is_one_line_of_a_message() {
+        for path in ["/srv/plain.img", "/srv/new\nstate: online/\n", "/srv/new\nstate: online, too"]
+        {
+            note_path(Path::new(path));
+        }
+        let message = "/srv/new\nstate: online/\n is refused\n  next: braid examine '/srv/new\nstate: online, too'";
+        let expected = "/srv/new\\nstate: online/\\n is refused\n  next: braid examine '/srv/new\\nstate: online, too'";
+        assert_eq!(own_lines(message), expected);
     }
 
     #[test]

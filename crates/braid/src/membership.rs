@@ -10,7 +10,11 @@
 //! | the same, of another size | refused | used: the superblock says how much |
 //! | another one, and a disk with the right serial number is elsewhere | that one is used | so, too |
 //! | another one | refused | used if its superblock is of the array |
-//! | nothing, or one of no such array | refused by whoever opens it | another device with a superblock of the array is used in its place; without one, left out by whoever assembles it |
+//! | nothing, or one of no such array | refused by whoever opens it | the device with the member's own identifier is used in its place; without one, left out by whoever assembles it |
+//! | another one, of the array, whose own identifier is not recorded | | a stranger: the same |
+//!
+//! A disk or a file that is known by more than the kernel's number is the member, whatever identifier it was
+//! given since: the kernel's md gives it another one when it takes a former member in anew.
 //!
 //! Deliberately absent: what members carry; and changing the record, which happens only where
 //! somebody says that these are the members now.
@@ -24,6 +28,7 @@ use braid_stack::{File, Node, Stack};
 
 use crate::metadata::{Metadata, block_devices, is_behind_another};
 use crate::record::{Known, Record, Seen, lasting};
+use crate::volume::Accepted;
 
 /// What became of the members that a record knows.
 #[derive(Debug, Default)]
@@ -35,6 +40,10 @@ pub(crate) struct Membership {
     pub(crate) moved: Vec<(PathBuf, PathBuf, String)>,
     /// Paths of members of arrays that are nowhere now.
     absent: Vec<PathBuf>,
+    /// Paths of members at which nothing is now, and which are not found at another one.
+    pub(crate) lost: Vec<PathBuf>,
+    /// Of `recognised`, those that are known by more than the kernel's number for a device.
+    known_for_sure: Vec<PathBuf>,
     /// What is not as the record says, a line each.
     pub(crate) changed: Vec<String>,
     /// Members of those that carry something: whoever accepts them has to name them again.
@@ -47,10 +56,10 @@ struct World<'a> {
     look: &'a dyn Fn(&Path) -> Option<Seen>,
     /// The path of the one disk with such an identity.
     find: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// The array that what is at a path is a member of.
-    array_at: &'a dyn Fn(&Path) -> Option<String>,
+    /// What is at a path as a member of an array.
+    member_at: &'a dyn Fn(&Path) -> Option<Accepted>,
     /// The block devices that carry a superblock of an array, by the kernel's names for them.
-    members_of: &'a dyn Fn(&str) -> Vec<PathBuf>,
+    members_of: &'a dyn Fn(&str) -> Vec<Accepted>,
     /// A path without its links.
     real: &'a dyn Fn(&Path) -> PathBuf,
 }
@@ -58,23 +67,26 @@ struct World<'a> {
 impl Membership {
     /// Compares the members of `record` with what they are now, on this machine.
     pub(crate) fn of(record: &Record) -> Membership {
-        let array = |metadata: Metadata| metadata.superblock.array_uuid.to_string();
-        let array_at = |path: &Path| Metadata::read(path).ok().map(array);
+        let member_at = |path: &Path| {
+            let metadata = Metadata::read(path).ok()?;
+            let array = metadata.superblock.array_uuid.to_string();
+            Some(Accepted { path: path.to_owned(), array, device: metadata.device() })
+        };
         // Where many members are missing, as while they come at boot, the machine is looked over once.
-        let all: OnceCell<Vec<(PathBuf, String)>> = OnceCell::new();
+        let all: OnceCell<Vec<Accepted>> = OnceCell::new();
         let members_of = |wanted: &str| {
             let all = all.get_or_init(|| {
-                let devices = block_devices().unwrap_or_default().into_iter();
-                devices.filter_map(|path| array_at(&path).map(|uuid| (path, uuid))).collect()
+                let devices = block_devices().unwrap_or_default();
+                devices.iter().filter_map(|path| member_at(path)).collect()
             });
-            let of = all.iter().filter(|(path, uuid)| uuid == wanted && !is_behind_another(path));
-            of.map(|(path, _)| path.clone()).collect()
+            let is_of = |one: &&Accepted| one.array == wanted && !is_behind_another(&one.path);
+            all.iter().filter(is_of).cloned().collect()
         };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let world = World {
             look: &Seen::at,
             find: &find_device,
-            array_at: &array_at,
+            member_at: &member_at,
             members_of: &members_of,
             real: &real,
         };
@@ -102,26 +114,54 @@ impl Membership {
 
     /// Members with superblocks whose disks have no serial number: by what they carry.
     fn search(&mut self, record: &Record, leaves: &[(PathBuf, bool)], world: &World<'_>) {
-        let mut arrays = record.arrays();
-        arrays.retain(|(path, array)| {
-            let is_described = leaves.contains(&(path.clone(), true));
+        let all = self.accepted(record);
+        let is_stranger =
+            |one: &Accepted, there: &Accepted| one.is_stranger(there.device.as_deref(), &all);
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for one in all.iter().filter(|one| leaves.contains(&(one.path.clone(), true))) {
             // A device number says little of what is there now.
-            let is_found = self.moved.iter().any(|(from, ..)| from == path)
-                || (world.array_at)(path).as_ref() == Some(array);
-            is_described && !is_found
-        });
+            match (world.member_at)(&one.path) {
+                Some(there) if there.array == one.array && !is_stranger(one, &there) => {
+                    found.extend(there.device);
+                }
+                _ if self.moved.iter().any(|(from, ..)| *from == one.path) => {}
+                // A file is no block device.
+                _ if record.known(&one.path).is_some_and(Known::is_file) => {}
+                _ => missing.push(one),
+            }
+        }
         // A member is known by a link that stays, and found by the kernel's name for the device.
         let known = record.members.iter().map(|known| known.path.as_path());
         let mut taken: Vec<PathBuf> =
             known.chain(self.recognised.iter().map(PathBuf::as_path)).map(world.real).collect();
-        for (path, array) in arrays {
-            let is_free = |device: &PathBuf| !taken.contains(device);
-            if let Some(device) = (world.members_of)(&array).into_iter().find(is_free) {
+        for one in missing {
+            let mut free: Vec<Accepted> = (world.members_of)(&one.array);
+            let fits = |other: &Accepted| match (&one.device, &other.device) {
+                (Some(own), Some(device)) => own == device,
+                (None, Some(device)) => !all.iter().any(|one| one.device.as_ref() == Some(device)),
+                (_, None) => true,
+            };
+            let is_found =
+                |other: &Accepted| other.device.as_ref().is_some_and(|own| found.contains(own));
+            free.retain(|other| !taken.contains(&other.path) && fits(other) && !is_found(other));
+            if let Some(Accepted { path: device, device: own, .. }) = free.into_iter().next() {
+                found.extend(own);
                 taken.push(device.clone());
                 self.recognised.push(device.clone());
-                self.moved.push((path, device, format!("of the array {array}")));
+                let known_by = format!("of the array {}", one.array);
+                self.moved.push((one.path.clone(), device, known_by));
             }
         }
+        let moved = &self.moved;
+        self.lost.retain(|path| !moved.iter().any(|(from, ..)| from == path));
+    }
+
+    /// What members with superblocks were accepted as, without the identifiers of those that are known by more.
+    pub(crate) fn accepted(&self, record: &Record) -> Vec<Accepted> {
+        let mut all = record.accepted();
+        let is_sure = |one: &&mut Accepted| self.known_for_sure.contains(&one.path);
+        all.iter_mut().filter(is_sure).for_each(|one| one.device = None);
+        all
     }
 
     fn compare(&mut self, record: &Record, known: &Known, is_described: bool, world: &World<'_>) {
@@ -134,6 +174,9 @@ impl Membership {
         let Some(seen) = at_path.clone().filter(is_it).or_else(elsewhere) else {
             if is_described {
                 self.absent.push(known.path.clone());
+            }
+            if at_path.is_none() {
+                self.lost.push(known.path.clone());
             }
             if let (Some(other), false) = (at_path, is_described) {
                 self.changed.push(told_apart(record, known, &other));
@@ -151,6 +194,9 @@ impl Membership {
                 seen.size_bytes,
                 known.size_bytes
             ));
+        }
+        if !known.identity.starts_with("device ") {
+            self.known_for_sure.push(known.path.clone());
         }
         self.recognised.push(seen.path);
     }
@@ -250,6 +296,16 @@ pub(crate) fn accept_all(record: &mut Record) {
     record.members = paths.iter().filter_map(now).collect();
 }
 
+/// Adds what members are known by, where that was not recorded and the record is sure of the member.
+pub(crate) fn complete(record: &mut Record) {
+    let lacks = |known: &&mut Known| known.array.is_some() && known.device.is_none();
+    for known in record.members.iter_mut().filter(lacks) {
+        let is_it = Seen::at(&known.path).is_some_and(|seen| known.is(&seen));
+        let now = look_at(&known.path).filter(|now| is_it && now.array == known.array);
+        known.device = now.and_then(|now| now.device);
+    }
+}
+
 /// Takes one member in as it is now, and forgets those that are not in the stack any more.
 pub(crate) fn accept(record: &mut Record, path: &Path) {
     record.members.retain(|known| known.path != path);
@@ -262,7 +318,7 @@ pub(crate) fn accept(record: &mut Record, path: &Path) {
 fn look_at(path: &Path) -> Option<Known> {
     let known = Known::from(Seen::at(path)?);
     Some(match Metadata::read(path) {
-        Ok(metadata) => known.of_array(metadata.superblock.array_uuid),
+        Ok(metadata) => known.carrying(&metadata.superblock),
         Err(_) => known,
     })
 }
@@ -291,178 +347,4 @@ fn leaves(stack: &Stack) -> Vec<(PathBuf, bool)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    const SIZE: u64 = 1 << 20;
-
-    fn seen(path: &str, identity: &str, size_bytes: u64) -> Seen {
-        Seen {
-            path: path.into(),
-            identities: vec![identity.to_owned()],
-            size_bytes,
-            carries_something: false,
-        }
-    }
-
-    fn record(stack: &str, members: &[(&str, &str)]) -> Record {
-        let mut record = Record::new(Stack::parse(stack).expect("a stack"));
-        record.members = members
-            .iter()
-            .map(|(path, identity)| Known {
-                path: path.into(),
-                identity: (*identity).to_owned(),
-                size_bytes: SIZE,
-                array: None,
-            })
-            .collect();
-        record
-    }
-
-    /// What becomes of `record` on a machine with these paths: identity and size.
-    fn on(record: &Record, machine: &[(&str, &str, u64)]) -> Membership {
-        let paths: BTreeMap<&str, Seen> = machine
-            .iter()
-            .map(|(path, identity, size)| (*path, seen(path, identity, *size)))
-            .collect();
-        let look = |path: &Path| paths.get(path.to_str()?).cloned();
-        let find = |identity: &str| {
-            let mut found = paths.values().filter(|one| one.identities[0] == identity);
-            found.next().map(|one| one.path.clone())
-        };
-        let array_at = |path: &Path| {
-            paths.get(path.to_str()?)?.identities[0].strip_prefix("md ").map(str::to_owned)
-        };
-        let members_of = |array: &str| {
-            let is_of = |path: &&PathBuf| array_at(path).as_deref() == Some(array);
-            let is_link = |path: &&&str| path.starts_with("/dev/by-id");
-            let all: Vec<PathBuf> =
-                paths.keys().filter(|path| !is_link(path)).map(PathBuf::from).collect();
-            all.iter().filter(is_of).cloned().collect()
-        };
-        let real = |path: &Path| match path.strip_prefix("/dev/by-id") {
-            Ok(name) => Path::new("/dev").join(name),
-            Err(_) => path.to_owned(),
-        };
-        let world = World {
-            look: &look,
-            find: &find,
-            array_at: &array_at,
-            members_of: &members_of,
-            real: &real,
-        };
-        Membership::on(record, &world)
-    }
-
-    /// One of two members is gone: the other one, found by the kernel's name, does not stand for it.
-    #[test]
-    fn a_member_that_is_known_by_a_link_is_a_member_once() {
-        let paths = ["/dev/by-id/sda", "/dev/by-id/sdb"];
-        let members = [(paths[0], "md 1"), (paths[1], "serial B")];
-        let mut record = record("md(/dev/by-id/sda, /dev/by-id/sdb)", &members);
-        record.members.iter_mut().for_each(|known| known.array = Some("1".to_owned()));
-        let there =
-            [(paths[0], "md 1", SIZE), ("/dev/sda", "md 1", SIZE), ("/dev/sdc", "md 1", SIZE)];
-        let now = on(&record, &there[..2]);
-        assert!(now.moved.is_empty(), "{now:?}");
-        assert_eq!(now.resolve(&record.stack), record.stack);
-        // Another one does.
-        let now = on(&record, &there);
-        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/by-id/sda, /dev/sdc)");
-    }
-
-    #[test]
-    fn disks_without_serial_numbers_are_found_by_their_superblocks() {
-        let mut record = record("md(/dev/sda, /dev/sdb)", &[("/dev/sda", "x"), ("/dev/sdb", "y")]);
-        record.members.iter_mut().for_each(|known| known.array = Some("1".to_owned()));
-        // The names went on by one; there is a stranger where the first was.
-        let machine = [
-            ("/dev/sda", "serial S", SIZE),
-            ("/dev/sdb", "md 1", SIZE),
-            ("/dev/sdc", "md 1", SIZE),
-            ("/dev/sdd", "md 2", SIZE),
-        ];
-        let now = on(&record, &machine);
-        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdc, /dev/sdb)");
-        assert_eq!(now.notes(), ["the member /dev/sda (of the array 1) is /dev/sdc now"]);
-        assert_eq!(now.recognised, [PathBuf::from("/dev/sdc")]);
-        // Both are gone, and one is there: it stands for one of them.
-        let now = on(&record, &machine[2..]);
-        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdc, /dev/sdb)");
-        assert!(on(&record, &machine[3..]).moved.is_empty());
-    }
-
-    const DISKS: [(&str, &str); 2] = [("/dev/sdb", "serial B"), ("/dev/sdc", "wwn C")];
-
-    #[test]
-    fn what_is_as_it_was_is_recognised() {
-        let record = record("raid0(/dev/sdb, /dev/sdc)", &DISKS);
-        let now = on(&record, &[("/dev/sdb", "serial B", SIZE), ("/dev/sdc", "wwn C", SIZE)]);
-        assert_eq!((now.recognised.len(), now.moved.len(), now.changed.len()), (2, 0, 0));
-        assert_eq!(now.resolve(&record.stack), record.stack);
-    }
-
-    #[test]
-    fn disks_that_changed_places_are_found_by_their_serial_numbers() {
-        let record = record("raid0(/dev/sdb, /dev/sdc)", &DISKS);
-        let now = on(&record, &[("/dev/sdc", "serial B", SIZE), ("/dev/sdb", "wwn C", SIZE)]);
-        assert_eq!(now.changed, [""; 0]);
-        assert_eq!(now.resolve(&record.stack).to_string(), "raid0(chunk=512K, /dev/sdc, /dev/sdb)");
-        assert_eq!(now.notes()[0], "the member /dev/sdb (serial B) is /dev/sdc now");
-    }
-
-    /// The first of two disks is gone, and the second has its name since.
-    #[test]
-    fn a_disk_that_took_the_name_of_one_that_is_gone_is_a_member_once() {
-        let record = record("md(/dev/sdb, /dev/sdc)", &DISKS);
-        let now = on(&record, &[("/dev/sdb", "wwn C", SIZE)]);
-        assert_eq!(now.changed, [""; 0]);
-        assert_eq!(now.resolve(&record.stack).to_string(), "md(/dev/sdb)");
-        let now = on(&record, &[("/dev/sdc", "wwn C", SIZE)]);
-        let stays = "it is left out by whoever assembles the array";
-        assert_eq!(now.resolve(&record.stack), record.stack, "{stays}");
-    }
-
-    #[test]
-    fn a_disk_that_is_elsewhere_must_have_its_size() {
-        let record = record("raid0(/dev/sdb, /dev/sdc)", &DISKS);
-        let now = on(&record, &[("/dev/sdd", "serial B", 2 * SIZE), ("/dev/sdc", "wwn C", SIZE)]);
-        assert_eq!(now.changed, ["/dev/sdd has 2097152 bytes, and had 1048576"]);
-    }
-
-    #[test]
-    fn files_that_changed_places_are_told() {
-        let members = [("/a", "inode 1"), ("/b", "inode 2")];
-        let record = record("raid0(/a, /b)", &members);
-        let now = on(&record, &[("/a", "inode 2", SIZE), ("/b", "inode 1", SIZE)]);
-        assert_eq!(now.changed, ["/a is what /b was (inode 2)", "/b is what /a was (inode 1)"]);
-        let now = on(&record, &[("/a", "inode 1", SIZE), ("/b", "inode 7", SIZE)]);
-        let expected = "/b is not the one that it was: it is inode 7, and was inode 2";
-        assert_eq!(now.changed, [expected]);
-        let now = on(&record, &[("/a", "inode 1", SIZE), ("/b", "inode 2", SIZE / 2)]);
-        assert_eq!(now.changed, ["/b has 524288 bytes, and had 1048576"]);
-    }
-
-    #[test]
-    fn the_stack_is_held_to_the_order_and_to_the_members() {
-        let members = [("/a", "inode 1"), ("/b", "inode 2")];
-        let machine = [("/a", "inode 1", SIZE), ("/b", "inode 2", SIZE), ("/c", "inode 3", SIZE)];
-        let now = on(&record("raid0(/b, /a)", &members), &machine);
-        let expected = "the members are in the order /b, /a, and were in the order /a, /b";
-        assert_eq!(now.changed, [expected]);
-        let now = on(&record("raid0(/a, /c)", &members), &machine);
-        assert!(now.changed[0].starts_with("/c is in the stack, and was not"), "{now:?}");
-        assert!(on(&record("raid0(/a, /c)", &[]), &machine).changed.is_empty(), "nothing is known");
-    }
-
-    #[test]
-    fn superblocks_speak_for_themselves() {
-        let members = [("/a", "inode 1"), ("/b", "inode 2")];
-        let record = record("md(/b, /a, /c)", &members);
-        let now = on(&record, &[("/a", "inode 2", SIZE), ("/b", "inode 9", SIZE)]);
-        assert_eq!(now.changed, [""; 0]);
-        assert_eq!(now.recognised.len(), 0);
-    }
-}
+mod tests;

@@ -63,7 +63,10 @@ impl Owners {
                 "the array {array} is of two volumes: {} and {}",
                 first.volume, second.volume
             ))
-            .next("remove the NAME.toml of the one that is not meant")),
+            .next(format!(
+                "forget the one that is not meant: braid forget {}; or braid forget {}",
+                first.volume, second.volume
+            ))),
         }
     }
 }

@@ -9,14 +9,15 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_md::Uuid;
+use braid_md::Superblock;
 use braid_probe::{Identity, MemberFacts, look_at};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
 use crate::failure::{Context, Failure};
-use crate::volume::{Attach, IoMode, LastResort, MemberDeadline, ReAdd};
+use crate::log;
+use crate::volume::{Accepted, Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +70,9 @@ pub(crate) struct Known {
     /// The array that its superblock was of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) array: Option<String>,
+    /// The identifier of the member itself in that superblock, which version 0.90 does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) device: Option<String>,
 }
 
 /// What a path leads to now.
@@ -135,17 +139,25 @@ impl Known {
 
     pub(crate) fn from(seen: Seen) -> Known {
         let identity = seen.identity().to_owned();
-        Known { path: seen.path, identity, size_bytes: seen.size_bytes, array: None }
+        let size_bytes = seen.size_bytes;
+        Known { path: seen.path, identity, size_bytes, array: None, device: None }
     }
 
-    /// The same, of a member of the array `uuid`.
-    pub(crate) fn of_array(self, uuid: Uuid) -> Known {
-        Known { array: Some(uuid.to_string()), ..self }
+    /// The same, of the member that `superblock` describes.
+    pub(crate) fn carrying(self, superblock: &Superblock) -> Known {
+        let device = superblock.device_uuid;
+        let device = (!device.is_nil()).then(|| device.to_string());
+        Known { array: Some(superblock.array_uuid.to_string()), device, ..self }
     }
 
     /// Whether it is what was seen, whatever its size.
     pub(crate) fn is(&self, seen: &Seen) -> bool {
         seen.identities.contains(&self.identity)
+    }
+
+    /// Whether it is a regular file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.identity.contains("inode ")
     }
 
     /// What it can be found by at another path.
@@ -179,8 +191,10 @@ impl Record {
         verbose!("reads {}", path.display());
         let text = std::fs::read_to_string(path)
             .context(format_args!("cannot read {}", path.display()))?;
-        toml::from_str(&text)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        let record: Record = toml::from_str(&text)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        record.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
+        Ok(record)
     }
 
     /// Writes it, whole or not at all.
@@ -205,9 +219,12 @@ impl Record {
         of_arrays.filter_map(lasting).collect()
     }
 
-    /// The arrays that members with superblocks were accepted for, by the members' paths.
-    pub(crate) fn arrays(&self) -> Vec<(PathBuf, String)> {
-        let of = |known: &Known| Some((known.path.clone(), known.array.clone()?));
+    /// What members with superblocks were accepted as.
+    pub(crate) fn accepted(&self) -> Vec<Accepted> {
+        let of = |known: &Known| {
+            let (path, device) = (known.path.clone(), known.device.clone());
+            Some(Accepted { path, array: known.array.clone()?, device })
+        };
         self.members.iter().filter_map(of).collect()
     }
 }

@@ -31,6 +31,8 @@ pub enum Order {
         again: bool,
         array: Option<String>,
     },
+    /// Test what bad-block logs list, and take off what can be written or read.
+    Retest { array: Option<String> },
     /// A device came or went.
     Device(DeviceOrder),
     /// Fill a device beside the member that it then replaces.

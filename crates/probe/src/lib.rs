@@ -49,7 +49,7 @@ pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_dev
 pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
 pub use place::{Place, partitions};
-pub use refusal::{Policy, Reason, Refusal, check_member, check_members, look_at};
+pub use refusal::{Policy, Purpose, Reason, Refusal, check_member, check_members, look_at};
 pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use stands::stands_on;
 pub use table::{Partition, TableError, read_table};

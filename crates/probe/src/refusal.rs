@@ -95,6 +95,20 @@ pub struct Refusal {
     pub reason: Reason,
     /// What is known about it, if it could be examined.
     pub facts: Option<Box<MemberFacts>>,
+    /// The use of the path; callers that know more than the default set it.
+    pub purpose: Purpose,
+}
+
+/// The use of a path, on which the next command depends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its contents are overwritten.
+    #[default]
+    Overwritten,
+    /// Its contents are served as they are: only clients of the volume change them.
+    Served,
+    /// It is the log of a write-back cache, which may hold writes that the origin does not have.
+    Log,
 }
 
 impl std::error::Error for Refusal {
@@ -122,7 +136,12 @@ impl fmt::Display for Refusal {
 
 impl Refusal {
     fn new(path: &Path, reason: Reason, facts: Option<MemberFacts>) -> Self {
-        Self { path: path.to_owned(), reason, facts: facts.map(Box::new) }
+        Self {
+            path: path.to_owned(),
+            reason,
+            facts: facts.map(Box::new),
+            purpose: Purpose::default(),
+        }
     }
 
     /// Whether naming the path again with `--force` would help.
@@ -136,10 +155,13 @@ impl Refusal {
     pub fn next(&self) -> String {
         let path = shell_path(&self.path);
         match &self.reason {
-            Reason::Missing => format!("for a new image file: truncate -s SIZE {path}"),
+            Reason::Missing => self.next_of_missing(&path),
             Reason::WrongKind { .. } => "name a regular file or a block device".to_owned(),
             Reason::TooSmall { min_bytes, .. } if self.is_regular_file() => {
                 format!("truncate -s {min_bytes} {path}, or name a larger one")
+            }
+            Reason::TooSmall { size: 0, .. } => {
+                format!("give it back its medium or its backing file: lsblk {path}; losetup --list")
             }
             Reason::TooSmall { .. } => "name a larger one".to_owned(),
             Reason::InUse { holders } => {
@@ -147,6 +169,10 @@ impl Refusal {
                 let first = holders.iter().find(|holder| holder.is_exclusive()).or(holders.first());
                 first.map_or_else(|| "stop its users".to_owned(), |holder| release(holder, &path))
             }
+            Reason::Contents { .. } if self.purpose == Purpose::Served => format!(
+                "a start writes nothing to it, clients of the volume may: to serve what it contains: \
+                 --force {path}"
+            ),
             Reason::Contents { .. } => format!("to overwrite it: --force {path}"),
             Reason::NotRaw { .. } => {
                 format!(
@@ -159,6 +185,25 @@ impl Refusal {
             }
             Reason::Unknown { .. } => "repair the cause, then try again".to_owned(),
         }
+    }
+
+    /// Only a regular file can be made, and only where its folder is.
+    fn next_of_missing(&self, path: &str) -> String {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if self.purpose == Purpose::Log {
+            return format!(
+                "bring it back: it may hold flushed writes that the origin does not have; to give them \
+                 up: truncate -s SIZE {path}"
+            );
+        }
+        if self.path.starts_with("/dev") {
+            return "look for the device: lsblk; its names that stay: ls -l /dev/disk/by-id"
+                .to_owned();
+        }
+        if let Some(folder) = parent.filter(|parent| !parent.exists()) {
+            return format!("check the path: there is no folder {}", shell_path(folder));
+        }
+        format!("for a new image file: truncate -s SIZE {path}")
     }
 
     fn is_regular_file(&self) -> bool {

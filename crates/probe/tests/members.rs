@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use braid_probe::{
-    FileKind, Holder, Policy, Reason, Refusal, Relation, check_member, check_members,
+    FileKind, Holder, Policy, Purpose, Reason, Refusal, Relation, check_member, check_members,
     find_duplicates, find_users, identify, physical_device, physical_devices,
 };
 use support::{Loop, Mount, Process, image, run, skip, text};
@@ -78,6 +78,12 @@ fn what_is_no_member_is_refused_with_the_next_step() {
         let next = refused(Path::new(path), &Policy::default()).next();
         assert_eq!(next, format!("for a new image file: truncate -s SIZE {word}"));
     }
+    let elsewhere = refused(&directory.path().join("no/a.img"), &Policy::default());
+    assert!(elsewhere.next().starts_with("check the path: there is no folder"), "{elsewhere}");
+    let device = refused(Path::new("/dev/disk/by-id/usb-none"), &Policy::default());
+    assert!(device.next().starts_with("look for the device: lsblk"), "{device}");
+    let log = Refusal { purpose: Purpose::Log, ..refused(&missing, &Policy::default()) };
+    assert!(log.next().starts_with("bring it back: it may hold flushed writes"), "{log}");
     let inside = directory.path().join("d");
     fs::create_dir(&inside).unwrap();
     assert_eq!(
@@ -132,6 +138,8 @@ fn contents_are_refused_unless_the_path_is_named_again() {
          next: to overwrite it: --force DIR/a.img"
     );
     assert!(refusal.is_forceable());
+    let served = Refusal { purpose: Purpose::Served, ..refused(&path, &Policy::default()) };
+    assert!(served.next().starts_with("a start writes nothing to it"), "{served}");
     let other = [directory.path().join("b.img")];
     refused(&path, &Policy { force: &other, ..Policy::default() });
     let named = [path.clone()];

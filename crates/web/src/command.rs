@@ -75,6 +75,7 @@ pub(crate) fn of_order(volume: &str, order: &Order) -> Line {
     match order {
         Order::Fail { member, array } => on_array(&["member", "fail"], array).name(member),
         Order::Remove { member, array } => on_array(&["member", "remove"], array).name(member),
+        Order::Retest { array } => on_array(&["member", "retest"], array),
         Order::Add { member, force, again, array } => {
             let word = if *again { "re-add" } else { "add" };
             on_array(&["member", word], array).flag("force", *force).path(member)

@@ -61,6 +61,18 @@ fn said(status: &Status, order: &Order) -> Said {
     match order {
         Order::Fail { member, .. } => fail(status, member),
         Order::Remove { member, .. } => remove(status, member),
+        Order::Retest { array } => {
+            any_array(status, array.as_deref())?;
+            Ok((
+                "Writes the places that bad-block logs list again from the other members, and reads those that no member can \
+                 give: what can be read is no longer listed."
+                    .to_owned(),
+                Some(
+                    "Where no member can give a place, its content is what the disks hold there now, which may be old."
+                        .to_owned(),
+                ),
+            ))
+        }
         Order::Add { member, force, again, array } => {
             let path = member.to_string_lossy();
             takes_in(status, &path, array.as_deref())?;

@@ -164,7 +164,12 @@ fn write(
     };
     let remember = || {
         let mut record = Record::new(stack);
-        let known = |facts| Known::of(facts).of_array(array.array_uuid);
+        let known = |facts: &MemberFacts| {
+            let label = facts.path.display().to_string();
+            let planned = plan.members.iter().find(|planned| planned.label == label);
+            let planned = planned.expect("each member is planned");
+            Known::of(facts).carrying(&planned.superblock)
+        };
         record.members = facts.iter().map(known).collect();
         places.prepare_config()?;
         record.write(&config)

@@ -23,6 +23,7 @@ use braid_probe::identify;
 use braid_shell::shell_path;
 use braid_stack::{Node, path_of};
 
+use super::assemble::stranger;
 use super::stacks::absolute_path;
 use crate::cli::Incremental;
 use crate::control::{self, DeviceOrder, Order, Outcome};
@@ -55,6 +56,8 @@ enum Readiness {
     Degraded(String),
     /// Too much is missing, or does not fit.
     Not(String),
+    /// The device that came claims to be a member, and is none that is recorded.
+    Stranger(String),
 }
 
 /// Judges the arrays `wanted`, of which the sets were found; `absent` are members without superblocks, and
@@ -96,18 +99,29 @@ fn readiness(
 /// Looks at all members of a volume, and at `device`, which may be one at another path.
 fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
     let record = &owned.record;
-    let stack = Membership::of(record).resolve(&record.stack);
-    let arrays = record.arrays();
-    let mut wanted: Vec<String> = arrays.iter().map(|(_, uuid)| uuid.clone()).collect();
+    let membership = Membership::of(record);
+    let stack = membership.resolve(&record.stack);
+    let accepted = membership.accepted(record);
+    let mut wanted: Vec<String> = accepted.iter().map(|one| one.array.clone()).collect();
     wanted.sort();
     wanted.dedup();
     let plain = crate::membership::without_superblocks(&stack);
     let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path_of(path).exists()).collect();
     let names = stack.member_names().into_iter();
-    let found: Vec<Metadata> = names.filter_map(|(name, _)| Metadata::read(&name).ok()).collect();
+    let mut found: Vec<Metadata> =
+        names.filter_map(|(name, _)| Metadata::read(&name).ok()).collect();
+    let is_stranger = |one: &Metadata| {
+        let as_what = accepted.iter().find(|accepted| accepted.path == one.path);
+        as_what.is_some_and(|it| it.is_stranger(one.device().as_deref(), &accepted))
+    };
+    found.retain(|one| !is_stranger(one));
     // It may lie at a path that the record does not name, or be named by a link.
     let is = |one: &Metadata, other: &Path| matches!((identify(&one.path), identify(other)), (Ok(one), Ok(other)) if one == other);
     let newcomer = device.filter(|device| !found.iter().any(|one| is(one, &device.path)));
+    let others: Vec<&Metadata> = found.iter().collect();
+    if let Some(why) = newcomer.and_then(|one| stranger(record, one, &others)) {
+        return Readiness::Stranger(why);
+    }
     let candidates = found.iter().map(Metadata::candidate);
     let sets = group(candidates.chain(newcomer.map(Metadata::candidate)).collect());
     let layout = match &stack.node {
@@ -166,6 +180,7 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
                 say("unsafe", &format!("not enough to start safely: {why}"))
             }
             Readiness::Not(why) => say("incomplete", &format!("not enough to start: {why}")),
+            Readiness::Stranger(why) => say("stranger", &not_taken(why)),
         };
     }
     match &readiness {
@@ -178,7 +193,15 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
             say("unsafe", &format!("not enough to start safely: {why}{next}"))
         }
         Readiness::Not(why) => say("incomplete", &format!("not enough to start: {why}")),
+        Readiness::Stranger(why) => say("stranger", &not_taken(why)),
     }
+}
+
+fn not_taken(why: &str) -> String {
+    format!(
+        "as it is not one of its members: {why}\n  next: braid examine shows it; if it became a member \
+         elsewhere: braid up with --accept-members"
+    )
 }
 
 /// Tells a volume that is up of a device, by the path that it knows; answers what became of it.
@@ -214,6 +237,9 @@ fn say(
     match volume {
         Some(volume) if state == "up" => {
             println!("braid: {path} is of {volume}, which is up: {text}")
+        }
+        Some(volume) if state == "stranger" => {
+            println!("braid: {path} is not attached to {volume}, {text}")
         }
         Some(volume) => println!("braid: {path} attached to {volume}, {text}"),
         None => println!("braid: {path} {text} ({uuid})"),
@@ -306,7 +332,7 @@ fn last_resort(places: &Places, volume: &str, no_start: bool) -> Result<(), Fail
             return Err(Failure::refused(format!("{volume} waits for its members: {why}"))
                 .next(format!("with them, or to go on without: braid up {volume} --degraded")));
         }
-        Readiness::Not(why) => {
+        Readiness::Not(why) | Readiness::Stranger(why) => {
             return Err(Failure::failed(format!("{volume} cannot be started: {why}")).next(
                 format!(
                     "braid assemble --scan; its members are in {}",

@@ -34,6 +34,9 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             give(&target.volume, &order, target.json)?;
             change_members(&target.volume, &[], &[absolute_path(&target.member)?])
         }
+        cli::Member::Retest(all) => {
+            give(&all.volume, &Order::Retest { array: array_of(&all.which) }, all.json)
+        }
         cli::Member::Add(new) => add(new, false),
         cli::Member::ReAdd(new) => add(new, true),
         cli::Member::Replace(replace) => {
@@ -212,6 +215,10 @@ fn judge_scrubbed(
     let is_degraded = array.in_sync.contains(&false);
     let next = match is_degraded {
         true => format!("`braid status {name}` says how to give it the members that are missing"),
+        false if found.listed_bytes > 0 => format!(
+            "`braid member retest {name}` writes again what other members know, and tests the rest; `braid status {name}` \
+             says which member has them, to replace one that cannot be written"
+        ),
         false => format!("`braid status {name}` says which member has them; replace that one"),
     };
     let text = if found.mismatch_bytes > 0 { text } else { left.join("; ") };

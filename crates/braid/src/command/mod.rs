@@ -41,6 +41,7 @@ mod wipe;
 #[cfg(test)]
 pub(crate) use {mdstat::render as render_mdstat, status::render as render_status};
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -54,6 +55,7 @@ const VOLUME: &str = "__volume";
 
 /// Does what was typed, or is the process of a volume.
 pub(crate) fn main() -> Result<ExitCode, Failure> {
+    std::env::args_os().for_each(|word| crate::log::note_path(Path::new(&word)));
     match std::env::args_os().nth(1) {
         Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
         _ => {

@@ -74,6 +74,7 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         return Ok(part.name());
     }
     let path = expand_home(path);
+    crate::log::note_path(&path);
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }

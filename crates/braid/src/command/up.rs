@@ -26,7 +26,7 @@ use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Notify, Ready, RunError, Spec, run};
+use crate::volume::{Notify, Ready, RunError, Spec, logs, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -61,15 +61,19 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         false if up.accept_members => {}
         false => return Err(changed(&name, &members)),
     }
+    refuse_if_lost(&places, &name, &record, &members)?;
     now.stack = members.resolve(&record.stack);
     let forced = stacks::forced(&up.common, &[&record.stack, &now.stack])?;
-    let accepted = [members.recognised, forced.clone()].concat();
+    let accepted = [members.recognised.clone(), forced.clone()].concat();
     // What is judged now and taken for writing is the volume's from now on. To be looked at, a
     // member may carry anything; that makes it nobody's.
-    if !now.read_only && (up.accept_members || record.members.is_empty()) {
-        membership::accept_all(&mut record);
+    if !now.read_only {
+        match up.accept_members || record.members.is_empty() {
+            true => membership::accept_all(&mut record),
+            false => membership::complete(&mut record),
+        }
     }
-    let arrays = record.arrays();
+    let arrays = members.accepted(&record);
     let spec = Spec {
         degraded: up.common.degraded,
         forced,
@@ -104,6 +108,41 @@ fn changed(name: &str, membership: &Membership) -> Failure {
         "put them back as they were; to look: braid up {name} --read-only; if these are its \
          members now: braid up {name} --accept-members{}",
         forced.concat()
+    ))
+}
+
+/// Members that the volume cannot do without are at other paths now, or nowhere.
+fn refuse_if_lost(
+    places: &Places,
+    name: &str,
+    record: &Record,
+    members: &Membership,
+) -> Result<(), Failure> {
+    let lost = |path: &PathBuf| members.lost.contains(path);
+    let plain = membership::without_superblocks(&record.stack).into_iter();
+    let mut plain = plain.filter(|path| lost(path) && !logs(&record.stack).contains(path));
+    if let Some(path) = plain.next() {
+        let was = record.known(&path).map_or("", |known| known.identity.as_str());
+        return Err(Failure::refused(format!(
+            "{name} is not started: its member {} ({was}) is not there",
+            path.display()
+        ))
+        .next(format!(
+            "bring it back; if it has another path now: write that into {}, then braid up {name} \
+             --accept-members",
+            shell_path(places.config_file(name))
+        )));
+    }
+    if members.lost.is_empty() || members.lost.len() < record.stack.member_names().len() {
+        return Ok(());
+    }
+    let paths: Vec<String> = members.lost.iter().map(|path| path.display().to_string()).collect();
+    Err(Failure::refused(format!(
+        "{name} is not started: its members are not there: {}",
+        paths.join(", ")
+    ))
+    .next(
+        "bring them back; if they have other paths now: braid assemble PATH.., or --scan, or --in FOLDER",
     ))
 }
 
@@ -360,6 +399,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
 pub(super) fn volume_process() -> Result<(), Failure> {
     let spec: Spec = serde_json::from_reader(std::io::stdin())
         .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
+    spec.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
     if let Some(control) = &spec.control {
         log::bound(&control.with_extension("log"));
     }

@@ -31,6 +31,7 @@ impl Image {
     /// # Errors
     /// It cannot be opened or read, or is neither.
     pub(crate) fn open(path: &Path) -> Result<Image, Failure> {
+        crate::log::note_path(path);
         let place = Place::of(path).map_err(Failure::failed)?;
         // A named pipe would wait for somebody to write.
         let flags = OFlags::NONBLOCK.bits().cast_signed();

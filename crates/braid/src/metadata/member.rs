@@ -47,6 +47,11 @@ pub(crate) enum MetadataError {
          meant: `braid assemble {path} MEMBER..`"
     )]
     OtherArray { path: PathBuf, uuid: String, expected: String },
+    #[error(
+        "{path} is not one of the volume's members, though its superblock is of the array: its device UUID, \
+         {device}, is not recorded\n  next: if it became a member elsewhere: `braid up` with --accept-members"
+    )]
+    Stranger { path: PathBuf, device: String },
     #[error("none of the members can be used: {why}")]
     None { why: String },
 }
@@ -69,6 +74,10 @@ impl MetadataError {
             MetadataError::Several { count, found, .. } => {
                 format!("it carries {count} valid superblocks: {found}")
             }
+            MetadataError::Stranger { device, .. } => format!(
+                "its superblock is of the array, but its device UUID, {device}, is not recorded; if it became \
+                 a member elsewhere: `braid up` with --accept-members"
+            ),
             MetadataError::OtherArray { uuid, .. } => {
                 format!("it belongs to another array now, {uuid}")
             }
@@ -128,6 +137,12 @@ impl Metadata {
             }
         };
         Ok(Metadata { path, carried })
+    }
+
+    /// The identifier of the member itself, which version 0.90 does not have.
+    pub(crate) fn device(&self) -> Option<String> {
+        let device = self.superblock.device_uuid;
+        (!device.is_nil()).then(|| device.to_string())
     }
 
     /// What people call it.

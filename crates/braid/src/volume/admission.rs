@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use braid_md::Uuid;
-use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_member, check_members};
+use braid_probe::{
+    Holder, MemberFacts, Policy, Purpose, Reason, Refusal, check_member, check_members,
+};
 use braid_stack::{Node, Stack};
 
-use super::options::{OpenOptions, Unusable};
+use super::options::{Accepted, OpenOptions, Unusable};
 use crate::metadata::{Metadata, MetadataError};
 
 /// Examines the members of `stack`; what `accepted` ones carry is no obstacle. Answers those that
@@ -42,7 +44,7 @@ pub(crate) fn admit(
     loop {
         let refusal = match check_patiently(&paths, &policy) {
             Ok(_) => return Ok(unusable),
-            Err(refusal) => refusal,
+            Err(refusal) => Refusal { purpose: purpose_of(stack, &refusal.path), ..refusal },
         };
         let array = described.iter_mut().find(|array| array.contains(&refusal.path));
         // A level of which nothing is left is told what became of its first member.
@@ -129,7 +131,7 @@ fn md_members(stack: &Stack) -> Vec<Vec<PathBuf>> {
 }
 
 /// The files and devices that are logs of caches.
-fn logs(stack: &Stack) -> Vec<PathBuf> {
+pub(crate) fn logs(stack: &Stack) -> Vec<PathBuf> {
     let mut all = Vec::new();
     if let Node::Cache(cache) = &stack.node
         && let Some(log) = cache.log()
@@ -138,6 +140,23 @@ fn logs(stack: &Stack) -> Vec<PathBuf> {
     }
     all.extend(stack.members().iter().flat_map(logs));
     all
+}
+
+/// The use of `path` in `stack`. A level with redundancy writes to its members at a start.
+fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
+    let is_it = |member: &Stack| path_of(member).as_deref() == Some(path);
+    if logs(stack).iter().any(|log| log == path) {
+        return Purpose::Log;
+    }
+    let passes_on = matches!(
+        stack.node,
+        Node::Linear(_) | Node::Raid0(_) | Node::Cache(_) | Node::Model(_) | Node::File(_)
+    );
+    let is_below = |member: &Stack| purpose_of(member, path) == Purpose::Served;
+    match passes_on && (is_it(stack) || stack.members().iter().any(is_below)) {
+        true => Purpose::Served,
+        false => Purpose::Overwritten,
+    }
 }
 
 /// Whether a path carries nothing but a cache's log: whoever opens it judges it.
@@ -218,16 +237,24 @@ pub(super) fn read(
     }
 }
 
-/// A member that was given to another array since is not this one's.
+/// A member that was given to another array since is not this one's; nor is a device that was never its member.
 fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
     let now: Uuid = metadata.superblock.array_uuid;
-    let expected = options.arrays.iter().find(|(path, _)| *path == metadata.path);
+    let expected = options.arrays.iter().find(|one| one.path == metadata.path);
     match expected {
-        Some((_, uuid)) if *uuid != now.to_string() => Err(MetadataError::OtherArray {
-            path: metadata.path,
-            uuid: now.to_string(),
-            expected: uuid.clone(),
-        }),
+        Some(Accepted { array, .. }) if *array != now.to_string() => {
+            Err(MetadataError::OtherArray {
+                path: metadata.path,
+                uuid: now.to_string(),
+                expected: array.clone(),
+            })
+        }
+        Some(one) if one.is_stranger(metadata.device().as_deref(), &options.arrays) => {
+            Err(MetadataError::Stranger {
+                device: metadata.device().unwrap_or_else(|| "none".to_owned()),
+                path: metadata.path,
+            })
+        }
         _ => Ok(metadata),
     }
 }

@@ -64,7 +64,7 @@ mod warm;
 mod warnings;
 mod watcher;
 
-pub(crate) use admission::{admit, check_patiently};
+pub(crate) use admission::{admit, check_patiently, logs};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use braid_engine::assembled::log_troubles;
 pub(crate) use build::build;
@@ -75,7 +75,7 @@ pub(crate) use md::is_served;
 pub(crate) use media::Media;
 pub(crate) use name_lock::NameLock;
 pub(crate) use notify::Notify;
-pub(crate) use options::{OpenOptions, Unusable};
+pub(crate) use options::{Accepted, OpenOptions, Unusable};
 pub(crate) use promises::{promised_by, total_memory};
 pub(crate) use run::{Ready, run};
 pub(crate) use spec::{Attach, IoMode, LastResort, ReAdd, Spec};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use braid_device::Access;
+use serde::{Deserialize, Serialize};
 
 use super::deadline::MemberDeadline;
 
@@ -11,6 +12,25 @@ use super::deadline::MemberDeadline;
 pub(crate) struct Unusable {
     pub(crate) path: PathBuf,
     pub(crate) why: String,
+}
+
+/// The member that a path was accepted as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Accepted {
+    pub(crate) path: PathBuf,
+    /// The identifier of its array.
+    pub(crate) array: String,
+    /// The identifier of the member itself; none if that is not known, or not asked for.
+    pub(crate) device: Option<String>,
+}
+
+impl Accepted {
+    /// Whether `device`, the identifier that a superblock of the array has at this path, is neither this member's nor
+    /// that of another one of `all`.
+    pub(crate) fn is_stranger(&self, device: Option<&str>, all: &[Accepted]) -> bool {
+        let is_known = |one: &Accepted| one.device.as_deref() == device;
+        self.device.is_some() && !all.iter().any(is_known)
+    }
 }
 
 /// How a stack is opened.
@@ -23,8 +43,8 @@ pub(crate) struct OpenOptions {
     pub(crate) forced: Vec<PathBuf>,
     /// Members with superblocks that cannot be used.
     pub(crate) unusable: Vec<Unusable>,
-    /// Identifiers of the arrays that members were accepted for.
-    pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// What members with superblocks were accepted as.
+    pub(crate) arrays: Vec<Accepted>,
     /// Memory that other volumes have promised, in bytes.
     pub(crate) promised: u64,
     /// What a RAM disk that is all of a stack can be resized to, in bytes.
@@ -46,7 +66,8 @@ impl OpenOptions {
     pub(super) fn degraded_command(&self) -> String {
         match &self.command {
             Some(command) => format!(
-                "with the member that is missing; or, to go on without it: {command} --degraded"
+                "with the member that is missing (at another path: braid assemble PATH..); or, to go on without \
+                 it: {command} --degraded"
             ),
             None => "with the member that is missing; or with --degraded".to_owned(),
         }

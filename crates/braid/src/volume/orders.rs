@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_engine::redundant::{
-    ControlError, JobKind, MemberState, MemberStatus, NewMember, Redundant, Speed, Status,
+    ControlError, JobKind, MemberState, MemberStatus, NewMember, Redundant, Retested, Speed, Status,
 };
 use braid_shell::shown;
 use braid_stack::ByteSize;
@@ -82,6 +82,9 @@ pub(super) fn carry_out(
             }
             answer
         }
+        Order::Retest { array } => on_one(remote, Which::Named(array), |engine| async move {
+            engine.retest().await.map(|done| retested_in_words(&done))
+        }),
         Order::Scrub { repair, force, cancel, array } => {
             let kind = (!cancel).then(|| scrub_kind(repair, force));
             let named = array.clone();
@@ -173,6 +176,25 @@ fn scrub_in_words(kind: Option<JobKind>, status: &Status) -> String {
         (None, _, Some(kind)) => format!("the {kind} that waited is taken back"),
         (None, ..) => "no scrub runs".to_owned(),
     }
+}
+
+fn retested_in_words(done: &Retested) -> String {
+    let Retested { rewritten, accepted, left } = *done;
+    if rewritten + accepted + left == 0 {
+        return "no bad-block log lists anything".to_owned();
+    }
+    let mut text = format!("{rewritten} bytes were written again from other members");
+    if accepted > 0 {
+        text += &format!(
+            "; {accepted} bytes, which no member could give, are what the disks hold there: compare what lies there with a \
+             backup, and the members by `braid scrub`"
+        );
+    }
+    if left > 0 {
+        text +=
+            &format!("; {left} bytes stay listed, because they can neither be written nor read");
+    }
+    text
 }
 
 fn speed_in_words(speed: Speed) -> String {

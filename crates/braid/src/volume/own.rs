@@ -94,6 +94,7 @@ impl Own {
             | Order::Device(DeviceOrder::Gone { .. })
             | Order::Fail { .. }
             | Order::Remove { .. }
+            | Order::Retest { .. }
             | Order::Scrub { .. }
             | Order::ScrubUntil { .. }
             | Order::Speed { .. }

@@ -6,7 +6,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use super::deadline::MemberDeadline;
-use super::options::OpenOptions;
+use super::options::{Accepted, OpenOptions};
 use super::trace::TraceTo;
 
 /// How a volume becomes a block device of this machine.
@@ -119,9 +119,9 @@ pub(crate) struct Spec {
     /// Of these, those that were named again.
     #[serde(default)]
     pub(crate) forced: Vec<PathBuf>,
-    /// Identifiers of the arrays that members with superblocks were accepted for.
+    /// What members with superblocks were accepted as.
     #[serde(default)]
-    pub(crate) arrays: Vec<(PathBuf, String)>,
+    pub(crate) arrays: Vec<Accepted>,
     /// What becomes of a member that went away and is back.
     #[serde(default)]
     pub(crate) re_add: ReAdd,

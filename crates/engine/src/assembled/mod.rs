@@ -206,6 +206,9 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         for (label, why) in log_troubles(set, &verdict) {
             state = format!("{state}; {label}: {why}");
         }
+        for one in &verdict.left_out {
+            state = format!("{state}; {} is left out: {}", one.label, one.reason);
+        }
         let without_missing = assess(true).can_start >= needed;
         return Err(Refusal::State { what, state, next: verdict.next, without_missing });
     }

@@ -145,6 +145,9 @@ pub(super) trait Keeping {
     /// What no member has, and no other can make up for, by the members' bad-block logs.
     fn lost(&self, inner: &Inner) -> Vec<ArraySpan>;
 
+    /// Whether no member has `place` of the data of `role`, and no other can make up for it, by the members' bad-block logs.
+    fn is_lost(&self, core: &Core, role: Role, place: MemberSpan) -> bool;
+
     /// What protects stripes from a crash, where that is not the superblocks or the bitmap.
     fn log(&self) -> Option<(Consistency, LogCost)>;
 

@@ -79,7 +79,10 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
                 eprintln!("braid: passed over: {error}");
                 failure = failure.or(Some(Failure::failed(error)));
             }
-            Err(error) if named.len() == 1 => return Err(Failure::failed(error)),
+            // Without it, there has to be something left.
+            Err(error) if !named.iter().any(|one| Metadata::read(one).is_ok()) => {
+                return Err(Failure::failed(error));
+            }
             Err(error) => return Err(Failure::failed(error).next(without(path))),
         }
     }

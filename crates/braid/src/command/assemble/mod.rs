@@ -14,14 +14,15 @@
 
 mod find;
 mod force;
+mod known;
 mod show;
 mod taken_over;
 
 use std::path::{Path, PathBuf};
 
-use braid_md::assembly::{Assembly, How, Next, Options, Risk, Set, Start, group};
+use braid_md::assembly::{Assembly, Candidate, How, Next, Options, Risk, Set, Start, group};
 use braid_md_text::next::command;
-use braid_probe::{Policy, check_members};
+use braid_probe::{MemberFacts, Policy, check_members};
 use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
@@ -29,17 +30,20 @@ use crate::cli::Assemble;
 use crate::control::{self, Status};
 use crate::failure::Failure;
 use crate::metadata::{Copies, Metadata, Trail};
+use crate::ownership::Owners;
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
 use crate::volume::is_served;
 
+pub(super) use known::stranger;
 use show::Verdict;
 
 pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
     if let Some(file) = &assemble.mdadm_conf {
         return taken_over::take_over(assemble, file);
     }
-    let found = find::members(assemble, Vec::new())?;
+    let owners = Owners::read(&Places::from_environment())?;
+    let found = known::without_strangers(find::members(assemble, Vec::new())?, &owners, assemble);
     let mut sets = group(found.iter().map(Metadata::candidate).collect());
     sets.retain(|set| is_meant(assemble, set));
     let verdicts: Vec<Verdict<'_>> = sets.iter().map(|set| judge(assemble, set)).collect();
@@ -82,17 +86,26 @@ fn is_meant(assemble: &Assemble, set: &Set) -> bool {
     assemble.uuid.is_none_or(|uuid| uuid == set.uuid) && assemble.name.as_ref().is_none_or(is_named)
 }
 
-fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
-    let options = Options {
+/// How the array is to be started.
+fn options_of(assemble: &Assemble) -> Options<'static> {
+    Options {
         force: assemble.force,
         read_only: assemble.read_only,
         degraded: assemble.degraded,
         raid0_layout: assemble.layout,
         supported: &is_served,
-    };
+    }
+}
+
+/// The start that is asked for.
+fn needed(assemble: &Assemble) -> Start {
+    if assemble.read_only { Start::ReadOnly } else { Start::ReadWrite }
+}
+
+fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
+    let options = options_of(assemble);
     let assembly = set.assess(options);
-    let needed = if assemble.read_only { Start::ReadOnly } else { Start::ReadWrite };
-    let is_accepted = assembly.can_start >= needed;
+    let is_accepted = assembly.can_start >= needed(assemble);
     let next = match is_accepted {
         true => assembly.next.clone(),
         false => next_of_refused(set, &assembly, options),
@@ -116,6 +129,14 @@ fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<
     }
     if assembly.can_start == Start::ReadOnly {
         offer(How::ReadOnly);
+    }
+    // Last, as it gives up what one of the sides has.
+    let forced = set.assess(Options { force: true, ..options });
+    if assembly.can_start == Start::Refused && forced.can_start == Start::ReadWrite {
+        let is_offered = |one: &Next| matches!(one, Next::Assemble { how: How::Force, .. });
+        if !next.iter().any(is_offered) {
+            next.push(Next::Assemble { members: members.clone(), how: How::Force });
+        }
     }
     if next.is_empty() {
         next.push(Next::Examine { members });
@@ -173,8 +194,12 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     record.read_only = assemble.read_only;
     // What is only read is nobody's.
     if !record.read_only {
-        let known = |facts| Known::of(facts).of_array(verdict.set.uuid);
-        record.members = facts.iter().map(known).collect();
+        let known = |facts: &MemberFacts| {
+            let is_it = |one: &&Candidate| Path::new(&one.label) == facts.path;
+            let superblock = &verdict.set.candidates().iter().find(is_it)?.superblock;
+            Some(Known::of(facts).carrying(superblock))
+        };
+        record.members = facts.iter().filter_map(known).collect();
     }
     let remember = || {
         places.prepare_config()?;
@@ -216,8 +241,20 @@ fn config_of(assemble: &Assemble, set: &Set) -> Result<PathBuf, Failure> {
     Ok(Places::from_environment().config_file(&volume_name(assemble, set)?))
 }
 
-/// What the volume is called: as the user says, or as the array is called.
+/// What the volume is called: as the user says, as the volume whose array it is, or as the array is called.
 fn volume_name(assemble: &Assemble, set: &Set) -> Result<String, Failure> {
+    if !assemble.read_only {
+        let owners = Owners::read(&Places::from_environment())?;
+        let owner = owners.of(&set.uuid.to_string()).ok().flatten().map(|one| &one.volume);
+        match (&assemble.volume, owner) {
+            (None, Some(owner)) => return Ok(owner.clone()),
+            (Some(name), Some(owner)) if name != owner => eprintln!(
+                "braid: warning: the array is of the volume {owner}, too: no member starts either of them at \
+                 boot\n  next: braid forget {owner}"
+            ),
+            _ => {}
+        }
+    }
     let old = set.candidates().first().and_then(|one| one.superblock.old);
     let name = match (&assemble.volume, set.short_name(), old) {
         (Some(name), _, _) => name.clone(),
@@ -237,8 +274,10 @@ fn record_for(config: &Path, set: &Set, stack: Stack) -> Result<Record, Failure>
     let is_of_set = |path: &Path| {
         Metadata::read(path).is_ok_and(|found| found.superblock.array_uuid == set.uuid)
     };
+    let uuid = set.uuid.to_string();
     let is_same = matches!(record.stack.node, Node::Md(_))
-        && record.stack.member_names().iter().any(|(name, _)| is_of_set(name));
+        && (record.accepted().iter().any(|one| one.array == uuid)
+            || record.stack.member_names().iter().any(|(name, _)| is_of_set(name)));
     match is_same {
         true => Ok(Record { stack, ..record }),
         false => Err(Failure::refused(format!(

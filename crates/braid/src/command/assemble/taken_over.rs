@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use braid_md::assembly::{Set, group};
 use braid_md_text::mdadm_conf::{ArrayLine, MdadmConf, fence, matches};
 
-use super::{find, judge, show, take};
+use super::{find, judge, known, show, take};
 use crate::cli::Assemble;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::{Context, Failure};
 use crate::metadata::Metadata;
+use crate::ownership::Owners;
+use crate::places::Places;
 use crate::record::Record;
 
 /// What became of a line.
@@ -29,7 +31,8 @@ pub(super) fn take_over(assemble: &Assemble, file: &Path) -> Result<(), Failure>
         std::fs::read_to_string(file).context(format_args!("cannot read {}", file.display()))?;
     let conf = MdadmConf::parse(&text)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
-    let found = look(assemble, &conf)?;
+    let owners = Owners::read(&Places::from_environment())?;
+    let found = known::without_strangers(look(assemble, &conf)?, &owners, assemble);
     let sets = group(found.iter().map(Metadata::candidate).collect());
     let is_md_s = |line: &&ArrayLine| !line.is_ignored && !line.is_external;
     let mut outcomes: Vec<Outcome<'_>> = Vec::new();

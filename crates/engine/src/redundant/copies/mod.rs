@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
-use braid_array::{ArrayByte, ArraySpan, MemberByte, Mirrored, Role};
+use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
 use super::background::Later;
@@ -160,6 +160,15 @@ impl Keeping for Copies {
 
     fn lost(&self, inner: &Inner) -> Vec<ArraySpan> {
         self.lost_of_copies(&inner.core)
+    }
+
+    fn is_lost(&self, core: &Core, role: Role, place: MemberSpan) -> bool {
+        let Some(piece) = self.piece_of_member(role, place.offset) else { return false };
+        let array = ArraySpan::new(of_array(piece).offset, place.len);
+        let is_bad = |(member, offset): &(Rc<Member>, MemberByte)| {
+            member.is_bad(MemberSpan::new(*offset, place.len))
+        };
+        self.holders(core, array).iter().all(is_bad)
     }
 
     fn log(&self) -> Option<(Consistency, LogCost)> {

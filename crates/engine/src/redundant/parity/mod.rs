@@ -282,6 +282,11 @@ impl Keeping for Parity {
         self.lost_of_rows(&inner.core)
     }
 
+    fn is_lost(&self, core: &Core, _: Role, place: MemberSpan) -> bool {
+        let readable = readable_roles(core, place);
+        readable.roles_where(|is_readable| !is_readable).count() > self.geometry.parities()
+    }
+
     fn log(&self) -> Option<(Consistency, LogCost)> {
         self.log.as_ref().map(|log| (log.consistency(), log.cost()))
     }
