@@ -104,8 +104,10 @@ fn gone(places: &Places, name: &str) -> Result<(), Failure> {
     let claimed = NameLock::claim_within(IMPATIENCE, &lock)
         .context(format_args!("cannot lock {}", lock.display()))?;
     let Some(_claimed) = claimed else {
-        return Err(Failure::failed(format!("{name} is coming up, or ending, and does not answer"))
-            .next(format!("`braid status {name}` says when it is up")));
+        return Err(Failure::failed(format!(
+            "{name} is coming up, or ending, and does not answer"
+        ))
+        .next(format!("`braid status {name}` says when it is up")));
     };
     clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
     remove_traces(places, name);
