@@ -56,9 +56,9 @@ fn nbdinfo_sees_sizes_flags_and_block_sizes() {
             ("export-name", json!("stripes")),
             ("export-size", json!(32 * MIB)),
             ("contexts", json!(["base:allocation"])),
-            ("block_size_minimum", json!(512)),
+            ("block_size_minimum", json!(1)),
             ("block_size_preferred", json!(4096)),
-            ("block_size_maximum", json!(32 * MIB)),
+            ("block_size_maximum", json!(48 * MIB)),
         ] {
             assert_eq!(export[key], value, "{key} in {info:#}");
         }
@@ -281,6 +281,19 @@ fn qemu_io_reads_its_patterns_back() {
                     "aio_flush",
                     "writev -P 0x31 7M 4k 8k 512 64k",
                     "readv -P 0x31 7M 64k 8k 4k 512",
+                    // Parts of blocks.
+                    "write -P 0x41 2000001 3",
+                    "write -z 2000100 5000",
+                    "aio_write -P 0x42 2000004 7",
+                    "aio_write -P 0x43 2000011 1001",
+                    "aio_flush",
+                    "read -P 0 2000000 1",
+                    "read -P 0x41 2000001 3",
+                    "read -P 0x42 2000004 7",
+                    "read -P 0x43 2000011 1001",
+                    "read -P 0 2001012 4088",
+                    "discard 2000003 2",
+                    "read -P 0x41 2000003 1",
                 ],
             );
         }
@@ -329,9 +342,14 @@ for offset, length in [(size, 512), (size - 512, 1024), (1 << 62, 512)]:
     expect(errno.ENOSPC, h.pwrite, bytes(length), offset)
     expect(errno.ENOSPC, h.zero, length, offset)
     expect(errno.EINVAL, h.trim, length, offset)
-# Unaligned, and of no length.
-expect(errno.EINVAL, h.pread, 100, 0)
-expect(errno.EINVAL, h.pwrite, bytes(512), 100)
+# Parts of blocks.
+assert h.pread(100, 61449) == bytes(100)
+h.pwrite(data[:1001], 100001, nbd.CMD_FLAG_FUA)
+h.zero(300, 100300)
+h.trim(10, 100001)
+assert h.pread(1003, 100000) == data[38560:38561] + data[:299] + bytes(300) + data[599:1001] + data[39562:39563]
+# Of no length.
+expect(errno.EINVAL, h.pread, 0, 0)
 # And it goes on.
 assert h.pread(512, size - 512) == data[:512]
 ";
@@ -420,7 +438,7 @@ fn fio_verifies_what_sixteen_jobs_wrote() {
         let uri = format!("--uri={}", volume.uri());
         let fio = Tool::new("fio")
             .args(["--name=verify", "--ioengine=nbd", &uri, "--thread", "--numjobs=16"])
-            .args(["--rw=randwrite", "--bsrange=512-96k", "--bs_unaligned=0", "--iodepth=8"])
+            .args(["--rw=randwrite", "--bsrange=100-96k", "--bs_unaligned=1", "--iodepth=8"])
             .args(["--size=2m", "--offset_increment=2m", "--randrepeat=1", "--group_reporting"])
             .args(["--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--fsync=64"])
             .folder(scratch.path());

@@ -74,7 +74,7 @@ fn payloads_that_never_come_do_not_take_all_memory() {
     let scratch = Scratch::new();
     let volume = scratch.serve(STACK, &["--shards", "1"]);
     // Each may be promised; all together they are far more than the server has.
-    let longest = header(0, NBD_CMD_WRITE, 1, 0, 32 << 20);
+    let longest = header(0, NBD_CMD_WRITE, 1, 0, 48 << 20);
     let _crowd: Vec<Client> = (0..16).map(|_| silent(&volume, &longest)).collect();
     assert_serves_soon(&volume);
 }

@@ -12,6 +12,7 @@
 mod common;
 mod crowds;
 mod negotiation;
+mod parts;
 mod requests;
 
 use braid_nbd::protocol::constants::{

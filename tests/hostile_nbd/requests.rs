@@ -33,16 +33,16 @@ fn a_wrong_request_is_answered_and_the_connection_goes_on() {
             inval,
         ),
         ("no length", header(0, NBD_CMD_READ, 4, 0, 0), 0, inval),
-        ("unaligned offset", header(0, NBD_CMD_READ, 5, 1, 512), 0, inval),
-        ("unaligned length", header(0, NBD_CMD_READ, 6, 0, 513), 0, inval),
+        ("a byte over the end", header(0, NBD_CMD_READ, 5, SIZE - 511, 512), 0, inval),
+        ("the byte behind the end", header(0, NBD_CMD_READ, 6, SIZE, 1), 0, inval),
         ("read at the end", header(0, NBD_CMD_READ, 7, SIZE, 512), 0, inval),
         ("read over the end", header(0, NBD_CMD_READ, 8, SIZE - 512, 1024), 0, inval),
         ("an end beyond 2^64", header(0, NBD_CMD_READ, 9, u64::MAX - 511, 512), 0, inval),
-        ("too long a read", header(0, NBD_CMD_READ, 10, 0, (32 << 20) + 512), 0, inval),
+        ("too long a read", header(0, NBD_CMD_READ, 10, 0, (48 << 20) + 512), 0, inval),
         ("write over the end", header(0, NBD_CMD_WRITE, 11, SIZE - 512, 1024), 1024, no_space),
         ("write far beyond", header(0, NBD_CMD_WRITE, 12, 1 << 60, 512), 512, no_space),
-        ("unaligned write", header(0, NBD_CMD_WRITE, 13, 100, 512), 512, inval),
-        ("odd write", header(0, NBD_CMD_WRITE, 14, 0, 3), 3, inval),
+        ("a byte beyond", header(0, NBD_CMD_WRITE, 13, SIZE - 511, 512), 512, no_space),
+        ("odd write at the end", header(0, NBD_CMD_WRITE, 14, SIZE, 3), 3, no_space),
         ("trim over the end", header(0, NBD_CMD_TRIM, 15, SIZE - 512, 1024), 0, inval),
         ("zeroes over the end", header(0, NBD_CMD_WRITE_ZEROES, 16, SIZE, 512), 0, no_space),
         ("flush of a range", header(0, NBD_CMD_FLUSH, 17, 512, 512), 0, inval),
@@ -107,7 +107,7 @@ fn a_payload_beyond_all_bounds_is_closed() {
     let scratch = Scratch::new();
     let mut volume = scratch.serve(STACK, &[]);
     let (inval, no_space) = (NbdErrno::Inval.to_wire(), NbdErrno::NoSpc.to_wire());
-    let cases = [((32 << 20) + 512, inval), (u32::MAX - 511, no_space), (u32::MAX, no_space)];
+    let cases = [((48 << 20) + 512, inval), (u32::MAX - 511, no_space), (u32::MAX, no_space)];
     for (length, errno) in cases {
         let mut client = Client::connect_as(volume.socket(), ReplyStyle::Simple).unwrap();
         let bytes = header(0, NBD_CMD_WRITE, 9, 0, length);
@@ -116,9 +116,9 @@ fn a_payload_beyond_all_bounds_is_closed() {
     }
     // The longest that is allowed, is allowed.
     let mut client = volume.client();
-    let bytes = pattern(2, 0, 32 << 20);
+    let bytes = pattern(2, 0, 48 << 20);
     client.write(0, &bytes, false).unwrap();
-    assert!(client.read(0, 32 << 20).unwrap() == bytes);
+    assert!(client.read(0, 48 << 20).unwrap() == bytes);
     volume.assert_serves();
 }
 

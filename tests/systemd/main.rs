@@ -17,6 +17,7 @@ mod installed;
 mod machine;
 mod many;
 mod monitored;
+mod page;
 mod plugs;
 mod root;
 mod units;

@@ -159,9 +159,14 @@ impl Places {
         self.run.join(format!("{name}.json"))
     }
 
-    /// What the service of a volume is told for one start.
-    pub(crate) fn last_resort(&self, name: &str) -> PathBuf {
-        self.run.join(format!("{name}.last-resort"))
+    /// What the service of a volume is told for one start: lines of KEY=VALUE.
+    pub(crate) fn one_start(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.start"))
+    }
+
+    /// The specification of a volume for one start of its service.
+    pub(crate) fn one_spec(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.spec"))
     }
 
     /// Held by whoever starts a volume because a member came.

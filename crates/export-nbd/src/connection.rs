@@ -18,6 +18,7 @@ use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiate
 use crate::counters::Counters;
 use crate::end::End;
 use crate::inbox::Inbox;
+use crate::overlaps::{Lane, Overlaps};
 use crate::session::{Parts, Session};
 use crate::stop::Stop;
 use crate::stream::Stream;
@@ -69,6 +70,9 @@ pub struct Export {
     stall: Duration,
     stop: Stop,
     counters: Arc<Counters>,
+    lane: Lane,
+    /// Requests must be of whole blocks.
+    whole_blocks: bool,
 }
 
 impl Export {
@@ -84,15 +88,34 @@ impl Export {
         stall: Duration,
     ) -> Result<Export, ExportError> {
         let (stop, counters) = (Stop::default(), Arc::default());
-        let export =
-            Export { offered: offered.into(), pool, name: name.into(), stall, stop, counters };
+        let (offered, name) = (offered.into(), name.into());
+        let (lane, whole_blocks) = (Overlaps::default().lane(), false);
+        let export = Export { offered, pool, name, stall, stop, counters, lane, whole_blocks };
         export.exports()?;
         Ok(export)
     }
 
+    /// The same beside the exports of other shards, to which `overlaps` belongs, too.
+    pub(crate) fn beside(self, overlaps: &Overlaps) -> Export {
+        Export { lane: overlaps.lane(), ..self }
+    }
+
+    /// The same without requests for parts of blocks.
+    pub(crate) fn of_whole_blocks(self) -> Export {
+        Export { whole_blocks: true, ..self }
+    }
+
+    fn info(&self) -> ExportInfo {
+        let mut info = export_of(&self.offered.limits(), &self.name);
+        if self.whole_blocks {
+            info.block_size.minimum = self.offered.limits().logical_block;
+        }
+        info
+    }
+
     /// What a client that comes now can ask for.
     pub(crate) fn exports(&self) -> Result<Exports, ExportError> {
-        Exports::new(vec![export_of(&self.offered.limits(), &self.name)])
+        Exports::new(vec![self.info()])
     }
 
     /// Raised, no connection takes more requests.
@@ -115,7 +138,7 @@ impl Export {
         let mut inbox = Inbox::new(inbox);
         // What the client hears of in the handshake is what it has for as long as it is there.
         let (dev, changes) = (self.offered.dev(), self.offered.changes());
-        let export = export_of(&self.offered.limits(), &self.name);
+        let export = self.info();
         let exports = match self.exports() {
             Ok(exports) => Arc::new(exports),
             Err(error) => {
@@ -151,6 +174,7 @@ impl Export {
             dev,
             changes,
             offered: self.offered.clone(),
+            lane: self.lane.clone(),
             pool: self.pool.clone(),
             export: Arc::new(export),
             negotiated,
@@ -228,7 +252,8 @@ fn export_of(limits: &Limits, name: &str) -> ExportInfo {
         can_cache: true,
         rotational: limits.rotational,
         block_size: BlockSize {
-            minimum: limits.logical_block,
+            // Parts of blocks are read and written by whole ones.
+            minimum: 1,
             preferred: preferred.min(1 << 20),
             ..BlockSize::default()
         },

@@ -34,6 +34,7 @@ use braid_uring::{Fd, Handle};
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
+use crate::overlaps::Overlaps;
 use crate::stream::Socket;
 
 /// What a connection receives into, in bytes: some thousand small requests.
@@ -99,8 +100,8 @@ struct Inner {
 }
 
 impl Server {
-    /// Serves what is `offered` as the one export called `name` to the connections it is given. `on_end`
-    /// hears why each ended.
+    /// Serves what is `offered` as the one export called `name` to the connections it is given. The servers of
+    /// all shards of a volume have the same `overlaps`. `on_end` hears why each connection ended.
     ///
     /// # Errors
     /// No memory; or a device that NBD cannot describe (as [`io::ErrorKind::InvalidInput`]).
@@ -110,10 +111,12 @@ impl Server {
         pool: Pool,
         name: &str,
         bounds: Bounds,
+        overlaps: &Overlaps,
         on_end: impl Fn(&End) + 'static,
     ) -> io::Result<Server> {
         let export = Export::new(offered, pool, name, bounds.stall)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?
+            .beside(overlaps);
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),

@@ -22,8 +22,10 @@
 //! * A write that was let in is not refused later: it holds a permit until it is answered.
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
+mod blocks;
 mod device;
 mod reply;
+mod write;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -34,25 +36,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Io, Span};
-use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
+use braid_block::{Flags, Io, Span};
+use braid_engine::{Dev, InFlight, Offered};
 use braid_mem::Pool;
 use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated, ParsedHeader};
 
+use self::blocks::Blocks;
+use self::write::{Admitted, Write};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
-use crate::payload::{Incoming, PIECE, get_payload};
+use crate::overlaps::Lane;
+use crate::payload::{PIECE, get_payload};
 use crate::stop::{Stop, end_of};
 use crate::stream::Stream;
 use crate::watch::{Owes, Watch};
 
 /// Requests of one connection under way at once.
 const MOST_IN_FLIGHT: usize = 128;
-/// Length of the parts in which a long write goes to a device that answers at once, in bytes:
-/// less than a socket holds.
-const PART: u64 = 128 << 10;
 /// Bytes of replies that may wait to be sent: beyond, they are sent before more are made, while
 /// they are still in the processor's cache, and while the client has something to do.
 const MOST_UNSENT: usize = 512 << 10;
@@ -70,6 +72,8 @@ pub(crate) struct Parts<S> {
     /// The changes of what is offered that `dev` is as of.
     pub(crate) changes: u64,
     pub(crate) offered: Offered,
+    /// Keeps its writes apart from those of parts of blocks.
+    pub(crate) lane: Lane,
     pub(crate) pool: Pool,
     pub(crate) export: Arc<ExportInfo>,
     pub(crate) negotiated: Negotiated,
@@ -90,7 +94,7 @@ pub(crate) struct Session<S: Stream> {
     incoming: Option<Write>,
     /// Bytes of a refused payload to throw away.
     drain: usize,
-    in_flight: InFlight<(CheckedRequest, Option<WritePermit>)>,
+    in_flight: InFlight<(CheckedRequest, Option<Admitted>)>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
     watch: Watch<S>,
@@ -103,22 +107,6 @@ pub(crate) struct Session<S: Stream> {
     in_flight_bytes: u64,
     /// Of this turn.
     status_left: u32,
-}
-
-/// A write whose payload is coming in.
-///
-/// A device that carries requests out in the call gets each part as it is whole: while it is
-/// copied, the client fills the socket again. (A client that leaves in the middle leaves a part
-/// written, as a disk does that loses power.) Any other device gets one request.
-struct Write {
-    request: CheckedRequest,
-    flags: Flags,
-    /// Where the next part goes.
-    offset: u64,
-    incoming: Incoming,
-    /// How the parts before went.
-    result: Result<(), Errno>,
-    permit: WritePermit,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -269,79 +257,36 @@ impl<S: Stream> Session<S> {
             || self.outbox.len() as u64 + self.in_flight_bytes > MOST_HELD
     }
 
-    /// Moves what was received to the payload it belongs to; false if that wants more.
-    fn take_payload(&mut self) -> bool {
-        if self.drain > 0 {
-            let count = self.drain.min(self.inbox.bytes().len());
-            self.inbox.consume(count);
-            self.drain -= count;
-            return self.drain == 0;
-        }
-        let Some(write) = &mut self.incoming else { return true };
-        let count = write.incoming.fill(self.inbox.bytes());
-        self.inbox.consume(count);
-        let is_whole = write.incoming.is_whole();
-        if !is_whole && !self.parts.dev.limits().immediate {
-            return false;
-        }
-        let Some(payload) = write.incoming.take_filled() else { return false };
-        let io = Io::write(write.offset, payload, write.flags);
-        write.offset += io.span.len;
-        let mut pending = self.parts.dev.start(io);
-        if let Pending::Ready(Some(completion)) = &mut pending {
-            write.result = write.result.and(completion.result);
-            completion.result = write.result;
-        }
-        if !is_whole {
-            assert!(matches!(pending, Pending::Ready(_)), "an immediate device answers at once");
-            return false;
-        }
-        if let Some(write) = self.incoming.take() {
-            self.answer(write.request, Some(write.permit), pending);
-        }
-        true
-    }
-
     /// Acts on a request; pending if there is no memory for it now.
     fn begin(&mut self, request: CheckedRequest, cx: &mut Context<'_>) -> Poll<()> {
         match request.command {
             Command::Read { offset, length, .. } => {
+                let blocks =
+                    Blocks::of(offset, length.into(), self.parts.dev.limits().logical_block);
                 let pool = &self.parts.pool;
-                let Poll::Ready(payload) = get_payload(pool, length.into(), PIECE, cx) else {
+                let Poll::Ready(payload) = get_payload(pool, blocks.span.len, PIECE, cx) else {
                     return Poll::Pending;
                 };
                 self.counts.read_bytes += u64::from(length);
-                self.start(request, None, Io::read(offset, payload));
+                self.start(request, None, Io::read(blocks.span.offset, payload));
             }
             Command::Write { length, .. } if self.parts.offered.is_locked() => {
                 self.refuse_locked(request, length);
             }
             Command::Write { offset, length, fua } => {
-                let immediate = self.parts.dev.limits().immediate;
-                let piece = if immediate { PART } else { PIECE };
-                let pool = &self.parts.pool;
-                let Poll::Ready(payload) = get_payload(pool, length.into(), piece, cx) else {
-                    return Poll::Pending;
-                };
-                self.counts.written_bytes += u64::from(length);
-                self.incoming = Some(Write {
-                    request,
-                    flags: fua_flag(fua),
-                    offset,
-                    incoming: Incoming::new(payload),
-                    result: Ok(()),
-                    permit: self.parts.offered.permit(),
-                });
+                return self.begin_write(request, (offset, length), fua, cx);
             }
             Command::Flush => self.start(request, None, Io::flush()),
             Command::Trim { offset, length, fua } => {
-                let io = Io::discard(Span::new(offset, length), fua_flag(fua));
-                self.start_modifying(request, io);
+                let block = self.parts.dev.limits().logical_block;
+                // A hint, for the blocks that are all of it.
+                let inside = Blocks::of(offset, length, block).inside();
+                self.start_modifying(request, Io::discard(inside, fua_flag(fua)));
             }
             Command::WriteZeroes { offset, length, fua, no_hole, .. } => {
                 let keep = if no_hole { Flags::NO_UNMAP } else { Flags::NONE };
                 let flags = fua_flag(fua).union(keep);
-                self.start_modifying(request, Io::write_zeroes(Span::new(offset, length), flags));
+                return self.start_zeroes(request, (offset, length), flags, cx);
             }
             // A hint, for which nothing in the stack has a use.
             Command::Cache { .. } => self.reply_ok(request),

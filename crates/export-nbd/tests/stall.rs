@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use braid_device::Ram;
 use braid_engine::Dev;
-use braid_export_nbd::{Bounds, Server};
+use braid_export_nbd::{Bounds, Overlaps, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Mode};
 
@@ -36,7 +36,8 @@ fn on(mode: Mode) {
     let pool = Pool::new(4 << 20).unwrap();
     let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
     let bounds = Bounds { connections: 4, stall: Duration::from_millis(600), ..Bounds::default() };
-    let server = Server::new(&handle, dev, pool, "ram", bounds, |_| {}).unwrap();
+    let server =
+        Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), |_| {}).unwrap();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [idle, silent] = pairs.map(|(ours, theirs)| {
         server.connect(OwnedFd::from(ours));
@@ -82,7 +83,8 @@ fn idle_clients_give_way_when_there_is_no_room() {
         let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
         let idle = Duration::from_millis(300);
         let bounds = Bounds { connections: 2, idle, ..Bounds::default() };
-        let server = Server::new(&handle, dev, pool, "ram", bounds, |_| {}).unwrap();
+        let server =
+            Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), |_| {}).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
         let connect = move || {
             let (ours, theirs) = UnixStream::pair().unwrap();

@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use braid_block::{Extent, Io, Limits, Span};
 use braid_engine::{Dev, Device, Pending};
-use braid_export_nbd::{Bounds, Server};
+use braid_export_nbd::{Bounds, Overlaps, Server};
 use braid_mem::Pool;
 use braid_nbd::client::{ClientConfig, ClientHandshake, ClientStep, encode_request};
 use braid_nbd::protocol::{Command, ReplyStyle};
@@ -75,7 +75,9 @@ fn questions_for_block_status_leave_others_their_turn() {
     let handle = executor.handle();
     let asked = Rc::new(Cell::new(0));
     let (dev, pool) = (Dev::new(Asked(Rc::clone(&asked))), Pool::new(4 << 20).unwrap());
-    let server = Server::new(&handle, dev, pool, "x", Bounds::default(), |_| {}).unwrap();
+    let server =
+        Server::new(&handle, dev, pool, "x", Bounds::default(), &Overlaps::default(), |_| {})
+            .unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
     server.connect(OwnedFd::from(ours));
     let client = std::thread::spawn(move || ask(theirs));

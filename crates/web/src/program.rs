@@ -22,6 +22,8 @@ use crate::command::Line;
 pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
     let mut command = Command::new(program);
     command.args(line.arguments()).env("NO_COLOR", "1").env("BRAID_ERRORS", "json");
+    // A volume outlives this server, and has a sandbox of its own.
+    command.env("BRAID_UP_BY", "service");
     command.stdin(Stdio::null());
     // What was begun goes on when this server is interrupted from its terminal.
     command.process_group(0);

@@ -262,7 +262,7 @@ fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
         if degraded {
             // The unit reads it, and removes it when it is up.
             places.prepare_run()?;
-            let file = places.last_resort(volume);
+            let file = places.one_start(volume);
             std::fs::write(&file, "BRAID_UP_OPTIONS=--degraded\n")
                 .context(format_args!("cannot write {}", file.display()))?;
         }

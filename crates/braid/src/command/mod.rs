@@ -2,6 +2,7 @@
 
 mod advise;
 mod assemble;
+mod by_service;
 mod cache;
 mod cat;
 mod completions;
@@ -20,6 +21,7 @@ mod member;
 mod metrics;
 mod model;
 mod monitor;
+mod outcome;
 mod owners;
 mod page;
 mod screen;

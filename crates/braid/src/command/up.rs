@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use braid_shell::shell_path;
-use serde::{Deserialize, Serialize};
 
-use super::{given, serve, stacks};
+use super::outcome::Outcome;
+use super::{by_service, serve, stacks};
 use crate::cli::Up;
 use crate::control::{self, ErrorCode};
 use crate::failure::{Context, Failure};
@@ -26,18 +26,12 @@ use crate::log;
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Notify, Ready, RunError, Spec, logs, run};
-
-/// What the volume's process tells the command that started it.
-#[derive(Serialize, Deserialize)]
-enum Outcome {
-    Ready(Ready),
-    Refused(String),
-    Usage(String),
-    Failed(String),
-}
+use crate::volume::{Notify, Ready, Spec, logs, run};
 
 pub(super) fn up(up: &Up) -> Result<(), Failure> {
+    if let Some(spec) = by_service::given().filter(|_| up.foreground) {
+        return by_service::run_given(&spec);
+    }
     let places = Places::from_environment();
     places.prepare_run()?;
     let (name, mut record) = find(up, &places)?;
@@ -86,7 +80,10 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     if up.foreground {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
-    let ready = start_process(&places, &spec)?;
+    let ready = match by_service::is_asked(&places) {
+        true => by_service::start(&places, &spec)?,
+        false => start_process(&places, &spec)?,
+    };
     if let Err(failure) = remember(&places, &name, &record) {
         // Who reads that it failed would not look for a volume that is up.
         let _ = control::post_stop(&places.control(&name), true, Duration::from_secs(15));
@@ -379,10 +376,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         BufReader::new(stdout).read_line(&mut line).context("the volume's process")?;
     }
     match serde_json::from_str(&line) {
-        Ok(Outcome::Ready(ready)) => return Ok(ready),
-        Ok(Outcome::Refused(message)) => Err(Failure::refused(message)),
-        Ok(Outcome::Usage(message)) => Err(Failure::usage(message)),
-        Ok(Outcome::Failed(message)) => Err(Failure::failed(message)),
+        Ok(outcome) => Outcome::into_result(outcome),
         Err(_) => {
             written.context("the volume's process took no orders")?;
             Err(Failure::failed("the volume's process ended without a word")
@@ -408,21 +402,9 @@ pub(super) fn volume_process() -> Result<(), Failure> {
     serve::raise_open_files();
     let result = run(&spec, None, |ready| say(&Outcome::Ready(ready.clone())));
     result.map_err(|error| {
-        say(&outcome_of(&error));
+        say(&Outcome::of(&error));
         serve::failure_of(&error)
     })
-}
-
-fn outcome_of(error: &RunError) -> Outcome {
-    if let RunError::Refused(refusal) = error {
-        Outcome::Refused(given::refused(refusal).text())
-    } else if error.is_refusal() {
-        Outcome::Refused(error.text())
-    } else if error.is_usage() {
-        Outcome::Usage(error.text())
-    } else {
-        Outcome::Failed(error.text())
-    }
 }
 
 /// Nobody listens any more once the volume is ready: then the log has it.

@@ -6,6 +6,7 @@ use braid_array::GeometryError;
 use braid_block::Limits;
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
+use braid_export_nbd::Overlaps;
 use braid_stack::{ByteSize, Cache, Node, Stack};
 
 use super::cache_log::{self, WriteBack};
@@ -47,6 +48,8 @@ impl MediaError {
 /// A stack, opened: its leaves, and how they are joined.
 pub(crate) struct Media {
     pub(super) root: Part,
+    /// Of the writes of NBD clients, over all shards.
+    pub(super) overlaps: Overlaps,
 }
 
 /// Leaves that are members of one array, each with what the array calls it.
@@ -89,7 +92,7 @@ impl Media {
         let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
         let root = opener.part(stack)?;
         root.limits()?;
-        Ok(Media { root })
+        Ok(Media { root, overlaps: Overlaps::default() })
     }
 
     /// The RAM disk, if the stack is one and nothing else.

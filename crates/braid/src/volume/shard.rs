@@ -337,7 +337,8 @@ fn run(
     let asked = Tally::default();
     let watch = Stopwatch::new(&asked, &handle);
     let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
-    let server = Server::new(&handle, offered, pool.clone(), &spec.name, bounds, on_end)?;
+    let (name, overlaps) = (&spec.name, &media.overlaps);
+    let server = Server::new(&handle, offered, pool.clone(), name, bounds, overlaps, on_end)?;
     let caches = Rc::new(RefCell::new(built.caches));
     let (following, alone) = (Rc::<Following>::default(), Stop::default());
     let local = Local {

@@ -46,6 +46,11 @@ impl Settings {
         }
     }
 
+    /// Whether a write of a part of a block, which is several requests, shows that it is: the expectation has one.
+    pub(super) fn is_strange(&self) -> bool {
+        self.late || self.fails
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             read_only: self.read_only,
@@ -98,6 +103,13 @@ impl Disk {
     /// Puts zeroes where `span` is.
     pub(super) fn clear(&self, span: Span) {
         self.bytes.borrow_mut()[range(span)].fill(0);
+    }
+
+    /// Puts zeroes into the blocks of which all is in `span`.
+    pub(super) fn trim(&self, span: Span) {
+        let block = u64::from(self.settings.block);
+        let (from, to) = (span.offset.next_multiple_of(block), span.end() / block * block);
+        self.clear(Span::new(from, to.saturating_sub(from)));
     }
 
     fn carry_out(&self, io: &mut Io) -> Result<(), Errno> {

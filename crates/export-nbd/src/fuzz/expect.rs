@@ -233,9 +233,8 @@ fn carry_out(disk: &Disk, request: &CheckedRequest, payload: &[u8]) -> What {
             let span = Span::new(offset, length.into());
             disk.bytes.borrow_mut()[range(span)].copy_from_slice(payload);
         }
-        Command::Trim { offset, length, .. } | Command::WriteZeroes { offset, length, .. } => {
-            disk.clear(Span::new(offset, length));
-        }
+        Command::Trim { offset, length, .. } => disk.trim(Span::new(offset, length)),
+        Command::WriteZeroes { offset, length, .. } => disk.clear(Span::new(offset, length)),
         Command::BlockStatus { length, one_extent, .. } => {
             return What::Status { len: length, one: one_extent };
         }

@@ -55,7 +55,10 @@ fn serve(settings: Settings, input: &[u8], pool: &Pool) {
     let disk = Rc::new(Disk::new(settings));
     let dev = Dev::new(Shared(Rc::clone(&disk)));
     let export = Export::new(dev, pool.clone(), "v0", Duration::from_secs(10));
-    let export = export.expect("a device that NBD can describe");
+    let mut export = export.expect("a device that NBD can describe");
+    if settings.is_strange() {
+        export = export.of_whole_blocks();
+    }
     let expected = expect(&export, &Disk::new(settings), input);
     let pipe = Pipe(Rc::new(Bytes {
         input: input.to_vec(),

@@ -1,9 +1,10 @@
 //! What goes to the device.
 
 use braid_block::Io;
-use braid_engine::{Dev, Pending, WritePermit};
+use braid_engine::{Dev, Pending};
 use braid_nbd::protocol::CheckedRequest;
 
+use super::write::Admitted;
 use super::{Session, data_bytes};
 use crate::stream::Stream;
 
@@ -21,20 +22,9 @@ impl<S: Stream> Session<S> {
     }
 
     #[inline]
-    pub(super) fn start(&mut self, request: CheckedRequest, permit: Option<WritePermit>, io: Io) {
+    pub(super) fn start(&mut self, request: CheckedRequest, permit: Option<Admitted>, io: Io) {
         let pending = self.parts.dev.start(io);
         self.answer(request, permit, pending);
-    }
-
-    /// Starts what modifies and has no payload, unless the volume is locked.
-    pub(super) fn start_modifying(&mut self, request: CheckedRequest, io: Io) {
-        match self.parts.offered.is_locked() {
-            true => self.refuse_locked(request, 0),
-            false => {
-                let permit = self.parts.offered.permit();
-                self.start(request, Some(permit), io);
-            }
-        }
     }
 
     /// Answers a request that is done, or waits for it.
@@ -42,7 +32,7 @@ impl<S: Stream> Session<S> {
     pub(super) fn answer(
         &mut self,
         request: CheckedRequest,
-        permit: Option<WritePermit>,
+        permit: Option<Admitted>,
         pending: Pending,
     ) {
         match pending {

@@ -7,6 +7,7 @@ use braid_nbd::protocol::{
 };
 
 use super::Session;
+use super::blocks::Blocks;
 use crate::end::End;
 use crate::stream::Stream;
 
@@ -24,7 +25,11 @@ impl<S: Stream> Session<S> {
             (Ok(()), Command::Read { offset, length, .. }) => {
                 self.counts.replies += 1;
                 self.outbox.push_header(style.read_data(request.to, offset, length, true));
-                self.outbox.push_payload(completion.payload);
+                let payload = match completion.payload {
+                    whole if whole.len() == u64::from(length) => whole,
+                    blocks => self.blocks(offset, length.into()).cut(blocks),
+                };
+                self.outbox.push_payload(payload);
             }
             (Ok(()), _) => self.reply_ok(request),
         }
@@ -36,13 +41,23 @@ impl<S: Stream> Session<S> {
     }
 
     pub(super) fn reply_status(&mut self, request: CheckedRequest, span: Span, one_extent: bool) {
-        let extents: Vec<Extent> = self.parts.dev.extents(span).iter().map(extent_of).collect();
+        let blocks = self.blocks(span.offset, span.len);
+        let extents = self.parts.dev.extents(blocks.span);
+        let mut extents: Vec<Extent> = extents.iter().map(extent_of).collect();
+        // An extent has at least a block.
+        if let Some(first) = extents.first_mut() {
+            first.length = first.length.saturating_sub(blocks.head);
+        }
         let id = self.parts.negotiated.base_allocation.unwrap_or_default();
         let style = self.parts.negotiated.style;
         let mut bytes = Vec::new();
         style.block_status(request.to, id, span.len, one_extent, &extents, &mut bytes);
         self.counts.replies += 1;
         self.outbox.push_bytes(bytes);
+    }
+
+    fn blocks(&self, offset: u64, len: u64) -> Blocks {
+        Blocks::of(offset, len, self.parts.dev.limits().logical_block)
     }
 
     /// Refuses what modifies, as a read-only export does; `payload` bytes of it are still to come.

@@ -26,7 +26,7 @@ pub struct BlockSize {
 }
 
 impl Default for BlockSize {
-    /// 512, 4096, 32 MiB: the constraints that every client can keep.
+    /// 512, 4096, 48 MiB: the constraints that every client can keep.
     fn default() -> Self {
         Self { minimum: 512, preferred: 4096, maximum_payload: MAX_PAYLOAD_BYTES }
     }

@@ -74,7 +74,7 @@ fn go_enters_transmission_with_export_and_block_size() {
     let (out, step) = answer(&[go(b"v0", &[3])]);
     let expected = [
         option_reply(7, INFO, &bytes(&[&[0, 0], &V0_SIZE, &V0_FLAGS])),
-        option_reply(7, INFO, &[0, 3, 0, 0, 2, 0, 0, 0, 0x10, 0, 2, 0, 0, 0]),
+        option_reply(7, INFO, &[0, 3, 0, 0, 2, 0, 0, 0, 0x10, 0, 3, 0, 0, 0]),
         option_reply(7, ACK, &[]),
     ];
     assert_eq!(out, expected.concat());
@@ -95,7 +95,7 @@ fn info_answers_the_requested_items_and_stays() {
         option_reply(6, INFO, &bytes(&[&[0, 0], &V0_SIZE, &V0_FLAGS])),
         option_reply(6, INFO, b"\x00\x01v0"),
         option_reply(6, INFO, b"\x00\x02the first"),
-        option_reply(6, INFO, &[0, 3, 0, 0, 2, 0, 0, 0, 0x10, 0, 2, 0, 0, 0]),
+        option_reply(6, INFO, &[0, 3, 0, 0, 2, 0, 0, 0, 0x10, 0, 3, 0, 0, 0]),
         option_reply(6, ACK, &[]),
     ];
     assert_eq!(out, expected.concat());
@@ -394,7 +394,7 @@ fn exports_are_checked_once() {
         (
             |e| e.block_size.maximum_payload = 1000,
             "maximum payload 1000 is not a multiple of the minimum block between the preferred \
-             block 4096 and 33554432",
+             block 4096 and 50331648",
         ),
         (
             |e| e.size_bytes = 1000,
@@ -412,6 +412,6 @@ fn exports_are_checked_once() {
     let twins = vec![ExportInfo::new("v", 512), ExportInfo::new("v", 512)];
     let name = "v".to_owned();
     assert_eq!(Exports::new(twins), Err(ExportError::DuplicateName { name }));
-    assert_eq!(BlockSize::default().maximum_payload, 32 << 20);
+    assert_eq!(BlockSize::default().maximum_payload, 48 << 20);
     assert_eq!(Arc::clone(&sample_exports()).find("nope"), None);
 }

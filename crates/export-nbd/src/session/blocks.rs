@@ -1,0 +1,185 @@
+//! Requests for parts of blocks, by requests for whole ones.
+//!
+//! ```text
+//!   blocks     │     ▒▒▒▒▒│▒▒▒▒▒▒▒▒▒▒│▒▒▒       │
+//!              head ▲      client's bytes  ▲ tail      head, tail < a block
+//!   a read     all blocks, of which head and tail are not sent
+//!   a write    reads the first and the last block, fills head and tail in, writes all blocks
+//! ```
+
+use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
+use braid_engine::Dev;
+
+use crate::overlaps::Lane;
+
+/// A range of bytes in the whole blocks that hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Blocks {
+    /// The blocks.
+    pub(super) span: Span,
+    /// Bytes of the first block before the range.
+    pub(super) head: u64,
+    /// Bytes of the last block behind the range.
+    pub(super) tail: u64,
+    block: u64,
+}
+
+impl Blocks {
+    /// Those of `len` bytes from `offset`, of which each has `block` bytes, a power of two.
+    #[inline]
+    pub(super) fn of(offset: u64, len: u64, block: u32) -> Blocks {
+        let block = u64::from(block);
+        let head = offset & (block - 1);
+        let tail = (offset + len).wrapping_neg() & (block - 1);
+        Blocks { span: Span::new(offset - head, head + len + tail), head, tail, block }
+    }
+
+    /// Whether the range is whole blocks.
+    #[inline]
+    pub(super) fn are_whole(&self) -> bool {
+        self.head | self.tail == 0
+    }
+
+    /// The blocks that lie in the range; maybe none.
+    pub(super) fn inside(&self) -> Span {
+        let from = self.span.offset + if self.head > 0 { self.block } else { 0 };
+        let to = self.span.end() - if self.tail > 0 { self.block } else { 0 };
+        Span::new(from, to.saturating_sub(from))
+    }
+
+    /// Bytes of memory to read the first and the last block.
+    pub(super) fn scratch(&self) -> u64 {
+        if self.are_whole() { 0 } else { 2 * self.block }
+    }
+
+    /// The range, of what was read of the blocks.
+    pub(super) fn cut(&self, mut payload: Payload) -> Payload {
+        drop(payload.take_front(self.head));
+        payload.take_front(self.span.len - self.head - self.tail)
+    }
+
+    /// The blocks that hold more than the range: where each begins, and which of its bytes are in the range.
+    fn edges(&self) -> Vec<(u64, std::ops::Range<usize>)> {
+        let (block, head, tail) = (self.block as usize, self.head as usize, self.tail as usize);
+        let (first, last) = (self.span.offset, self.span.end() - self.block);
+        if first == last {
+            return vec![(first, head..block - tail)];
+        }
+        let edges = [(first, head..block), (last, 0..block - tail)];
+        edges.into_iter().filter(|(_, range)| range.len() < block).collect()
+    }
+}
+
+/// The memory of a write to parts of blocks, but for the client's bytes.
+pub(super) struct Edges {
+    blocks: Blocks,
+    front: Payload,
+    back: Payload,
+    scratch: Payload,
+}
+
+impl Edges {
+    /// Divides memory for the blocks, and to read the first and the last: answers what is between the edges, for
+    /// the client's bytes. A device that takes aligned memory only gets the blocks in it.
+    pub(super) fn divide(blocks: Blocks, mut memory: Payload) -> (Edges, Payload) {
+        let mut bytes = memory.take_front(blocks.span.len);
+        let front = bytes.take_front(blocks.head);
+        let middle = bytes.take_front(blocks.span.len - blocks.head - blocks.tail);
+        (Edges { blocks, front, back: bytes, scratch: memory }, middle)
+    }
+
+    /// Writes the client's bytes, `middle`, and around them what was there.
+    pub(super) async fn write(
+        mut self,
+        dev: Dev,
+        lane: Lane,
+        middle: Payload,
+        flags: Flags,
+    ) -> Completion {
+        let _alone = lane.alone(self.blocks.span).await;
+        for (at, range) in self.blocks.edges() {
+            let old = match read(&dev, at, self.scratch.take_front(self.blocks.block)).await {
+                Ok(old) => old.to_vec(),
+                Err(errno) => return failed(errno),
+            };
+            if at == self.blocks.span.offset {
+                put(&mut self.front, 0, &old[..range.start]);
+            }
+            if at == self.blocks.span.end() - self.blocks.block {
+                put(&mut self.back, 0, &old[range.end..]);
+            }
+        }
+        let mut payload = self.front;
+        payload.append(middle);
+        payload.append(self.back);
+        dev.start(Io::write(self.blocks.span.offset, payload, flags)).await
+    }
+}
+
+/// Writes zeroes to parts of blocks, with memory to read the first and the last.
+pub(super) async fn write_zeroes(
+    blocks: Blocks,
+    dev: Dev,
+    lane: Lane,
+    mut scratch: Payload,
+    flags: Flags,
+) -> Completion {
+    let _alone = lane.alone(blocks.span).await;
+    for (at, range) in blocks.edges() {
+        let mut payload = match read(&dev, at, scratch.take_front(blocks.block)).await {
+            Ok(payload) => payload,
+            Err(errno) => return failed(errno),
+        };
+        put(&mut payload, range.start, &vec![0; range.len()]);
+        let done = dev.start(Io::write(at, payload, flags)).await;
+        if done.result.is_err() {
+            return done;
+        }
+    }
+    match blocks.inside() {
+        inside if inside.is_empty() => Completion { result: Ok(()), payload: Payload::None },
+        inside => dev.start(Io::write_zeroes(inside, flags)).await,
+    }
+}
+
+async fn read(dev: &Dev, at: u64, memory: Payload) -> Result<Payload, Errno> {
+    let done = dev.start(Io::read(at, memory)).await;
+    done.result.map(|()| done.payload)
+}
+
+fn failed(errno: Errno) -> Completion {
+    Completion { result: Err(errno), payload: Payload::None }
+}
+
+/// Copies `bytes` to what lies `skip` bytes behind the start.
+fn put(to: &mut Payload, mut skip: usize, mut bytes: &[u8]) {
+    for buf in to.bufs_mut() {
+        let from = skip.min(buf.len());
+        let count = bytes.len().min(buf.len() - from);
+        buf[from..from + count].copy_from_slice(&bytes[..count]);
+        bytes = &bytes[count..];
+        skip -= from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_lies_in_its_blocks() {
+        for (offset, len, span, inside, edges) in [
+            (0, 512, (0, 512), (0, 512), vec![]),
+            (1, 1, (0, 512), (512, 0), vec![(0, 1..2)]),
+            (511, 2, (0, 1024), (512, 0), vec![(0, 511..512), (512, 0..1)]),
+            (512, 513, (512, 1024), (512, 512), vec![(1024, 0..1)]),
+            (100, 1436, (0, 1536), (512, 1024), vec![(0, 100..512)]),
+        ] {
+            let blocks = Blocks::of(offset, len, 512);
+            assert_eq!(blocks.span, Span::new(span.0, span.1));
+            assert_eq!(blocks.inside(), Span::new(inside.0, inside.1));
+            assert_eq!(blocks.are_whole(), edges.is_empty());
+            assert_eq!(blocks.are_whole() || blocks.edges() == edges, true, "{offset}+{len}");
+        }
+    }
+}
