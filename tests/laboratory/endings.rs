@@ -47,7 +47,8 @@ fn children_of(pid: u32) -> Vec<u32> {
     text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Starts a run, waits until some trials are saved, and sends signals.
+/// Starts a run, waits until three trials are saved, which are of more than one workload in whatever order, and
+/// sends signals.
 fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signals: &[Signal]) {
     let results = lab.results().display().to_string();
     let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]).args(more);
@@ -55,7 +56,8 @@ fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signals: &[Signal]) {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = start(&mut command).expect("braid can be started");
     let raw = lab.results().join("raw");
-    let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 3;
+    // A trial's raw files are there before its row: with those of a fourth, three have rows.
+    let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 4;
     wait_until("three trials are saved", || {
         let ended = child.try_wait().expect("a child can be waited for");
         assert!(ended.is_none(), "it has ended by itself: {ended:?}");
