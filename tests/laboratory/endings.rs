@@ -620,3 +620,27 @@ fn what_is_mistyped_is_named_with_what_was_meant() {
     lab.run(&["plan", "rally2"]).fails(2, &["--member stick1=DEVICE", "--modelled"]);
     lab.run(&["report", "nowhere"]).fails(1, &["holds no results"]);
 }
+
+/// One that is right, one that fails in the middle of a pipe, and one that leaves a process behind which has the
+/// file system open.
+#[test]
+fn a_command_is_timed_or_fails_with_its_own_words_and_leaves_nothing() {
+    skip_unless_root!();
+    skip_without!("losetup", "mkfs.ext4", "setsid");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 48 << 20).display().to_string();
+    let file = lab.campaign(&format!(
+        "name = \"commands\"\nrepetitions = 1\nregion = \"4M\"\ndrop_caches = false\n\
+         [[subject]]\nname = \"disk\"\npath = \"{image}\"\nbaseline = true\n\
+         [[job]]\ntool = \"command\"\nprepare = \"seq 9 >{{folder}}/numbers\"\n\
+         command = [\"sort -r numbers >sorted\", \"cat missing | sort\", \"setsid sleep 1000 & true\"]\n"
+    ));
+    let results = lab.results().display().to_string();
+    lab.run(&["run", &file, "--destroy", &image, "--out", &results, "--quiet"])
+        .fails(1, &["1 trial failed"]);
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.failed.len()), (2, 1), "{found:?}");
+    let why = &found.failed[0];
+    assert!(why.contains("exit status 1") && why.contains("missing: No such file"), "{why}");
+    lab.assert_nothing_is_left(&lab.results());
+}

@@ -183,7 +183,11 @@ fn failed(tally: &braid_lab::runner::Tally) -> Failure {
         0 => String::new(),
         count => format!(", {count} more were left out"),
     };
-    Failure::failed(format!("{} trials failed{left_out}:{}", tally.failed, reasons(&tally.reasons)))
+    let trials = match tally.failed {
+        1 => "1 trial".to_owned(),
+        many => format!("{many} trials"),
+    };
+    Failure::failed(format!("{trials} failed{left_out}:{}", reasons(&tally.reasons)))
         .next("the same command repeats them")
 }
 
