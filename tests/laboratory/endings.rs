@@ -47,7 +47,8 @@ fn children_of(pid: u32) -> Vec<u32> {
     text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Starts a run, waits until some trials are saved, and sends signals.
+/// Starts a run, waits until three trials are saved, which are of more than one workload in whatever order, and
+/// sends signals.
 fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signals: &[Signal]) {
     let results = lab.results().display().to_string();
     let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]).args(more);
@@ -55,7 +56,8 @@ fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signals: &[Signal]) {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = start(&mut command).expect("braid can be started");
     let raw = lab.results().join("raw");
-    let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 3;
+    // A trial's raw files are there before its row: with those of a fourth, three have rows.
+    let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 4;
     wait_until("three trials are saved", || {
         let ended = child.try_wait().expect("a child can be waited for");
         assert!(ended.is_none(), "it has ended by itself: {ended:?}");
@@ -617,4 +619,28 @@ fn what_is_mistyped_is_named_with_what_was_meant() {
     lab.run(&["plan", "quik"]).fails(2, &["neither a file nor a preset"]);
     lab.run(&["plan", "rally2"]).fails(2, &["--member stick1=DEVICE", "--modelled"]);
     lab.run(&["report", "nowhere"]).fails(1, &["holds no results"]);
+}
+
+/// One that is right, one that fails in the middle of a pipe, and one that leaves a process behind which has the
+/// file system open.
+#[test]
+fn a_command_is_timed_or_fails_with_its_own_words_and_leaves_nothing() {
+    skip_unless_root!();
+    skip_without!("losetup", "mkfs.ext4", "setsid");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 48 << 20).display().to_string();
+    let file = lab.campaign(&format!(
+        "name = \"commands\"\nrepetitions = 1\nregion = \"4M\"\ndrop_caches = false\n\
+         [[subject]]\nname = \"disk\"\npath = \"{image}\"\nbaseline = true\n\
+         [[job]]\ntool = \"command\"\nprepare = \"seq 9 >{{folder}}/numbers\"\n\
+         command = [\"sort -r numbers >sorted\", \"cat missing | sort\", \"setsid sleep 1000 & true\"]\n"
+    ));
+    let results = lab.results().display().to_string();
+    lab.run(&["run", &file, "--destroy", &image, "--out", &results, "--quiet"])
+        .fails(1, &["1 trial failed"]);
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.failed.len()), (2, 1), "{found:?}");
+    let why = &found.failed[0];
+    assert!(why.contains("exit status 1") && why.contains("missing: No such file"), "{why}");
+    lab.assert_nothing_is_left(&lab.results());
 }

@@ -114,3 +114,23 @@ fn check(lab: &Lab, case: &Case, devices: &BTreeMap<&str, LoopDevice>) {
         );
     }
 }
+
+/// What no trial could ever be measured on.
+#[test]
+fn a_stack_that_nothing_can_serve_is_refused_by_plan_and_run() {
+    let lab = Lab::new();
+    for (stack, said) in [
+        ("ram(900T)", ["ram(900T) is more than the", "next: smaller sizes"]),
+        ("raid0(model(rally2, size=900T), ram(1M))", ["memory of this stack is more", "next:"]),
+        ("model(nobody, size=1G)", ["there is no model called \"nobody\"", "braid model list"]),
+        ("model(./no.toml, size=1G)", ["no.toml cannot be read", "braid model fit"]),
+        ("model(ide-1, size=1G)", ["of kind tools, no device", "braid model show"]),
+    ] {
+        for word in ["plan", "run"] {
+            let refused = lab.run(&[word, "quick", "--baseline", stack, "--out", "none"]);
+            refused.fails(1, &["nothing was measured: subject \"single\"", said[0], said[1]]);
+        }
+    }
+    lab.run(&["plan", "quick", "--baseline", "ram(900T, overcommit)"]).ok();
+    assert!(!lab.scratch.join("none").exists(), "a folder was made");
+}

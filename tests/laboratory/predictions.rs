@@ -329,3 +329,24 @@ fn traces_and_jobs_are_predicted() {
 
 const SLOW: &str = "kind = \"plain\"\nlabel = \"slow\"\n[constant]\nread_rate = [10e6, \"slow\"]\n\
                     write_rate = [10e6, \"slow\"]\nlatency_us = [40e3, \"slow\"]\nbus_rate = [0, \"none\"]\n";
+
+/// One bus or two, a stripe or one after the other, two disks at six tools of which one is predicted.
+#[test]
+fn presets_answer_what_they_ask() {
+    let lab = Lab::new();
+    let said =
+        |preset: &str| predict(&lab, &[preset, "--output", preset]).ok().out.replace('\n', " ");
+    let cruzer = said("cruzer-6x");
+    assert!(cruzer.contains("Buses, against 1: reads with 2 are 1."), "{cruzer}");
+    assert!(cruzer.contains("subjects share hardware. For example"), "{cruzer}");
+    let page = read(&lab.scratch.join("cruzer-6x").join("report.md"));
+    assert!(!page.contains("not in the campaign"), "a table has a level of another group");
+    let adata = said("adata-4x");
+    assert!(adata.contains("uses 1 GiB, all of it on 1 of its 4 members"), "{adata}");
+    let disks = predict(&lab, &["two-disk-levels", "--output", "disks"]).ok().out;
+    assert!(disks.lines().count() < 30, "{disks}");
+    assert!(
+        disks.contains("No number of bonnie, cp-read, cp-cached, untar and cp-tree"),
+        "{disks}"
+    );
+}

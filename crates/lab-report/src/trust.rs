@@ -255,6 +255,11 @@ pub const RULES: &[Rule] = &[
         check: Check::Campaign(campaign::check_sharing),
     },
     Rule {
+        name: "unreached-members",
+        action: "set region and sizes so that what is used reaches every member",
+        check: Check::Campaign(campaign::check_reach),
+    },
+    Rule {
         name: "differing-paths",
         action: "measure single devices as stacks, too",
         check: Check::Campaign(campaign::check_paths),
@@ -262,7 +267,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Rules that have something to say of numbers that were predicted.
-const OF_PREDICTIONS: [&str; 2] = ["predicted", "shared-device"];
+const OF_PREDICTIONS: [&str; 3] = ["predicted", "shared-device", "unreached-members"];
 
 /// Repetitions free of a disturbance from which on they count alone, if they are half of all.
 const ENOUGH_FREE: usize = 3;

@@ -18,6 +18,7 @@ mod work;
 pub(crate) use budget::fit_with_control;
 pub use budget::{Budget, Fitted, fit, repetitions_to_plan};
 pub use render::render_plan;
+pub use spread::unreached;
 use work::{Figures, add_up};
 
 /// What a campaign would do.

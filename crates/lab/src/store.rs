@@ -12,7 +12,8 @@
 //! Invariants:
 //!
 //! * a trial and its samples are written in one transaction: a trial marked ok has all of them;
-//! * raw files are complete before their trial is in the database;
+//! * raw files are complete before their trial is in the database, so that a row never names files that a
+//!   killed run did not write; raw files without a row are overwritten when their trial is run again;
 //! * a directory holds one campaign, on the files that it began with; running it again adds a
 //!   session and only the trials that are missing or failed;
 //! * it is made where nothing else is, and what a user wrote in it later stays; reading it writes

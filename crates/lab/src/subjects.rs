@@ -13,7 +13,7 @@
 //! Invariants:
 //!
 //! * two subjects that share a file or a disk are never up together; of those that share nothing,
-//!   the [`MOST_UP`] that were used last stay up;
+//!   the [`MOST_UP`] that were used last stay up, as far as memory holds them;
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
 //! * its region has been written once before it is read raw, where [`crate::safety`] lets it be;
 //! * a stack that the campaign does not write is served for reading only;
@@ -29,12 +29,14 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use braid_stack::Stack;
+
 use crate::LabOptions;
 use crate::array::{Braid, Keeper};
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::command::{Exit, Target};
 use crate::error::{LabError, Obstacle};
-use crate::evidence::Watch;
+use crate::evidence::{Watch, find_memory_bytes};
 use crate::facts::{Member, identities_of, members_of};
 use crate::matrix::{Planned, Workload, goes_through_nbd};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
@@ -218,7 +220,7 @@ impl<'a> Subjects<'a> {
         if self.states[subject].base.is_none() {
             // Something may be left of an attempt that failed.
             self.take_down(subject, false, world)?;
-            self.make_room(world)?;
+            self.make_room(subject, world)?;
             self.start(subject, form, world)?;
         }
         self.up.retain(|one| *one != subject);
@@ -338,10 +340,18 @@ impl<'a> Subjects<'a> {
         Ok(())
     }
 
-    /// Takes down what was used longest ago, where as many are up as may be.
-    fn make_room(&mut self, world: &mut dyn World) -> Result<(), LabError> {
-        let too_many = (self.up.len() + 1).saturating_sub(MOST_UP);
-        let oldest = self.up[..too_many].to_vec();
+    /// Takes down what was used longest ago, where as many are up as may be, or `subject` needs the memory.
+    fn make_room(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let meminfo = world.read_text(Path::new("/proc/meminfo"))?.unwrap_or_default();
+        // Where nothing is known the volume says so when it comes up.
+        let most = find_memory_bytes(&meminfo).unwrap_or(u64::MAX);
+        let memory = |one: &usize| self.subjects[*one].source.stack().map_or(0, Stack::memory);
+        let fits = |up: &[usize]| {
+            let all = up.iter().map(memory).fold(memory(&subject), u64::saturating_add);
+            up.len() < MOST_UP && all <= most
+        };
+        let few = (0..self.up.len()).find(|first| fits(&self.up[*first..]));
+        let oldest = self.up[..few.unwrap_or(self.up.len())].to_vec();
         oldest.into_iter().try_for_each(|one| self.take_down(one, false, world))
     }
 

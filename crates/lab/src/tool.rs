@@ -18,6 +18,7 @@ use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
 
 mod bonnie;
+mod command;
 mod copy;
 mod dd;
 pub mod enough;

@@ -55,6 +55,25 @@ impl Stack {
         Some(Shape { level, layout, chunk: chunk.bytes() })
     }
 
+    /// Bytes of memory for content that this part of the stack takes by itself, or promises: a RAM disk, a model, a
+    /// cache.
+    #[must_use]
+    pub fn own_memory(&self) -> u64 {
+        match &self.node {
+            Node::Ram(ram) => ram.size.bytes(),
+            Node::Model(model) => model.size.bytes(),
+            Node::Cache(cache) => cache.size.bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The same, with all that is below it.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let below = self.members().iter().map(Stack::memory);
+        below.fold(self.own_memory(), u64::saturating_add)
+    }
+
     /// The devices without members, from left to right: RAM disks, files, models. A
     /// [`crate::Missing`] member is no device and not among them.
     #[must_use]

@@ -10,9 +10,12 @@ use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, StopFlag};
 use braid_lab_report::report::render::Formats;
 use braid_lab_report::{Shown, Summary};
+use braid_stack::Node;
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 use crate::failure::Failure;
+use crate::profile::modelled;
+use crate::volume::check_stack;
 
 pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
     match lab {
@@ -108,6 +111,7 @@ fn print_parameters(parameters: &[braid_lab::settings::Parameter]) {
 fn prepare(wanted: &LabRun) -> Result<(Campaign, LabOptions), Failure> {
     let target = &wanted.target;
     let campaign = campaign(target)?;
+    check_stacks(&campaign)?;
     let folder = wanted.out.clone().unwrap_or_else(|| braid_lab::default_folder(&campaign));
     let options = options(folder, &wanted.how)?;
     let Some(time) = target.budget else { return Ok((campaign, options)) };
@@ -121,6 +125,26 @@ fn prepare(wanted: &LabRun) -> Result<(Campaign, LabOptions), Failure> {
         eprintln!("{line}");
     }
     Ok((fitted.campaign, options))
+}
+
+/// Refuses a campaign with a stack that no volume can serve, whatever else this machine does: a model that there is not,
+/// more memory than there is. A run would find that out trial by trial.
+fn check_stacks(campaign: &Campaign) -> Result<(), Failure> {
+    for subject in campaign.expand() {
+        let Some(stack) = subject.source.stack().filter(|_| subject.impossible.is_none()) else {
+            continue;
+        };
+        let refused = |why: String| {
+            Failure::failed(format!("nothing was measured: subject {:?}: {why}", subject.name))
+        };
+        for leaf in stack.leaves() {
+            if let Node::Model(model) = &leaf.node {
+                modelled(model).map_err(|error| refused(error.to_string()).next(error.next()))?;
+            }
+        }
+        check_stack(stack, 0).map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn options(folder: PathBuf, how: &LabHow) -> Result<LabOptions, Failure> {
@@ -183,7 +207,11 @@ fn failed(tally: &braid_lab::runner::Tally) -> Failure {
         0 => String::new(),
         count => format!(", {count} more were left out"),
     };
-    Failure::failed(format!("{} trials failed{left_out}:{}", tally.failed, reasons(&tally.reasons)))
+    let trials = match tally.failed {
+        1 => "1 trial".to_owned(),
+        many => format!("{many} trials"),
+    };
+    Failure::failed(format!("{trials} failed{left_out}:{}", reasons(&tally.reasons)))
         .next("the same command repeats them")
 }
 

@@ -9,7 +9,7 @@ use crate::cli::{Common, TraceArg};
 use crate::control;
 use crate::failure::Failure;
 use crate::places::Places;
-use crate::volume::{TraceTo, promised_by};
+use crate::volume::TraceTo;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
@@ -48,7 +48,7 @@ fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
 
 /// Memory that the volumes which are up have promised, where `stack` wants any.
 pub(super) fn promised_beside(places: &Places, stack: &Stack) -> u64 {
-    if promised_by(stack) == 0 { 0 } else { promised_but(places, None) }
+    if stack.memory() == 0 { 0 } else { promised_but(places, None) }
 }
 
 /// Memory that the volumes which are up, but for one, have promised. Those that do not answer are not

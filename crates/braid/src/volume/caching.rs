@@ -148,7 +148,7 @@ impl Caching {
         let (name, limits) = (self.name.clone(), live.limits());
         let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
         let (config, text) = (config_of(cache), change.after.to_string());
-        let others = promised.saturating_add(promises::promised_by(before));
+        let others = promised.saturating_add(before.memory());
         if let Err(error) = promises::check(cache.size, &text, others) {
             return OrderAnswer::refused(error.to_string());
         }
@@ -242,7 +242,7 @@ impl Caching {
         let (block, is_larger, text) = (new.block.bytes(), bytes > old.size.bytes(), text_of(new));
         let mut more = Memory::default();
         if is_larger {
-            let others = promises::promised_by(before) - old.size.bytes();
+            let others = before.memory() - old.size.bytes();
             let others = promised.saturating_add(others);
             if let Err(error) = promises::check(new.size, &text, others) {
                 return OrderAnswer::refused(error.to_string());

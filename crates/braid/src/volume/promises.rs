@@ -71,33 +71,18 @@ pub(super) fn available_memory() -> u64 {
 
 /// Whether what `stack` takes can be promised, beside what others have; but for disks that say that they
 /// may promise what there is not.
-pub(super) fn check_stack(stack: &Stack, promised: u64) -> Result<(), TooMuchMemory> {
+pub(crate) fn check_stack(stack: &Stack, promised: u64) -> Result<(), TooMuchMemory> {
     let takers: Vec<&Stack> = all_of(stack)
         .into_iter()
-        .filter(|part| taken(part) > 0)
+        .filter(|part| part.own_memory() > 0)
         .filter(|part| !matches!(&part.node, Node::Ram(ram) if ram.overcommit))
         .collect();
-    let wanted = takers.iter().fold(0u64, |all, part| all.saturating_add(taken(part)));
+    let wanted = takers.iter().fold(0u64, |all, part| all.saturating_add(part.own_memory()));
     let what = match &takers[..] {
         [one] => one.to_string(),
         _ => "the memory of this stack".to_owned(),
     };
     check(ByteSize(wanted), &what, promised)
-}
-
-/// Bytes of memory that `stack` promises, or takes.
-pub(crate) fn promised_by(stack: &Stack) -> u64 {
-    all_of(stack).into_iter().fold(0, |all, part| all.saturating_add(taken(part)))
-}
-
-/// Bytes of memory for content, of this part of a stack alone.
-fn taken(part: &Stack) -> u64 {
-    match &part.node {
-        Node::Ram(ram) => ram.size.bytes(),
-        Node::Model(model) => model.size.bytes(),
-        Node::Cache(cache) => cache.size.bytes(),
-        _ => 0,
-    }
 }
 
 /// The stack and all that is below it.
@@ -132,7 +117,7 @@ mod tests {
         let stack = |text: &str| Stack::parse(text).unwrap();
         let all =
             "raid0(cache(size=1M, a.img), ram(2M), model(hdd7200, size=4M), ram(8M, overcommit))";
-        assert_eq!(promised_by(&stack(all)), 15 << 20);
+        assert_eq!(stack(all).memory(), 15 << 20);
         assert!(check_stack(&stack("ram(1024P)"), 0).is_err());
         assert!(check_stack(&stack("ram(1024P, overcommit)"), 0).is_ok());
         assert!(check_stack(&stack("linear(ram(1024P, overcommit), ram(1M))"), u64::MAX).is_err());

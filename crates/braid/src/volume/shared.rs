@@ -25,7 +25,7 @@ use super::trace::Recording;
 use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
-use super::{arrays, caches, memory, orders, promises, shard};
+use super::{arrays, caches, memory, orders, shard};
 use crate::control::{
     self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
@@ -134,7 +134,7 @@ impl control::Volume for Shared {
             caches,
             rams: self.rams(),
             trace: self.trace.as_ref().map(|trace| trace.status()),
-            promised_bytes: promises::promised_by(&stack),
+            promised_bytes: stack.memory(),
             re_add: self.watcher.policy(),
             spare_group: self.spec.spare_group.clone(),
             warnings,

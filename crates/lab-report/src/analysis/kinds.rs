@@ -137,12 +137,17 @@ pub fn find_kinds(analysis: &Analysis) -> Vec<Kind> {
 /// "random reads", or the tool's name where pattern and direction do not say it.
 fn kind_of(work: &Work, many_tools: bool) -> String {
     let tool = &work.workload.tool;
+    // Of the tools only a command can be anything.
+    let own = match work.workload.tool() {
+        Some(command) if tool == "command" => command.label(&work.workload.settings),
+        _ => tool.clone(),
+    };
     let mut name = match pattern_and_op(work) {
-        (_, "") => tool.clone(),
+        (_, "") => own.clone(),
         (pattern, op) if many_tools => format!("{pattern}{op} ({tool})"),
         (pattern, op) => format!("{pattern}{op}"),
     };
-    if name != *tool && work.headline.better() == Better::Lower {
+    if name != own && work.headline.better() == Better::Lower {
         name += " by time";
     }
     match work.word("health") {

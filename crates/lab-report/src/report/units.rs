@@ -92,10 +92,28 @@ pub(crate) fn ends(estimate: &Estimate, write: impl Fn(f64) -> String) -> Option
     (estimate.count > 1).then(|| span(&write(estimate.low), &write(estimate.high)))
 }
 
-/// The 95 % interval of an effect; `None` of one pair.
-pub(crate) fn interval(effect: &Effect) -> Option<String> {
-    effect.has_interval().then(|| span(&digits(effect.low), &digits(effect.high)))
+/// The 95 % interval of an effect, times `scale`; `None` of one pair. Ends of an interval of two wild repetitions may be
+/// numbers that nothing is as large as: such a one is named by how far it reaches at least.
+pub(crate) fn interval(effect: &Effect, scale: f64) -> Option<String> {
+    let (least, most) = (1.0 / VAST, VAST);
+    let low = match effect.low {
+        low if !is_sane(effect) && low < least => format!("under {}", digits(least * scale)),
+        low => digits(low * scale),
+    };
+    let high = match effect.high {
+        high if !is_sane(effect) && high > most => format!("over {}", digits(most * scale)),
+        high => digits(high * scale),
+    };
+    effect.has_interval().then(|| format!("{low} to {high}"))
 }
+
+/// Whether the interval of an effect, if it has one, has ends that can be drawn beside others.
+pub(crate) fn is_sane(effect: &Effect) -> bool {
+    effect.high / effect.low <= VAST * VAST
+}
+
+/// From here on "so many times as fast" is "over so many", if the interval reaches as far the other way.
+const VAST: f64 = 100.0;
 
 /// `low to high` with the unit once where both have it: `8.85 to 15.9 ms`.
 pub(crate) fn span(low: &str, high: &str) -> String {
@@ -148,6 +166,15 @@ mod tests {
         assert_eq!(span("8.85 ms", "15.9 ms"), "8.85 to 15.9 ms");
         assert_eq!(span("831 µs", "4.15 ms"), "831 µs to 4.15 ms");
         assert_eq!(ends(&estimate(&[2.0]).unwrap(), digits), None);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_everywhere_says_so() {
+        let of = |logarithms: &[f64]| interval(&Effect::of_logarithms(logarithms).unwrap(), 1.0);
+        assert_eq!(of(&[2.0, -1.0]).unwrap(), "under 0.01 to over 100");
+        // A cache before a disk: far from 1, and well known.
+        assert_eq!(of(&[5.11, 5.12, 5.13]).unwrap(), "163 to 172");
+        assert_eq!(of(&[0.1]), None);
     }
 
     #[test]

@@ -6,16 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use braid_stack::ByteSize;
 
 use super::Checked;
-use super::case::Cell;
+use super::case::{Cell, stack_of, working_set};
 use crate::words::enumerate;
 use braid_lab::campaign::{FileSystem, Source, Subject};
 use braid_lab::facts::{Member, members_of, note_on_sharing};
 use braid_lab::matrix::{Workload, goes_through_nbd};
+use braid_lab::plan::unreached;
 use braid_lab::settings::Value;
 use braid_lab::store::{Outcome, Results, Session, StoredTrial};
 
 /// Trials missing, as a part of all, up to which that is a footnote.
 const FEW_MISSING: f64 = 0.05;
+/// Ways of sharing that are told one by one.
+const MOST_NOTES: usize = 3;
 
 /// Rule `failed-trials`. Those that went well may be those that were lucky.
 pub(super) fn check_failures(cell: &Cell<'_>, _: &[&Cell<'_>]) -> Checked {
@@ -118,9 +121,56 @@ pub(super) fn check_sharing(results: &Results, _: &[Workload]) -> Checked {
             notes.entry(note).or_default().push(&facts.name);
         }
     }
-    let notes: Vec<String> =
+    let told: Vec<String> =
         notes.iter().map(|(note, names)| format!("{}: {note}", enumerate(names))).collect();
-    if notes.is_empty() { Checked::Fine } else { Checked::remark(notes.join(" ")) }
+    match told.as_slice() {
+        [] => Checked::Fine,
+        few if few.len() <= MOST_NOTES => Checked::remark(few.join(" ")),
+        _ => {
+            let all: usize = notes.values().map(Vec::len).sum();
+            let first = notes
+                .iter()
+                .next()
+                .and_then(|(note, names)| Some(format!("{}: {note}", names.first()?)));
+            let first = first.unwrap_or_default();
+            Checked::remark(format!(
+                "Members of {all} subjects share hardware. For example {first}"
+            ))
+        }
+    }
+}
+
+/// Rule `unreached-members`: a linear array that is used where its first members lie is compared as if it were one of
+/// them, and says nothing of the others. Told of the workload that reaches the fewest.
+pub(super) fn check_reach(results: &Results, workloads: &[Workload]) -> Checked {
+    let labels: BTreeMap<String, &Workload> =
+        workloads.iter().map(|workload| (workload.label(), workload)).collect();
+    let of_subject = |subject: &Subject| {
+        let stack = stack_of(Some(subject))?;
+        let facts = results.facts.iter().find(|facts| facts.name == subject.name);
+        let each = facts
+            .and_then(|facts| facts.size_bytes)
+            .map(|size| size / stack.members().len().max(1) as u64);
+        let mine = results.trials.iter();
+        let mine = mine.filter(|one| one.subject == subject.name && one.outcome == Outcome::Ok);
+        let reach = mine.filter_map(|trial| {
+            let used = working_set(labels.get(&trial.workload)?, trial.region_bytes);
+            let (unreached, all) = unreached(&stack, used, each)?;
+            Some((unreached, all, used, trial.workload.as_str()))
+        });
+        let (unreached, all, used, workload) = reach.max_by_key(|(unreached, ..)| *unreached)?;
+        let idle = if unreached == 1 { "the other is" } else { "the others are" };
+        (unreached > 0).then(|| {
+            format!(
+                "{}: {workload} uses {:#}, all of it on {} of its {all} members; {idle} idle",
+                subject.name,
+                ByteSize(used),
+                all - unreached
+            )
+        })
+    };
+    let found: Vec<String> = results.subjects.iter().filter_map(of_subject).collect();
+    if found.is_empty() { Checked::Fine } else { Checked::remark(found.join("; ")) }
 }
 
 /// Rule `differing-regions`: a smaller region is seeked over in less time.

@@ -163,14 +163,7 @@ impl TrialCase<'_> {
     /// How many bytes are worked on, again and again: the size of all files where it is set (a
     /// total, or one for each process), else the region.
     pub(super) fn working_set(&self) -> u64 {
-        let settings = &self.workload.settings;
-        let each = || settings.size("size").or_else(|| settings.size("file_size"));
-        let processes = u64::from(self.workload.setup.processes).max(1);
-        settings
-            .size("total_size")
-            .or_else(|| each().map(|size| size.saturating_mul(processes)))
-            .filter(|all| *all > 0)
-            .unwrap_or(self.trial.region_bytes)
+        working_set(self.workload, self.trial.region_bytes)
     }
 
     /// Whether something is known of every member, and holds.
@@ -192,6 +185,18 @@ impl<'a> Cell<'a> {
             self.sessions.iter().filter(begun).max_by_key(|session| session.started_unix_s)
         })
     }
+}
+
+/// See [`TrialCase::working_set`].
+pub(super) fn working_set(workload: &Workload, region_bytes: u64) -> u64 {
+    let settings = &workload.settings;
+    let each = || settings.size("size").or_else(|| settings.size("file_size"));
+    let processes = u64::from(workload.setup.processes).max(1);
+    settings
+        .size("total_size")
+        .or_else(|| each().map(|size| size.saturating_mul(processes)))
+        .filter(|all| *all > 0)
+        .unwrap_or(region_bytes)
 }
 
 /// The stack of a subject that is one; a plain path is a stack of one leaf.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use braid_level::Level;
 use braid_level::size::round_down;
-use braid_stack::Stack;
+use braid_stack::{Node, Stack};
 
 /// What is known of the sizes of leaves, in bytes.
 pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
@@ -41,6 +41,28 @@ pub(super) fn spread(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> BTreeMap<St
     let mut shares = BTreeMap::new();
     add(stack, bytes, sizes, &mut shares);
     shares
+}
+
+/// How many members of a linear array its first `bytes` do not reach, and how many it has; `None` of another level. A
+/// leaf whose size is not in its text is taken to hold `each`; nothing is looked at.
+pub fn unreached(stack: &Stack, bytes: u64, each: Option<u64>) -> Option<(usize, usize)> {
+    if stack.shape()?.level != Level::Linear {
+        return None;
+    }
+    let sizes = |leaf: &Stack| size_that_is_said(leaf).or(each);
+    capacity(stack, &sizes)?;
+    let shares = divide(stack, bytes, &sizes);
+    Some((shares.iter().filter(|share| **share == 0).count(), shares.len()))
+}
+
+/// The size of a leaf whose text has it.
+pub(super) fn size_that_is_said(leaf: &Stack) -> Option<u64> {
+    match &leaf.node {
+        Node::Ram(ram) => Some(ram.size.0),
+        Node::Model(model) => Some(model.size.0),
+        Node::File(file) => file.length.map(|length| length.0),
+        _ => None,
+    }
 }
 
 fn add(stack: &Stack, bytes: u64, sizes: Sizes<'_>, shares: &mut BTreeMap<String, u64>) {

@@ -14,7 +14,7 @@ use braid_stack::{ByteSize, Node, Stack};
 
 use super::Written;
 use super::rates::Rates;
-use super::spread::{capacity, spread};
+use super::spread::{capacity, size_that_is_said, spread};
 use crate::campaign::{Campaign, FileSystem, Source, Subject};
 use crate::command::Target;
 use crate::facts::members_of;
@@ -293,12 +293,9 @@ fn size_of_source(source: &Source) -> Option<u64> {
 
 fn size_of_leaf(leaf: &Stack) -> Option<u64> {
     match &leaf.node {
-        Node::Ram(ram) => Some(ram.size.0),
-        Node::Model(model) => Some(model.size.0),
-        Node::File(file) => match file.length {
-            Some(length) => Some(length.0),
-            None => size_of(Path::new(&file.path)).map(|size| size.saturating_sub(file.offset.0)),
-        },
-        _ => None,
+        Node::File(file) if file.length.is_none() => {
+            size_of(Path::new(&file.path)).map(|size| size.saturating_sub(file.offset.0))
+        }
+        _ => size_that_is_said(leaf),
     }
 }

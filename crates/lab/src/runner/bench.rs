@@ -81,6 +81,9 @@ impl<'c> Bench<'c> {
     /// What the last trial's script wants done at its end. A failure leaves something behind in
     /// the trial's own folder, which goes with the file system or the folder itself.
     pub(super) fn clean_up(&mut self, world: &mut dyn World) {
+        // What a tool or a command left running would keep the file system busy. What does not end is told at the
+        // end of the run, which tries again.
+        let _ = world.end_strays(true);
         for step in std::mem::take(&mut self.clean_up) {
             // The subject's own clean-up comes next and removes the folder that holds the rest.
             let _ = world.perform(&step, OVERTIME, &crate::StopFlag::default());
@@ -286,7 +289,7 @@ fn judge(
                 let of = match effort {
                     Effort::Bytes(_) => "256 KiB/s for what it moves: take less (size)",
                     Effort::Runtime => "runtime_s: take more for a slow subject",
-                    Effort::Seconds(_) => "ten times what it usually takes",
+                    Effort::Seconds(_) => "ten times what it usually takes (a command's takes_s)",
                 };
                 format!(" of {} s, which is {} s and {of}", limit.as_secs(), OVERTIME.as_secs())
             }

@@ -305,6 +305,25 @@ fn no_more_are_up_than_the_machine_can_bear() {
     assert_eq!(machine.left(), BTreeSet::new());
 }
 
+/// Of 6 GiB: two of 2 GiB and one of 1 GiB, then those for which one of 5 GiB has to go.
+#[test]
+fn no_more_are_up_than_memory_holds() {
+    let sources =
+        ["ram(2G)", "raid1(ram(1G), ram(1G))", "ram(1G)", "ram(5G)", "ram(2G)"].map(stack);
+    let (campaign, options) = (campaign(&sources), options());
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
+    let mut machine = Machine::with_memory(6 << 20);
+    let mut up_after = |subject: usize| {
+        ready(subjects.bring_up(subject, &raw(), &mut machine));
+        subjects.let_go(subject, &mut machine).unwrap();
+        subjects.up.clone()
+    };
+    assert_eq!([0, 1, 2].map(&mut up_after)[2], [0, 1, 2]);
+    assert_eq!(up_after(3), [2, 3]);
+    assert_eq!(up_after(4), [4]);
+    subjects.take_down_all(&mut machine).unwrap();
+}
+
 #[test]
 fn an_array_that_heals_stays_up_and_one_in_memory_changes_its_form() {
     let sources = [stack(PAIR), stack("raid1(ram(1G), ram(1G))")];

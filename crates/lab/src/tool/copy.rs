@@ -100,7 +100,7 @@ const fn size_of(default: &'static str, least: u64, about: &'static str) -> Para
 }
 
 /// Whether a write-back of everything counts in the time.
-const SYNC: Parameter = Parameter::new(
+pub(super) const SYNC: Parameter = Parameter::new(
     "sync",
     Kind::Flag,
     "whether writing everything back (syncfs) counts in the time",

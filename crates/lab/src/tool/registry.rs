@@ -15,6 +15,7 @@ pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::copy::CP_TREE,
     &super::copy::CP_CACHED,
     &super::copy::CP_READ,
+    &super::command::Command,
 ];
 
 /// The tool with this name.

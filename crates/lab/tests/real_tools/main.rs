@@ -442,6 +442,16 @@ fn trees_and_files_are_copied() {
 }
 
 #[test]
+fn a_command_is_timed() {
+    let mut subject = Subject::new();
+    let mut folder = subject.folder();
+    let values = "command = \"cat {folder}/before >after; sync after\"\nprepare = \"echo {process} >before\"";
+    let measured = folder.measure("command", values, 2).unwrap();
+    assert_eq!(measured.get(Metric::Throughput), None);
+    assert!(measured.get(Metric::SpreadOfProcesses).is_some());
+}
+
+#[test]
 fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
     let here = [
         "fio",
@@ -456,6 +466,7 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
         "cp-tree",
         "cp-cached",
         "cp-read",
+        "command",
     ];
     assert_eq!(names(), here, "a tool was added: run it for real above");
     for name in here {

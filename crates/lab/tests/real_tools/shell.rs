@@ -67,6 +67,7 @@ fn what_a_trial_tells_to_type_can_be_typed() {
         ("cp-read", "size = \"1M\"", "file2"),
         ("cp-tree", "size = \"1M\"", "copy2"),
         ("untar", "size = \"1M\"\nsync = false", "tree2"),
+        ("command", "command = \"cp a b\"\nprepare = \"echo 'it is' >{folder}/a\"", "run2/b"),
         ("dd", "op = \"write\"\nsize = \"1M\"\nsource = \"file\"", "dd2"),
         ("dd", "op = \"read\"\nsize = \"1M\"", "dd2"),
         (

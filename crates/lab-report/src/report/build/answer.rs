@@ -71,7 +71,7 @@ fn times(effect: &Effect) -> String {
 
 /// " (1.88 to 1.93)"; empty of one repetition.
 fn in_brackets(effect: &Effect) -> String {
-    interval(effect).map_or_else(String::new, |ends| format!(" ({ends})"))
+    interval(effect, 1.0).map_or_else(String::new, |ends| format!(" ({ends})"))
 }
 
 /// What the subjects are at each kind of work, of arrays when they are healthy.

@@ -2,7 +2,7 @@
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State};
 use crate::report::model::{Cell, Column, Row, Tone};
-use crate::report::units::{Scale, digits, ends, span};
+use crate::report::units::{Scale, digits, ends, interval, is_sane};
 use crate::stats::Effect;
 use braid_lab::metric::{Better, Metric};
 use braid_lab::prediction::NOT_PREDICTED;
@@ -111,10 +111,9 @@ pub(super) fn ratio(
         Some(Outlook::Same) => Tone::Same,
     };
     let [value, low, high] = [effect.ratio, effect.low, effect.high].map(|end| end * scale);
-    let ends = effect.has_interval().then_some((low, high));
     Cell {
-        detail: ends.map_or_else(String::new, |(low, high)| span(&digits(low), &digits(high))),
-        ends,
+        detail: interval(effect, scale).unwrap_or_default(),
+        ends: (effect.has_interval() && is_sane(effect)).then_some((low, high)),
         tone: tone_of(standing, said),
         ..number(digits(value), value)
     }

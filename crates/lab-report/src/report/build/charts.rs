@@ -3,7 +3,7 @@
 use super::cells::evenly;
 use crate::analysis::{Cell, Standing};
 use crate::report::model::{Axis, Block, Chart, Point, Series, Shape};
-use crate::report::units::Scale;
+use crate::report::units::{Scale, is_sane};
 use crate::stats::Effect;
 use braid_lab::metric::Metric;
 
@@ -62,7 +62,7 @@ pub(super) fn of_effect(x: f64, effect: &Effect, standing: Standing) -> Point {
     Point {
         x,
         y: effect.ratio,
-        interval: effect.has_interval().then_some((effect.low, effect.high)),
+        interval: (effect.has_interval() && is_sane(effect)).then_some((effect.low, effect.high)),
         suspect: standing != Standing::Ok,
     }
 }

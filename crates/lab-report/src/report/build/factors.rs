@@ -7,7 +7,7 @@ use super::charts::{self, MOST_SERIES};
 use super::summary::{OF_LEVELS, lines_of};
 use super::words::{as_number, name_of, short, spell};
 use super::{Context, cells, section};
-use crate::analysis::Factor;
+use crate::analysis::{Factor, Level};
 use crate::report::model::{Axis, Block, Chart, Point, Section, Series, Shape, Table};
 use crate::report::units::title;
 use braid_lab::settings::Value;
@@ -141,12 +141,19 @@ fn cross(context: &Context<'_>, down: &Factor, across: &Factor, work: usize) -> 
             return None;
         }
         let scale = cells::scale_of(measured(), of_work.headline);
+        // A level may be that of another group, or the baseline's.
+        let levels_of = |factor: &'_ Factor| -> Vec<Level> {
+            let has =
+                |level: &&Level| group.iter().any(|s| value(*s, factor) == Some(&level.value));
+            factor.levels.iter().filter(has).cloned().collect()
+        };
+        let (rows_of, columns_of) = (levels_of(down), levels_of(across));
         let mut columns = vec![cells::column(name_of(&down.dimension))];
-        let heads = across.levels.iter().map(|level| spell(&across.dimension, &level.value));
+        let heads = columns_of.iter().map(|level| spell(&across.dimension, &level.value));
         columns.extend(heads.map(cells::numbers));
-        let rows = down.levels.iter().map(|row| {
+        let rows = rows_of.iter().map(|row| {
             let mut line = vec![cells::words(short(&down.dimension, &row.value))];
-            line.extend(across.levels.iter().map(|column| {
+            line.extend(columns_of.iter().map(|column| {
                 let is_it = |subject: &&usize| {
                     value(**subject, down) == Some(&row.value)
                         && value(**subject, across) == Some(&column.value)

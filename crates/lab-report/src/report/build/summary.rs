@@ -4,9 +4,11 @@
 use super::Context;
 use super::cells;
 use super::words::{name_of, short};
-use crate::analysis::Factor;
+use crate::analysis::{Factor, Kind};
 use crate::report::model::{Cell, Table, Tone};
 use crate::report::units::quantity;
+use crate::words::enumerate;
+use braid_lab::prediction::NOT_PREDICTED;
 
 /// Kinds of work across.
 const MOST_KINDS: usize = 6;
@@ -18,8 +20,18 @@ pub(super) fn table(context: &Context<'_>) -> Table {
 }
 
 fn of_subjects(context: &Context<'_>) -> Table {
-    let all = context.kinds.len();
-    let kinds = || context.kinds.iter().zip(&context.effects).take(MOST_KINDS);
+    let has_number = |kind: &&Kind| {
+        let mut works = kind.workloads.iter();
+        works.any(|work| context.analysis.row(*work).iter().any(|cell| cell.main().is_some()))
+    };
+    let (shown, empty): (Vec<&Kind>, Vec<&Kind>) = context.kinds.iter().partition(has_number);
+    // Of nothing but gaps each says why it is one.
+    let (shown, empty) = if shown.is_empty() { (empty, shown) } else { (shown, empty) };
+    let effects = |kind: &Kind| {
+        let place = context.kinds.iter().position(|one| one.name == kind.name);
+        place.map_or(&[][..], |place| context.effects[place].as_slice())
+    };
+    let kinds = || shown.iter().map(|kind| (*kind, effects(kind))).take(MOST_KINDS);
     let mut columns = vec![cells::column("subject")];
     columns.extend(kinds().map(|(kind, _)| cells::numbers(&kind.name)));
     let rows = (0..context.analysis.subjects).map(|subject| {
@@ -36,8 +48,15 @@ fn of_subjects(context: &Context<'_>) -> Table {
         Some(name) => format!("How many times as fast as {name}, with the 95 % interval."),
         None => "Medians, and from where to where the repetitions lie.".to_owned(),
     };
-    if all > MOST_KINDS {
-        note += &format!(" {} further kinds of work are below.", all - MOST_KINDS);
+    if shown.len() > MOST_KINDS {
+        note += &format!(" {} further kinds of work are below.", shown.len() - MOST_KINDS);
+    }
+    if let [first, ..] = empty.as_slice() {
+        let names: Vec<&str> = empty.iter().map(|kind| kind.name.as_str()).collect();
+        let cells = first.workloads.iter().flat_map(|work| context.analysis.row(*work));
+        let why = cells.map(cells::why_missing).find(|why| !why.is_empty()).unwrap_or_default();
+        let why = why.trim_start_matches(NOT_PREDICTED);
+        note += &format!(" No number of {} ({why}).", enumerate(&names));
     }
     Table { note, columns, rows: rows.collect(), ..Table::default() }
 }
@@ -60,6 +79,7 @@ fn absolute(context: &Context<'_>, subject: usize, workloads: &[usize]) -> Cell 
     match measured.iter().filter(|cell| cell.is_usable()).count() {
         0 => cells::missing(measured.first().map_or_else(String::new, |c| cells::why_missing(c))),
         _ if is_baseline => Cell { tone: Tone::Baseline, ..cells::number("1", 1.0) },
+        1 => cells::missing("1 workload, see below"),
         some => cells::missing(format!("{some} workloads, see below")),
     }
 }

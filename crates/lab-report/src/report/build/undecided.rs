@@ -84,6 +84,11 @@ fn of_cause_in_words(
         _ => format!("{leader} was {ahead} % ahead of {next} in {}", contest.kind.name),
     };
     let (but, next) = match why {
+        Unknown::Close => {
+            let but =
+                format!("less than {} % names nobody, however sure it is", digits(100.0 * ALIKE));
+            return Some(format!("In {kinds} nobody is named: {lead}, and {but}."));
+        }
         _ if context.results.prediction().is_some() => {
             return Some(predicted(context, &kinds, &lead));
         }
@@ -113,11 +118,6 @@ fn of_cause_in_words(
                 percent(lead)
             );
             (but, "Other files or devices would tell, more repetitions would not.".to_owned())
-        }
-        Unknown::Close => {
-            let but =
-                format!("less than {} % names nobody, however sure it is", digits(100.0 * ALIKE));
-            return Some(format!("In {kinds} nobody is named: {lead}, and {but}."));
         }
     };
     Some(format!("Who is fastest in {kinds} cannot be told: {lead}, and {but}. {next}"))

@@ -247,3 +247,45 @@ proptest! {
         prop_assert_eq!(lab.judge(), lab.judge());
     }
 }
+
+/// What is said of the campaign by a rule.
+fn said(lab: &Lab, rule: &str) -> Option<String> {
+    let findings = lab.judge().campaign;
+    findings.into_iter().find(|finding| finding.rule == rule).map(|finding| finding.why)
+}
+
+/// 1000 MiB of each are used; the array is 64 GiB.
+#[test]
+fn members_behind_all_that_is_used_are_idle() {
+    let of = |stack: &str| {
+        let mut lab = Lab::new();
+        lab.add("array", Source::Stack(stack.into()), &["sda", "sdb"]);
+        said(&lab, "unreached-members")
+    };
+    let why = of("linear(/dev/sda, /dev/sdb, /dev/sdc)").unwrap();
+    assert!(
+        why.contains("uses 1000 MiB, all of it on 1 of its 3 members; the others are idle"),
+        "{why}"
+    );
+    let of_two = of("linear(ram(600M), ram(400M), ram(1G))").unwrap();
+    assert!(of_two.contains("on 2 of its 3 members; the other is idle"), "{of_two}");
+    assert_eq!(of("linear(ram(600M), ram(600M))"), None);
+    assert_eq!(of("raid0(/dev/sda, /dev/sdb)"), None);
+}
+
+#[test]
+fn many_ways_of_sharing_are_one_sentence() {
+    let sharing = |arrays: u32| {
+        let mut lab = Lab::new();
+        for more in 0..arrays {
+            let disks = vec!["sda"; more as usize + 2];
+            let stack = format!("raid0({})", vec!["/dev/sda"; disks.len()].join(", "));
+            lab.add(&format!("array {more}"), Source::Stack(stack.as_str().into()), &disks);
+        }
+        said(&lab, "shared-device").unwrap()
+    };
+    assert_eq!(sharing(3).matches("array").count(), 3);
+    let many = sharing(9);
+    assert!(many.starts_with("Members of 9 subjects share hardware. For example array "), "{many}");
+    assert_eq!(many.matches("array").count(), 1, "{many}");
+}

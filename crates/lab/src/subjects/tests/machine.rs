@@ -76,6 +76,8 @@ pub(super) struct Machine {
     state: Rc<RefCell<State>>,
     fault: Option<(usize, Fault, StopFlag)>,
     not_root: bool,
+    /// What it says of its memory; nothing of 0.
+    memory_kib: u64,
     /// Where notes are, and what was seen there at each step.
     witness: Option<PathBuf>,
     moments: Vec<Moment>,
@@ -84,6 +86,10 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn with_fault(step: usize, fault: Fault, stop: &StopFlag) -> Self {
         Self { fault: Some((step, fault, stop.clone())), ..Self::default() }
+    }
+
+    pub(super) fn with_memory(memory_kib: u64) -> Self {
+        Self { memory_kib, ..Self::default() }
     }
 
     /// No fault from now on; answers whether there was one.
@@ -651,6 +657,9 @@ impl World for Machine {
             self.act("make a RAM disk")?;
             self.state.borrow_mut().things.insert("zram 7".to_owned());
             return Ok(Some("7\n".to_owned()));
+        }
+        if text == "/proc/meminfo" && self.memory_kib > 0 {
+            return Ok(Some(format!("MemTotal: {} kB\n", self.memory_kib)));
         }
         if text == "/proc/self/mountinfo" {
             let mounts = self.left().into_iter().filter_map(|thing| {

@@ -63,6 +63,30 @@ fn every_heading_and_axis_says_predicted() {
     }
 }
 
+/// A column of gaps would say so in every row.
+#[test]
+fn work_that_nothing_is_predicted_of_is_a_line_and_no_column() {
+    let table = report_of(&held()).table;
+    let headings: Vec<&str> = table.columns.iter().map(|column| column.heading.as_str()).collect();
+    assert_eq!(headings.len(), 4, "{headings:?}");
+    assert!(!headings.iter().any(|one| one.contains("random writes")), "{headings:?}");
+    assert!(table.note.ends_with("No number of random writes (too hard)."), "{}", table.note);
+}
+
+/// Measuring again does not name a winner by less than anybody would choose by.
+#[test]
+fn what_is_next_to_equal_is_not_to_be_measured() {
+    let told = |tenth: f64| {
+        let results = predicted(results(&campaign(PLAN), |subject, workload, _| {
+            headline(workload, if subject.name == "double" { tenth } else { 1e6 })
+        }));
+        report_of(&results).answer.join(" ")
+    };
+    let (close, open) = (told(1.01e6), told(1.1e6));
+    assert!(close.contains("nobody is named") && !close.contains("lab run"), "{close}");
+    assert!(open.contains("Measuring the two would tell: `braid lab run`"), "{open}");
+}
+
 #[test]
 fn programs_are_told_as_well() {
     let results = held();
@@ -101,6 +125,9 @@ fn no_number_is_doubted_by_what_did_not_happen() {
     assert!(analysis.cells.iter().all(|cell| cell.findings.is_empty()));
     let said: Vec<&str> = analysis.campaign.iter().map(|finding| finding.rule).collect();
     assert_eq!(said[0], "predicted");
-    assert!(said.iter().all(|rule| ["predicted", "shared-device"].contains(rule)), "{said:?}");
+    assert!(
+        said.iter().all(|rule| ["predicted", "shared-device", "unreached-members"].contains(rule)),
+        "{said:?}"
+    );
     assert!(analysis.unchecked.is_empty(), "{:?}", analysis.unchecked);
 }
