@@ -121,7 +121,7 @@ impl KeptMember {
         // A log that is damaged is not worth keeping; a start says so.
         let bad_blocks = image.bad_blocks(superblock).ok().flatten();
         let kept = KeptMember {
-            known: Known::from(seen).of_array(superblock.array_uuid),
+            known: Known::from(seen).carrying(superblock),
             metadata: superblock.version.to_string(),
             superblock: Hex::of(bytes),
             bitmap: bitmap.map(|bytes| Hex::of(&bytes[..HEADER_BYTES])),

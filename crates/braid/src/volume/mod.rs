@@ -76,7 +76,7 @@ pub(crate) use media::Media;
 pub(crate) use name_lock::NameLock;
 pub(crate) use notify::Notify;
 pub(crate) use options::{Accepted, OpenOptions, Unusable};
-pub(crate) use promises::{check_stack, promised_by, total_memory};
+pub(crate) use promises::{check_stack, total_memory};
 pub(crate) use run::{Ready, run};
 pub(crate) use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
 pub(crate) use trace::TraceTo;
