@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Io, Limits, Op};
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
 use braid_cache::{Cache, Config, GivenUp, LogId, LogSetup, Replayed, WriteBackConfig};
 use braid_engine::Dev;
@@ -167,6 +167,49 @@ fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
     });
     let (_, origin) = world.restarted(&notes);
     assert!(has(&origin, 0, 1) && has(&origin, 40, 2), "what the log had is lost");
+}
+
+/// ```text
+///   FLUSH   |-- log: blocks 5, 0 --|-- origin: fails, and loses the zeroes of block 5
+///   round             |-- log: block 1 ----------------|-- origin: block 1, flush: well
+/// ```
+#[test]
+fn a_round_under_way_lets_no_record_go_of_zeroes_that_are_lost() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let notes = Notes::default();
+    let origin = Image::from(vec![0xff; SIZE as usize]);
+    let world = World::new(origin, Image::zeroes(LOG as usize), None, &notes);
+    let (cache, handle) = (world.cache.clone(), world.sim.handle());
+    let (origin, log) = (world.origin.clone(), world.log.clone());
+    world.sim.block_on(async move {
+        let client = Rc::new(World::up(&cache, &handle).await);
+        let zeroes = Io::write_zeroes(Span::new(5 * BLOCK, BLOCK), Flags::FUA);
+        client.dev.start(zeroes).await.result.expect("zeroes");
+        client.write(100, 16, 3).await;
+        client.write(0, 1, 1).await;
+        let flush = Target::op(Op::Flush);
+        let start_ns = handle.now();
+        log.faults().add_some(flush, Fault::NotBefore(start_ns + 2 * SECOND_NS), 1);
+        origin.faults().add_some(flush, Fault::Error(Errno::IO), 1);
+        let (flushed, asking) = (Rc::new(Cell::new(None)), Rc::clone(&client));
+        let result = Rc::clone(&flushed);
+        handle.spawn("flush", async move { result.set(Some(asking.flush().await)) });
+        let flushes = || log.trace().iter().filter(|one| one.op == Op::Flush).count();
+        let before = flushes();
+        while flushes() == before {
+            handle.sleep(100_000).await;
+        }
+        client.write(1, 1, 2).await;
+        log.faults().add_some(flush, Fault::NotBefore(start_ns + 4 * SECOND_NS), 1);
+        let status = || cache.write_back_status().expect("write-back");
+        while status().drained == 0 && status().drain_error.is_none() {
+            handle.sleep(1_000_000).await;
+        }
+        assert_eq!(flushed.get(), Some(Err(Errno::IO)), "the large write is lost");
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 5, 0), "zeroes that were durable are lost");
+    assert!(has(&origin, 0, 1));
 }
 
 /// A log that cannot be closed is remembered by its machine alone: elsewhere it is replayed, unless its device takes

@@ -236,8 +236,9 @@ impl WriteBack {
         operations.retain(|one| one.is_done.get());
         let is_late = Canary::TailBeforeOriginFlush.is_planted();
         let mut flushed = if is_late { Ok(()) } else { self.flush_origin().await };
-        // One that failed beside it may have taken with it what was written for this one.
-        if self.failed_flushes.get() != failed_before {
+        // One that failed beside it may have taken with it what was written for this one; or, since the round
+        // began, zeroes, which are in the log alone now: no record may go.
+        if self.failed_flushes.get() != failed_before || self.is_lost.get() {
             flushed = flushed.and(Err(Errno::IO));
         }
         if let Err(errno) = flushed {
