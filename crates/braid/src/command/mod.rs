@@ -22,6 +22,7 @@ mod model;
 mod monitor;
 mod owners;
 mod page;
+mod past;
 mod screen;
 mod scrub_parts;
 mod scrubbed;
