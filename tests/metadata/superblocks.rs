@@ -330,3 +330,55 @@ fn a_file_takes_them_to_another_machine_and_damaged_ones_are_refused() {
     scratch.run(&["superblocks", "restore", "safe.json"]).ok();
     has_content(&scratch, &content);
 }
+
+/// Who makes an array anew over one whose superblocks are lost, or that is another's, is told of it.
+#[test]
+fn a_creation_over_an_array_names_it_and_where_data_started() {
+    let (scratch, content) = array("raid5", &["--consistency", "resync", "--data-offset", "1M"]);
+    let uuid = superblock(&scratch, "a.img").array_uuid.to_string();
+    let create = |options: &[&str]| {
+        let create = ["create", "again", "--level", "raid5", "--assume-clean"];
+        scratch.run(&[&create[..], options, &["a.img", "b.img", "c.img"]].concat())
+    };
+    let refused = create(&[]).fails(REFUSED, &["a.img is refused: it contains", "--force"]);
+    let what = "a.img (role 0), ";
+    let parts = ["there is an array on ", what, "raid5 of 3 members, left-symmetric", &uuid];
+    for part in [&parts[..], &["chunk 512 KiB, metadata 1.2, data from 1 MiB on"]].concat() {
+        assert!(refused.err.contains(part), "{part}: {refused}");
+    }
+    let offsets = "start at 12 KiB (3.0 to 3.1.1), ";
+    assert!(refused.err.contains(offsets) && refused.err.contains("(4.1 and later)"), "{refused}");
+    // Superblocks that are lost are known by the copy of them.
+    NAMES.iter().for_each(|name| zero(&scratch, name));
+    let number = latest(&scratch);
+    let plan = create(&["--plan"]).ok();
+    let restore = format!("to have it: `braid superblocks restore {number}`");
+    assert!(plan.err.contains("there was an array on a.img") || plan.err.contains(what), "{plan}");
+    assert!(plan.err.contains(&uuid) && plan.err.contains(&restore), "{plan}");
+    let same = create(&["--consistency", "resync", "--data-offset", "1M", "--plan", "--json"]).ok();
+    assert_eq!(same.json()["notes"][0].as_str().map(|one| one.contains(&uuid)), Some(true));
+    scratch.run(&["superblocks", "restore", &number]).ok();
+    // By mistake all the same: the copy of before is what helps.
+    let force =
+        ["--force", "a.img", "--force", "b.img", "--force", "c.img", "--consistency", "resync"];
+    create(&force).ok();
+    let kept = copies(&scratch);
+    let before = kept.iter().find(|one| one["uuid"] == uuid.as_str()).expect("a copy of before");
+    assert_eq!(before["why"], "create over it");
+    let number = before["number"].to_string();
+    scratch.run(&[&["superblocks", "restore", &number][..], &force[..6]].concat()).ok();
+    has_content(&scratch, &content);
+}
+
+/// Without a copy, too, if there is something where data may have started; new files are nobody's array.
+#[test]
+fn contents_without_superblocks_are_seen_where_data_may_have_started() {
+    let scratch = Scratch::new();
+    ["a.img", "b.img"].iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+    let create =
+        ["create", "new", "--level", "raid1", "--assume-clean", "--plan", "a.img", "b.img"];
+    assert_eq!(scratch.run(&create).ok().err, "");
+    scratch.patch("b.img", MIB, &[1]);
+    let plan = scratch.run(&create).ok();
+    assert!(plan.err.contains("start at ") && plan.err.contains("1 MiB (4.1 and later)"), "{plan}");
+}

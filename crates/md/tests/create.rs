@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use braid_md::create::{
     BitmapChoice, BitmapPlace, Consistency, CreateError, Device, NoPlace, Place, Plan, Request,
-    What, Write, bitmap_place, bitmap_room_at, plan,
+    What, Write, bitmap_place, bitmap_room_at, past_offsets, plan,
 };
 use braid_md::ppl::{Header, Newest};
 use braid_md::stripe_log::Head;
@@ -277,6 +277,30 @@ fn data_offset_and_bitmap_of_large_members() {
         refused(&crowded),
         "a bitmap's chunk of 4096 bytes is not possible: it is a power of two from 4194304"
     );
+}
+
+/// Where mdadm 4.2 let the data of arrays start that the kernel ran.
+#[test]
+fn the_latest_of_past_data_offsets_is_that_of_golden_arrays() {
+    let mut count = 0;
+    for golden in braid_golden::all() {
+        let version: Version = golden.metadata.parse().expect("a version");
+        // A partial parity log takes more room, and a journal has no data.
+        let has_ppl = golden.members.iter().any(|one| one.ppl_sector.is_some());
+        let Some(first) = golden.members.iter().find(|one| one.data_offset_bytes.is_some()) else {
+            continue;
+        };
+        if has_ppl || golden.create.contains("--data-offset") {
+            continue;
+        }
+        let level: Level = golden.level.parse().expect("a level");
+        let chunk = (golden.chunk_bytes > 0).then_some(golden.chunk_bytes);
+        let past = past_offsets(version, level, chunk, first.bytes);
+        let latest = past.last().map_or(0, |one| one.offset);
+        assert_eq!(Some(latest), first.data_offset_bytes, "{}: {past:?}", golden.name);
+        count += usize::from(latest > 0);
+    }
+    assert!(count > 40, "{count} arrays of versions 1.1 and 1.2");
 }
 
 /// What a new array has against the write hole: which log, where its data starts, and how long the

@@ -15,6 +15,7 @@ use braid_md::{Level, Resync, Role, Superblock};
 use braid_probe::MemberFacts;
 use braid_stack::{ByteSize, Stack};
 
+use super::past::{self, Wanted};
 use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::{ErrorCode, OUTPUT_VERSION};
@@ -37,21 +38,35 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
         create.members.iter().filter(|path| !is_missing(path)).cloned().collect();
     let paths = given::absolute(&[given, create.spare.clone()].concat())?;
     let accepted = given::named_again("--force", &create.force, &paths)?;
+    let notes = past::notes(&paths, &wanted(create));
+    notes.iter().for_each(|note| eprintln!("braid: note: {note}"));
     let facts = given::judge(&paths, &accepted)?;
     let request = request(create, &facts)?;
     let plan = plan(&request).map_err(Failure::usage)?;
     if create.plan {
-        print_plan(create, &plan, &config, false);
+        print_plan(create, &plan, &config, &notes, false);
         return Ok(());
     }
     let stack = stacks::md(None, &paths)?;
+    let copies = Copies::new(places.superblocks());
+    // Of arrays that end here.
+    copies.keep_or_warn("create over it", &paths);
     write(create, &places, &plan, &facts, stack)?;
-    Copies::new(places.superblocks()).keep_or_warn("create", &paths);
+    copies.keep_or_warn("create", &paths);
     match create.json {
-        true => print_plan(create, &plan, &config, true),
+        true => print_plan(create, &plan, &config, &notes, true),
         false => print_done(create, &plan),
     }
     Ok(())
+}
+
+fn wanted(create: &Create) -> Wanted {
+    Wanted {
+        level: create.level,
+        version: create.metadata,
+        chunk: create.chunk.map(ByteSize::bytes),
+        assume_clean: create.assume_clean,
+    }
 }
 
 fn is_missing(path: &Path) -> bool {
@@ -273,9 +288,11 @@ fn print_done(create: &Create, plan: &Plan) {
     println!("  next: {}", next(create));
 }
 
-fn print_plan(create: &Create, plan: &Plan, config: &Path, is_written: bool) {
+fn print_plan(create: &Create, plan: &Plan, config: &Path, notes: &[String], is_written: bool) {
     if create.json {
-        println!("{}", plan_as_json(create, plan, config, is_written));
+        let mut json = plan_as_json(create, plan, config, is_written);
+        json["notes"] = notes.into();
+        println!("{json}");
         return;
     }
     let mut lines = plan.explain().into_iter();

@@ -24,6 +24,7 @@ mod monitor;
 mod outcome;
 mod owners;
 mod page;
+mod past;
 mod screen;
 mod scrub_parts;
 mod scrubbed;

@@ -97,6 +97,12 @@ impl Image {
         BadBlocks::parse(&bytes, log.shift, self.size).map(Some).context(self.path.display())
     }
 
+    /// Whether anything but zeroes lies in the 4 KiB from `offset` on; false of what cannot be read.
+    pub(crate) fn has_content_at(&self, offset: u64) -> bool {
+        let mut bytes = [0; 4096];
+        self.read(offset, &mut bytes).is_ok() && bytes != [0; 4096]
+    }
+
     /// Reads bytes of the member, none of what lies behind it.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= self.size);

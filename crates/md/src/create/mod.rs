@@ -23,6 +23,7 @@
 
 mod added;
 mod error;
+mod past;
 mod place;
 mod policy;
 mod request;
@@ -31,6 +32,7 @@ mod writes;
 
 pub use added::{BitmapPlace, NoPlace, bitmap_place, bitmap_room_at};
 pub use error::CreateError;
+pub use past::{PastOffset, past_offsets};
 pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
 use braid_level::size::{array_size, redundant_size, round_down, suffice};

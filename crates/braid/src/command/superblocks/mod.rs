@@ -207,7 +207,7 @@ fn resync_in_words(resync: Resync) -> String {
     }
 }
 
-fn role_in_words(role: Role) -> String {
+pub(super) fn role_in_words(role: Role) -> String {
     match role {
         Role::Active(role) => format!("role {role}"),
         Role::Spare => "spare".to_owned(),
