@@ -380,7 +380,7 @@ fn down_force_ends_a_process_that_does_not_answer() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", MIB);
     let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
-    common::send_signal(volume.pid, Signal::STOP);
+    let _stopped = common::Stopped::stop(volume.pid);
     volume.try_down(&["--force"]).ok();
     wait_until("the end of the stopped process", || !is_alive(volume.pid));
     // Its member is free again.

@@ -10,34 +10,12 @@ mod common;
 use std::time::Instant;
 
 use braid_nbd::protocol::NbdErrno;
-use rustix::process::Signal;
 use serde_json::Value;
 
 use common::{
-    Failed, LoopDevice, MIB, Scratch, Tool, UpVolume, pattern, send_signal, skip_unless_root,
+    Failed, LoopDevice, MIB, Scratch, Stopped, Tool, UpVolume, pattern, skip_unless_root,
     skip_without, wait_until,
 };
-
-/// A device that hangs: its volume's process is stopped while this is there.
-struct Hanging(u32);
-
-impl Hanging {
-    fn of(volume: &UpVolume) -> Hanging {
-        send_signal(volume.pid, Signal::STOP);
-        wait_until("the volume to stop", || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", volume.pid));
-            let stat = stat.unwrap_or_default();
-            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('T'))
-        });
-        Hanging(volume.pid)
-    }
-}
-
-impl Drop for Hanging {
-    fn drop(&mut self) {
-        send_signal(self.0, Signal::CONT);
-    }
-}
 
 /// A volume that is a block device here, if that can be.
 fn attached<'a>(scratch: &'a Scratch, file: &str) -> Option<UpVolume<'a>> {
@@ -110,7 +88,7 @@ fn a_member_that_hangs_is_taken_out_and_not_taken_in_before_it_has_answered() {
         for index in 0..8 {
             client.write(index * MIB, &pattern(index, 0, MIB), true).expect("a write");
         }
-        let hanging = Hanging::of(&below);
+        let hanging = Stopped::stop(below.pid);
         let start = Instant::now();
         for index in 0..8 {
             client.write(index * MIB, &pattern(index + 100, 0, MIB), true).expect("it goes on");
@@ -159,7 +137,7 @@ fn without_redundancy_a_deadline_that_was_asked_for_fails_the_request() {
     let volume = scratch.up(&stack, &options);
     let mut client = volume.client();
     client.write(MIB, &pattern(1, 0, MIB), true).expect("a write");
-    let hanging = Hanging::of(&below);
+    let hanging = Stopped::stop(below.pid);
     let failed = client.write(MIB, &pattern(2, 0, 4096), true);
     assert!(matches!(failed, Err(Failed::Answered(NbdErrno::Io))), "{failed:?}");
     client.write(0, &pattern(3, 0, 4096), true).expect("the other member is as it was");

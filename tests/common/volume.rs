@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -20,13 +20,46 @@ pub(crate) fn send_signal(pid: u32, signal: Signal) {
     }
 }
 
+/// The process of a volume that is stopped for as long as this is there.
+pub(crate) struct Stopped {
+    pid: u32,
+    /// Has the process go on if that of the test is killed: a device whose process stands still holds up every
+    /// `sync` of the machine.
+    guard: Child,
+}
+
+impl Stopped {
+    #[track_caller]
+    pub(crate) fn stop(pid: u32) -> Stopped {
+        let mut guard = Command::new("sh");
+        guard.args(["-c", &format!("cat; kill -CONT {pid}")]).stdin(Stdio::piped());
+        let guard = start(&mut guard).expect("a shell can be started");
+        send_signal(pid, Signal::STOP);
+        wait_until("the volume to stop", || state_of(pid) == Some('T'));
+        Stopped { pid, guard }
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
+        send_signal(self.pid, Signal::CONT);
+    }
+}
+
+/// The state of a process, as in `/proc/PID/stat`.
+pub(crate) fn state_of(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // It follows the name, which is in parentheses.
+    stat.rsplit_once(')')?.1.trim().chars().next()
+}
+
 /// Whether there is a process of this number that has not ended. A zombie has, unless threads
 /// of it are still going: they keep its files open.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let there = Pid::from_raw(pid.cast_signed()).is_some_and(|pid| test_kill_process(pid).is_ok());
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The state follows the name, which is in parentheses.
-    let zombie = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('Z'));
+    let zombie = state_of(pid) == Some('Z');
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     there && (!zombie || threads > 1)
 }

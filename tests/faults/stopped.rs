@@ -9,34 +9,10 @@
 
 use std::process::Stdio;
 
-use rustix::process::Signal;
-
 use crate::common::{
-    MIB, Mounted, Scratch, Tool, UpVolume, send_signal, skip_unless_root, skip_without, wait_until,
+    MIB, Mounted, Scratch, Stopped, Tool, UpVolume, skip_unless_root, skip_without, state_of,
+    wait_until,
 };
-
-/// Returns the state of a process, as in `/proc/PID/stat`.
-fn state_of(pid: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.trim().chars().next()
-}
-
-/// A process that goes on when this is dropped.
-struct Stopped(u32);
-
-impl Stopped {
-    fn stop(pid: u32) -> Stopped {
-        send_signal(pid, Signal::STOP);
-        wait_until("the volume to stop", || state_of(pid) == Some('T'));
-        Stopped(pid)
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        send_signal(self.0, Signal::CONT);
-    }
-}
 
 /// Waits until the order of the process `pid` has been sent: the process sleeps and holds a connection.
 fn wait_until_sent(pid: u32) {

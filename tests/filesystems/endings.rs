@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::common::{
-    Mounted, Scratch, UpVolume, is_alive, send_signal, wait_until, with_files_open,
+    Mounted, Scratch, Stopped, UpVolume, is_alive, send_signal, wait_until, with_files_open,
 };
 use crate::tree::Tree;
 use crate::{EXT4, can_attach, is_anything_mounted, is_behind, up_new};
@@ -151,7 +151,7 @@ fn down_by_force_of_a_process_that_hangs() {
     let (volume, mounted, tree) = mounted_ext4(&scratch);
     // Pages that only the process could take, and it takes nothing any more.
     Tree::new(9, 50).write(mounted.point(), false);
-    send_signal(volume.pid, Signal::STOP);
+    let _stopped = Stopped::stop(volume.pid);
     volume.try_down(&["--force"]).ok();
     assert_all_is_gone(&scratch, &volume);
     drop(mounted);

@@ -1,8 +1,6 @@
 //! A volume that stands still, beside one of which there is something to tell.
 
-use rustix::process::Signal;
-
-use crate::common::{Scratch, send_signal};
+use crate::common::{Scratch, Stopped};
 use crate::running::{configure, mirror, printed, wait_for, watch};
 
 #[test]
@@ -15,7 +13,7 @@ fn what_is_told_of_others_does_not_wait_for_a_volume_that_stands_still() {
         .collect();
     let monitor = watch(&scratch, &config, "monitor.log");
     wait_for(&monitor, "NewArray", "home");
-    still.iter().for_each(|one| send_signal(one.pid, Signal::STOP));
+    let stopped: Vec<_> = still.iter().map(|one| Stopped::stop(one.pid)).collect();
     // They stand before it in every look.
     scratch.run(&["member", "fail", "home", "home-b.img"]).ok();
     wait_for(&monitor, "Fail", "home");
@@ -25,7 +23,7 @@ fn what_is_told_of_others_does_not_wait_for_a_volume_that_stands_still() {
     scratch.run(&["member", "remove", "home", "home-b.img"]).ok();
     scratch.run(&["member", "re-add", "home", "home-b.img"]).ok();
     wait_for(&monitor, "WellAgain", "home");
-    still.iter().for_each(|one| send_signal(one.pid, Signal::CONT));
+    drop(stopped);
     wait_for(&monitor, "WellAgain", "a0");
     let of = |event: &str| printed(&monitor).iter().filter(|one| one["event"] == event).count();
     assert_eq!((of("VolumeStalled"), of("Fail")), (3, 1));

@@ -5,10 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{LIMIT, Scratch, send_signal, wait_until};
+use crate::common::{LIMIT, Scratch, Stopped, wait_until};
 use crate::server::{Web, with_home};
 
 /// The data of the next event.
@@ -34,7 +33,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
     for name in ["home", "still"] {
         assert_eq!(first["volumes"][name]["state"], "online", "{first}");
     }
-    send_signal(pid, Signal::STOP);
+    let stopped = Stopped::stop(pid);
     loop {
         let of = &next(&mut events)["volumes"]["still"];
         if of["state"] == "stalled" {
@@ -55,7 +54,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
     let first = next(&mut late);
     assert_eq!(first["volumes"]["home"]["state"], "online", "{first}");
     assert_eq!(first["volumes"]["still"]["state"], "stalled", "{first}");
-    send_signal(pid, Signal::CONT);
+    drop(stopped);
     while next(&mut events)["volumes"]["still"]["state"] != "online" {}
     still.down();
 }

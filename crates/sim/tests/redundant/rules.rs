@@ -14,8 +14,8 @@ use braid_sim::{Client, Fault, Image, Load, Target, for_each_seed};
 
 use crate::parity::crash_loads::change_superblocks;
 use crate::world::{
-    BITMAP, DATA, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of, filled, pool, rng,
-    superblock_of,
+    BITMAP, DATA, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of,
+    filled, pool, rng, superblock_of,
 };
 
 fn told(superblocks: &[Superblock]) -> String {
