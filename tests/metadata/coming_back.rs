@@ -78,6 +78,39 @@ fn members_that_each_went_on_alone_are_not_merged() {
     }
 }
 
+/// ```text
+///   a   ── alone ── c fills the role of b ──┐
+///   b   ── alone ── d fills the role of a ──┴─ all four are there: two arrays, and neither is started
+/// ```
+#[test]
+fn halves_that_each_filled_a_blank_disk_are_not_merged() {
+    let scratch = mirror(&["--bitmap", "none"]);
+    for (half, record, blank, rounds) in
+        [("a.img", "one", "c.img", 1), ("b.img", "other", "d.img", 9)]
+    {
+        scratch.sparse(blank, SIZE);
+        scratch.run(&["assemble", half, "--degraded", "--as", record]).ok();
+        let volume = up(&scratch, record, &["--degraded"]);
+        for round in 0..rounds {
+            write(&volume, 65536 * round, 3);
+        }
+        scratch.run(&["member", "add", record, blank]).ok();
+        wait_until_idle(&volume, blank);
+        volume.down();
+    }
+    let before = ["a.img", "b.img", "c.img", "d.img"].map(|name| scratch.read(name));
+    for set in [
+        &["a.img", "b.img", "c.img", "d.img"][..],
+        &["a.img", "b.img", "d.img"],
+        &["a.img", "c.img", "b.img"],
+        &["a.img", "c.img", "d.img"],
+    ] {
+        let refused = scratch.run(&[&["assemble"], set].concat()).fails(REFUSED, &[]);
+        assert!(refused.out.contains("it went on by itself"), "{refused}");
+    }
+    assert!(["a.img", "b.img", "c.img", "d.img"].map(|name| scratch.read(name)) == before);
+}
+
 #[test]
 fn why_a_member_cannot_come_back_by_the_bitmap() {
     let scratch = mirror(&["--bitmap", "none"]);

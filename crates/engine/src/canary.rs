@@ -59,7 +59,7 @@ pub enum Canary {
     FailedWriteForgotten,
     /// A repair takes the first of several copies for the right one.
     FirstCopyBelieved,
-    /// A repair of one parity, or of copies without a majority, writes although nothing is proved.
+    /// A repair makes parity fit although nothing proves that the data is right.
     UnprovedWritten,
 }
 

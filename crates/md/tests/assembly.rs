@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use braid_level::size::suffice;
 use braid_level::{Raid0Layout, Raid10Layout, layout};
 use braid_md::assembly::{
-    Assembly, BitmapFacts, Candidate, Obstacle, Options, Reason, Risk, Set, Slot, Start, State,
-    came_back, group,
+    Assembly, BitmapFacts, Candidate, LeftOut, Obstacle, Options, Reason, Risk, Set, Slot, Start,
+    State, came_back, group,
 };
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::stripe_log::Head;
@@ -360,6 +360,82 @@ fn two_sides_that_went_on_alone() {
         assert_eq!(forced.risks, [Risk::Diverged { label: "m1".to_owned() }]);
         assert_eq!(assess(&candidates[..1], options()).can_start, Start::ReadWrite);
     }
+}
+
+/// A newcomer of the side `who`: a device that is filled in the role that `away` had, with the next number.
+fn take_in(candidates: &mut Vec<Candidate>, who: &mut Vec<usize>, away: usize, label: &str) {
+    let Role::Active(role) = candidates[away].superblock.role() else { panic!("no member") };
+    let number = candidates[who[0]].superblock.roles.len() as u32;
+    let mut newcomer = candidates[who[0]].clone();
+    newcomer.label = label.to_owned();
+    let uuid = Uuid([100 + candidates.len() as u8; 16]);
+    change(&mut newcomer, |one| {
+        one.roles.push(Role::Active(role));
+        one.device_number = number;
+        one.device_uuid = uuid;
+    });
+    candidates.push(newcomer);
+    for index in &*who {
+        change(&mut candidates[*index], |one| one.roles.push(Role::Active(role)));
+    }
+    who.push(candidates.len() - 1);
+    for index in &*who {
+        change(&mut candidates[*index], |one| one.events += 4);
+    }
+}
+
+/// Two halves of a mirror that each went on alone, and filled new disks: whichever is the fresher one, and
+/// whichever of their disks are there, the two are never taken for one array.
+#[test]
+fn two_halves_that_each_filled_a_blank_disk() {
+    let mut worlds = 0;
+    for disks in 2..=4 {
+        // By bits: who is on the first side; of the rest, who is on the second; how many each takes in.
+        for sides in 0..3_usize.pow(disks as u32) {
+            let side = |disk: usize| sides / 3_usize.pow(disk as u32) % 3;
+            let of =
+                |wanted: usize| (0..disks).filter(|disk| side(*disk) == wanted).collect::<Vec<_>>();
+            if of(0).is_empty() || of(1).is_empty() {
+                continue;
+            }
+            for (first, second) in (0..9).map(|filled| (filled / 3, filled % 3)) {
+                // Both fill a role that a third one had: their newcomers have one number and one role.
+                if !of(2).is_empty() && first * second > 0 {
+                    continue;
+                }
+                for ahead in [1, 30] {
+                    let mut all = array(Level::Raid1, disks);
+                    let (mut a, mut b) = (of(0), of(1));
+                    go_on(&mut all, &a.clone(), 2 + ahead);
+                    go_on(&mut all, &b.clone(), 3);
+                    for (who, count) in [(&mut a, first), (&mut b, second)] {
+                        let own = who.clone();
+                        let away = (0..disks).filter(|disk| !own.contains(disk)).take(count);
+                        for (number, away) in away.enumerate() {
+                            take_in(&mut all, who, away, &format!("new {number} of {own:?}"));
+                        }
+                    }
+                    // Any of the second side beside all of the first one.
+                    for back in &b {
+                        let these: Vec<Candidate> =
+                            a.iter().chain([back]).map(|index| all[*index].clone()).collect();
+                        let assembly = assess(&these, options());
+                        let label = &all[*back].label;
+                        let world = format!("{a:?} {b:?} {label} {assembly:#?}");
+                        let is_alone =
+                            |one: &LeftOut| matches!(one.reason, Reason::Diverged { .. });
+                        assert!(assembly.left_out.iter().any(is_alone), "{world}");
+                        assert_eq!(assembly.can_start, Start::Refused, "{world}");
+                        let ours = &all[a[0]].superblock;
+                        let taken = came_back(ours, &all[*back].superblock);
+                        assert!(matches!(taken, Err(Reason::Diverged { .. })), "{world}");
+                        worlds += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(worlds > 1000, "{worlds}");
 }
 
 /// All that a member knew were replaced while it was away. Where others have the roles that it knew, it

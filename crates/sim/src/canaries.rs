@@ -66,6 +66,8 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         | Canary::NewChunksForgetBits => {
             matches!(spec.policy, Policy::Resync | Policy::Bitmap)
         }
+        Canary::FirstCopyBelieved => !spec.has_parity(),
+        Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,
         Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => spec.policy == Policy::Log,
         Canary::LogNotReplayed

@@ -230,6 +230,14 @@ impl SimDisk {
         self.inner.media.borrow().current().clone()
     }
 
+    /// Has the bytes at `offset` be others, behind the back of whoever wrote them. Nothing is under way.
+    pub(crate) fn rot(&self, offset: u64, bytes: &[u8]) {
+        let mut media = self.inner.media.borrow_mut();
+        let mut image = media.current().clone();
+        image.write(offset as usize, bytes);
+        *media = Media::new(image, 512);
+    }
+
     /// What is sure to be there after a crash now: one of the [`SimDisk::crash_image`]s, as
     /// [`SimDisk::contents`] are.
     pub fn durable(&self) -> Image {

@@ -48,6 +48,7 @@ mod oracle;
 mod orders;
 mod pipe;
 mod rest;
+mod rot;
 pub mod scenario;
 mod seeds;
 pub mod shrink;

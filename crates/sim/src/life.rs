@@ -16,6 +16,7 @@ use crate::found::Trouble;
 use crate::load::Clients;
 use crate::pipe::Pipe;
 use crate::rest::{STEP_NS, check_at_rest, read_all};
+use crate::rot::check_rot;
 use crate::scenario::{Act, End, Life};
 use crate::stage::Stage;
 use crate::verify::pool;
@@ -230,7 +231,8 @@ impl Acting {
             return Ok(());
         }
         let (disks, mut dice) = (stage.disks.borrow().clone(), stage.dice.borrow().clone());
-        check_at_rest(&stage.spec, &stage.array, &disks, &contents, &mut dice, async {}).await
+        check_at_rest(&stage.spec, &stage.array, &disks, &contents, &mut dice, async {}).await?;
+        check_rot(&stage.spec, &stage.array, &disks, &contents, &mut dice).await
     }
 
     /// That nothing is left over when the volume is down.

@@ -92,7 +92,7 @@ pub(crate) async fn check_at_rest(
 /// An array at rest, by its disks.
 pub(crate) struct AtRest {
     images: Vec<Option<Image>>,
-    assembled: Assembled,
+    pub(crate) assembled: Assembled,
 }
 
 /// That all that takes part agrees, by what the superblocks say; `when` is for the message.

@@ -137,8 +137,8 @@ impl Core {
         }
     }
 
-    /// A device number that no member has, and that none had that was let go of; the lowest that is
-    /// free if there is none.
+    /// A device number that no member has, and that none had that was let go of, or that is only away: an array
+    /// was made with the first numbers. The lowest that is free if there is none.
     pub(super) fn free_number(&self) -> u32 {
         /// As many roles are in a superblock of version 1 of one sector.
         const MOST: u32 = 128;
@@ -148,7 +148,8 @@ impl Core {
         let is_new = |number: &u32| {
             let nobody_had_it = |array: &Superblock| {
                 let role = array.roles.get(*number as usize);
-                array.version == Version::V0_90 || role.is_none_or(|role| *role == Role::Spare)
+                array.version == Version::V0_90
+                    || (*number >= array.raid_disks && role.is_none_or(|role| *role == Role::Spare))
             };
             array.as_ref().is_none_or(nobody_had_it)
         };

@@ -4,7 +4,8 @@
 //!
 //! 1. Is it a second copy of another one?
 //! 2. Does it describe the same array, and is it large enough?
-//! 3. Does it call all of the freshest members failed, and they it? Then both went on alone.
+//! 3. Does it call all of the freshest members failed, and they it? Then both went on alone, also if each
+//!    side has filled new members since.
 //! 4. Is it more than one event behind? (One is allowed: a crash may come between the writes of
 //!    two superblocks.)
 //! 5. Does the freshest member's table still give it its role?
@@ -342,10 +343,7 @@ fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Clai
     // Whom the freshest counts on went nowhere alone: of a newcomer that says so first, before the
     // others do, these know nothing yet.
     let is_disowned = now != Role::Active(claimed);
-    if index != freshest
-        && is_disowned
-        && knows_none_of_the_freshest(candidates, authority.events, index)
-    {
+    if index != freshest && is_disowned && went_on_alone(this, authority) {
         let freshest = candidates[freshest].label.clone();
         return Err(Reason::Diverged { freshest, events: this.events });
     }
@@ -375,20 +373,66 @@ fn not_stale(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
     Err(Reason::Stale { events: this.events, freshest: authority.events, behind })
 }
 
-/// Whether, by this candidate's table, none of the freshest members has its role: then it was
-/// written when they were gone, and they went on when it was gone.
-fn knows_none_of_the_freshest(candidates: &[Candidate], events: u64, index: usize) -> bool {
-    let others = candidates
-        .iter()
-        .enumerate()
-        .filter(|(other, candidate)| *other != index && candidate.superblock.events == events);
-    let mut roles = others.map(|(_, other)| other.superblock.role());
-    !roles.any(|role| counts_on(&candidates[index].superblock, role))
+/// Whether, by its table, none of the members that `authority` counts on takes part: then it was written
+/// when they were gone, and they went on when it was gone. Members that came later, into roles that its
+/// table fills, may be successors of those that it knew; but not if it has let go of another one, or if
+/// [the tables contradict each other](contradict).
+fn went_on_alone(this: &Superblock, authority: &Superblock) -> bool {
+    let known: Vec<Known> = active(authority)
+        .filter(|(number, _)| *number != this.device_number)
+        .map(|(number, role)| Known::of(this, number, role))
+        .collect();
+    let has = |one| known.contains(&one);
+    let is_alone = has(Known::Dropped) || !has(Known::Successor);
+    contradict(this, authority) || !has(Known::Member) && is_alone
 }
 
-/// Whether a member's table has somebody in this role, if it is one that takes part.
-fn counts_on(member: &Superblock, role: Role) -> bool {
-    matches!(role, Role::Active(_)) && member.roles.contains(&role)
+/// The numbers of the members that take part by this table, and their roles.
+fn active(table: &Superblock) -> impl Iterator<Item = (u32, Role)> {
+    let numbered = (0..).zip(table.roles.iter().copied());
+    numbered.filter(|(_, role)| matches!(role, Role::Active(_)))
+}
+
+/// What a member's table says of another member that takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It has this role.
+    Member,
+    /// It was let go of.
+    Dropped,
+    /// It came later, into a role that the table fills.
+    Successor,
+    /// It came later, into a role that was empty.
+    Newcomer,
+}
+
+impl Known {
+    fn of(table: &Superblock, number: u32, role: Role) -> Known {
+        let own = table.device_number;
+        // Numbers grow: one that is below those of members, or of a new array, is no newcomer's.
+        let last = active(table).map(|(number, _)| number).max();
+        let is_old = number < table.raid_disks || Some(number) <= last;
+        let is_taken = active(table).any(|(number, there)| number != own && there == role);
+        let has_others = active(table).any(|(number, _)| number != own);
+        match table.roles.get(number as usize) {
+            Some(known) if *known == role => Known::Member,
+            Some(Role::Faulty) if is_old => Known::Dropped,
+            // Of those that came later it may be a spare's.
+            Some(Role::Spare) if number < table.raid_disks => Known::Dropped,
+            _ if is_taken || (role == table.role() && has_others) => Known::Successor,
+            _ => Known::Newcomer,
+        }
+    }
+}
+
+/// Whether two tables of an array give a number to members with different roles: then it went two ways,
+/// each of which took in a device of its own.
+fn contradict(one: &Superblock, other: &Superblock) -> bool {
+    let differs = |(number, role): (u32, Role)| {
+        let other = other.roles.get(number as usize);
+        other.is_some_and(|other| matches!(other, Role::Active(_)) && *other != role)
+    };
+    one.raid_disks == other.raid_disks && active(one).any(differs)
 }
 
 /// Whether a member that comes back to an array at work, whose superblocks say `ours`, can be
@@ -396,16 +440,12 @@ fn counts_on(member: &Superblock, role: Role) -> bool {
 ///
 /// # Errors
 /// [`Reason::Diverged`] if it went on without them: it counts more events than they, or calls all
-/// of them failed; what it has alone would be lost. [`Reason::OtherShape`] if the array has
-/// changed its shape since: then it is a new member.
+/// of them failed, or gives the number of one to another; what it has alone would be lost.
+/// [`Reason::OtherShape`] if the array has changed its shape since: then it is a new member.
 pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
-    let mut in_use = (0..).zip(&ours.roles).filter(|(number, role)| {
-        *number != theirs.device_number && matches!(role, Role::Active(_))
-    });
-    let knows_one = |(number, role): (u32, &Role)| {
-        theirs.roles.get(number as usize).is_some_and(|there| there == role)
-    };
-    if theirs.events > ours.events || !in_use.any(knows_one) {
+    let mut in_use = active(ours).filter(|(number, _)| *number != theirs.device_number);
+    let knows_one = |(number, role)| theirs.roles.get(number as usize) == Some(&role);
+    if theirs.events > ours.events || !in_use.any(knows_one) || contradict(ours, theirs) {
         let freshest = "the array's members".to_owned();
         return Err(Reason::Diverged { freshest, events: theirs.events });
     }

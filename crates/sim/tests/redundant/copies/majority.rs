@@ -45,13 +45,12 @@ fn content(byte: u8, place: usize) -> Vec<u8> {
     block
 }
 
+/// A pattern, what its copies have after a scrub, and at which byte contents differ.
+type Judged = (Vec<Option<u8>>, Vec<(Role, Vec<u8>)>, usize);
+
 /// Scrubs an array of `shape` whose blocks have all patterns; returns what it found, and for each pattern
 /// what its copies have then.
-fn scrub(
-    shape: Shape,
-    copies: usize,
-    kind: JobKind,
-) -> (Status, Vec<(Vec<Option<u8>>, Vec<(Role, Vec<u8>)>, usize)>) {
+fn scrub(shape: Shape, copies: usize, kind: JobKind) -> (Status, Vec<Judged>) {
     let patterns = patterns(copies);
     let unit = shape.chunk.max(BLOCK);
     let least = patterns.len() as u64 * BLOCK * copies as u64 / shape.members as u64;
