@@ -10,6 +10,7 @@ mod direct;
 mod doctor;
 mod down;
 mod examine;
+mod files;
 mod forget;
 mod given;
 mod incremental;
@@ -94,6 +95,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),
+        Command::Files(files) => files::files(&files),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
