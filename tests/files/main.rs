@@ -2,6 +2,7 @@
 //!
 //! Root and loop devices are needed; without them each test says so and is skipped.
 
+mod command;
 #[path = "../common/mod.rs"]
 mod common;
 mod ext;

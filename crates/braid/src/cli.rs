@@ -28,7 +28,7 @@ pub(crate) use cache::{
 };
 pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
-pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Files, Undo, Wipe};
 pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
@@ -91,6 +91,8 @@ pub(crate) enum Command {
     Superblocks(Superblocks),
     /// Write a volume's content to standard output, reading only
     Cat(Cat),
+    /// Say which files own bytes of a volume, reading only
+    Files(Files),
     /// Show the arrays of volumes that are up as /proc/mdstat shows md's
     Mdstat,
     /// Take members of an array out, in, or replace them, while it works

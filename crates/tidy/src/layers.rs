@@ -58,6 +58,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-fuse",
             "export-nbd",
+            "files",
             "fit",
             "lab",
             "lab-report",

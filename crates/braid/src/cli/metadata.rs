@@ -1,5 +1,6 @@
 //! What can be typed about members while no volume runs on them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use braid_level::Raid0Layout;
@@ -227,4 +228,33 @@ pub(crate) struct Cat {
     /// What carries out input and output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Of ext2, ext3, ext4 and xfs, in a partition, too. A journal is not replayed: files and names are \
+                        those of the last checkpoint. A volume that is up is read through its block device."
+)]
+pub(crate) struct Files {
+    /// A stack expression, for instance md(a.img, b.img), or the name of a volume
+    #[arg(value_name = "STACK|NAME")]
+    pub(crate) stack: String,
+    /// Bytes of the volume, such as 40960 or 1G+64K; 4 KiB of them if no length is given
+    #[arg(value_name = "OFFSET[+LENGTH]", required = true, value_parser = parse_range)]
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// What carries out input and output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) io: IoMode,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads `OFFSET` or `OFFSET+LENGTH`.
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let size = |text: &str| text.parse::<ByteSize>().map_err(|error| error.to_string());
+    let (offset, length) = text.split_once('+').unwrap_or((text, "4K"));
+    let (offset, length) = (size(offset)?.bytes(), size(length)?.bytes());
+    let end = offset.checked_add(length).filter(|end| *end > offset);
+    end.map(|end| offset..end).ok_or_else(|| "a range has at least one byte".to_owned())
 }

@@ -15,7 +15,7 @@ use crate::failure::{Context, Failure};
 use crate::membership::Membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Media, OpenOptions, admit, build};
+use crate::volume::{Built, IoMode, Media, OpenOptions, admit, build};
 
 /// Bytes of a read.
 const STEP: u64 = 1 << 20;
@@ -24,19 +24,34 @@ const UNDER_WAY: usize = 8;
 /// Memory for them, and for what the levels need besides.
 const POOL: usize = 32 << 20;
 
+/// A stack that is open for reading, and what carries its reads out.
+pub(super) struct Opened {
+    pub(super) built: Built,
+    pub(super) pool: Pool,
+    pub(super) executor: Executor,
+    /// The members.
+    _media: Media,
+}
+
 pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
-    let stack = stack(&cat.stack)?;
+    let opened = open(&cat.stack, cat.io)?;
+    let range = range(cat, opened.built.dev.limits().size)?;
+    opened.executor.block_on(copy(opened.built.dev.clone(), opened.pool.clone(), range))
+}
+
+/// Opens a stack as it is typed, or that of the volume with this name, for reading.
+pub(super) fn open(text: &str, io: IoMode) -> Result<Opened, Failure> {
+    let stack = stack(text)?;
     let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
     options.unusable = admit(&stack, &[], &options).map_err(Failure::refused)?;
     let media = Media::open(&stack, &options).map_err(Failure::failed)?;
     media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {}", warning.text));
-    let executor = Executor::new(Config { mode: cat.io.executor_mode(), ..Config::default() })
+    let executor = Executor::new(Config { mode: io.executor_mode(), ..Config::default() })
         .context("cannot start")?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
     let built = build(&media, &handle, &pool, true).context("cannot open the members")?;
-    let range = range(cat, built.dev.limits().size)?;
-    executor.block_on(copy(built.dev, pool, range))
+    Ok(Opened { built, pool, executor, _media: media })
 }
 
 /// A stack as it is typed, or that of the volume with this name.

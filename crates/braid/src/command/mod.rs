@@ -11,6 +11,7 @@ mod direct;
 mod doctor;
 mod down;
 mod examine;
+mod files;
 mod forget;
 mod given;
 mod incremental;
@@ -101,6 +102,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Undo(undo) => undo::undo(&undo),
         Command::Superblocks(what) => superblocks::superblocks(&what),
         Command::Cat(cat) => cat::cat(&cat),
+        Command::Files(files) => files::files(&files),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),

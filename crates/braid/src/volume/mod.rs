@@ -67,7 +67,7 @@ mod watcher;
 pub(crate) use admission::{admit, check_patiently, logs};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use braid_engine::assembled::log_troubles;
-pub(crate) use build::build;
+pub(crate) use build::{Built, build};
 pub(crate) use deadline::MemberDeadline;
 pub(crate) use error::RunError;
 pub(crate) use link::backing_file;
