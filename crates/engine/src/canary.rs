@@ -57,6 +57,10 @@ pub enum Canary {
     FilledWhileDirty,
     /// A member that a write failed on stays in sync.
     FailedWriteForgotten,
+    /// A sweep clears bits on the members and leaves the header, which says up to which event, for later.
+    EventsClearedAfterBits,
+    /// The copy of the bitmap on one member is believed alone.
+    OneBitmapBelieved,
 }
 
 impl Canary {
@@ -87,6 +91,8 @@ impl Canary {
         Canary::NewChunksForgetBits,
         Canary::FilledWhileDirty,
         Canary::FailedWriteForgotten,
+        Canary::EventsClearedAfterBits,
+        Canary::OneBitmapBelieved,
     ];
 
     /// What it is called in reports: its name in the source.

@@ -50,7 +50,9 @@
 //!
 //! Where this module is stricter: more than 148 entries are refused (the kernel reads on behind the
 //! header), and so are entries that are no rectangle (which md never writes; Intel's firmware may).
-//! A header in the area's last page, which the kernel may write but does not look for, is found.
+//! A header in the area's last page, which the kernel may write but does not look for, is found. A damaged header
+//! behind the newest is an error: the kernel makes good the unit before, which was durable in place, and so lays old
+//! parity over what the damaged unit described.
 //!
 //! Invariant: nothing that an entry says is used before [`covered`] has compared it with the array.
 //! Deliberately absent: I/O, arithmetic on parity, the logs of external metadata (signatures of
@@ -270,7 +272,8 @@ impl Header {
 /// The header that is in force, as the kernel finds it (see the module's head).
 ///
 /// # Errors
-/// [`PplRejection`] of the header at the area's start: then there is none.
+/// [`PplRejection`] of the header at the area's start: then there is none. The same of a damaged one where the chain
+/// ends: torn or rotten, the unit before it was durable in place, and must not be made good over what followed.
 pub fn newest(area: &[u8], signature: u32) -> Result<Newest, PplRejection> {
     let mut newest = Newest { header: Header::parse(area, signature)?, offset: 0 };
     loop {
@@ -280,9 +283,20 @@ pub fn newest(area: &[u8], signature: u32) -> Result<Newest, PplRejection> {
             Ok(header) if header.generation >= newest.header.generation => {
                 newest = Newest { header, offset };
             }
+            Err(why @ PplRejection::Checksum { .. }) if is_damaged_header(behind, signature) => {
+                return Err(why);
+            }
             _ => return Ok(newest),
         }
     }
+}
+
+/// Whether these bytes have what every header of this array has, but for one bit at most.
+fn is_damaged_header(bytes: &[u8], signature: u32) -> bool {
+    let Some(bytes) = bytes.get(..HEADER_BYTES) else { return false };
+    let ones = &bytes[..at::SIGNATURE];
+    let wrong: u32 = ones.iter().map(|byte| byte.count_zeros()).sum();
+    wrong + (fields(bytes).u32(at::SIGNATURE) ^ signature).count_ones() <= 1
 }
 
 impl Newest {
