@@ -38,6 +38,7 @@ pub mod exhaust;
 pub mod failing;
 mod fault;
 pub mod found;
+pub mod fuzz;
 mod image;
 pub mod keep;
 pub mod kernel;
