@@ -207,10 +207,9 @@ impl Judge<'_> {
                 take_in(array, &disks[disk], disk, Some(&away), log).await?;
                 come_to_rest(array, lacking - 1, &disks[disk]).await?;
                 let contents = read_all(&Dev::new(array.clone())).await?;
-                let mut oracle = oracle.borrow_mut();
-                let read = oracle.begin_read(Span::new(0, contents.len() as u64));
-                oracle.end_read(read, Some(&contents)).map_err(|why| why.to_string())?;
-                drop(oracle);
+                let read = oracle.borrow_mut().begin_read(Span::new(0, contents.len() as u64));
+                let shown = oracle.borrow_mut().end_read(read, Some(&contents));
+                shown.map_err(|why| why.to_string())?;
                 check_at_rest(&spec, array, disks, &contents, &mut choices, async {}).await
             };
             let done = work.await.map_err(|why| format!("when disk{disk} is back: {why}"));
