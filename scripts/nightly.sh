@@ -45,6 +45,7 @@ crashes() {
     cargo build --locked --release --package braid-sim
     target/release/braid-sim failing --loads "${LOADS:-20000}"
     target/release/braid-sim exhaust --points "${POINTS:-2000000}"
+    target/release/braid-sim rot --lives "${LIVES:-20000}"
 }
 
 advisories() { # RustSec's are fetched, which a machine may not be able to
@@ -57,9 +58,10 @@ advisories() { # RustSec's are fetched, which a machine may not be able to
     fi
 }
 
-chosen=${*:-test inputs fuzz seeds soak crashes reproduce presets interop guest memory kills cuts deny}
+chosen=${*:-test inputs hostile fuzz seeds soak crashes reproduce presets interop guest memory kills cuts deny}
 step test make test
 step inputs env "BRAID_FUZZ_TIMES=${FUZZ:-60}" make only TEST='braid-mutate fuzz'
+step hostile env "BRAID_HOSTILE_TIMES=${HOSTILE:-100}" make only TEST='braid-mutate hostile'
 step fuzz long_fuzz
 step seeds make sim "SEEDS=${SEEDS:-200000}"
 step soak make soak "MINUTES=${MINUTES:-60}"

@@ -61,6 +61,10 @@ pub enum Canary {
     FirstCopyBelieved,
     /// A repair makes parity fit although nothing proves that the data is right.
     UnprovedWritten,
+    /// A sweep clears bits on the members and leaves the header, which says up to which event, for later.
+    EventsClearedAfterBits,
+    /// The copy of the bitmap on one member is believed alone.
+    OneBitmapBelieved,
 }
 
 impl Canary {
@@ -93,6 +97,8 @@ impl Canary {
         Canary::FailedWriteForgotten,
         Canary::FirstCopyBelieved,
         Canary::UnprovedWritten,
+        Canary::EventsClearedAfterBits,
+        Canary::OneBitmapBelieved,
     ];
 
     /// What it is called in reports: its name in the source.

@@ -8,8 +8,8 @@
 //! Positions are on the member, not in its data. The log is read only if the superblock has
 //! [`BAD_BLOCKS`](crate::Features::BAD_BLOCKS): before the first entry the area holds whatever
 //! was there, mostly zeroes. Linux and mdadm write shift 0 and ranges of at most 512 units, all of
-//! them in the member's data: a full log lists at most 128 MiB. Refused is what no md wrote and
-//! would cost time at each start: shifts above [`MOST_SHIFT`], and ranges beyond the member.
+//! them in the member's data: a full log lists at most 128 MiB. Entries rise and do not overlap. Refused is what
+//! no md wrote: it would cost time at each start, or is damaged.
 //! Invariants: ranges are sorted, do not touch, lie on the member (but for the rest of its last
 //! unit), and need no more entries than the log has room for. Deliberately absent: where the log lies
 //! ([`BadBlockLog`](crate::superblock::BadBlockLog)), and acknowledging, which is the superblock's
@@ -49,6 +49,22 @@ pub enum BadBlocksError {
         shift: u8,
         /// The member's, in bytes.
         size: u64,
+    },
+    /// An entry that is empty or too long, or does not lie behind the one before it: md writes none like that, and
+    /// the log has no checksum.
+    #[error(
+        "entry {index} of the bad-block log is {units} units from unit {first} on, the one before ends \
+         at {end}: md writes 1 to 512 units, in order, so the log is damaged"
+    )]
+    Damaged {
+        /// The entry.
+        index: usize,
+        /// As read.
+        first: u64,
+        /// As read.
+        units: u64,
+        /// Where the entry before it ends, in units.
+        end: u64,
     },
     /// Units that md does not use.
     #[error("the bad-block log's shift is {0}: md writes 0, and at most {MOST_SHIFT} is accepted")]
@@ -113,6 +129,7 @@ impl BadBlocks {
         let mut log = BadBlocks::new(bytes.len() as u64, shift)?;
         // The last unit may be cut by the member's end.
         let most = size.min(SIZE_LIMIT).div_ceil(log.unit);
+        let mut end = 0;
         for (index, entry) in bytes.chunks_exact(8).take(MOST_ENTRIES).enumerate() {
             let entry = u64::from_le_bytes(std::array::from_fn(|index| entry[index]));
             if entry == END {
@@ -122,10 +139,12 @@ impl BadBlocks {
             if first + units > most {
                 return Err(BadBlocksError::Outside { index, first, units, shift, size });
             }
+            if units == 0 || units > MOST_UNITS || first < end {
+                return Err(BadBlocksError::Damaged { index, first, units, end });
+            }
+            end = first + units;
             log.join(BadRange { offset: first * log.unit, len: units * log.unit });
         }
-        // Entries longer than md writes may need more than one of md's.
-        log.check_room()?;
         Ok(log)
     }
 

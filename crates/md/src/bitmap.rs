@@ -22,6 +22,8 @@
 //! Source: Linux `drivers/md/md-bitmap.h` (`bitmap_super_t`), `drivers/md/md-bitmap.c`
 //! (`md_bitmap_read_sb`, `md_bitmap_storage_alloc`, `md_bitmap_endwrite`, `write_sb_page`).
 
+mod copies;
+
 use crate::rejection::BitmapRejection;
 use crate::{SECTOR, Uuid};
 
@@ -240,11 +242,6 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Returns true if the same chunks are set as in `other`.
-    pub fn has_bits_of(&self, other: &Bitmap) -> bool {
-        self.bits == other.bits
-    }
-
     /// All clear, for an area of `area` bytes.
     ///
     /// # Errors

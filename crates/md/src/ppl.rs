@@ -50,7 +50,9 @@
 //!
 //! Where this module is stricter: more than 148 entries are refused (the kernel reads on behind the
 //! header), and so are entries that are no rectangle (which md never writes; Intel's firmware may).
-//! A header in the area's last page, which the kernel may write but does not look for, is found.
+//! A header in the area's last page, which the kernel may write but does not look for, is found. A damaged header
+//! behind the newest is an error: the kernel makes good the unit before, which was durable in place, and so lays old
+//! parity over what the damaged unit described.
 //!
 //! Invariant: nothing that an entry says is used before [`covered`] has compared it with the array.
 //! Deliberately absent: I/O, arithmetic on parity, the logs of external metadata (signatures of
@@ -60,13 +62,15 @@
 //! `ppl_recover_entry`, `ppl_write_empty_header`, `ppl_submit_iounit`, `ppl_init_child_log`),
 //! `include/uapi/linux/raid/md_p.h`; mdadm `super1.c` (`write_init_ppl1`, `write_init_super1`).
 
-use std::ops::Range;
+mod units;
 
-use braid_level::size::round_down;
+use std::ops::Range;
 
 use crate::rejection::PplRejection;
 use crate::superblock::fields::{ByteOrder, Fields, FieldsMut};
 use crate::{SECTOR, Uuid};
+
+pub use units::Units;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 4096;
@@ -270,7 +274,8 @@ impl Header {
 /// The header that is in force, as the kernel finds it (see the module's head).
 ///
 /// # Errors
-/// [`PplRejection`] of the header at the area's start: then there is none.
+/// [`PplRejection`] of the header at the area's start: then there is none. The same of a damaged one where the chain
+/// ends: torn or rotten, the unit before it was durable in place, and must not be made good over what followed.
 pub fn newest(area: &[u8], signature: u32) -> Result<Newest, PplRejection> {
     let mut newest = Newest { header: Header::parse(area, signature)?, offset: 0 };
     loop {
@@ -280,9 +285,20 @@ pub fn newest(area: &[u8], signature: u32) -> Result<Newest, PplRejection> {
             Ok(header) if header.generation >= newest.header.generation => {
                 newest = Newest { header, offset };
             }
+            Err(why @ PplRejection::Checksum { .. }) if is_damaged_header(behind, signature) => {
+                return Err(why);
+            }
             _ => return Ok(newest),
         }
     }
+}
+
+/// Whether these bytes have what every header of this array has, but for one bit at most.
+fn is_damaged_header(bytes: &[u8], signature: u32) -> bool {
+    let Some(bytes) = bytes.get(..HEADER_BYTES) else { return false };
+    let ones = &bytes[..at::SIGNATURE];
+    let wrong: u32 = ones.iter().map(|byte| byte.count_zeros()).sum();
+    wrong + (fields(bytes).u32(at::SIGNATURE) ^ signature).count_ones() <= 1
 }
 
 impl Newest {
@@ -384,53 +400,6 @@ pub fn check_parity_role(entry: &Entry, by_layout: u16, member: u16) -> Result<(
         Ok(())
     } else {
         Err(PplRejection::ParityElsewhere { role, by_layout, member })
-    }
-}
-
-/// Where the next unit goes. Units end before the area does: where one fills it to the end the
-/// kernel would look for its parity behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Units {
-    area: u64,
-    next: u64,
-}
-
-impl Units {
-    /// For a fresh area of `area` bytes: the first unit lies over the empty header.
-    #[must_use]
-    pub fn new(area: u64) -> Units {
-        Units { area, next: 0 }
-    }
-
-    /// Whether units follow each other, which the feature `MULTIPLE_PPLS` tells.
-    #[must_use]
-    pub fn is_ring(&self) -> bool {
-        self.area >= 2 * (RING_PARITY_BYTES + HEADER_BYTES as u64)
-    }
-
-    /// Bytes of partial parity that a unit may have.
-    #[must_use]
-    pub fn most_parity(&self) -> u64 {
-        let room = self.area.saturating_sub(HEADER_BYTES as u64 + 1);
-        if self.is_ring() { RING_PARITY_BYTES } else { round_down(room, 4096) }
-    }
-
-    /// Where a unit with this much partial parity starts, in bytes from the area's start.
-    ///
-    /// # Panics
-    /// If that is more than [`Units::most_parity`].
-    pub fn place(&mut self, parity_len: u64) -> u64 {
-        assert!(parity_len <= self.most_parity(), "{parity_len} bytes of parity");
-        if !self.is_ring() {
-            return 0;
-        }
-        let len = HEADER_BYTES as u64 + parity_len;
-        if self.area - self.next <= len {
-            self.next = 0;
-        }
-        let start = self.next;
-        self.next += len;
-        start
     }
 }
 

@@ -304,6 +304,23 @@ fn absurd_bitmaps_are_named() {
     }
 }
 
+/// A bitmap has no checksum: what rot cleared in one copy is set in the others.
+#[test]
+fn copies_of_a_bitmap_count_together() {
+    let page = named("raid1-2-bitmap-m1").bitmap.expect("a bitmap");
+    let mut one = Bitmap::parse(&page).expect("valid");
+    let mut other = one.clone();
+    (one.header.events_cleared, other.header.events_cleared) = (7, 9);
+    one.set(0);
+    other.clear(0);
+    other.set(5);
+    assert!(one.join(&other));
+    assert!(one.is_set(0) && one.is_set(5) && one.header.events_cleared == 9);
+    let less = other.covering(one.header.sync_size / 2);
+    assert!(less.chunk_count() < one.chunk_count() && less.is_set(5));
+    assert!(!one.join(&less), "its chunks are not the same");
+}
+
 #[test]
 fn a_bitmap_of_a_hosts_own_order_is_not_portable() {
     let golden = named("raid1-2-bitmap-m1");
@@ -329,8 +346,23 @@ fn absurd_bad_blocks_are_refused() {
         let why = parse(1, 1, shift, SIZE).expect_err("a shift that no md writes");
         assert!(why.starts_with(&refused), "{why}");
     }
-    assert!(parse(1, 1023, 0, SIZE).is_err(), "two entries, room for one");
-    assert!(parse(1, 0, 0, SIZE).is_ok_and(|log| log.is_empty()));
+    for (first, units) in [(1, 1023), (1, 513), (1, 0)] {
+        let damaged = format!(
+            "entry 0 of the bad-block log is {units} units from unit {first} on, the one before"
+        );
+        let why = parse(first, units, 0, SIZE).expect_err("an entry that no md writes");
+        assert!(why.starts_with(&damaged), "{why}");
+    }
+    let entries = |all: &[(u64, u64)]| {
+        let bytes: Vec<u8> =
+            all.iter().flat_map(|(first, units)| (first << 10 | units).to_le_bytes()).collect();
+        BadBlocks::parse(&bytes, 0, SIZE)
+    };
+    assert!(entries(&[(8, 512), (520, 1), (600, 8)]).is_ok());
+    assert!(
+        entries(&[(8, 8), (15, 1)]).is_err() && entries(&[(8, 8), (1, 1)]).is_err(),
+        "not in order"
+    );
     assert!(parse(7, 1, 0, 4096).is_ok() && parse(8, 1, 0, 4096).is_err(), "the last sector");
     assert!(parse(1, 1, 1, 1536).is_ok() && parse(2, 1, 1, 1536).is_err(), "a unit that is cut");
 }

@@ -240,9 +240,9 @@ fn the_chain_ends_where_the_kernel_ends_it() {
     assert_eq!(offset_of(&area), Ok(second));
     assert_eq!(offset_of(&two(4, 4).0), Ok(second), "equal ones go on");
     assert_eq!(offset_of(&two(5, 4).0), Ok(0), "an older turn");
-    // A torn second header leaves the first.
+    // A second header that is torn so that it shows no more leaves the first.
     let mut torn = area.clone();
-    torn[second + 520] ^= 1;
+    torn[second..second + 512].fill(0);
     assert_eq!(offset_of(&torn), Ok(0));
     // One of another array, too.
     let mut other = area.clone();
@@ -257,6 +257,20 @@ fn the_chain_ends_where_the_kernel_ends_it() {
     assert!(matches!(offset_of(&gone), Err(PplRejection::Checksum { .. })));
     let refused = newest(&two(1, 2).0, 7);
     assert_eq!(refused, Err(PplRejection::Signature { found: SIGNATURE, expected: 7 }));
+}
+
+/// The unit before it was durable in place: made good again, its parity would not fit what the damaged one was about.
+#[test]
+fn a_flipped_bit_in_any_header_of_the_chain_leaves_none_in_force() {
+    let (area, second) = two(4, 5);
+    for start in [0, second] {
+        for bit in 0..8 * HEADER_BYTES {
+            let mut area = area.clone();
+            area[start + bit / 8] ^= 1 << (bit % 8);
+            let refused = newest(&area, SIGNATURE);
+            assert!(refused.is_err_and(|why| why.is_torn()), "bit {bit} of the header at {start}");
+        }
+    }
 }
 
 #[test]

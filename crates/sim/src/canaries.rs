@@ -13,6 +13,7 @@ use braid_md::Level;
 
 use crate::campaign::run_scenario;
 use crate::draw::{ORDERS, WIDE};
+use crate::rot;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
@@ -88,8 +89,39 @@ fn first_for(canary: Canary, first: u64) -> u64 {
     }
 }
 
+/// The lives before starts with flipped bits in which `canary` shows, if it does in such lives: by their seeds from
+/// `first` on.
+fn rotten_lives(canary: Canary, first: u64) -> Option<Box<dyn Iterator<Item = u64>>> {
+    match canary {
+        Canary::EventsClearedAfterBits => Some(Box::new((first | WIDE)..)),
+        Canary::OneBitmapBelieved => Some(Box::new((first..).filter(|seed| {
+            let (spec, _) = rot::plot(*seed);
+            spec.policy == Policy::Bitmap
+        }))),
+        _ => None,
+    }
+}
+
+/// The same for a canary that shows in such lives.
+fn hunt_in(canary: Canary, lives: impl Iterator<Item = u64>) -> Option<(u64, u64, String)> {
+    for (seed, count) in lives.zip(1..=BUDGET) {
+        plant(Some(canary));
+        let with = rot::run_life(seed);
+        plant(None);
+        if let Some((_, what)) = with.failed.into_iter().next()
+            && rot::run_life(seed).failed.is_empty()
+        {
+            return Some((seed, count, what));
+        }
+    }
+    None
+}
+
 /// The first seed from `first` on that fails with `canary`, and is well without.
 fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
+    if let Some(lives) = rotten_lives(canary, first & !WIDE) {
+        return hunt_in(canary, lives);
+    }
     let first = first_for(canary, first & !WIDE);
     let scenarios = (0..).map(|index| Scenario::of(first.wrapping_add(index)));
     let concerned = scenarios.filter(|scenario| concerns(canary, &scenario.spec));

@@ -63,7 +63,7 @@ pub(crate) const SPECS: [Spec; 18] = [
     tiny(Level::Raid6, 10, 5, Policy::Log),
 ];
 
-const fn tiny(level: Level, layout: u32, members: usize, policy: Policy) -> Spec {
+pub(crate) const fn tiny(level: Level, layout: u32, members: usize, policy: Policy) -> Spec {
     let chunk = if matches!(level, Level::Raid1) { 0 } else { 4096 };
     let version = Version::V1_2;
     Spec { level, layout, members, chunk, member_size: 12 << 10, policy, version }
@@ -149,7 +149,7 @@ fn crash_everywhere(seed: u64, tally: &Rc<RefCell<Tally>>) -> Result<(), String>
         unix,
         schedule: seed,
         timeline: Timeline::default(),
-        care: Care { at_rest: false, again_percent: 100, most_again: 60, again: Rc::default() },
+        care: Care { at_rest: false, again_percent: 100, most_again: 60, ..Care::default() },
     };
     let there = found::look(&template.images)?;
     let assembled = found::assemble(&there).map_err(|why| why.to_string())?;
@@ -201,6 +201,16 @@ pub(crate) async fn request(
     oracle: &Rc<RefCell<Oracle>>,
     rng: &mut Rng,
 ) -> Result<(), String> {
+    request_from(0, dev, oracle, rng).await
+}
+
+/// The same beyond the first `from` bytes.
+pub(crate) async fn request_from(
+    from: u64,
+    dev: &Dev,
+    oracle: &Rc<RefCell<Oracle>>,
+    rng: &mut Rng,
+) -> Result<(), String> {
     if rng.percent(20) {
         let began = oracle.borrow_mut().begin_flush();
         let done = dev.start(Io::flush()).await;
@@ -208,10 +218,10 @@ pub(crate) async fn request(
         oracle.borrow_mut().end_flush(began);
         return Ok(());
     }
-    let blocks = dev.limits().size / 512;
+    let blocks = (dev.limits().size - from) / 512;
     let longest = [1, 4, 16, blocks][rng.index(4)].min(blocks);
     let count = rng.within(1..=longest);
-    let span = Span::new(rng.within(0..=blocks - count) * 512, count * 512);
+    let span = Span::new(from + rng.within(0..=blocks - count) * 512, count * 512);
     let flags = if rng.percent(30) { Flags::FUA } else { Flags::NONE };
     let mut buf = pool().get_wait(span.len as usize).await;
     fill(&mut buf, rng);

@@ -175,7 +175,7 @@ pub fn run(seed: u64, failure: Option<Failure>) -> Result<Vec<u64>, String> {
         unix,
         schedule: seed,
         timeline: Timeline::default(),
-        care: Care { at_rest: true, again_percent: 0, most_again: 0, again: Rc::default() },
+        care: Care { at_rest: true, again_percent: 0, most_again: 0, ..Care::default() },
     };
     if let Found::Refused(why) = left.assemble()? {
         return Err(format!("refused afterwards: {why}"));

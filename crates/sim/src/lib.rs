@@ -11,8 +11,9 @@
 //!   are put together as production does it ([`found`]).
 //! * [`atlas`]: which faults may be placed, so that every failure is a bug; [`kernel`]: what Linux's
 //!   md would make of the same superblocks.
-//! * [`campaign`], [`shrink`], [`exhaust`], [`speed`], [`keep`]: the program `braid-sim`: many
-//!   seeds, a failing one made small, crashes at every moment, and how fast all that is.
+//! * [`campaign`], [`shrink`], [`exhaust`], [`rot`], [`speed`], [`keep`]: the program `braid-sim`: many
+//!   seeds, a failing one made small, crashes at every moment, rot in every block of metadata, and how
+//!   fast all that is.
 //! * [`for_each_seed`]: runs a test over seeds and prints the one-line command that repeats a
 //!   failure.
 //!
@@ -20,7 +21,7 @@
 //! reads a clock, the environment (but for which seeds are run), an address or a hash order. An
 //! oracle and a client know nothing of the simulation, so they test production executors too.
 //!
-//! Deliberately absent: silent corruption of members that take part (there are no checksums to find
+//! Deliberately absent: silent corruption of data on members that take part (there are no checksums to find
 //! it), and time spent by computation.
 
 pub mod atlas;
@@ -30,6 +31,7 @@ pub mod campaign;
 pub mod canaries;
 mod client;
 pub mod contents;
+mod decay;
 mod disk;
 pub mod draw;
 mod executor;
@@ -37,6 +39,7 @@ pub mod exhaust;
 pub mod failing;
 mod fault;
 pub mod found;
+pub mod fuzz;
 mod image;
 pub mod keep;
 pub mod kernel;
@@ -48,7 +51,7 @@ mod oracle;
 mod orders;
 mod pipe;
 mod rest;
-mod rot;
+pub mod rot;
 pub mod scenario;
 mod seeds;
 pub mod shrink;

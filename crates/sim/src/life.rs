@@ -16,7 +16,7 @@ use crate::found::Trouble;
 use crate::load::Clients;
 use crate::pipe::Pipe;
 use crate::rest::{STEP_NS, check_at_rest, read_all};
-use crate::rot::check_rot;
+use crate::decay::check_decay;
 use crate::scenario::{Act, End, Life};
 use crate::stage::Stage;
 use crate::verify::pool;
@@ -232,7 +232,7 @@ impl Acting {
         }
         let (disks, mut dice) = (stage.disks.borrow().clone(), stage.dice.borrow().clone());
         check_at_rest(&stage.spec, &stage.array, &disks, &contents, &mut dice, async {}).await?;
-        check_rot(&stage.spec, &stage.array, &disks, &contents, &mut dice).await
+        check_decay(&stage.spec, &stage.array, &disks, &contents, &mut dice).await
     }
 
     /// That nothing is left over when the volume is down.

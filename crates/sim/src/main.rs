@@ -7,6 +7,7 @@ use braid_sim::campaign::{Sum, keep_panics, run_scenario, run_seeds};
 use braid_sim::exhaust::{self, exhaust};
 use braid_sim::failing::{Tally, fail_everywhere};
 use braid_sim::keep::{keep, list};
+use braid_sim::rot;
 use braid_sim::scenario::Scenario;
 use braid_sim::shrink::{shrink, size};
 use braid_sim::speed::measure;
@@ -28,6 +29,8 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           crash short loads at every event, with every subset of what was not flushed
   failing --loads N [--from S]
                           have each request of each disk fail in short loads, once and for ever
+  rot --lives N [--from S]
+                          flip a bit in each block of md's own areas after short lives, and start
   --speed                 how much faster than the wall a raid5 of four modelled sticks is
   --keep COMMIT           add seeds that fail to testdata/seeds/failed.txt
   --threads T             on so many threads (default: all cores)
@@ -112,6 +115,10 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         let loads = arguments.number("--loads")?.unwrap_or(100);
         return Ok(failing(arguments.number("--from")?.unwrap_or(0), loads, threads));
     }
+    if arguments.has("rot") {
+        let lives = arguments.number("--lives")?.unwrap_or(rot::turn());
+        return Ok(rotten(arguments.number("--from")?.unwrap_or(0), lives, threads));
+    }
     if arguments.has("--speed") {
         let measured = measure(20_000)?;
         println!("{measured:?}: {:.0} times as fast as the wall", measured.ratio());
@@ -150,6 +157,22 @@ fn failing(first: u64, loads: u64, threads: usize) -> ExitCode {
     let seconds = begun.elapsed().as_secs_f64();
     let wrong = failed.len();
     println!("{runs} runs with a failure, of {loads} loads, in {seconds:.1} s; {wrong} went wrong");
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn rotten(first: u64, lives: u64, threads: usize) -> ExitCode {
+    let begun = Instant::now();
+    let rot::Tally { lives, flips, refused, without, failed } =
+        rot::rot_everywhere(first, lives, threads);
+    for (seed, what) in &failed {
+        println!("rot --from {seed} --lives 1 fails: {what}");
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{flips} starts with a flipped bit, after {lives} lives, in {seconds:.1} s: {refused} refused, \
+         {without} without the member; {} went wrong",
+        failed.len()
+    );
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -85,7 +85,7 @@ impl Spec {
     }
 
     /// Whether its bitmap has two pages, with a bit for each of a member's sectors.
-    fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.member_size > FIRST_PAGE
     }
 

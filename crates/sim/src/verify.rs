@@ -106,6 +106,10 @@ pub(crate) struct Crash {
 pub(crate) struct Care {
     /// Whether it is left to come to rest, and looked at once more.
     pub at_rest: bool,
+    /// Whether copies and parity have to agree where nothing says otherwise. Else only what is read counts.
+    pub agreement: bool,
+    /// Whether a kernel that is given the members has to be right as well.
+    pub kernel: bool,
     /// At how many of a hundred events of a restart another crash is tried.
     pub again_percent: u64,
     /// At how many at most.
@@ -116,7 +120,9 @@ pub(crate) struct Care {
 
 impl Default for Care {
     fn default() -> Care {
-        Care { at_rest: true, again_percent: 6, most_again: 3, again: Rc::default() }
+        let (at_rest, agreement, kernel) = (true, true, true);
+        let (again_percent, most_again, again) = (6, 3, Rc::default());
+        Care { at_rest, agreement, kernel, again_percent, most_again, again }
     }
 }
 
@@ -238,8 +244,10 @@ impl Crash {
             let (spec, complete) = (&self.spec, self.was_complete);
             atlas::may_be_anything(spec, &layout, &self.oracle, &readable, complete, offset)
         });
-        if !self.may_give_up {
+        if !self.may_give_up && self.care.agreement {
             check_doubt(&self.spec, &assembled, &self.images, there_bitmap(&there, &assembled))?;
+        }
+        if !self.may_give_up && self.care.kernel {
             kernel::check(&self.spec, &there, &self.away_spares, &self.images, &oracle)?;
         }
         let process = Process::default();
@@ -273,6 +281,7 @@ impl Crash {
         let (result, told) = (Rc::clone(&restarted), trouble.clone());
         let is_changed = assembled.is_changed;
         let (may_give_up, at_rest) = (self.may_give_up, self.care.at_rest);
+        let agreement = self.care.agreement;
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
@@ -307,7 +316,7 @@ impl Crash {
                 }
             };
             told.note(&handle, checked);
-            let (Ok(contents), false) = (contents, may_give_up) else { return };
+            let (Ok(contents), false) = (contents, may_give_up || !agreement) else { return };
             if !at_rest {
                 let is_synced = array.status().resync == Resync::Clean && spec.has_parity();
                 let checked =

@@ -75,14 +75,9 @@ impl Carried {
         let (bitmap, bitmap_trouble) = match bitmap_bytes(source, &superblock)? {
             _ if superblock.bitmap_offset.is_none() => (None, None),
             None => (None, Some("it lies outside the device".to_owned())),
-            Some(bytes) => match Bitmap::parse(&bytes) {
-                Ok(bitmap) if bitmap.header.sync_size < least_sync_size(&superblock) => {
-                    let (has, least) = (bitmap.header.sync_size, least_sync_size(&superblock));
-                    (None, Some(format!("it is about {has} bytes, and the array has {least}")))
-                }
-                Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
-                Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
-                Err(why) => (None, Some(why.to_string())),
+            Some(bytes) => match bitmap_of(&bytes, &superblock) {
+                Ok(bitmap) => (Some(bitmap), None),
+                Err(why) => (None, Some(why)),
             },
         };
         let bad_blocks = bad_blocks_of(source, &superblock)?;
@@ -124,6 +119,27 @@ fn several(choice: &detect::Choice<'_>) -> String {
         format!("version {version} at byte {offset} (array {uuid})")
     };
     all.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The bitmap of the array that `superblock` is of.
+///
+/// # Errors
+/// Why it cannot be kept up to date.
+fn bitmap_of(bytes: &[u8], superblock: &Superblock) -> Result<Bitmap, String> {
+    let bitmap = Bitmap::parse(bytes).map_err(|why| why.to_string())?;
+    let header = &bitmap.header;
+    if header.uuid.0 != superblock.uuid_on_disk() {
+        return Err(format!("it is of array {}", header.uuid));
+    }
+    if !header.is_portable() {
+        return Err("its bits are in the order of an unknown host".to_owned());
+    }
+    let (has, least) = (header.sync_size, least_sync_size(superblock));
+    if has < least {
+        return Err(format!("it is about {has} bytes, and the array has {least}"));
+    }
+    // As for md, what the array has counts, also where the header says more: that may lie over something else.
+    Ok(if least > 0 { bitmap.covering(least) } else { bitmap })
 }
 
 /// What a bitmap has to be about: the array for raid10, else what is used of each member.

@@ -2,9 +2,13 @@
 //!
 //! ```text
 //!   superblocks name a partial parity log ──▶ Partial
-//!   every member in sync has the head of a stripe log, and all have room for one ──▶ Records
+//!   a member in sync has the head of a stripe log, and all have room for one ──▶ Records
 //!   else ──▶ None: the bitmap, or a resync of everything
 //! ```
+//!
+//! A member in sync whose head is damaged or gone gets a new one, or a flipped bit would turn the log off for good.
+//! What the lost head would have made good after a crash is resynchronised; where that cannot be, because members
+//! are missing, the log counts only if all of its heads are there.
 //!
 //! Deliberately absent: whether an array may be started because of its log, which is assembly's to
 //! say; and what the log says, which the engine reads when it starts.
@@ -14,6 +18,7 @@ use std::io;
 use braid_md::assembly::{Assembly, Candidate, Member, Set, Slot, State};
 use braid_md::{Level, Superblock, ppl, stripe_log};
 
+use super::{Carried, Logs};
 use crate::redundant::LogSetup;
 
 /// The log of an array.
@@ -31,16 +36,24 @@ pub enum LogPlace {
 }
 
 impl LogPlace {
-    /// The log that all members have. One that not all members in sync have is none: what a member
-    /// does not say may be what was being written.
-    pub fn of(superblock: &Superblock, set: &Set, assembly: &Assembly) -> LogPlace {
+    /// The log that the members have, each of which carries what `of` says of the candidate with its index. Where a
+    /// member in sync has something else in the log's place that may be of use to somebody, there is none.
+    pub fn of<'a>(
+        superblock: &Superblock,
+        set: &Set,
+        assembly: &Assembly,
+        of: &impl Fn(usize) -> &'a Carried,
+    ) -> LogPlace {
         if superblock.level == Level::Raid5 && superblock.ppl.is_some() {
             return LogPlace::Partial;
         }
         let in_sync = assembly.slots.iter().filter(|slot| slot.is_in_sync());
-        let head = |slot: &Slot| candidate(set, slot.member()?).log_head.as_ref();
-        let heads: Option<Vec<_>> = in_sync.map(head).collect();
-        let Some(area) = heads.as_ref().and_then(|heads| Some(heads.first()?.area)) else {
+        let logs: Vec<&Logs> =
+            in_sync.filter_map(|slot| Some(&of(slot.member()?.candidate).logs)).collect();
+        let needs_all = matches!(assembly.state, State::DegradedDirty { .. });
+        let is_lost = |logs: &&Logs| logs.is_foreign || needs_all && logs.head.is_none();
+        let head = logs.iter().find_map(|logs| logs.head.as_ref());
+        let Some(area) = head.filter(|_| !logs.iter().any(is_lost)).map(|head| head.area) else {
             return LogPlace::None;
         };
         let has_room =
@@ -111,6 +124,9 @@ impl LogPlace {
 pub fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
     let array = &set.candidates()[assembly.freshest].superblock;
     let is_dirty = matches!(assembly.state, State::Dirty(_) | State::DegradedDirty { .. });
+    let in_sync =
+        || assembly.slots.iter().filter(|slot| slot.is_in_sync()).filter_map(Slot::member);
+    let is_logged = in_sync().any(|member| candidate(set, member).log_head.is_some());
     let trouble = |member: &Member| {
         let one = candidate(set, member);
         let stale = || {
@@ -118,7 +134,9 @@ pub fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
             let current = head.check_current(array.events, array.updated);
             current.err().map(|why| why.to_string())
         };
-        let why = one.log_trouble.clone().or_else(stale)?;
+        let is_gone = is_logged && one.log_head.is_none() && in_sync().any(|other| other == member);
+        let gone = || is_gone.then(|| "it has no head of the stripe log of the others".to_owned());
+        let why = one.log_trouble.clone().or_else(stale).or_else(gone)?;
         Some((member.label.clone(), why))
     };
     assembly.members().filter_map(trouble).collect()

@@ -29,6 +29,8 @@ pub struct Logs {
     pub head: Option<Head>,
     /// Why there is something like a log that cannot be used.
     pub trouble: Option<String>,
+    /// What is there may be of another array, another device, or a newer braid: it is not written over.
+    pub is_foreign: bool,
 }
 
 /// Reads what is there.
@@ -38,12 +40,16 @@ pub struct Logs {
 pub(super) fn read(source: &mut Source<'_>, superblock: &Superblock) -> io::Result<Logs> {
     // An array with a partial parity log has no other.
     if superblock.ppl.is_some() {
-        return Ok(Logs { head: None, trouble: partial_parity_trouble(source, superblock)? });
+        let trouble = partial_parity_trouble(source, superblock)?;
+        return Ok(Logs { trouble, ..Logs::default() });
     }
     Ok(match stripe_log_head(source, superblock)? {
         None => Logs::default(),
-        Some(Ok(head)) => Logs { head: Some(head), trouble: None },
-        Some(Err(why)) => Logs { head: None, trouble: Some(why.to_string()) },
+        Some(Ok(head)) => Logs { head: Some(head), ..Logs::default() },
+        Some(Err(why)) => {
+            let is_foreign = !matches!(why, LogRejection::Checksum { .. });
+            Logs { trouble: Some(why.to_string()), is_foreign, ..Logs::default() }
+        }
     })
 }
 

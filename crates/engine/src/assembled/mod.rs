@@ -45,6 +45,7 @@ use braid_md::assembly::{
 };
 use braid_md::{BadBlocks, Level as MdLevel, Resync, Role, Superblock};
 
+use crate::canary::Canary;
 use crate::redundant::{
     Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed, StartingBitmap,
 };
@@ -222,14 +223,18 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
     let sizes = verdict.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
     let level = Level::of(&freshest.superblock, options.raid0_layout, sizes)
         .map_err(|source| Refusal::Geometry { what: what.clone(), source })?;
-    let log = LogPlace::of(&freshest.superblock, set, &verdict);
+    let log = LogPlace::of(&freshest.superblock, set, &verdict, &of);
     let mut warnings: Vec<String> =
         verdict.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
     for left_out in &verdict.left_out {
         warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
     }
     for (label, why) in log_troubles(set, &verdict) {
-        warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
+        let so = match log {
+            LogPlace::Records { .. } => format!("the log of {label} begins anew"),
+            _ => format!("{label} has a log that is not used"),
+        };
+        warnings.push(format!("{what}: {so}: {why}"));
     }
     if log_place::is_closed_by_log(&verdict.state) {
         if options.read_only {
@@ -343,6 +348,9 @@ fn disowns(verdict: &Assembly) -> bool {
 }
 
 /// The bitmap that says where copies may differ, and from where on they may.
+///
+/// A bitmap has no checksum, and each member in sync has a copy of it. So the copies count together: what is set in
+/// one of them is set, and the latest `events_cleared` holds. A bit that rot cleared on one member forgets nothing.
 fn intent_of<'a>(
     freshest: &Carried,
     verdict: &Assembly,
@@ -352,23 +360,33 @@ fn intent_of<'a>(
     // Also where only the freshest has heard that writes may be under way.
     let is_clean = matches!(verdict.state, State::Clean | State::Degraded(_));
     let resync = if is_clean { Resync::Clean } else { superblock.resync };
-    let Some(bitmap) = &freshest.bitmap else { return (None, resync) };
-    let mut bitmap = bitmap.clone();
-    // A bitmap that is older than the superblock does not know what was written since.
-    let known = bitmap.header.events >= superblock.events && !bitmap.header.stale;
+    let in_sync = || {
+        let in_sync = verdict.slots.iter().filter(|slot| slot.is_in_sync());
+        in_sync.filter_map(|slot| Some(of(slot.member()?.candidate)))
+    };
+    let mut copies: Vec<&Carried> = std::iter::once(freshest).chain(in_sync()).collect();
+    if Canary::OneBitmapBelieved.is_planted() {
+        copies.truncate(1);
+    }
+    let Some(mut bitmap) = copies.iter().find_map(|one| one.bitmap.clone()) else {
+        return (None, resync);
+    };
+    let mut known = true;
+    for copy in copies.iter().filter_map(|one| Some((&one.superblock, one.bitmap.as_ref()?))) {
+        // A bitmap that is older than its superblock does not know what was written since.
+        let (of, copy) = copy;
+        let is_fresh = copy.header.events >= of.events && !copy.header.stale;
+        known &= bitmap.join(copy) && is_fresh;
+    }
     let degraded = verdict.slots.iter().any(|slot| !slot.is_in_sync());
     if !known && (resync != Resync::Clean || degraded) {
         bitmap.set_all();
     }
     bitmap.header.stale = false;
-    // A crash between the pages of two members leaves bits that one of them lacks.
-    let has_the_same = |slot: &Slot| match slot {
-        Slot::InSync(member) => {
-            of(member.candidate).bitmap.as_ref().is_some_and(|own| own.has_bits_of(&bitmap))
-        }
-        _ => true,
-    };
-    let is_on_members = known && verdict.slots.iter().all(has_the_same);
+    // Also a crash between the pages of two members leaves bits that one of them lacks.
+    let has_the_same =
+        |one: &Carried| one.bitmap.as_ref().is_some_and(|own| own.has_bits_of(&bitmap));
+    let is_on_members = known && in_sync().all(has_the_same);
     (Some(StartingBitmap { bitmap, is_on_members }), resync)
 }
 

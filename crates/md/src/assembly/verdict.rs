@@ -106,7 +106,12 @@ fn obstacle(set: &Set, selection: &Selection, options: Options<'_>) -> Option<Ob
     }
     let Candidate { label, bitmap_trouble, .. } = &set.candidates()[selection.freshest];
     let why = bitmap_trouble.clone().filter(|_| !options.read_only)?;
-    Some(Obstacle::Bitmap { label: label.clone(), why })
+    // Each member in sync has a copy of it: another one will do.
+    let in_sync = selection.slots.iter().filter(|slot| slot.is_in_sync());
+    let mut in_sync = in_sync.filter_map(Slot::member);
+    let has_copy = |member: &Member| set.candidates()[member.candidate].bitmap.is_some();
+    let is_lost = !in_sync.any(has_copy);
+    is_lost.then(|| Obstacle::Bitmap { label: label.clone(), why })
 }
 
 fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State {

@@ -26,6 +26,7 @@ targets! {
     ppl(600_000): braid_md::fuzz::fuzz_ppl,
     stripe_log(450_000): braid_md::fuzz::fuzz_stripe_log,
     cache_log(65_000): braid_cache::fuzz::fuzz_log,
+    array_start(8_000): braid_sim::fuzz::fuzz_start,
     nbd_session(900_000): braid_export_nbd::fuzz::fuzz_session,
     nbd_client(2_000_000): braid_nbd::fuzz::fuzz_client,
     fuse_request(35_000): braid_export_fuse::fuzz::fuzz_requests,

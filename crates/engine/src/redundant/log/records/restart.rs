@@ -103,6 +103,10 @@ impl Records {
 
 /// Writes the transactions of `replay` in place. Answers the rows whose parity has to be made to
 /// fit: of those that never began, and of those of which nothing is kept.
+///
+/// A record that lacks because of rot looks as if its write never began; but the write may be in place, and answered.
+/// While all members are there nothing is laid over such rows: what is in place of them is as good, and parity is
+/// made to fit it.
 async fn replay_in_place(
     core: &Rc<Core>,
     geometry: &Raid456,
@@ -113,6 +117,14 @@ async fn replay_in_place(
     let size = geometry.member_size();
     let mut unfit: Vec<(u64, u64)> = Vec::new();
     let mut refill = MemberByte::new(u64::MAX);
+    let dropped = || replay.dropped.iter().flat_map(|dropped| &dropped.rows);
+    let left_alone: Vec<(u64, u64)> = match core.gate.is_degraded() {
+        true => Vec::new(),
+        false => dropped().copied().collect(),
+    };
+    for (start, _) in &left_alone {
+        refill = refill.min(MemberByte::new(*start));
+    }
     for transaction in &replay.transactions {
         for part in &transaction.parts {
             let span = MemberSpan::new(MemberByte::new(part.offset), part.len.into());
@@ -120,12 +132,16 @@ async fn replay_in_place(
                 let why = format!("a record of {span} outside members of {size} bytes");
                 return Err(RestartError::Log { why });
             }
-            let content = &areas[part.member][part.payload..part.payload + part.len as usize];
-            let mut memory = core.work.pool().get_wait(content.len()).await;
-            memory.copy_from_slice(content);
-            // To the member that has the record, and to whoever else has its role.
-            let payload = Payload::One(memory);
-            write_role(core, Role::new(part.role), span, payload).await.map_err(error)?;
+            for (start, end) in outside((part.offset, span.end().get()), &left_alone) {
+                let from = part.payload + (start - part.offset) as usize;
+                let content = &areas[part.member][from..from + (end - start) as usize];
+                let mut memory = core.work.pool().get_wait(content.len()).await;
+                memory.copy_from_slice(content);
+                // To the member that has the record, and to whoever else has its role.
+                let (span, payload) =
+                    (MemberSpan::new(MemberByte::new(start), end - start), Payload::One(memory));
+                write_role(core, Role::new(part.role), span, payload).await.map_err(error)?;
+            }
         }
         let Transaction { rows, parts, missing_roles, .. } = transaction;
         let first = rows.first().map_or(0, |(start, _)| *start);
@@ -139,12 +155,20 @@ async fn replay_in_place(
         }
     }
     core.fill_again_from(refill).await;
-    unfit.extend(replay.dropped.iter().flat_map(|dropped| &dropped.rows));
+    unfit.extend(dropped());
     let within = |(start, end): (u64, u64)| {
         let start = start.min(size);
         MemberSpan::new(MemberByte::new(start), end.min(size).saturating_sub(start))
     };
     Ok(unfit.into_iter().map(within).collect())
+}
+
+/// What of a range lies in none of `holes`.
+fn outside(range: (u64, u64), holes: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    holes.iter().fold(vec![range], |pieces, (start, end)| {
+        let around = |(from, to): (u64, u64)| [(from, to.min(*start)), (from.max(*end), to)];
+        pieces.into_iter().flat_map(around).filter(|(from, to)| from < to).collect()
+    })
 }
 
 /// Leaves the records up to the first that is missing.

@@ -26,7 +26,7 @@ const BLOCK: u64 = 4096;
 ///
 /// # Errors
 /// What is wrong.
-pub(crate) async fn check_rot(
+pub(crate) async fn check_decay(
     spec: &Spec,
     array: &Redundant,
     disks: &[SimDisk],
