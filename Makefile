@@ -6,7 +6,7 @@ FLAGS ?= --locked
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
 .PHONY: all build install uninstall deb demo quick check deny test only steady slow-tests nightly reproduce \
-    reproduce-document interop guest lab-smoke sim fuzz soak soak-memory soak-kills soak-cuts bench clean
+    reproduce-document interop foreign guest lab-smoke sim fuzz soak soak-memory soak-kills soak-cuts bench clean
 
 all: build
 
@@ -130,6 +130,11 @@ guest:
 	@scripts/setup.sh build test guest
 	@scripts/guest-tree.sh $(BRAID_GUEST)
 	@$(MAKE) only TEST='braid systemd'
+
+# Suites of nbd-server and of libnbd, compiled as they are, against our server. Fetches their sources by apt.
+foreign: $(TESTS)
+	@scripts/setup.sh foreign
+	@scripts/foreign.sh $(TARGET)/foreign $(TARGET)/debug/braid
 
 # Every preset of the laboratory at a small scale on modelled members, reports included: a quarter
 # of an hour or more. (`make test` has a part of each.) Screenshots and reports stay in target/tmp.

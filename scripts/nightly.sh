@@ -58,7 +58,7 @@ advisories() { # RustSec's are fetched, which a machine may not be able to
     fi
 }
 
-chosen=${*:-test inputs hostile fuzz seeds soak crashes reproduce presets interop guest memory kills cuts deny}
+chosen=${*:-test inputs hostile fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny}
 step test make test
 step inputs env "BRAID_FUZZ_TIMES=${FUZZ:-60}" make only TEST='braid-mutate fuzz'
 step hostile env "BRAID_HOSTILE_TIMES=${HOSTILE:-100}" make only TEST='braid-mutate hostile'
@@ -69,6 +69,7 @@ step crashes crashes
 step reproduce make reproduce
 step presets make lab-smoke
 step interop make interop
+step foreign make foreign
 step guest make guest
 step memory make soak-memory
 step kills make soak-kills

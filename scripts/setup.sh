@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, by Debian package: setup.sh [build] [test] [guest] [lab] [demo] [bench]
+# Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [lab] [demo] [bench]
 #
 # Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops.
 # Nothing is touched where everything is there already.
@@ -48,6 +48,15 @@ for purpose in "${@:-build}"; do
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
             ;;
+        foreign)
+            need cc gcc
+            need pkg-config pkgconf
+            need dpkg-source dpkg-dev
+            need '/usr/include/glib-2.0/glib.h' libglib2.0-dev
+            need '/usr/include/libnbd.h' libnbd-dev
+            need python3 python3-minimal
+            need git git
+            ;;
         guest)
             need qemu-system-x86_64 qemu-system-x86
             need unmkinitramfs initramfs-tools-core
@@ -90,7 +99,7 @@ for purpose in "${@:-build}"; do
             need losetup mount
             ;;
         *)
-            echo "setup.sh: unknown purpose '$purpose': build, test, guest, lab, demo or bench" >&2
+            echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, lab, demo or bench" >&2
             exit 2
             ;;
     esac

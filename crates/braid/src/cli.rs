@@ -28,7 +28,9 @@ pub(crate) use cache::{
 };
 pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
-pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Files, Undo, Wipe};
+pub(crate) use metadata::{
+    Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Files, Undo, Wipe,
+};
 pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;

@@ -12,11 +12,11 @@ use braid_export_nbd::Export;
 use braid_md::Resync;
 
 use crate::brief::brief;
+use crate::decay::check_decay;
 use crate::found::Trouble;
 use crate::load::Clients;
 use crate::pipe::Pipe;
 use crate::rest::{STEP_NS, check_at_rest, read_all};
-use crate::decay::check_decay;
 use crate::scenario::{Act, End, Life};
 use crate::stage::Stage;
 use crate::verify::pool;

@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(blocks.span, Span::new(span.0, span.1));
             assert_eq!(blocks.inside(), Span::new(inside.0, inside.1));
             assert_eq!(blocks.are_whole(), edges.is_empty());
-            assert_eq!(blocks.are_whole() || blocks.edges() == edges, true, "{offset}+{len}");
+            assert!(blocks.are_whole() || blocks.edges() == edges, "{offset}+{len}");
         }
     }
 }
