@@ -19,7 +19,7 @@ use crate::places::{Places, check_name};
 
 /// What is read: the stack, or the block device of a volume that is up.
 enum Volume {
-    Stack(Opened),
+    Stack(Box<Opened>),
     Device(File, u64),
 }
 
@@ -98,7 +98,7 @@ impl Volume {
         let status =
             check_name(name).ok().and_then(|()| control::get_status(&places.control(name)).ok());
         let Some(status) = status else {
-            return cat::open(name, files.io).map(Volume::Stack);
+            return cat::open(name, files.io).map(|opened| Volume::Stack(Box::new(opened)));
         };
         let Some(attached) = status.attached else {
             return Err(Failure::refused(format!("{name} is up without a block device to read"))
