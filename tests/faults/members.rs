@@ -194,5 +194,5 @@ fn a_member_whose_name_is_gone_is_used_to_the_end() {
     client.write(0, &pattern(2, 0, 4096), true).unwrap();
     assert!(client.read(0, 4096).unwrap() == pattern(2, 0, 4096));
     volume.down();
-    scratch.run(&["up", "v"]).fails(3, &["a.img is refused: it does not exist"]);
+    scratch.run(&["up", "v"]).fails(3, &["v is not started: its member ", "a.img", "is not there"]);
 }

@@ -230,12 +230,10 @@ impl SimDisk {
         self.inner.media.borrow().current().clone()
     }
 
-    /// Has the bytes at `offset` be others, behind the back of whoever wrote them. Nothing is under way.
+    /// Has the blocks at `offset` hold other bytes, behind the back of whoever wrote them; none of them is being
+    /// written.
     pub(crate) fn rot(&self, offset: u64, bytes: &[u8]) {
-        let mut media = self.inner.media.borrow_mut();
-        let mut image = media.current().clone();
-        image.write(offset as usize, bytes);
-        *media = Media::new(image, 512);
+        self.inner.media.borrow_mut().rot(offset, bytes);
     }
 
     /// What is sure to be there after a crash now: one of the [`SimDisk::crash_image`]s, as

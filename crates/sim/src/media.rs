@@ -112,6 +112,21 @@ impl Media {
         self.now
     }
 
+    /// The blocks from `offset` on hold `bytes`, durably, whatever was written there. Other blocks may be under way.
+    pub(crate) fn rot(&mut self, offset: u64, bytes: &[u8]) {
+        let blocks = self.blocks(Span::new(offset, bytes.len() as u64));
+        for write in &mut self.unflushed {
+            let end = write.first + write.left.len();
+            for block in blocks.start.max(write.first)..blocks.end.min(end) {
+                assert!(write.completed.is_some(), "a block rots that is being written");
+                write.left[block - write.first] = false;
+            }
+        }
+        self.unflushed.retain(|write| !write.is_over());
+        self.durable.write(offset as usize, bytes);
+        self.current.write(offset as usize, bytes);
+    }
+
     /// `write` (a number of the caller's) of `data`, whole blocks, at `offset` begins.
     pub(crate) fn begin(&mut self, write: u64, offset: u64, data: Vec<u8>) {
         let left = vec![true; data.len() / self.block];

@@ -300,13 +300,21 @@ impl Copies {
         Ok(Kept { number, ..Kept::read_file(&self.file(number, &uuid))? })
     }
 
+    /// Makes the folder that copies lie in, for this user alone.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn make_folder(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+
     /// Keeps a version, durably, and drops what is too much. Answers its number, which is that of the version
     /// before where the membership is the same.
     ///
     /// # Errors
     /// It could not be written: then nothing is dropped.
     pub(crate) fn keep(&self, kept: &Kept) -> io::Result<u64> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        self.make_folder()?;
         self.drop_unfinished();
         let files = self.files();
         let before = files.iter().rev().find(|(_, uuid)| *uuid == kept.array);

@@ -69,6 +69,10 @@ impl Keeper {
     ) -> io::Result<Arc<Keeper>> {
         let is_needed = !spec.read_only && !media.md_arrays().is_empty();
         let copies = spec.superblocks.clone().filter(|_| is_needed).map(Copies::new);
+        if let Some(copies) = &copies {
+            // If it cannot be made, that is told with the first copy.
+            let _ = copies.make_folder();
+        }
         let keeper = Arc::new(Keeper { copies, own: Own::new(spec), state: Mutex::default() });
         if is_needed {
             let (keeper, media) = (Arc::downgrade(&keeper), Arc::downgrade(media));
@@ -144,8 +148,15 @@ impl Keeper {
         copies.keep(kept).map(|_| true).map_err(|error| copies.not_kept(&error).text())
     }
 
-    /// A copy on the volume itself is of no use when the volume cannot be started.
+    /// A copy on the volume itself is of no use when the volume cannot be started. And where somebody has taken
+    /// the folder of the state away, with the one that it was in, no volume puts it back.
     fn check_place(&self, copies: &Copies) -> Result<(), String> {
+        if let Some(gone) = copies.folder().ancestors().nth(2).filter(|parent| !parent.exists()) {
+            return Err(format!(
+                "no copies of the superblocks are kept: {} is gone",
+                gone.display()
+            ));
+        }
         let there = copies.folder().ancestors().find(|folder| folder.exists());
         match there.map(|folder| self.own.check(folder)) {
             Some(Err(error)) => Err(format!("no copies of the superblocks are kept: {error}")),

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::background::Later;
 use super::found::Found;
-use super::job::JobKind;
 use super::keeping::Inner;
+use super::kind::JobKind;
 use super::layout::{OfSync, SyncByte, SyncSpan};
 use super::pass::{End, Walk};
 use super::scrub::ScrubPlace;

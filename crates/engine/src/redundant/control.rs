@@ -9,8 +9,8 @@ use braid_md::{Level, Superblock};
 
 use super::Redundant;
 use super::core::Core;
-use super::job::JobKind;
 use super::keeping::Inner;
+use super::kind::JobKind;
 use super::layout::{Layout, SyncSpan};
 use super::publish::Turn;
 use super::roster::{Member, MemberState, NewMember};

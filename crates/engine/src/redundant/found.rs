@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use braid_array::{MemberSpan, Role};
 
-use super::job::JobKind;
+use super::kind::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 
 /// Where a part of `len` bytes is cut that cannot be read as a whole, by members of logical blocks of

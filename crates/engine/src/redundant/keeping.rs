@@ -17,7 +17,7 @@ use braid_block::{Errno, Extent, Io, Payload, Span};
 use super::background::Later;
 use super::core::Core;
 use super::found::Found;
-use super::job::JobKind;
+use super::kind::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::roster::Member;

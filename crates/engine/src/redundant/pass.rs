@@ -19,8 +19,8 @@ use std::time::Duration;
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
 
 use super::background::Later;
-use super::job::JobKind;
 use super::keeping::Inner;
+use super::kind::JobKind;
 use super::work::Current;
 
 /// What may be under way at once, in bytes.

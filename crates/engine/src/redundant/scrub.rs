@@ -17,7 +17,7 @@ use std::time::Duration;
 use braid_array::Role;
 
 use super::found::{BLOCK, Found, Mismatch};
-use super::job::JobKind;
+use super::kind::JobKind;
 use super::layout::SyncByte;
 use super::throttle::Speed;
 

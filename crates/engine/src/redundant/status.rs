@@ -7,8 +7,9 @@ use braid_md::Resync;
 
 use super::Redundant;
 use super::found::Mismatch;
-use super::job::{JobKind, JobStatus, LastScrub};
+use super::job::{JobStatus, LastScrub};
 use super::keeping::{CacheStatus, Inner};
+use super::kind::JobKind;
 use super::layout::SyncByte;
 use super::log::{Consistency, LogCost};
 use super::roster::{Member, MemberState};

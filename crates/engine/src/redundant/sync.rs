@@ -20,8 +20,8 @@ use braid_array::coordinates::OfMember;
 use braid_array::{MemberByte, MemberSpan, Role};
 
 use super::background::Later;
-use super::job::JobKind;
 use super::keeping::{Inner, Lost};
+use super::kind::JobKind;
 use super::layout::SyncSpan;
 use super::pass::{End, Walk};
 use super::roster::Member;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use braid_mem::Pool;
 
 use super::found::Found;
-use super::job::{JobKind, JobStatus, LastScrub};
+use super::job::{JobStatus, LastScrub};
+use super::kind::JobKind;
 use super::scrub::{ScrubOrder, ScrubPlace};
 use super::throttle::{Speed, Throttle};
 use crate::signal::Signal;

@@ -24,6 +24,7 @@
 //! `Assemble.c` (the order in which `--force` takes in stale devices; devices that report the
 //! most recent one as failed).
 
+mod history;
 mod hole;
 mod left_out;
 mod members;
@@ -31,8 +32,9 @@ mod next;
 mod state;
 mod verdict;
 
+pub use history::came_back;
 pub use left_out::{LeftOut, Reason};
-pub use members::{Member, Slot, came_back};
+pub use members::{Member, Slot};
 pub use next::{How, Next};
 pub use state::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
 

@@ -12,7 +12,7 @@
 //! from a wrong copy repeats it.
 
 use crate::canary::Canary;
-use crate::redundant::job::JobKind;
+use crate::redundant::kind::JobKind;
 
 /// The copies of a block: for each the number of its content, counted from the first copy on; `None`
 /// for a copy that cannot be read.

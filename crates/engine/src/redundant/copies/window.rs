@@ -10,8 +10,8 @@ use super::{Copies, in_sync_bytes};
 use crate::join_all;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
-use crate::redundant::job::JobKind;
 use crate::redundant::keeping::{Finder, Inner, Lost};
+use crate::redundant::kind::JobKind;
 use crate::redundant::roster::Member;
 
 impl Copies {

@@ -17,8 +17,8 @@ use braid_array::MemberSpan;
 use braid_md::Resync;
 
 use super::{Parity, rows_of_unit};
-use crate::redundant::job::JobKind;
 use crate::redundant::keeping::Inner;
+use crate::redundant::kind::JobKind;
 use crate::redundant::log::{Outcome, RestartError, Restarted};
 
 impl Parity {

@@ -11,8 +11,8 @@ use super::{Parity, in_sync_bytes, is_parity, readable_roles, roles_in_sync};
 use crate::canary::Canary;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
-use crate::redundant::job::JobKind;
 use crate::redundant::keeping::{Finder, Inner, Lost};
+use crate::redundant::kind::JobKind;
 use crate::redundant::roster::{Member, Slot};
 use crate::redundant::stripe::columns::Columns;
 

@@ -1,0 +1,45 @@
+//! What passes over an array are for.
+
+use std::fmt;
+
+/// What a pass is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// After a crash: copies that may differ are made the same.
+    Resync,
+    /// A member is filled.
+    Recovery,
+    /// A member is filled beside the one that it replaces.
+    Replace,
+    /// Copies are compared.
+    Check,
+    /// Copies, or data and parity, are compared, and what is proved to be wrong is written again.
+    Repair,
+    /// As a repair; where nothing is proved, copies are made as the first one is, and parity as the data is.
+    ForcedRepair,
+}
+
+impl JobKind {
+    /// Whether it is a check or a repair, which are asked for.
+    #[must_use]
+    pub fn is_scrub(self) -> bool {
+        matches!(self, JobKind::Check | JobKind::Repair | JobKind::ForcedRepair)
+    }
+
+    /// Whether members are made to agree where nothing proves which of them is right.
+    pub(super) fn settles(self) -> bool {
+        matches!(self, JobKind::Resync | JobKind::ForcedRepair)
+    }
+}
+
+impl fmt::Display for JobKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            JobKind::Resync => "resync",
+            JobKind::Recovery => "recovery",
+            JobKind::Replace => "replace",
+            JobKind::Check => "check",
+            JobKind::Repair | JobKind::ForcedRepair => "repair",
+        })
+    }
+}
