@@ -164,7 +164,7 @@ pub(crate) struct Common {
     /// Let TCP be reached from other machines, without encryption or authentication
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// What carries out input and output
+    /// How input and output are carried out
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
     /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever

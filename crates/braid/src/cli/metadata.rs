@@ -225,7 +225,7 @@ pub(crate) struct Cat {
     /// How much to write [default: all that follows]
     #[arg(long, value_name = "SIZE")]
     pub(crate) length: Option<ByteSize>,
-    /// What carries out input and output
+    /// How input and output are carried out
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
 }
@@ -242,7 +242,7 @@ pub(crate) struct Files {
     /// Bytes of the volume, such as 40960 or 1G+64K; 4 KiB of them if no length is given
     #[arg(value_name = "OFFSET[+LENGTH]", required = true, value_parser = parse_range)]
     pub(crate) ranges: Vec<Range<u64>>,
-    /// What carries out input and output
+    /// How input and output are carried out
     #[arg(long, value_enum, default_value_t)]
     pub(crate) io: IoMode,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! What can be typed of copies of superblocks.
+//! The command line of `braid superblocks`.
 
 use std::path::PathBuf;
 

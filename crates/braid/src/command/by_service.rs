@@ -5,8 +5,8 @@
 //!      ◀──────── NAME.outcome: ready, or why not ────────────────────────────────┘
 //! ```
 //!
-//! So a volume has the limits, the watchdog and the sandbox of its own unit, whoever starts it. `braid web` asks for
-//! this by the variable [`BY`]; where no systemd is in charge, or the unit is not installed, `up` starts the process.
+//! The volume then has the limits, the watchdog and the sandbox of its own unit. `braid web` asks for this by the
+//! variable [`BY`]. Where no systemd is in charge, or the unit is not installed, `up` starts the process itself.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const BY: &str = "BRAID_UP_BY";
 /// The file that holds the volume's specification for one start. The unit takes it from `NAME.start`.
 const SPEC: &str = "BRAID_UP_SPEC";
 
-/// Whether the volume is to be started as a unit, and can be.
+/// Whether the caller asked for a unit, and this machine can start one.
 pub(super) fn is_asked(places: &Places) -> bool {
     let is_installed = || {
         let mut cat = Command::new("systemctl");

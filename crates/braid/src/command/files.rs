@@ -17,7 +17,7 @@ use crate::control::{self, OUTPUT_VERSION};
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
-/// What is read: the stack, or the block device of a volume that is up.
+/// The volume that is read: opened as a stack, or through the block device if it is up.
 enum Volume {
     Stack(Box<Opened>),
     Device(File, u64),
@@ -30,7 +30,7 @@ struct Part<'a> {
     size: u64,
 }
 
-/// What was found in a part of the volume, in its bytes.
+/// The findings in one part of the volume. Ranges are in bytes of the volume.
 struct Found {
     partition: Option<Partition>,
     report: Report,

@@ -6,7 +6,7 @@ use super::given;
 use crate::failure::Failure;
 use crate::volume::{Ready, RunError};
 
-/// What the volume's process tells the command that started it.
+/// The message of the volume's process to the command that started it.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Outcome {
     Ready(Ready),
@@ -16,7 +16,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// What is ready, or why nothing is.
+    /// The volume that is ready, or the reason why none is.
     pub(super) fn into_result(self) -> Result<Ready, Failure> {
         match self {
             Outcome::Ready(ready) => Ok(ready),

@@ -1,7 +1,8 @@
-//! What `create` says of members that once were an array: which, and where versions of mdadm let the data start.
+//! The notes of `create` on members that once were an array: which array, and where versions of mdadm let the data
+//! start.
 //!
-//! Who makes an array anew over one whose superblocks he takes for lost finds his data only with the same order,
-//! level, chunk and data offset. Deliberately absent: refusing, which is `given::judge`'s.
+//! An array that is made anew over one whose superblocks were lost shows the old data only with the same order, level,
+//! chunk and data offset. Deliberately absent: refusing, which is `given::judge`'s.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,7 @@ struct Past {
     members: Vec<String>,
 }
 
-/// What is to be known of `paths`, a sentence each; nothing of members of which nothing is known.
+/// A sentence for each array that `paths` are or were of; none for members without a past.
 pub(super) fn notes(paths: &[PathBuf], wanted: &Wanted) -> Vec<String> {
     let copies = Copies::new(Places::from_environment().superblocks()).list();
     let mut arrays: Vec<Past> = Vec::new();

@@ -241,7 +241,7 @@ fn config_of(assemble: &Assemble, set: &Set) -> Result<PathBuf, Failure> {
     Ok(Places::from_environment().config_file(&volume_name(assemble, set)?))
 }
 
-/// What the volume is called: as the user says, as the volume whose array it is, or as the array is called.
+/// The volume's name: the one that the user gives, else that of the volume whose array it is, else the array's.
 fn volume_name(assemble: &Assemble, set: &Set) -> Result<String, Failure> {
     if !assemble.read_only {
         let owners = Owners::read(&Places::from_environment())?;
