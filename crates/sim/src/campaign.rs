@@ -2,11 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::scenario::Scenario;
+use crate::share::share;
 use crate::timeline::Timeline;
 use crate::world::{Report, run};
 
@@ -100,39 +99,25 @@ pub fn run_seeds(
     threads: usize,
     failed: &(dyn Fn(u64, &str) + Sync),
 ) -> Sum {
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    let sum = Mutex::new(Sum::default());
-    let work = || {
-        braid_mem::keep_arenas();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let is_late = until.is_some_and(|until| Instant::now() >= until);
-            if index >= count || is_late || over.load(Ordering::Relaxed) {
-                return;
-            }
-            let seed = first.wrapping_add(index);
-            let result = run_scenario(&Scenario::of(seed), &Timeline::default());
-            if let Err(what) = &result {
-                failed(seed, what);
-            }
-            let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            sum.seeds += 1;
-            match result {
-                Ok(report) => sum.report = sum.report.and(report),
-                Err(what) => sum.failed.push((seed, what)),
-            }
-            if sum.failed.len() >= most_failures {
-                over.store(true, Ordering::Relaxed);
-            }
+    let is_late = || until.is_some_and(|until| Instant::now() >= until);
+    let job = |index| {
+        let seed = first.wrapping_add(index);
+        // None of a seed that would begin too late.
+        let result = (!is_late()).then(|| run_scenario(&Scenario::of(seed), &Timeline::default()));
+        if let Some(Err(what)) = &result {
+            failed(seed, what);
         }
+        (seed, result)
     };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
+    let mut sum: Sum = share(threads, count, job, |sum: &mut Sum, (seed, result)| {
+        let Some(result) = result else { return false };
+        sum.seeds += 1;
+        match result {
+            Ok(report) => sum.report = sum.report.and(report),
+            Err(what) => sum.failed.push((seed, what)),
         }
+        sum.failed.len() < most_failures
     });
-    let mut sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     sum.failed.sort_unstable();
     sum
 }

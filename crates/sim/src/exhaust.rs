@@ -17,9 +17,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_block::{Flags, Io, Op, Span};
@@ -31,6 +28,7 @@ use crate::birth::{birth, fill};
 use crate::executor::Outcome;
 use crate::found::{self, Frame, Trouble};
 use crate::scenario::Start;
+use crate::share::share;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, begin, new_disks, pool};
@@ -97,25 +95,11 @@ impl Tally {
 /// Runs loads from seed `first` on, until there were `points` crash points, those in restarts
 /// included; on `threads`. Stops after 20 failures.
 pub fn exhaust(first: u64, points: u64, threads: usize) -> Tally {
-    let next = AtomicU64::new(first);
-    let over = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
-    let work = || {
-        braid_mem::keep_arenas();
-        while !over.load(Ordering::Relaxed) {
-            let one = run_load(next.fetch_add(1, Ordering::Relaxed));
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.add(one);
-            let is_done = tally.points + tally.again >= points || tally.failed.len() >= 20;
-            over.store(is_done, Ordering::Relaxed);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let job = |index| run_load(first.wrapping_add(index));
+    share(threads, u64::MAX, job, |tally: &mut Tally, one| {
+        tally.add(one);
+        tally.points + tally.again < points && tally.failed.len() < 20
+    })
 }
 
 /// One load, with crashes at all of its events.

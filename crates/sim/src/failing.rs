@@ -16,8 +16,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use braid_block::{Errno, Span};
@@ -31,6 +29,7 @@ use crate::fault::{Fault, Target};
 use crate::found::{self, Frame, Trouble};
 use crate::rest::read_all;
 use crate::scenario::Start;
+use crate::share::share;
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Found, Process, Verdict, begin, new_disks};
 use crate::{Rng, Sim, campaign};
@@ -59,30 +58,13 @@ pub struct Tally {
 
 /// Runs `loads` loads from seed `first` on, each with every failure; on `threads`. Stops after 20 that go wrong.
 pub fn fail_everywhere(first: u64, loads: u64, threads: usize) -> Tally {
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
-    let work = || {
-        braid_mem::keep_arenas();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= loads || over.load(Ordering::Relaxed) {
-                return;
-            }
-            let one = run_load(first.wrapping_add(index));
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.loads += 1;
-            tally.runs += one.runs;
-            tally.failed.extend(one.failed);
-            over.store(tally.failed.len() >= 20, Ordering::Relaxed);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let job = |index| run_load(first.wrapping_add(index));
+    share(threads, loads, job, |tally: &mut Tally, one| {
+        tally.loads += 1;
+        tally.runs += one.runs;
+        tally.failed.extend(one.failed);
+        tally.failed.len() < 20
+    })
 }
 
 /// One load, with each failure.

@@ -54,6 +54,7 @@ mod rest;
 pub mod rot;
 pub mod scenario;
 mod seeds;
+mod share;
 pub mod shrink;
 pub mod spec;
 pub mod speed;

@@ -21,14 +21,12 @@
 mod judge;
 mod story;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use braid_md::{Level, Version};
 
 use crate::draw::WIDE;
 use crate::exhaust::tiny;
 use crate::found::{carried, label};
+use crate::share::share;
 use crate::spec::{FIRST_PAGE, Policy, Spec};
 use crate::verify::begin;
 use crate::{Image, Rng, campaign};
@@ -105,28 +103,11 @@ pub fn turn() -> u64 {
 
 /// Runs `lives` lives from seed `first` on, with each flip after each; on `threads`. Stops after 20 that go wrong.
 pub fn rot_everywhere(first: u64, lives: u64, threads: usize) -> Tally {
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
-    let work = || {
-        braid_mem::keep_arenas();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= lives || over.load(Ordering::Relaxed) {
-                return;
-            }
-            let one = run_life(first.wrapping_add(index));
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.add(one);
-            over.store(tally.failed.len() >= 20, Ordering::Relaxed);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let job = |index| run_life(first.wrapping_add(index));
+    share(threads, lives, job, |tally: &mut Tally, one| {
+        tally.add(one);
+        tally.failed.len() < 20
+    })
 }
 
 /// The array and the story of a life.
