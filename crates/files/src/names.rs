@@ -24,10 +24,10 @@ pub struct Names {
 pub(crate) trait Directories {
     fn root(&self) -> u64;
 
-    /// Calls `entry` with directory, name and inode for all entries of all directories, `.` and `..` excepted.
+    /// Calls `entry` with directory, name and inode for all entries of all directories.
     fn all_entries(&mut self, entry: &mut dyn FnMut(u64, &[u8], u64));
 
-    /// The same for one directory, whose own `..` is called, too.
+    /// The same for one directory.
     fn entries(&mut self, directory: u64, entry: &mut dyn FnMut(&[u8], u64));
 
     /// What an inode without a name is, in words.
@@ -53,6 +53,9 @@ pub(crate) fn of<D: Directories + ?Sized>(
     if is_named {
         system.all_entries(&mut |directory, name, inode| {
             let Some((entries, more)) = found.get_mut(&inode) else { return };
+            if name == b"." || name == b".." {
+                return;
+            }
             match room.checked_sub(name.len() + 64).filter(|_| entries.len() < NAMES) {
                 Some(rest) => {
                     room = rest;

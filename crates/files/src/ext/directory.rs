@@ -91,11 +91,7 @@ impl Directories for Ext<'_> {
         self.every_inode(&mut |ext, inode| {
             if inode.is_directory() {
                 let number = inode.number;
-                ext.noted_directory(&inode, &mut |name, inode| {
-                    if name != b"." && name != b".." {
-                        entry(number, name, inode);
-                    }
-                });
+                ext.noted_directory(&inode, &mut |name, inode| entry(number, name, inode));
             }
         });
     }

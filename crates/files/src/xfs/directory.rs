@@ -123,11 +123,7 @@ impl Directories for Xfs<'_> {
         self.every_inode(&mut |xfs, inode| {
             if inode.is_directory() {
                 let number = inode.number;
-                xfs.noted_directory(&inode, &mut |name, inode| {
-                    if name != b"." && name != b".." {
-                        entry(number, name, inode);
-                    }
-                });
+                xfs.noted_directory(&inode, &mut |name, inode| entry(number, name, inode));
             }
         });
     }
