@@ -36,6 +36,12 @@ impl Span {
         self.offset <= size && self.len <= size - self.offset
     }
 
+    /// Whether some byte is in both.
+    #[inline]
+    pub const fn overlaps(self, other: Span) -> bool {
+        self.offset < other.end() && other.offset < self.end()
+    }
+
     /// Whether both ends are multiples of `block`, a power of two.
     #[inline]
     pub const fn is_aligned(self, block: u32) -> bool {
@@ -59,5 +65,16 @@ mod tests {
         assert!(Span::new(u64::MAX, 0).is_within(u64::MAX));
         assert!(Span::new(10, 5).is_within(15));
         assert!(!Span::new(10, 6).is_within(15));
+    }
+
+    #[test]
+    fn neighbours_do_not_overlap() {
+        let span = Span::new(10, 5);
+        for (offset, len, overlaps) in
+            [(5, 5, false), (5, 6, true), (11, 1, true), (14, 9, true), (15, 1, false)]
+        {
+            let other = Span::new(offset, len);
+            assert_eq!((span.overlaps(other), other.overlaps(span)), (overlaps, overlaps));
+        }
     }
 }

@@ -68,10 +68,6 @@ impl Shared {
     }
 }
 
-fn overlap(one: &Span, other: &Span) -> bool {
-    one.offset < other.offset + other.len && other.offset < one.offset + one.len
-}
-
 /// Takes out one range that is equal to `span`.
 fn remove(list: &mut Vec<Span>, span: Span) {
     if let Some(index) = list.iter().position(|one| *one == span) {
@@ -126,7 +122,7 @@ impl Lane {
     pub(crate) async fn enter(&self, span: Span) -> Entered {
         poll_fn(|cx| {
             let mut lists = self.0.shared.lists();
-            if lists.alone.iter().any(|other| overlap(other, &span)) {
+            if lists.alone.iter().any(|other| other.overlaps(span)) {
                 lists.wait(cx);
                 return Poll::Pending;
             }
@@ -144,7 +140,7 @@ impl Lane {
             let mut lists = shared.lists();
             if listed.is_none() {
                 let mut others = lists.alone.iter().chain(&lists.beside);
-                if others.any(|other| overlap(other, &span)) {
+                if others.any(|other| other.overlaps(span)) {
                     lists.wait(cx);
                     return Poll::Pending;
                 }

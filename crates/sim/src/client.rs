@@ -233,5 +233,5 @@ pub(crate) fn bytes_of(payload: &Payload) -> Vec<u8> {
 
 fn conflict(op: Op, span: Span, other: &Asked) -> bool {
     let modifies = op.is_modifying() || other.op.is_modifying();
-    modifies && span.offset < other.span.end() && other.span.offset < span.end()
+    modifies && span.overlaps(other.span)
 }

@@ -82,7 +82,7 @@ impl Target {
         self.op.is_none_or(|op| op == io.op)
             && index >= self.since
             && self.index.is_none_or(|wanted| wanted == index)
-            && self.span.is_none_or(|span| overlap(span, io.span))
+            && self.span.is_none_or(|span| span.overlaps(io.span))
     }
 }
 
@@ -126,7 +126,7 @@ impl Faults {
 
     /// Whether a read of `span` meets what cannot be read.
     pub fn is_latent(&self, span: Span) -> bool {
-        self.latent.borrow().iter().any(|bad| overlap(*bad, span))
+        self.latent.borrow().iter().any(|bad| bad.overlaps(span))
     }
 
     /// `span` was written: it can be read again.
@@ -159,10 +159,6 @@ impl Faults {
         });
         times.max().unwrap_or(0)
     }
-}
-
-fn overlap(a: Span, b: Span) -> bool {
-    a.offset < b.end() && b.offset < a.end()
 }
 
 #[cfg(test)]

@@ -153,9 +153,8 @@ impl WriteBack {
 
     /// Whether an operation waits for a record of the next turn that changes something of `block`.
     fn has_operation_at(&self, block: u64) -> bool {
-        let (start, end) = (block * self.block, (block + 1) * self.block);
-        let unlogged = self.unlogged.borrow();
-        unlogged.iter().any(|one| one.span.offset < end && start < one.span.end())
+        let span = Span::new(block * self.block, self.block);
+        self.unlogged.borrow().iter().any(|one| one.span.overlaps(span))
     }
 }
 

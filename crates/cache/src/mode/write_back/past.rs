@@ -78,7 +78,7 @@ impl WriteBack {
         if Canary::PastOlderRecords.is_planted() {
             return !self.is_dirty(blocks);
         }
-        let has_it = |(one, _): &(Span, u64)| one.offset < span.end() && span.offset < one.end();
+        let has_it = |(one, _): &(Span, u64)| one.overlaps(span);
         match self.phase.get() {
             Phase::Logged => !self.is_dirty(blocks) && !self.recorded.borrow().iter().any(has_it),
             Phase::LogFailing => false,
