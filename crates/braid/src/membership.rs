@@ -56,7 +56,7 @@ struct World<'a> {
     look: &'a dyn Fn(&Path) -> Option<Seen>,
     /// The path of the one disk with such an identity.
     find: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// What is at a path as a member of an array.
+    /// The member of an array at a path.
     member_at: &'a dyn Fn(&Path) -> Option<Accepted>,
     /// The block devices that carry a superblock of an array, by the kernel's names for them.
     members_of: &'a dyn Fn(&str) -> Vec<Accepted>,

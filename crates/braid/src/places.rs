@@ -159,7 +159,7 @@ impl Places {
         self.run.join(format!("{name}.json"))
     }
 
-    /// What the service of a volume is told for one start: lines of KEY=VALUE.
+    /// The file that gives the volume's service its environment for one start, in lines of KEY=VALUE.
     pub(crate) fn one_start(&self, name: &str) -> PathBuf {
         self.run.join(format!("{name}.start"))
     }

@@ -163,7 +163,7 @@ pub struct MismatchStatus {
     pub members: Vec<MismatchMember>,
 }
 
-/// What a member has where members do not agree.
+/// One member's bytes where members do not agree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MismatchMember {
     /// Which part of the data it has.
@@ -274,7 +274,7 @@ impl ScrubStatus {
         self.left_bytes.unwrap_or(of_check)
     }
 
-    /// What to do about that: commands for the array `called` so of `volume`, which has parity or copies.
+    /// The next commands: for the array `called` so of `volume`, which has parity or copies.
     pub fn next(&self, volume: &str, has_parity: bool) -> String {
         let rest = match has_parity {
             true => "makes parity fit the data: which of the two was right is not known",

@@ -9,7 +9,7 @@ use braid_files::{Limits, Owner, ReadAt, owners};
 fn main() -> io::Result<()> {
     let path = std::env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: pack IMAGE"))?;
     let mut image = std::fs::read(path)?;
-    // What a log holds is not read.
+    // The content of a log is not read.
     let all = 0..image.size();
     let report = owners(&image, std::slice::from_ref(&all), &Limits::default());
     for piece in report.map_err(io::Error::other)?.pieces {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Who owns bytes.
+/// The owner of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// Contents of a file, directory or symbolic link.
@@ -15,7 +15,7 @@ pub enum Owner {
         /// Allocated, and read as zeros: what is there does not matter.
         unwritten: bool,
     },
-    /// What describes a file: its tree of extents, its attributes.
+    /// Metadata of one file: its tree of extents, its attributes.
     OfFile {
         /// The number of its inode.
         inode: u64,

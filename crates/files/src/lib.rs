@@ -42,7 +42,7 @@ use names::Directories;
 use notes::Notes;
 use source::Reader;
 
-/// What an answer may take of memory.
+/// The memory that an answer may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Pieces of the wanted ranges; each takes some 50 bytes.
@@ -57,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// Who owns the wanted bytes.
+/// The owners of the wanted bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The file system: `ext4`, `xfs`.
@@ -68,7 +68,7 @@ pub struct Report {
     pub pieces: Vec<Piece>,
     /// The names of the inodes in `pieces`.
     pub files: BTreeMap<u64, Names>,
-    /// What could not be read or was not believed, and what the names depend on; each a sentence.
+    /// Sentences about what could not be read or was not believed, and what the names depend on.
     pub notes: Vec<String>,
 }
 

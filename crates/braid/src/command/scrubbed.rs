@@ -1,6 +1,6 @@
 //! What a scrub found, in words: for `scrub --wait` and for `status`.
 //!
-//! What is said is of the last scrub, whatever pass ran since then.
+//! The text is about the last scrub, whatever pass ran since then.
 //!
 //! "They agree" is said only of what was compared: a copy without another one, data whose parity is
 //! needed in place of a member, and what nobody could read, agree with nothing.
@@ -71,7 +71,7 @@ pub(super) fn places(array: &ArrayStatus, scrub: &ScrubStatus) -> Vec<String> {
     lines
 }
 
-/// What is known of the members at `place`, each with where its bytes begin on it.
+/// The members that differ at `place`, in words, each with the offset of its bytes on it.
 fn members_of(place: &MismatchStatus, has_parity: bool) -> String {
     let all = |is_meant: &dyn Fn(&&MismatchMember) -> bool| {
         let meant = place.members.iter().filter(is_meant).map(|one| {

@@ -1,4 +1,4 @@
-//! What becomes of the members of a record on machines that are made up.
+//! Members of records on machines that are made up.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn record(stack: &str, members: &[(&str, &str)]) -> Record {
     record
 }
 
-/// What becomes of `record` on a machine with these paths: identity and size.
+/// The outcome for `record` on a machine with these paths: identity and size.
 fn on(record: &Record, machine: &[(&str, &str, u64)]) -> Membership {
     let paths: BTreeMap<&str, Seen> =
         machine.iter().map(|(path, identity, size)| (*path, seen(path, identity, *size))).collect();
@@ -129,7 +129,7 @@ fn a_stranger_with_the_superblock_of_the_array_is_no_member() {
     let both = [("/dev/loop5", "md 1 b", SIZE), ("/dev/loop6", "md 1 a", SIZE)];
     assert_eq!(stack(&both), resolved("md(/dev/loop6, /dev/loop5)", 0));
     assert_eq!(stack(&both[..1]), resolved("md(/dev/loop0, /dev/loop5)", 1));
-    // What is known by more than a number keeps its place, whatever it carries.
+    // A member that is known by more than a number keeps its place, whatever it carries.
     record.members[0].identity = "md 1 evil".to_owned();
     let now = on(&record, &moved);
     assert_eq!(now.resolve(&record.stack), record.stack);

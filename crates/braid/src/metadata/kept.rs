@@ -53,7 +53,7 @@ pub(crate) struct Kept {
     pub(crate) number: u64,
     /// When they were read, in seconds since 1970.
     pub(crate) time_s: u64,
-    /// What they were read for: `create`, `up`, `change`, …
+    /// The reason for reading them: `create`, `up`, `change`, …
     pub(crate) why: String,
     /// The array's identifier, as mdadm prints it.
     pub(crate) array: String,
@@ -130,7 +130,7 @@ impl KeptMember {
         Ok(Some((superblock.array_uuid, kept)))
     }
 
-    /// What it carried, for a member of `size` bytes.
+    /// The superblock, bitmap header and bad-block log that it carried, for a member of `size` bytes.
     ///
     /// # Errors
     /// Why that is nothing md would have written.
@@ -159,7 +159,7 @@ impl KeptMember {
         Ok(Carries { superblock, bitmap, bad_blocks })
     }
 
-    /// What is known of it whatever became of the member.
+    /// The parts that do not depend on the member's fate since.
     ///
     /// # Errors
     /// As [`KeptMember::carries`].
@@ -167,7 +167,7 @@ impl KeptMember {
         self.carries(self.known.size_bytes)
     }
 
-    /// What changes with the membership alone; `None` of a member that cannot be understood.
+    /// The fields that change with the membership alone; `None` of a member that cannot be understood.
     fn shape(&self) -> Option<Contents> {
         let mut contents = self.carried().ok()?.superblock.into_contents();
         contents.events = 0;
@@ -407,7 +407,7 @@ impl Copies {
         }
     }
 
-    /// What is said of a copy that could not be written.
+    /// The message about a copy that could not be written.
     pub(crate) fn not_kept(&self, error: &io::Error) -> Failure {
         Failure::failed(format!(
             "no copy of the superblocks is kept in {}: {error}",

@@ -311,7 +311,7 @@ fn log_cost_of(cost: LogCost) -> LogCostStatus {
     }
 }
 
-/// What the member in sync is called that has `role`.
+/// The label of the member in sync that has `role`.
 fn label_of(role: Role, members: &[MemberStatus]) -> Option<String> {
     let has = |one: &&MemberStatus| {
         one.role == Some(role) && !one.replacement && one.state == MemberState::InSync

@@ -194,7 +194,7 @@ pub(super) enum StopError {
 }
 
 impl StopError {
-    /// Who uses the device, if that is why.
+    /// The users of the device, if they are the reason.
     pub(super) fn holders(&self) -> Vec<String> {
         match self {
             StopError::Attached(error) => error.holders(),

@@ -33,7 +33,7 @@ const TRIES: u32 = 30;
 /// So long the end of the volume waits for the last copy.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What keeps copies.
+/// Keeps copies of the superblocks of one volume.
 pub(super) struct Keeper {
     /// None where none are kept.
     copies: Option<Copies>,
@@ -89,7 +89,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// What is to be known of it.
+    /// The warning about copies that are not kept, if there is one.
     pub(super) fn says(&self) -> Option<String> {
         self.state().trouble.clone()
     }
@@ -195,7 +195,7 @@ impl Keeper {
     }
 }
 
-/// Who is a member, and as what: what changes with the membership alone.
+/// The members and their roles, as a text that changes with the membership alone.
 fn members_of(array: &ArrayStatus) -> String {
     let member = |one: &ArrayMember| {
         let ArrayMember { member, number, role, state, replacement, .. } = one;

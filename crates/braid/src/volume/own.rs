@@ -48,7 +48,7 @@ impl Own {
         match braid_probe::stands_on(&path, &self.mount, &process_of) {
             Ok(None) => Ok(()),
             Ok(Some(way)) => Err(OnItself::Is { path, way, name: self.name.clone() }),
-            // What is in no folder lies nowhere: whoever opens it says so.
+            // A path in no folder lies nowhere: opening it says so.
             Err(braid_probe::ProbeError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {

@@ -351,7 +351,7 @@ pub(super) struct Part {
     pub(super) array: Option<String>,
 }
 
-/// What is meant by `--repair` and `--force`.
+/// The kind of scrub that `--repair` and `--force` ask for.
 pub(super) fn scrub_kind(repair: bool, force: bool) -> JobKind {
     match (repair, force) {
         (false, _) => JobKind::Check,

@@ -45,7 +45,7 @@ pub(crate) struct Shape {
     pub(crate) drain: Option<u64>,
     /// Bytes of the log; none for a cache without.
     pub(crate) log: Option<u64>,
-    /// What the origin is; a disk if it is no array.
+    /// The kind of origin; a disk if it is no array.
     pub(crate) array: Option<Spec>,
     /// Of the disk.
     pub(crate) origin_block: u32,

@@ -1,4 +1,4 @@
-//! What a cache stands in front of: a disk, or an array that is put together from what its members say.
+//! Origins of caches: a disk, or an array that is assembled from its members' superblocks.
 //!
 //! ```text
 //!   cache ──▶ disk                    images: one
@@ -35,7 +35,7 @@ pub(crate) struct Origin {
     has_parity: bool,
 }
 
-/// What a new origin holds: zeroes, with which parity fits.
+/// The content of a new origin: zeroes, with which parity fits.
 pub(crate) fn zeroes(spec: Option<Spec>) -> Images {
     let Some(spec) = spec else { return vec![Some(Image::zeroes(SIZE as usize))] };
     assert_eq!(spec.size(), SIZE, "{spec:?}");
@@ -117,7 +117,7 @@ impl Origin {
         !is_doubtful && !self.disks.iter().any(SimDisk::is_gone)
     }
 
-    /// What a crash leaves; with `loses`, a member may go with it.
+    /// The images after a crash; with `loses`, a member may go with it.
     pub(crate) fn crash(&self, loses: bool, rng: &mut Rng) -> Images {
         let is_lost = loses && self.may_lose() && rng.percent(20);
         let lost = is_lost.then(|| rng.index(self.disks.len()));
@@ -128,7 +128,7 @@ impl Origin {
         self.disks.iter().enumerate().map(image).collect()
     }
 
-    /// What is durable, as a new process reads it.
+    /// The durable content, as a new process reads it.
     ///
     /// # Errors
     /// It does not come up.
@@ -154,7 +154,7 @@ pub(crate) fn image(disk: &SimDisk, rng: &mut Rng) -> Image {
     }
 }
 
-/// What `images` are as a volume.
+/// The volume that `images` are.
 ///
 /// # Errors
 /// It does not come up, or cannot be read.

@@ -27,7 +27,7 @@ pub struct Mismatch {
     pub members: Vec<MismatchMember>,
 }
 
-/// What a member has where members do not agree.
+/// One member's bytes where members do not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MismatchMember {
     /// Its role.

@@ -29,6 +29,6 @@ pub struct LastScrub {
     pub kind: JobKind,
     /// When it ended, in unix time.
     pub ended: Duration,
-    /// What it found.
+    /// Its findings.
     pub found: ScrubFound,
 }

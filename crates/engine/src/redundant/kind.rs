@@ -1,8 +1,8 @@
-//! What passes over an array are for.
+//! Kinds of passes over an array.
 
 use std::fmt;
 
-/// What a pass is for.
+/// The purpose of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
     /// After a crash: copies that may differ are made the same.

@@ -25,7 +25,7 @@ use super::roster::Member;
 /// Bytes that are written again in one piece.
 const PIECE: u64 = 64 << 10;
 
-/// What became of the places that bad-block logs listed, in bytes of members.
+/// The outcome for the places that bad-block logs listed, in bytes of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retested {
     /// Written again from other members.
@@ -121,7 +121,7 @@ fn members(core: &Core) -> Vec<(Role, Rc<Member>)> {
     slots.iter().filter_map(|(role, slot)| Some((role, Rc::clone(slot.readable()?)))).collect()
 }
 
-/// What `member` lists of the data that is used.
+/// The places of the data in use that `member` lists.
 fn listed(core: &Core, member: &Member) -> Vec<MemberSpan> {
     let used = MemberSpan::first(core.layout.borrow().member_size());
     member.bad_within(used, u64::from(core.limits.logical_block))
@@ -132,7 +132,7 @@ fn listed_bytes(core: &Core) -> u64 {
     members.iter().flat_map(|(_, member)| listed(core, member)).map(|place| place.len).sum()
 }
 
-/// What is listed, in pieces of at most `most` bytes, each in one piece of the array.
+/// The listed places in pieces of at most `most` bytes, each in one piece of the array.
 fn pieces(inner: &Inner, most: u64) -> Vec<Listed> {
     let core = &inner.core;
     let block = u64::from(core.limits.logical_block);

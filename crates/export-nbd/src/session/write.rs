@@ -35,7 +35,7 @@ pub(super) struct Write {
     permit: WritePermit,
 }
 
-/// What a write holds until it is answered.
+/// The claim of a write on its blocks, until it is answered.
 pub(super) struct Admitted {
     _permit: WritePermit,
     _entered: Option<Entered>,

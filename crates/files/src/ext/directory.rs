@@ -9,7 +9,7 @@ use crate::names::Directories;
 
 /// Extents of a directory.
 const MOST_EXTENTS: usize = 1 << 18;
-/// What stands for a name that is encrypted.
+/// The stand-in for a name that is encrypted.
 const ENCRYPTED: &[u8] = b"(encrypted)";
 
 /// Calls `entry` for the entries in use of a block, or of a part of one.

@@ -21,7 +21,7 @@ pub(super) struct Inode {
     pub(super) attributes: u64,
     /// The root of the tree of extents, or the first numbers of the block map, or data.
     pub(super) map: [u8; 60],
-    /// What of a directory does not fit into `map`, if it has no blocks.
+    /// The part of a directory that does not fit into `map`, if it has no blocks.
     pub(super) inline: Vec<u8>,
 }
 
@@ -80,12 +80,12 @@ impl Inode {
             && (matches!(self.kind(), 0x4000 | 0x8000 | 0xa000) || is_special)
     }
 
-    /// What the nodes of its tree are, in words.
+    /// The nodes of its tree, in words.
     pub(super) fn tree(&self) -> &'static str {
         if self.has_extents() { "extent tree" } else { "block map" }
     }
 
-    /// What an inode without a name is.
+    /// An inode without a name, in words.
     pub(super) fn what(&self) -> &'static str {
         match self.links {
             _ if self.flags & VALUE != 0 => "value of extended attributes",

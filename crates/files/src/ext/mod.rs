@@ -195,7 +195,7 @@ impl<'a> Ext<'a> {
         Inode::parse(number, &self.reader.read(offset, size as usize)?)
     }
 
-    /// What an inode is, if it belongs to the file system itself.
+    /// An inode of the file system itself, in words.
     fn special(&self, inode: u64) -> Option<&'static str> {
         let special = self.superblock.special.iter().find(|(number, _)| *number == inode);
         let is_reserved = inode < self.superblock.first_inode && inode != 2;

@@ -41,7 +41,7 @@ const RO_KNOWN: u32 = 0x1_ffff;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 const COMPAT_ORPHAN_FILE: u32 = 0x1000;
 
-/// What is needed of a superblock; all of it checked.
+/// The fields of a superblock that are used; all of them checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Superblock {
     /// ext2, ext3 or ext4, by the features.

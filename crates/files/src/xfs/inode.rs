@@ -77,7 +77,7 @@ impl Inode {
         Fork { is_attributes: true, format, extents: self.extents[1], bytes }
     }
 
-    /// What an inode without a name is.
+    /// An inode without a name, in words.
     pub(super) fn what(&self) -> &'static str {
         match self.links {
             0 => "file that was deleted while it was open",

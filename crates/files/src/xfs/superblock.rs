@@ -15,7 +15,7 @@ const RO_KNOWN: u32 = 0xf;
 const FEATURES2_TYPES: u32 = 0x200;
 const DIRECTORIES_2: u16 = 0x2000;
 
-/// What is needed of a superblock; all of it checked.
+/// The fields of a superblock that are used; all of them checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Superblock {
     pub(super) is_v5: bool,

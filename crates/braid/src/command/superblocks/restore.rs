@@ -251,7 +251,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// What is to be written to it, which has `size` bytes.
+    /// The changes to it, a device of `size` bytes.
     fn patches(
         &self,
         member: usize,

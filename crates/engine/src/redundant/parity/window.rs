@@ -332,7 +332,7 @@ fn judge(
     join_places(wrong)
 }
 
-/// What is known of `block`, where data and parity do not agree.
+/// The mismatch at `block`, where data and parity do not agree.
 fn mismatch(core: &Core, columns: &Columns, block: MemberSpan, suspect: Option<Role>) -> Mismatch {
     let Columns { geometry, stripe, .. } = columns;
     let member = |(role, slot): (Role, &Slot)| {

@@ -163,7 +163,7 @@ async fn replay_in_place(
     Ok(unfit.into_iter().map(within).collect())
 }
 
-/// What of a range lies in none of `holes`.
+/// The parts of a range that lie in none of `holes`.
 fn outside(range: (u64, u64), holes: &[(u64, u64)]) -> Vec<(u64, u64)> {
     holes.iter().fold(vec![range], |pieces, (start, end)| {
         let around = |(from, to): (u64, u64)| [(from, to.min(*start)), (from.max(*end), to)];
