@@ -42,7 +42,7 @@ fn a_cache_comes_changes_and_goes_under_load() {
     // How long an order takes is the machine's affair: the load lasts as long as the orders do.
     std::thread::scope(|scope| {
         let orders = scope.spawn(|| {
-            for parameter in ["policy=arc", "block=16K"] {
+            for parameter in ["policy=lru", "block=16K"] {
                 order(&["attach", "v", "size=8M", parameter]);
                 order(&["resize", "v", "24M"]);
                 order(&["mode", "v", "write-around"]);

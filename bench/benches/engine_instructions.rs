@@ -194,8 +194,6 @@ fn ram_read((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
 #[library_benchmark(config = LibraryBenchmarkConfig::default()
     .tool(Callgrind::default().hard_limits([(EventKind::Ir, RAM + 250)])))]
 #[bench::s3_fifo(cache(CachePolicy::S3Fifo))]
-#[bench::sieve(cache(CachePolicy::Sieve))]
-#[bench::arc(cache(CachePolicy::Arc))]
 #[bench::lru(cache(CachePolicy::Lru))]
 fn cache_hit((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
     let completion = at_once(&dev, Io::read(black_box(PLACE), payload));

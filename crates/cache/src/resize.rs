@@ -102,8 +102,6 @@ mod tests {
     fn who_would_leave_first_leaves() {
         for (name, stay) in [
             (CachePolicy::Lru, [1, 5, 6, 7]),
-            (CachePolicy::Arc, [1, 5, 6, 7]),
-            (CachePolicy::Sieve, [1, 5, 6, 7]),
             // The last one is in the small queue, which gives way first.
             (CachePolicy::S3Fifo, [1, 4, 5, 6]),
         ] {

@@ -30,7 +30,7 @@ fn config(rng: &mut Rng) -> Config {
         size: block * rng.within(1..=8),
         block,
         mode: CacheMode::ALL[rng.index(2)],
-        policy: CachePolicy::ALL[rng.index(4)],
+        policy: CachePolicy::ALL[rng.index(CachePolicy::ALL.len())],
         sequential_cutoff: rng.percent(50).then_some(16 << 10),
     }
 }

@@ -21,7 +21,7 @@ fn a_shadow_hits_what_the_cache_hits() {
             size: block * rng.within(1..=24),
             block,
             mode: CacheMode::ALL[rng.index(2)],
-            policy: CachePolicy::ALL[rng.index(4)],
+            policy: CachePolicy::ALL[rng.index(CachePolicy::ALL.len())],
             sequential_cutoff: rng.percent(50).then_some(16 << 10),
         };
         let origin = Dev::new(Ram::new(SIZE).expect("memory").device());

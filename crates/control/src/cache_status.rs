@@ -11,7 +11,7 @@ pub struct CacheStatus {
     pub cache: String,
     /// `write-through`, `write-around`, `write-back`.
     pub mode: String,
-    /// Who leaves: `s3-fifo`, `lru`, `arc`, `sieve`.
+    /// Replacement policy: `s3-fifo` or `lru`.
     pub policy: String,
     /// What is held or not held in one piece.
     pub block_bytes: u64,
@@ -171,7 +171,7 @@ pub struct CacheCurve {
 /// One policy at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Who leaves: `s3-fifo`, `lru`, `arc`, `sieve`.
+    /// Replacement policy: `s3-fifo` or `lru`.
     pub policy: String,
     /// Of memory for data.
     pub size_bytes: u64,

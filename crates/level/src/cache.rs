@@ -36,26 +36,19 @@ pub enum CachePolicy {
     /// One that was not used again while it was new.
     #[default]
     S3Fifo,
-    /// The oldest that was not used since a hand came by.
-    Sieve,
-    /// The one that was used longest ago, of recent or of frequent ones by what would have hit.
-    Arc,
     /// The one that was used longest ago.
     Lru,
 }
 
 impl CachePolicy {
     /// All of them.
-    pub const ALL: [CachePolicy; 4] =
-        [CachePolicy::S3Fifo, CachePolicy::Sieve, CachePolicy::Arc, CachePolicy::Lru];
+    pub const ALL: [CachePolicy; 2] = [CachePolicy::S3Fifo, CachePolicy::Lru];
 
     /// As it is written in a stack expression.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             CachePolicy::S3Fifo => "s3-fifo",
-            CachePolicy::Sieve => "sieve",
-            CachePolicy::Arc => "arc",
             CachePolicy::Lru => "lru",
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use braid_level::{Level, Shape};
+use braid_level::{Level, ParityLevel, Shape};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Span;
@@ -46,9 +46,9 @@ impl Stack {
             Node::Linear(_) => (Level::Linear, 0, ByteSize(0)),
             Node::Raid0(raid) => (Level::Raid0, raid.layout.number(), raid.chunk),
             Node::Raid1(_) => (Level::Raid1, 0, ByteSize(0)),
-            Node::Raid4(raid) => (Level::Raid4, 0, raid.chunk),
-            Node::Raid5(raid) => (Level::Raid5, raid.layout.number(), raid.chunk),
-            Node::Raid6(raid) => (Level::Raid6, raid.layout.number(), raid.chunk),
+            // md notes no layout for raid4, which has one only.
+            Node::Parity(raid) if raid.level == ParityLevel::Raid4 => (Level::Raid4, 0, raid.chunk),
+            Node::Parity(raid) => (raid.level.level(), raid.layout.number(), raid.chunk),
             Node::Raid10(raid) => (Level::Raid10, raid.layout.number(), raid.chunk),
             _ => return None,
         };

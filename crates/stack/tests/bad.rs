@@ -87,11 +87,11 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing, part",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing, part",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
@@ -195,7 +195,7 @@ help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
   raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
                ^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing, part",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
     "column 1: `cache` needs the memory that it may take: size=SIZE
   cache(a.img)
   ^^^^^^^^^^^^

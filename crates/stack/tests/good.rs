@@ -2,8 +2,8 @@
 
 use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
-    Raid5, Raid6, Raid10, Ram, Rate, Stack,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Parity, Raid0,
+    Raid1, Raid10, Ram, Rate, Stack,
 };
 
 /// (source, canonical); an empty canonical text means "the source itself".
@@ -52,7 +52,7 @@ const GOOD: &[(&str, &str)] = &[
     ("model(\"./mine\", size=2T)", "model(./mine, size=2T)"),
     ("cache(a.img, size=1G)", "cache(size=1G, mode=write-through, a.img)"),
     (
-        "cache(size=64M, mode=write-around, block=64K, policy=arc, cutoff=4M, raid0(chunk=4K, a.img))",
+        "cache(size=64M, mode=write-around, block=64K, policy=lru, cutoff=4M, raid0(chunk=4K, a.img))",
         "",
     ),
     ("cache(size=1G, policy=s3-fifo, ram(2G))", "cache(size=1G, mode=write-through, ram(2G))"),
@@ -178,21 +178,25 @@ fn every_value_of_the_levels_with_parity_arrives() {
     let missing = || Stack::from(Node::Missing(Missing));
     let layout =
         |number| ParityLayout::of(ParityLevel::Raid6).find(|one| one.number() == number).unwrap();
-    let raid5 = Raid5 {
+    let raid5 = Parity {
+        level: ParityLevel::Raid5,
         chunk: ByteSize::kib(8),
         layout: layout(0),
         members: vec![file("./a"), file("./b")],
     };
-    let raid6 = Raid6 {
+    let raid6 = Parity {
+        level: ParityLevel::Raid6,
         chunk: ByteSize::kib(512),
         layout: layout(10),
         members: vec![missing(), file("./c"), missing(), file("./d")],
     };
-    let expected = Raid4 {
+    let expected = Parity {
+        level: ParityLevel::Raid4,
         chunk: ByteSize::kib(4),
-        members: vec![Node::Raid5(raid5).into(), missing(), Node::Raid6(raid6).into()],
+        layout: ParityLayout::ParityLast,
+        members: vec![Node::Parity(raid5).into(), missing(), Node::Parity(raid6).into()],
     };
-    assert_eq!(Stack::parse(source), Ok(Node::Raid4(expected).into()));
+    assert_eq!(Stack::parse(source), Ok(Node::Parity(expected).into()));
 }
 
 #[test]

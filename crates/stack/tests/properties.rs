@@ -2,8 +2,8 @@
 
 use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1,
-    Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack, Warm, WriteBack, parse_expr,
+    ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Parity,
+    Raid0, Raid1, Raid10, Ram, Rate, Stack, Warm, WriteBack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -101,6 +101,15 @@ fn with_parity(
     )
 }
 
+fn parity(level: ParityLevel, member: BoxedStrategy<Stack>) -> impl Strategy<Value = Stack> {
+    let members = with_parity(level.least_members(), level.parities(), member);
+    (12_u32..=26, one_of(ParityLayout::of(level)), members).prop_map(
+        move |(shift, layout, members)| {
+            Node::Parity(Parity { level, chunk: ByteSize(1 << shift), layout, members }).into()
+        },
+    )
+}
+
 fn stack() -> impl Strategy<Value = Stack> {
     let leaf = prop_oneof![ram(), file(), model(), md()];
     leaf.prop_map(Stack::from).prop_recursive(4, 40, 5, |member| {
@@ -148,25 +157,9 @@ fn stack() -> impl Strategy<Value = Stack> {
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid10(Raid10 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),
-            (12_u32..=26, with_parity(2, 1, member.clone())).prop_map(|(shift, members)| {
-                Node::Raid4(Raid4 { chunk: ByteSize(1 << shift), members }).into()
-            }),
-            (
-                12_u32..=26,
-                one_of(ParityLayout::of(ParityLevel::Raid5)),
-                with_parity(2, 1, member.clone())
-            )
-                .prop_map(|(shift, layout, members)| {
-                    Node::Raid5(Raid5 { chunk: ByteSize(1 << shift), layout, members }).into()
-                }),
-            (
-                12_u32..=26,
-                one_of(ParityLayout::of(ParityLevel::Raid6)),
-                with_parity(4, 2, member.clone())
-            )
-                .prop_map(|(shift, layout, members)| {
-                    Node::Raid6(Raid6 { chunk: ByteSize(1 << shift), layout, members }).into()
-                }),
+            parity(ParityLevel::Raid4, member.clone()),
+            parity(ParityLevel::Raid5, member.clone()),
+            parity(ParityLevel::Raid6, member.clone()),
         ]
     })
 }

@@ -241,9 +241,9 @@ mod tests {
             ),
             (r#"{"whole":"unlock"}"#, "unlock --json -- home", "braid unlock home"),
             (
-                r#"{"cache":{"attach":{"parameters":"size=8M, policy=arc"}}}"#,
-                "cache attach --json -- home size=8M policy=arc",
-                "braid cache attach home size=8M policy=arc",
+                r#"{"cache":{"attach":{"parameters":"size=8M, policy=lru"}}}"#,
+                "cache attach --json -- home size=8M policy=lru",
+                "braid cache attach home size=8M policy=lru",
             ),
             (
                 r#"{"cache":{"drain":{}}}"#,

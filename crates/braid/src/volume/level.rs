@@ -3,8 +3,7 @@
 use braid_array::GeometryError;
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_block::Limits;
-use braid_level::{ParityLayout, ParityLevel};
-use braid_stack::{ByteSize, Node, Stack};
+use braid_stack::{Node, Stack};
 
 pub(crate) use braid_engine::assembled::Level;
 
@@ -16,9 +15,6 @@ pub(super) fn of_stack(stack: &Stack, members: &[Option<Limits>]) -> Result<Leve
     let sizes: Vec<u64> = members.iter().flatten().map(|member| member.size).collect();
     let block = members.iter().flatten().map(|member| member.logical_block).max().unwrap_or(512);
     let least = sizes.iter().copied().min().unwrap_or(0);
-    let parity = |level, chunk: ByteSize, layout| {
-        Raid456::new(least, members.len(), chunk.bytes(), level, layout).map(Level::Parity)
-    };
     match &stack.node {
         Node::Linear(_) => Linear::new(&sizes, block).map(Level::Linear),
         Node::Raid0(raid0) => {
@@ -32,9 +28,10 @@ pub(super) fn of_stack(stack: &Stack, members: &[Option<Limits>]) -> Result<Leve
             let chunk = raid10.chunk.bytes();
             Raid10::new(least, members.len(), chunk, raid10.layout).map(Level::Raid10)
         }
-        Node::Raid4(raid4) => parity(ParityLevel::Raid4, raid4.chunk, ParityLayout::ParityLast),
-        Node::Raid5(raid5) => parity(ParityLevel::Raid5, raid5.chunk, raid5.layout),
-        Node::Raid6(raid6) => parity(ParityLevel::Raid6, raid6.chunk, raid6.layout),
+        Node::Parity(raid) => {
+            let chunk = raid.chunk.bytes();
+            Raid456::new(least, members.len(), chunk, raid.level, raid.layout).map(Level::Parity)
+        }
         _ => unreachable!("a leaf has no members"),
     }
 }

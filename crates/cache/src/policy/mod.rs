@@ -3,25 +3,18 @@
 //! | policy | keeps | source |
 //! |---|---|---|
 //! | [`S3Fifo`] | blocks that were used again while they were new, or that come back sooner than those that are in | Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023; Jiang and Zhang, "LIRS", SIGMETRICS 2002 |
-//! | [`Sieve`] | blocks that were used again since the hand came by | Zhang et al., "SIEVE is simpler than LRU", NSDI 2024 |
-//! | [`Arc`] | a share of recent and of frequent blocks that follows what would have been hits | Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003 |
 //! | [`Lru`] | blocks that were used last | |
 //!
 //! Invariants
 //! * A policy knows exactly the slots that were admitted and not evicted or forgotten since.
 //! * Nothing is allocated after a policy is made, and nothing depends on a clock or on chance.
 
-mod arc;
-mod ghosts;
 mod history;
 mod lru;
 mod s3_fifo;
-mod sieve;
 
-pub use arc::Arc;
 pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
-pub use sieve::Sieve;
 
 use braid_level::CachePolicy;
 
@@ -60,8 +53,6 @@ pub trait Policy {
 pub fn policy(name: CachePolicy, slots: u32) -> Box<dyn Policy> {
     match name {
         CachePolicy::S3Fifo => Box::new(S3Fifo::new(slots)),
-        CachePolicy::Sieve => Box::new(Sieve::new(slots)),
-        CachePolicy::Arc => Box::new(Arc::new(slots)),
         CachePolicy::Lru => Box::new(Lru::new(slots)),
     }
 }

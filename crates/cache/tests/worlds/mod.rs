@@ -80,7 +80,7 @@ impl Shape {
                 size,
                 block,
                 mode: CacheMode::WriteBack,
-                policy: CachePolicy::ALL[dice.index(4)],
+                policy: CachePolicy::ALL[dice.index(CachePolicy::ALL.len())],
                 sequential_cutoff: dice.percent(50).then(|| [2, 8, 16][dice.index(3)] << 10),
             },
             dirty: dice.within(1..=size),

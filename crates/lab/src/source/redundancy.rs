@@ -1,6 +1,7 @@
 //! What a stack survives, and the array with superblocks that stands in for it where members are to
 //! be taken out and put in.
 
+use braid_level::ParityLevel;
 use braid_stack::{ByteSize, Missing, Node, Stack};
 
 /// What can be done to the members of a stack.
@@ -69,9 +70,8 @@ pub(super) fn chunk_and_layout(node: &Node) -> Option<(Option<ByteSize>, Option<
     Some(match node {
         Node::Linear(_) | Node::Raid1(_) => (None, None),
         Node::Raid0(raid) => (Some(raid.chunk), None),
-        Node::Raid4(raid) => (Some(raid.chunk), None),
-        Node::Raid5(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
-        Node::Raid6(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
+        Node::Parity(raid) if raid.level == ParityLevel::Raid4 => (Some(raid.chunk), None),
+        Node::Parity(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
         Node::Raid10(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
         _ => return None,
     })

@@ -85,8 +85,6 @@ const SAVED: &[(&str, bool)] = &[("index", false), ("data", true)];
 
 const POLICIES: &[(&str, CachePolicy)] = &[
     (CachePolicy::S3Fifo.name(), CachePolicy::S3Fifo),
-    (CachePolicy::Sieve.name(), CachePolicy::Sieve),
-    (CachePolicy::Arc.name(), CachePolicy::Arc),
     (CachePolicy::Lru.name(), CachePolicy::Lru),
 ];
 

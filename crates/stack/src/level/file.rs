@@ -164,8 +164,8 @@ impl Level for Part {
 /// More partitions than a table has.
 const MOST_PARTITIONS: u32 = 1024;
 
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl From<Part> for Node {
+    fn from(Part(file): Part) -> Self {
+        Node::File(file)
     }
 }

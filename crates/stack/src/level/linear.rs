@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::args::Args;
-use super::{Level, Stack, fmt_members};
+use super::{Level, Stack, fmt_members, has_members};
 use crate::error::Fault;
 
 /// Members one after another.
@@ -26,13 +26,7 @@ impl Level for Linear {
         Ok(Self { members: args.members()? })
     }
 
-    fn members(&self) -> &[Stack] {
-        &self.members
-    }
-
-    fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.members
-    }
+    has_members!();
 }
 
 impl fmt::Display for Linear {

@@ -10,7 +10,7 @@ use std::fmt;
 use braid_level::Raid0Layout;
 
 use super::args::Args;
-use super::{Level, Node, Stack, fmt_members, raid0};
+use super::{Level, Node, Stack, fmt_members, has_members, raid0};
 use crate::error::Fault;
 use crate::problem::Problem;
 
@@ -36,13 +36,7 @@ impl Level for Md {
         }
     }
 
-    fn members(&self) -> &[Stack] {
-        &self.members
-    }
-
-    fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.members
-    }
+    has_members!();
 }
 
 impl fmt::Display for Md {

@@ -2,7 +2,7 @@
 //! devices are levels, which have devices below.
 //!
 //! To add a level: write `level/NAME.rs` with a struct, its [`Level`] and its `Display`; add a line
-//! to `levels!`; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
+//! to `levels!`, with the names that make it in brackets; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
 //! iteration and usage follow.
 
 mod args;
@@ -16,9 +16,6 @@ pub(crate) mod parity;
 pub(crate) mod raid0;
 pub(crate) mod raid1;
 pub(crate) mod raid10;
-pub(crate) mod raid4;
-pub(crate) mod raid5;
-pub(crate) mod raid6;
 pub(crate) mod ram;
 
 use std::fmt;
@@ -96,9 +93,9 @@ impl fmt::Display for Stack {
     }
 }
 
-/// What a level tells about itself. Its `Display` is canonical: what it prints is what `check`
-/// reads back.
-pub(crate) trait Level: Sized + fmt::Display {
+/// A name of the language: how a call of it is written and read. The `Display` of what it makes is
+/// canonical: `check` reads it back.
+pub(crate) trait Level: Sized + Into<Node> {
     /// The name in an expression.
     const NAME: &'static str;
     /// How it is written, for people.
@@ -110,6 +107,11 @@ pub(crate) trait Level: Sized + fmt::Display {
 
     /// Checks the arguments of a call.
     fn check(args: &Args<'_>) -> Result<Self, Fault>;
+
+    /// The name by which this device is written.
+    fn word(&self) -> &'static str {
+        Self::NAME
+    }
 
     /// The devices below; a leaf has none.
     fn members(&self) -> &[Stack] {
@@ -131,7 +133,7 @@ struct Entry {
 }
 
 macro_rules! levels {
-    ($($(#[$doc:meta])* $variant:ident($level:ty),)*) => {
+    ($($(#[$doc:meta])* $variant:ident($level:ty) [$($form:ty),*],)*) => {
         /// One device of a stack: a leaf, or a level with members below.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
@@ -139,30 +141,19 @@ macro_rules! levels {
             $($(#[$doc])* $variant($level),)*
         }
 
-        const REGISTRY: &[Entry] = &[$(Entry {
-            name: <$level as Level>::NAME,
-            usage: <$level as Level>::USAGE,
-            takes_missing: <$level as Level>::TAKES_MISSING,
-            check: |call| {
-                <$level as Level>::check(&Args::new::<$level>(call)?).map(Node::$variant)
-            },
-        },)* Entry {
-            // Another way to write a file.
-            name: file::Part::NAME,
-            usage: file::Part::USAGE,
-            takes_missing: false,
-            check: |call| {
-                let part = file::Part::check(&Args::new::<file::Part>(call)?)?;
-                Ok(Node::File(part.0))
-            },
-        }];
+        const REGISTRY: &[Entry] = &[$($(Entry {
+            name: <$form as Level>::NAME,
+            usage: <$form as Level>::USAGE,
+            takes_missing: <$form as Level>::TAKES_MISSING,
+            check: |call| <$form as Level>::check(&Args::new::<$form>(call)?).map(Node::from),
+        },)*)*];
 
         impl Node {
             /// The name of the level: `raid0`.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
-                    $(Node::$variant(_) => <$level as Level>::NAME,)*
+                    $(Node::$variant(level) => level.word(),)*
                 }
             }
 
@@ -170,7 +161,7 @@ macro_rules! levels {
             #[must_use]
             pub fn members(&self) -> &[Stack] {
                 match self {
-                    $(Node::$variant(level) => Level::members(level),)*
+                    $(Node::$variant(level) => level.members(),)*
                 }
             }
 
@@ -178,7 +169,7 @@ macro_rules! levels {
             #[must_use]
             pub fn members_mut(&mut self) -> &mut [Stack] {
                 match self {
-                    $(Node::$variant(level) => Level::members_mut(level),)*
+                    $(Node::$variant(level) => level.members_mut(),)*
                 }
             }
         }
@@ -201,40 +192,31 @@ macro_rules! levels {
 
 levels! {
     /// A RAM disk.
-    Ram(ram::Ram),
-    /// A regular file or a block device.
-    File(file::File),
+    Ram(ram::Ram) [ram::Ram],
+    /// A regular file or a block device, or a part of one.
+    File(file::File) [file::File, file::Part],
     /// Members one after another.
-    Linear(linear::Linear),
+    Linear(linear::Linear) [linear::Linear],
     /// Stripes over the members.
-    Raid0(raid0::Raid0),
+    Raid0(raid0::Raid0) [raid0::Raid0],
     /// The same on every member.
-    Raid1(raid1::Raid1),
+    Raid1(raid1::Raid1) [raid1::Raid1],
     /// Copies of each chunk, dealt to the members.
-    Raid10(raid10::Raid10),
-    /// Stripes, and their parity on the last member.
-    Raid4(raid4::Raid4),
-    /// Stripes with a parity that goes round.
-    Raid5(raid5::Raid5),
-    /// Stripes with two parities that go round.
-    Raid6(raid6::Raid6),
+    Raid10(raid10::Raid10) [raid10::Raid10],
+    /// Stripes with one parity or two.
+    Parity(parity::Parity) [parity::Raid4, parity::Raid5, parity::Raid6],
     /// Members that describe their array themselves.
-    Md(md::Md),
+    Md(md::Md) [md::Md],
     /// Memory in front of a device.
-    Cache(cache::Cache),
+    Cache(cache::Cache) [cache::Cache],
     /// A member that behaves like a modelled device, in wall time.
-    Model(model::Model),
+    Model(model::Model) [model::Model],
     /// The place of a member that is not there; no device.
-    Missing(missing::Missing),
+    Missing(missing::Missing) [missing::Missing],
 }
 
 /// Names of the language that this version refuses.
 pub const RESERVED_NAMES: &[&str] = &["nbd"];
-
-/// How each level is written, in the order of the manual.
-pub fn usages() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().map(|entry| entry.usage)
-}
 
 fn known_names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
@@ -302,6 +284,20 @@ fn misplaced_missing(span: Span) -> Fault {
     let levels = levels.collect::<Vec<_>>().join(", ");
     Fault::new(Problem::MisplacedMissing { levels }, span)
 }
+
+/// The members of a level that keeps them in its field `members`.
+macro_rules! has_members {
+    () => {
+        fn members(&self) -> &[Stack] {
+            &self.members
+        }
+
+        fn members_mut(&mut self) -> &mut [Stack] {
+            &mut self.members
+        }
+    };
+}
+use has_members;
 
 /// Prints `member, member`.
 fn fmt_members(f: &mut fmt::Formatter<'_>, members: &[Stack]) -> fmt::Result {

@@ -13,7 +13,7 @@ use std::fmt;
 use braid_level::Raid0Layout;
 
 use super::args::{Args, size_between};
-use super::{Level, Stack, fmt_members};
+use super::{Level, Stack, fmt_members, has_members};
 use crate::error::Fault;
 use crate::size::ByteSize;
 
@@ -59,13 +59,7 @@ impl Level for Raid0 {
         Ok(Self { chunk, layout, members: args.members()? })
     }
 
-    fn members(&self) -> &[Stack] {
-        &self.members
-    }
-
-    fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.members
-    }
+    has_members!();
 }
 
 impl fmt::Display for Raid0 {

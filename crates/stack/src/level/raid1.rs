@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::args::Args;
-use super::{Level, Stack, fmt_members};
+use super::{Level, Stack, fmt_members, has_members};
 use crate::error::Fault;
 
 /// The same on every member.
@@ -30,13 +30,7 @@ impl Level for Raid1 {
         Ok(Self { members: args.members()? })
     }
 
-    fn members(&self) -> &[Stack] {
-        &self.members
-    }
-
-    fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.members
-    }
+    has_members!();
 }
 
 impl fmt::Display for Raid1 {

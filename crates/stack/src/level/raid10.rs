@@ -20,7 +20,7 @@ use braid_level::Raid10Layout;
 use super::args::Args;
 use super::parity::power_of_two_chunk;
 use super::raid0::Raid0;
-use super::{Level, Stack, fmt_members};
+use super::{Level, Stack, fmt_members, has_members};
 use crate::error::Fault;
 use crate::expr::Word;
 use crate::problem::Problem;
@@ -75,13 +75,7 @@ impl Level for Raid10 {
         Ok(Self { chunk: chunk.unwrap_or(Raid0::DEFAULT_CHUNK), layout, members })
     }
 
-    fn members(&self) -> &[Stack] {
-        &self.members
-    }
-
-    fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.members
-    }
+    has_members!();
 }
 
 impl fmt::Display for Raid10 {
