@@ -32,7 +32,7 @@ pub(crate) enum Cache {
 pub(crate) struct CacheAttach {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Parameters as a stack has them: size=1G, mode=write-around, policy=arc, block=16K, cutoff=8M, log=PATH
+    /// Parameters as a stack has them: size=1G, mode=write-around, policy=lru, block=16K, cutoff=8M, log=PATH
     #[arg(required = true, value_name = "PARAMETER")]
     pub(crate) parameters: Vec<String>,
 }
