@@ -58,13 +58,15 @@ impl Next {
 
 impl Core {
     /// What the superblock of each known member says next, with one more event; `promoted` is a
-    /// member that is being filled, and of which they say that it is in sync. They call nothing in
-    /// sync beyond `at_most`. None for an array without superblocks.
-    pub(super) fn prepare_superblocks(
-        &self,
-        promoted: Option<&Rc<Member>>,
-        at_most: Resync,
-    ) -> Option<Next> {
+    /// member that is being filled, and of which they say that it is in sync. None for an array without
+    /// superblocks.
+    ///
+    /// A failed member is believed beside superblocks that do not leave it behind yet. They call nothing in
+    /// sync that the superblocks before them do not: a kernel before 6.8 would take what the failed member
+    /// lacks for agreed on. And a clean raid10 becomes dirty with the superblocks that leave the failed member
+    /// behind, not before: its own says that it is being filled, and the kernel's resync would read it. Writes wait
+    /// for those superblocks, so until then the array is as clean as it was.
+    pub(super) fn prepare_superblocks(&self, promoted: Option<&Rc<Member>>) -> Option<Next> {
         let members = self.roster.members();
         let now = self.clock.unix_time();
         let now = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
@@ -79,7 +81,11 @@ impl Core {
             (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
             (_, resync) => resync,
         };
-        array.set_resync(earlier(reached, at_most));
+        array.set_resync(match self.publisher.said.get() {
+            _ if self.publisher.leaves_behind(events) => reached,
+            Resync::Clean if array.level == Level::Raid10 => Resync::Clean,
+            said => earlier(reached, said),
+        });
         let replaced = promoted.filter(|one| one.is_replacement()).and_then(|one| {
             let slots = self.roster.slots();
             slots[one.role()?].primary.as_ref().map(|old| old.number)

@@ -1,13 +1,14 @@
 //! Rules that one small case each shows to be kept: what superblocks may say before a flush, who is left behind,
 //! what is believed at a start.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
-use braid_block::{Errno, Flags, Io, Op};
+use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::assembled::{LogPlace, Newcomer, NotTaken};
 use braid_engine::redundant::{JobKind, MemberState, MemberStatus};
 use braid_md::superblock::BadBlockLog;
-use braid_md::{BadBlocks, Bitmap, Resync, Role, Superblock, Uuid};
+use braid_md::{BadBlocks, Bitmap, Level, Resync, Role, Superblock, Uuid};
 use braid_sim::found::{There, assemble, carried, look};
 use braid_sim::kernel::{Kernel, Made, make};
 use braid_sim::{Client, Fault, Image, Load, Target, for_each_seed};
@@ -120,6 +121,54 @@ fn nothing_is_written_until_who_was_replaced_is_left_two_events_behind() {
         assert_eq!(events(1), events(2), "those who take part");
         assert!(events(0) + 2 <= events(1), "{} is no two behind {}", events(0), events(1));
     });
+}
+
+/// A kernel's resync of a raid10 reads a member that is being filled, too. One that fails in the middle still says on
+/// its own superblock that it is being filled, and a kernel before 6.8 believes it until it is two events behind:
+/// before that nothing calls the array dirty, at no moment and after no crash.
+#[test]
+fn a_raid10_is_clean_until_who_failed_while_it_was_filled_is_left_behind() {
+    let name = "rules::a_raid10_is_clean_until_who_failed_while_it_was_filled_is_left_behind";
+    let shapes: Vec<Shape> =
+        SHAPES.into_iter().filter(|shape| shape.level == Level::Raid10).collect();
+    let failed_while_filled = Rc::new(Cell::new(0));
+    for_each_seed(name, 40, |seed| {
+        let world = World::new(seed, shapes[seed as usize % shapes.len()]);
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let mut dice = rng(seed);
+        let (disks, mut crash) = (Rc::clone(&world.disks), rng(!seed));
+        let count = Rc::clone(&failed_while_filled);
+        world.sim.observe(move || {
+            let images = crash_images(&disks.borrow(), &mut crash);
+            let all: Vec<Superblock> =
+                images.iter().flatten().map(|image| superblock_of(image)).collect();
+            let Made::Runs(believed) = make(&all.iter().collect::<Vec<_>>(), Kernel::Before6_8)
+            else {
+                return;
+            };
+            let is_dirty = all[believed.freshest].resync != Resync::Clean;
+            assert!(!is_dirty || believed.filled.is_empty(), "{}", told(&all));
+        });
+        let spare = world.spare(array.free_number());
+        let filled_one = world.disk(world.disks.borrow().len() - 1);
+        world.run(async move {
+            array.fail("disk0").await.expect("a member that is there");
+            array.remove("disk0").await.expect("one that failed");
+            array.add(spare).await.expect("a spare");
+            handle.sleep(dice.below(2_000_000)).await;
+            let data = Target::op(Op::Write).touching(Span::new(DATA, 1 << 20));
+            filled_one.faults().add(data, Fault::Error(Errno::IO));
+            let is_filled = |one: &MemberStatus| matches!(one.state, MemberState::Recovering(_));
+            while array.status().members.iter().any(is_filled) {
+                handle.sleep(100_000).await;
+            }
+            let is_out = |one: &MemberStatus| one.state == MemberState::Faulty;
+            count.set(count.get() + usize::from(array.status().members.iter().any(is_out)));
+            let write = Io::write(0, filled(4096, 7), Flags::FUA);
+            dev.start(write).await.result.expect("it is written");
+        });
+    });
+    assert!(failed_while_filled.get() > 10, "{} failed while filled", failed_while_filled.get());
 }
 
 fn bitmap_of(images: &[Option<Vec<u8>>]) -> Bitmap {

@@ -142,16 +142,15 @@ impl Core {
 
     /// What one step found out is in the superblocks before the next is taken: no superblock counts
     /// on a member that could not be flushed. Those before the last of several that leave a member
-    /// behind count as many events as it may, or one more, and are believed beside it. So they call
-    /// nothing in sync that the members do not call so yet: a kernel before 6.8 would take what that
-    /// member lacks for agreed on. And they give nobody a role: there would be two with it.
+    /// behind count as many events as it may, or one more, and are believed beside it. So they say of
+    /// the resync what was said before ([`Core::prepare_superblocks`]), and they give nobody a role: there
+    /// would be two with it.
     async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
-        let said = if is_last { Resync::Clean } else { self.publisher.said.get() };
-        let mut next = match self.lead_up(None, said).await {
+        let mut next = match self.lead_up(None).await {
             Ok(next) => next,
             Err(round) => return round,
         };
@@ -185,14 +184,9 @@ impl Core {
     }
 
     /// All that has to be on the members before superblocks are: what they count on, and what
-    /// counts events beside them. Answers the superblocks, made before, which call nothing in sync
-    /// beyond `at_most`.
-    async fn lead_up(
-        self: &Rc<Self>,
-        promoted: Option<&Rc<Member>>,
-        at_most: Resync,
-    ) -> Result<Next, Round> {
-        let next = self.prepare_superblocks(promoted, at_most).ok_or(Round::Done)?;
+    /// counts events beside them. Answers the superblocks, which were made before.
+    async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
+        let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
         self.publisher.prepared.set(next.resync);
         let failed = self.store_events().await;
         if !failed.is_empty() {
@@ -312,7 +306,7 @@ impl Core {
                 self.fail_or_stop(failed);
                 continue;
             }
-            match self.lead_up(Some(member), Resync::Clean).await {
+            match self.lead_up(Some(member)).await {
                 Ok(next) => {
                     let own = next.superblocks.into_iter();
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));

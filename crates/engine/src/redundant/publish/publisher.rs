@@ -33,7 +33,7 @@ pub(crate) struct Publisher {
     /// The membership that stored superblocks tell of.
     pub(super) recorded_generation: Cell<u64>,
     /// What they say of the resync: from the start of the array on while writes may be under way.
-    pub(super) said: Cell<Resync>,
+    pub(crate) said: Cell<Resync>,
     changed: Signal,
 }
 
@@ -87,7 +87,12 @@ impl Publisher {
 
     /// Whether the next superblocks leave behind whoever is out.
     pub(super) fn is_last(&self) -> bool {
-        self.events() + 1 >= self.goal.get()
+        self.leaves_behind(self.events() + 1)
+    }
+
+    /// Whether superblocks with so many `events` leave behind whoever is out.
+    pub(crate) fn leaves_behind(&self, events: u64) -> bool {
+        events >= self.goal.get()
     }
 
     /// Whether everything is recorded.
