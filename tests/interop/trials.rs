@@ -5,6 +5,8 @@
 //! held is written into that file, between its two marks.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
@@ -36,10 +38,12 @@ impl Trials {
 
     /// Puts into the table that this array fared well.
     pub(crate) fn held(&self, engine: &Engine, array: &str, result: &str) {
-        record(format!(
-            "| {} | {} | {} | {array} | {result} |",
-            self.direction, engine.kernel, engine.mdadm
-        ));
+        let (direction, kernel, mdadm) = (self.direction, &engine.kernel, &engine.mdadm);
+        record(
+            direction,
+            kernel,
+            &format!("| {direction} | {kernel} | {mdadm} | {array} | {result} |"),
+        );
     }
 
     /// Fails if anything has.
@@ -59,16 +63,26 @@ const BEGIN: &str = "<!-- table: begin -->\n";
 const END: &str = "<!-- table: end -->\n";
 const HEAD: &str = "| direction | kernel | mdadm | array | result |\n|---|---|---|---|---|\n";
 
-/// Adds a row, and writes the table as it is now.
-fn record(row: String) {
-    static ROWS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Adds a row to the table. The first one of a direction and a kernel replaces those of runs before: what was not
+/// tried again keeps its rows. Each test is a process of its own, and they run beside each other.
+fn record(direction: &str, kernel: &str, row: &str) {
+    static BEGUN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let Some(path) = std::env::var_os("BRAID_INTEROP_TABLE") else { return };
-    let mut rows = ROWS.lock().expect("nobody panics with it");
-    rows.insert(row);
-    let text = std::fs::read_to_string(&path).expect("the document can be read");
+    let of_these = format!("| {direction} | {kernel} | ");
+    let is_first = BEGUN.lock().expect("nobody panics with it").insert(of_these.clone());
+    let mut file =
+        File::options().read(true).write(true).open(path).expect("the document is there");
+    file.lock().expect("the document can be locked");
+    let mut text = String::new();
+    file.read_to_string(&mut text).expect("the document can be read");
     let (before, rest) = text.split_once(BEGIN).expect("the document has a place for the table");
-    let (_, after) = rest.split_once(END).expect("the table has an end");
-    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
-    let text = format!("{before}{BEGIN}{HEAD}{}\n{END}{after}", rows.join("\n"));
-    std::fs::write(&path, text).expect("the document can be written");
+    let (table, after) = rest.split_once(END).expect("the table has an end");
+    let stays = |row: &&str| !HEAD.contains(*row) && !(is_first && row.starts_with(&of_these));
+    let mut rows: BTreeSet<&str> = table.lines().filter(stays).collect();
+    rows.insert(row);
+    let rows = Vec::from_iter(rows).join("\n");
+    let text = format!("{before}{BEGIN}{HEAD}{rows}\n{END}{after}");
+    file.rewind().expect("the document has a start");
+    file.write_all(text.as_bytes()).expect("the document can be written");
+    file.set_len(text.len() as u64).expect("the document has a length");
 }
