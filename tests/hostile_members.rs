@@ -160,13 +160,12 @@ fn hostile_superblocks_are_shown() {
     let names: Vec<String> = (0..IMAGES).map(|index| format!("{index}.img")).collect();
     let images: Vec<(&Member, &String)> = bases.iter().cycle().zip(&names).collect();
     images.iter().for_each(|(base, name)| base.write(&scratch, name));
-    let ways: [&[&str]; 6] = [
+    let ways: [&[&str]; 5] = [
         &["examine"],
         &["examine", "--json"],
         &["examine", "--explain"],
         &["examine", "--export"],
         &["examine", "--brief"],
-        &["assemble", "--plan"],
     ];
     let mut seen = Seen::default();
     for (seed, way) in seeds(CALLS).zip(ways.iter().cycle()) {
@@ -204,6 +203,8 @@ fn arrays_of_hostile_members_come_up_or_are_refused() {
         let stack = format!("md({})", names.join(", "));
         let options = ["--name", "v", "--attach", "none", "--degraded"];
         let options = &options[..options.len() - usize::from(rng.percent(50))];
+        // The record of the one before is of another array.
+        let _ = fs::remove_file(scratch.config_file("v"));
         let mut volume = None;
         seen.call(seed, "up", || match UpVolume::start(&scratch, &stack, options) {
             Ok(up) => {
@@ -223,5 +224,6 @@ fn arrays_of_hostile_members_come_up_or_are_refused() {
         seen.volume(seed, volume.pid);
         seen.call(seed, "down", || volume.try_down(&[]).ok());
     }
-    assert!(seen.ends.contains_key(&("down".to_owned(), 0)), "none was started");
+    let served = seen.ends.get(&("down".to_owned(), 0)).copied().unwrap_or(0);
+    assert!(served > times() * SETS / 10, "only {served} were started");
 }
