@@ -58,10 +58,11 @@ advisories() { # RustSec's are fetched, which a machine may not be able to
     fi
 }
 
-chosen=${*:-test inputs hostile fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny}
+chosen=${*:-test inputs hostile members fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny}
 step test make test
 step inputs env "BRAID_FUZZ_TIMES=${FUZZ:-60}" make only TEST='braid-mutate fuzz'
 step hostile env "BRAID_HOSTILE_TIMES=${HOSTILE:-100}" make only TEST='braid-mutate hostile'
+step members env "BRAID_HOSTILE_TIMES=${HOSTILE:-100}" make only TEST='braid hostile_members'
 step fuzz long_fuzz
 step seeds make sim "SEEDS=${SEEDS:-200000}"
 step soak make soak "MINUTES=${MINUTES:-60}"

@@ -365,6 +365,8 @@ fn arrays_of_a_mdadm_conf_are_taken_over() {
     scratch.run(&["down", "mirror"]).ok();
     fs::write(scratch.join("mdadm.conf"), "ARRAY /dev/md0 UUID=12\n").expect("a file");
     scratch.run(&["assemble", "--mdadm-conf", "mdadm.conf"]).fails(2, &["line 1", "is no UUID"]);
+    // What has no end is not read to its end.
+    scratch.run(&["assemble", "--mdadm-conf", "/dev/zero"]).fails(1, &["more than 16 MiB"]);
     let away = format!("DEVICE {folder}/*.none\n{line}");
     fs::write(scratch.join("mdadm.conf"), away).expect("a file");
     let missing = ["line 2: no member of it is there"];

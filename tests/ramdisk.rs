@@ -483,6 +483,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
         (&["save", "v", "no/such/folder"], FAILED, &["cannot be written", "No such file"]),
         (&["save", "v", "/dev/full"], REFUSED, &["exists already"]),
         (&["save", "v", "/dev/full", "--force"], REFUSED, &["is no image", "it is no file"]),
+        (&["save", "v", "a.img", "--force"], REFUSED, &["is no image", "next: another FILE"]),
         (&["restore", "v", "missing.lz4"], FAILED, &["cannot be read", "No such file"]),
         (&["restore", "v", "a.img"], REFUSED, &["is no image", "next: "]),
         (&["restore", "v", "."], REFUSED, &["is no image", "it is no file"]),

@@ -86,17 +86,23 @@ fn all_volumes_are_printed_or_written_and_one_that_does_not_answer_is_down() {
     let folder = scratch.join("textfile");
     std::fs::create_dir(&folder).expect("a folder");
     let file = folder.join("braid.prom");
-    std::fs::write(&file, "old").expect("a file");
+    std::fs::write(&file, "# old").expect("a file");
     let mut held = std::fs::File::open(&file).expect("a file");
     let path = file.display().to_string();
     assert_eq!(scratch.run(&["metrics", "--textfile", &path]).ok().out, "");
     check_by_promtool(&std::fs::read_to_string(&file).expect("the file"));
     let mut text = String::new();
     held.read_to_string(&mut text).expect("the file of before");
-    assert_eq!(text, "old", "who reads it meanwhile reads a whole one");
+    assert_eq!(text, "# old", "who reads it meanwhile reads a whole one");
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 1);
     let away = folder.join("no/braid.prom").display().to_string();
     scratch.run(&["metrics", "--textfile", &away]).fails(1, &["cannot write", "no/braid.prom"]);
+    // A member that is named by mistake stays.
+    let member = scratch.file("a.img", 1 << 20, 1).display().to_string();
+    let before = scratch.read("a.img");
+    let refused = ["holds something else", "next: another FILE"];
+    scratch.run(&["metrics", "--textfile", &member]).fails(3, &refused);
+    assert!(scratch.read("a.img") == before);
     one.down();
 }
 

@@ -104,11 +104,16 @@ fn a_link_in_a_folder_of_another_user_is_not_written_through() {
     let refused = ["it is a link of another user", "another FILE"];
     scratch.run(&["save", "r", &image, "--force"]).fails(REFUSED, &refused);
     assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
-    // A link of one's own is followed, as ever.
+    // A link of one's own is followed, as ever, but images replace images only.
     let own = scratch.join("own");
     std::os::unix::fs::symlink(&precious, &own).unwrap();
-    scratch.run(&["save", "r", &own.display().to_string(), "--force"]).ok();
-    assert_ne!(std::fs::read(&precious).unwrap(), b"as it was");
+    let to_own = own.display().to_string();
+    let refused = ["an image replaces images only", "another FILE"];
+    scratch.run(&["save", "r", &to_own, "--force"]).fails(REFUSED, &refused);
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
+    std::fs::write(&precious, "").unwrap();
+    scratch.run(&["save", "r", &to_own, "--force"]).ok();
+    assert_ne!(std::fs::read(&precious).unwrap(), b"");
     assert!(own.is_symlink());
     volume.down();
 }

@@ -260,3 +260,21 @@ fn an_event_count_without_an_end_is_refused() {
         scratch.run(&["assemble", "a.img", "b.img", "--plan"]).fails(FAILED, &[&why, "next:"]);
     }
 }
+
+/// One that is close to the end is not written: the next superblocks would be refused.
+#[test]
+fn an_array_that_has_counted_too_far_is_only_read() {
+    let events = (1 << 63) - 1;
+    let scratch = mirror(&[]);
+    for name in ["a.img", "b.img"] {
+        edit(&scratch, name, |one| one.events = events);
+    }
+    let why =
+        format!("the event count is {events}, and an array is written only while it is below 2^62");
+    scratch
+        .run(&["up", "home", "--attach", "none"])
+        .fails(REFUSED, &[&why, "next:", "--read-only"]);
+    let volume = scratch.up("home", &["--attach", "none", "--read-only"]);
+    assert!(volume.client().is_read_only());
+    volume.down();
+}

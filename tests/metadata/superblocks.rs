@@ -327,8 +327,19 @@ fn a_file_takes_them_to_another_machine_and_damaged_ones_are_refused() {
         refuses(&scratch, &["superblocks", "restore", "damaged.json"], FAILED, &[part]);
     }
     std::fs::remove_file(scratch.join("damaged.json")).expect("a copy");
+    let no_copy = ["neither a copy's number nor a file", "braid superblocks list"];
+    refuses(&scratch, &["superblocks", "restore", "home"], FAILED, &no_copy);
     scratch.run(&["superblocks", "restore", "safe.json"]).ok();
     has_content(&scratch, &content);
+}
+
+#[test]
+fn a_damaged_copy_is_not_left_out_in_silence() {
+    let (scratch, _) = array("raid1", &[]);
+    let copy = files(&scratch).pop().expect("a copy");
+    std::fs::write(&copy, "{").expect("a copy");
+    let list = scratch.run(&["superblocks", "list"]).ok();
+    assert!(list.err.contains("holds no superblocks"), "{list}");
 }
 
 /// Who makes an array anew over one whose superblocks are lost, or that is another's, is told of it.

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,35 @@ impl Beside {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         Ok(len)
     }
+}
+
+/// Whether what is at `path` may be replaced by a file that begins with `magic`: nothing is there, or a link, which is
+/// replaced itself, or a file that is empty or begins so, too. A member that was named by mistake stays.
+///
+/// # Errors
+/// The file cannot be read, or a volume uses it.
+pub(crate) fn may_replace(path: &Path, magic: &[u8]) -> io::Result<bool> {
+    use rustix::fs::{FlockOperation, OFlags, flock};
+    // What another user puts there meanwhile is not waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Ok(true);
+        }
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut first = Vec::new();
+    (&file).take(magic.len() as u64).read_to_end(&mut first)?;
+    if !first.is_empty() && first != magic {
+        return Ok(false);
+    }
+    let busy = |_| io::Error::other("a volume uses what is there");
+    flock(&file, FlockOperation::NonBlockingLockShared).map(|()| true).map_err(busy)
 }
 
 impl Drop for Beside {

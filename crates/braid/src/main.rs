@@ -55,6 +55,7 @@ mod ownership;
 mod places;
 mod profile;
 mod record;
+mod text;
 mod volume;
 
 use std::process::ExitCode;

@@ -79,7 +79,7 @@ pub(crate) fn modelled(model: &Model) -> Result<Modelled, ModelError> {
 /// # Errors
 /// It cannot be read, or is no profile.
 pub(crate) fn from_file(path: &Path) -> Result<Profile, ModelError> {
-    let text = std::fs::read_to_string(path)
+    let text = crate::text::read(path)
         .map_err(|source| ModelError::Unread { path: path.to_owned(), source })?;
     Profile::parse(&text).map_err(|why| ModelError::Invalid { path: path.to_owned(), why })
 }

@@ -189,8 +189,8 @@ impl Record {
     /// Reads a record.
     pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
         verbose!("reads {}", path.display());
-        let text = std::fs::read_to_string(path)
-            .context(format_args!("cannot read {}", path.display()))?;
+        let text =
+            crate::text::read(path).context(format_args!("cannot read {}", path.display()))?;
         let record: Record = toml::from_str(&text)
             .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         record.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));

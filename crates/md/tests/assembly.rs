@@ -793,6 +793,12 @@ fn what_is_not_served() {
     assert_eq!(assembly.can_start, Start::ReadOnly);
     assert_eq!(commands(&assembly), ["braid assemble m0 m1 --read-only"]);
 
+    for (events, start) in [((1 << 62) - 1, Start::ReadWrite), (1 << 62, Start::ReadOnly)] {
+        let mut candidates = array(Level::Raid1, 2);
+        candidates.iter_mut().for_each(|one| change(one, |one| one.events = events));
+        assert_eq!(assess(&candidates, options()).can_start, start, "{events}");
+    }
+
     let no_parity = |level: Level| level != Level::Raid5;
     let assembly = assess(&array(Level::Raid5, 3), Options { supported: &no_parity, ..options() });
     assert_eq!(assembly.to_string(), "unsupported: raid5 is not served; cannot be started");

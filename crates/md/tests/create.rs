@@ -424,6 +424,11 @@ fn policies_that_make_no_sense() {
             format!("a consistency policy of {policy} does not go with {with}")
         );
     }
+    for host in ["a:b", "a\nb"] {
+        let named = request(Level::Raid1, Version::V1_2, &[GIB; 2]);
+        let refusal = refused(&Request { homehost: Some(host.to_owned()), ..named });
+        assert!(refusal.contains("cannot be the host in an array's name"), "{refusal}");
+    }
     let mut many = request(Level::Raid5, Version::V1_2, &[GIB; 65]);
     many.consistency = Some(Consistency::Ppl);
     assert_eq!(
@@ -647,6 +652,11 @@ proptest! {
     /// Whatever is asked for: a refusal, or superblocks that can be read.
     #[test]
     fn any_request_is_refused_or_readable(request in any_request()) {
+        for device in request.devices() {
+            let Request { version, level, chunk, .. } = request;
+            let past = past_offsets(version, level, chunk, device.size);
+            prop_assert!(past.iter().all(|one| one.offset < device.size));
+        }
         let Ok(plan) = plan(&request) else { return Ok(()) };
         prop_assert!(plan.array_size > 0);
         prop_assert!(!plan.explain().is_empty());

@@ -22,12 +22,14 @@
 //! Deliberately absent: what an input reached; and the promises, which are with the entry points.
 
 mod change;
+mod fields;
 mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use change::{Random, mutate};
+pub use fields::change_superblock;
 use watch::Watch;
 
 /// The longest that an entry point may take for one input; a thousand times what any takes.

@@ -78,3 +78,29 @@ pub fn cpu_time_ns() -> io::Result<u64> {
     check(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) })?;
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
+
+/// What the processes took that were children of this one, have ended, and were waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Children {
+    /// Processor time of all, user and system, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Memory of the largest at its largest, in bytes.
+    pub peak_bytes: u64,
+}
+
+/// What this process's children took, and theirs.
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn children() -> io::Result<Children> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes a rusage at the address of a live one.
+    check(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) })?;
+    // SAFETY: it has integers only, and all zeroes is one.
+    let usage = unsafe { usage.assume_init() };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Ok(Children {
+        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    })
+}

@@ -58,7 +58,7 @@ pub(crate) struct Save {
     pub(crate) volume: OneVolume,
     /// The file, which is new
     pub(crate) file: PathBuf,
-    /// Replace the file, if there is one
+    /// Replace the image that FILE is already
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::beside::Beside;
+use crate::beside::{Beside, may_replace};
 use crate::cli;
 use crate::control;
 use crate::failure::{Context, Failure};
@@ -78,6 +78,11 @@ fn gather(places: &Places, name: Option<&str>) -> Result<String, Failure> {
 /// Replaces `file` by one with `text`, so that no reader sees a part of it. The collector is another user, reads
 /// files that end with `.prom`, and often owns the folder.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let name = file.display();
+    if !may_replace(file, b"# ").context(format_args!("cannot write {name}"))? {
+        let why = format!("{name} holds something else, and metrics replace metrics only");
+        return Err(Failure::refused(why).next("another FILE"));
+    }
     let written = Beside::replace(file, 0o644, text.as_bytes());
     written.context(format_args!("cannot write {}", file.display()))
 }

@@ -274,10 +274,15 @@ impl Copies {
         &self.folder
     }
 
-    /// All that can be read, the latest first.
+    /// All that can be read, the latest first; says on standard error which cannot.
     pub(crate) fn list(&self) -> Vec<Kept> {
-        let read = |(number, uuid): (u64, String)| {
-            Some(Kept { number, ..Kept::read_file(&self.file(number, &uuid)).ok()? })
+        let read = |(number, uuid): (u64, String)| match Kept::read_file(&self.file(number, &uuid))
+        {
+            Ok(kept) => Some(Kept { number, ..kept }),
+            Err(failure) => {
+                eprintln!("braid: warning: {}", failure.text());
+                None
+            }
         };
         self.files().into_iter().rev().filter_map(read).collect()
     }

@@ -22,10 +22,13 @@ use std::path::{Path, PathBuf};
 use braid_stack::ByteSize;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 
-use crate::beside::Beside;
+use crate::beside::{Beside, may_replace};
 
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
+
+/// What an LZ4 frame begins with.
+const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
 
 /// Why there is no image, or no content of it.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +65,8 @@ impl ImageError {
 }
 
 /// Writes an image of `size` bytes to `path`; answers its length. `read` gives the bytes from an offset
-/// on, or none for zeroes. What is at `path` is replaced only if `replace` says so.
+/// on, or none for zeroes. What is at `path` is replaced only if `replace` says so, and only if it is an image: not a
+/// member that was named by mistake.
 pub(super) fn save(
     path: &Path,
     replace: bool,
@@ -85,6 +89,14 @@ pub(super) fn save(
     };
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
+    }
+    match may_replace(path, &MAGIC) {
+        Ok(true) => {}
+        Ok(false) => {
+            let why = "it holds something else, and an image replaces images only";
+            return Err(ImageError::NoImage { path: path.to_owned(), why });
+        }
+        Err(source) => return Err(ImageError::Write { path: path.to_owned(), source }),
     }
     let failed = |source| ImageError::Write { path: path.to_owned(), source };
     let new = Beside::create(path).map_err(failed)?;
@@ -315,6 +327,13 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         assert!(matches!(save_to(&pipe, &[3; 512], true), Err(ImageError::NoImage { .. })));
         assert!(matches!(restored(&pipe, 512), Err(ImageError::NoImage { .. })));
+        // A member, of which nothing may be lost.
+        let member = folder.path().join("a.img");
+        std::fs::write(&member, [7; 8192]).unwrap();
+        assert!(matches!(save_to(&member, &[3; 512], true), Err(ImageError::NoImage { .. })));
+        assert_eq!(std::fs::read(&member).unwrap(), [7; 8192]);
+        std::fs::write(&member, []).unwrap();
+        save_to(&member, &[3; 512], true).unwrap();
     }
 
     #[test]

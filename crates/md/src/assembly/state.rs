@@ -126,6 +126,9 @@ pub enum Obstacle {
     /// Other machines may be writing.
     #[error("it is clustered: other machines may be writing to it")]
     Clustered,
+    /// The next events would exceed what a superblock may count.
+    #[error("the event count is {0}, and an array is written only while it is below 2^62")]
+    Events(u64),
 }
 
 impl Obstacle {
@@ -135,6 +138,7 @@ impl Obstacle {
         match self {
             Obstacle::UnknownFeatures { .. }
             | Obstacle::Clustered
+            | Obstacle::Events(_)
             | Obstacle::Bitmap { .. }
             | Obstacle::Reshape { readable: true, .. } => Start::ReadOnly,
             _ => Start::Refused,

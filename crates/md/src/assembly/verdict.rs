@@ -23,6 +23,10 @@ use super::state::{Absent, Obstacle, ResyncDue, Risk, Start, State};
 use super::{Assembly, Candidate, Options, Set, next};
 use crate::{Features, Level, Resync, Role, Superblock};
 
+/// An array with as many events is not written: its count would reach the limit of a superblock, and no member could
+/// be read again. From here to there are 2^62 changes, so an array that is served does not come that far.
+const MOST_EVENTS: u64 = 1 << 62;
+
 /// Puts everything together.
 pub(super) fn judge(
     set: &Set,
@@ -97,6 +101,9 @@ fn obstacle(set: &Set, selection: &Selection, options: Options<'_>) -> Option<Ob
     }
     if array.features.contains(Features::CLUSTERED) {
         return Some(Obstacle::Clustered);
+    }
+    if array.events >= MOST_EVENTS {
+        return Some(Obstacle::Events(array.events));
     }
     let taking_part = selection.slots.iter().filter_map(Slot::member);
     let mut superblocks = taking_part.map(|member| &set.candidates()[member.candidate]);

@@ -56,6 +56,10 @@ pub enum CreateError {
         "there is no room for a stripe log: {room} bytes in front of the data at {offset}, and {needed} are needed"
     )]
     NoRoomForLog { offset: u64, room: u64, needed: u64 },
+    #[error(
+        "{host:?} cannot be the host in an array's name: a ':' ends it there, and it has no control characters"
+    )]
+    Homehost { host: String },
     #[error("a consistency policy of {policy} does not go with {with}")]
     Policy { policy: &'static str, with: String },
     #[error("the name {name:?} has {len} bytes: there is room for 32")]

@@ -247,6 +247,10 @@ fn check_members(request: &Request) -> Result<(), CreateError> {
         let name = request.name.clone();
         return Err(CreateError::Name { len: name.len(), name });
     }
+    let ends_name = |one: char| one == ':' || one.is_control();
+    if let Some(host) = request.homehost.as_ref().filter(|host| host.contains(ends_name)) {
+        return Err(CreateError::Homehost { host: host.clone() });
+    }
     if request.array_uuid.is_nil() {
         return Err(CreateError::NoUuid);
     }

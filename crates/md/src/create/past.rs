@@ -79,7 +79,7 @@ fn down_to_mib(offset: u64) -> u64 {
 /// A power of two up to 128 MiB, at most a thousandth of `size`, and no less than two chunks, if that counts.
 fn headroom(size: u64, chunk: u64) -> u64 {
     let mut headroom = 128 * MIB;
-    while headroom << 10 > size && headroom > 0 && (chunk == 0 || headroom / 2 >= 2 * chunk) {
+    while headroom << 10 > size && headroom > 0 && (chunk == 0 || headroom / 4 >= chunk) {
         headroom /= 2;
     }
     round_down(headroom, SECTOR)

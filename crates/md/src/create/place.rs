@@ -60,7 +60,7 @@ pub(super) fn default_data_offset(
         return 0;
     }
     let mut headroom = 128 * MIB;
-    while headroom << 10 > member_size && (chunk == 0 || headroom / 2 >= 2 * chunk) {
+    while headroom << 10 > member_size && (chunk == 0 || headroom / 4 >= chunk) {
         headroom /= 2;
     }
     (12 * K + reserved + headroom.max(stripe_log)).next_multiple_of(MIB)

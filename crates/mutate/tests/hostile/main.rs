@@ -1,9 +1,8 @@
 //! Hostile superblocks, with right checksums: fields of those that the kernel wrote are changed to extremes, and the
 //! result goes where `examine` and `up` would take it. None may panic, take two seconds of a processor, or much memory.
 //!
-//! `BRAID_HOSTILE_TIMES=n` multiplies how many there are: 100 makes 400,000 superblocks and 2,000 sets.
-
-mod change;
+//! `BRAID_HOSTILE_TIMES=n` multiplies how many there are: 100 makes 400,000 superblocks and 2,000 sets. The same
+//! through the program: `tests/hostile_members.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,12 @@ use std::path::{Path, PathBuf};
 use braid_md::fuzz::seal;
 use braid_md::{Superblock, Version};
 use braid_md_text::examine::{self, Surroundings, Written};
+use braid_mutate::change_superblock;
 use braid_seed::{Rng, commit, first_of_commit};
 use braid_sim::Image;
 use braid_sim::campaign::{keep_panics, quietly};
 use braid_sim::found::carried;
 use braid_sim::fuzz::{Got, start};
-use change::change;
 
 const SUPERBLOCKS: u64 = 4000;
 const SETS: u64 = 20;
@@ -72,7 +71,7 @@ fn hostile_superblocks_are_examined() {
     each(times() * SUPERBLOCKS, |rng| {
         let (version, size, bytes) = &bases[rng.index(bases.len())];
         let mut bytes = bytes.clone();
-        change(*version, &mut bytes, rng);
+        change_superblock(*version == Version::V0_90, &mut bytes, rng);
         seal(*version, &mut bytes);
         let offset = version.superblock_offset(*size).expect("room");
         let parsed = Superblock::parse(*version, offset, *size, &bytes);
@@ -125,7 +124,7 @@ fn arrays_of_hostile_superblocks_start_or_are_refused() {
             let (version, at) = (superblock.version, superblock.super_offset as usize);
             let mut bytes = vec![0; 4096];
             image.read(at, &mut bytes);
-            change(version, &mut bytes, &mut own);
+            change_superblock(version == Version::V0_90, &mut bytes, &mut own);
             seal(version, &mut bytes);
             image.write(at, &bytes);
         }

@@ -27,8 +27,7 @@ struct Outcome<'a> {
 }
 
 pub(super) fn take_over(assemble: &Assemble, file: &Path) -> Result<(), Failure> {
-    let text =
-        std::fs::read_to_string(file).context(format_args!("cannot read {}", file.display()))?;
+    let text = crate::text::read(file).context(format_args!("cannot read {}", file.display()))?;
     let conf = MdadmConf::parse(&text)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     let owners = Owners::read(&Places::from_environment())?;

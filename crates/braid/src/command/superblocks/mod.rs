@@ -36,6 +36,10 @@ fn copies() -> Copies {
 fn copy_of(text: &str) -> Result<Kept, Failure> {
     match text.parse() {
         Ok(number) if !Path::new(text).exists() => copies().get(number),
+        Err(_) if !Path::new(text).exists() => {
+            let problem = format!("{} is neither a copy's number nor a file", shown(text));
+            Err(Failure::failed(problem).next("`braid superblocks list`"))
+        }
         _ => Kept::read_file(Path::new(text)),
     }
 }

@@ -1,6 +1,5 @@
 //! What a hostile superblock says.
 
-use braid_md::Version;
 use braid_seed::Rng;
 
 /// Fields of version 1: where, and how many bytes.
@@ -69,13 +68,12 @@ const EDGES: [u64; 24] = [
     1 << 63,
 ];
 
-/// Changes some fields of a superblock, not its checksum.
-pub(crate) fn change(version: Version, bytes: &mut [u8], rng: &mut Rng) {
+/// Changes up to six fields of md's superblock in `bytes`, which is of version 0.90 (`is_old`) or 1. Its checksum
+/// stays as it is.
+pub fn change_superblock(is_old: bool, bytes: &mut [u8], rng: &mut Rng) {
+    let change = if is_old { change_word } else { change_field };
     for _ in 0..[1, 1, 1, 2, 2, 3, 4, 6][rng.index(8)] {
-        match version {
-            Version::V0_90 => change_word(bytes, rng),
-            _ => change_field(bytes, rng),
-        }
+        change(bytes, rng);
     }
 }
 
