@@ -34,7 +34,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_block::{Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Offered};
@@ -81,8 +81,8 @@ pub(crate) struct Parts<S> {
     pub(crate) stop: Stop,
     /// Raised when its place is needed.
     pub(crate) closed: Stop,
-    /// Bytes that it has moved, while it is idle.
-    pub(crate) idle: Rc<Cell<Option<u64>>>,
+    /// Since when nothing of it is under way.
+    pub(crate) idle: Rc<Cell<Option<Instant>>>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -134,9 +134,11 @@ impl<S: Stream> Future for Session<S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
         let poll = self.turn(cx);
         let session = &mut *self;
+        let worked = session.counts != Counts::default();
         session.parts.counters.add(&mut session.counts);
         let is_idle = session.owes(Held::Starved) == Owes::Nothing && session.in_flight.is_empty();
-        session.parts.idle.set(is_idle.then_some(session.received_bytes + session.sent_bytes));
+        let since = session.parts.idle.get().filter(|_| !worked);
+        session.parts.idle.set(is_idle.then(|| since.unwrap_or_else(Instant::now)));
         poll
     }
 }
