@@ -90,8 +90,9 @@ pub(crate) struct Session<S: Stream> {
     receiving: Option<S::Receive>,
     /// The write whose payload has not all come.
     incoming: Option<Write>,
-    /// Bytes of a refused payload to throw away.
+    /// Bytes of a refused payload to throw away, and what is answered then.
     drain: usize,
+    refused: Vec<u8>,
     in_flight: InFlight<(CheckedRequest, Option<Admitted>)>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
@@ -150,6 +151,7 @@ impl<S: Stream> Session<S> {
             receiving: None,
             incoming: None,
             drain: 0,
+            refused: Vec::new(),
             in_flight: InFlight::new(MOST_IN_FLIGHT),
             outbox: Outbox::default(),
             writable: None,
