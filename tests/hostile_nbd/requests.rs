@@ -106,20 +106,71 @@ fn no_magic_where_a_request_should_be_is_closed() {
 fn a_payload_beyond_all_bounds_is_closed() {
     let scratch = Scratch::new();
     let mut volume = scratch.serve(STACK, &[]);
-    let (inval, no_space) = (NbdErrno::Inval.to_wire(), NbdErrno::NoSpc.to_wire());
-    let cases = [((48 << 20) + 512, inval), (u32::MAX - 511, no_space), (u32::MAX, no_space)];
-    for (length, errno) in cases {
+    for length in [(64 << 20) + 512, u32::MAX - 511, u32::MAX] {
         let mut client = Client::connect_as(volume.socket(), ReplyStyle::Simple).unwrap();
         let bytes = header(0, NBD_CMD_WRITE, 9, 0, length);
-        assert_eq!(simple_reply(&mut client, &bytes), (errno, 9));
+        assert_eq!(simple_reply(&mut client, &bytes), (NbdErrno::NoSpc.to_wire(), 9));
         client.raw.assert_closed();
     }
-    // The longest that is allowed, is allowed.
+    // The longest that is allowed, is allowed. A longer one of a client that heeds no maximum is refused, and harms
+    // nothing else.
     let mut client = volume.client();
+    let longest = vec![0xee; 64 << 20];
+    let command = Command::Write { offset: 0, length: 64 << 20, fua: false };
+    assert_eq!(client.refusal(command, &longest), NbdErrno::Inval);
     let bytes = pattern(2, 0, 48 << 20);
     client.write(0, &bytes, false).unwrap();
     assert!(client.read(0, 48 << 20).unwrap() == bytes);
     volume.assert_serves();
+}
+
+#[test]
+fn a_refused_payload_is_answered_when_it_has_come() {
+    let scratch = Scratch::new();
+    let mut volume = scratch.serve(STACK, &[]);
+    let mut client = Client::connect_as(volume.socket(), ReplyStyle::Simple).unwrap();
+    let no_space = NbdErrno::NoSpc.to_wire();
+    let mut bytes = header(0, NBD_CMD_WRITE, 1, SIZE, 1 << 20);
+    bytes.extend(vec![0xee; (1 << 20) - 1]);
+    client.raw.send(&bytes).unwrap();
+    // libnbd ends the connection if it is answered before it has sent all: a request behind this one is not read yet.
+    client.raw.stream.set_nonblocking(true).unwrap();
+    let mut other = Client::connect_patiently(volume.socket());
+    other.flush().expect("another client is served");
+    assert!(client.raw.receive(1).is_err(), "nothing is answered yet");
+    client.raw.stream.set_nonblocking(false).unwrap();
+    assert_eq!(simple_reply(&mut client, &[0xee]), (no_space, 1));
+    assert_eq!(client.read(0, 512).unwrap(), [0; 512]);
+    volume.assert_serves();
+}
+
+#[test]
+fn requests_without_payload_may_be_as_long_as_their_field() {
+    let scratch = Scratch::new();
+    let large = 6 << 30;
+    scratch.sparse("a.img", large);
+    let volume = scratch.serve("./a.img", &["--shards", "1"]);
+    for style in [ReplyStyle::Structured, ReplyStyle::Extended] {
+        let mut client = Client::connect_as(volume.socket(), style).unwrap();
+        client.write(4096, &[0x5a; 4096], false).unwrap();
+        let lengths = [u64::from(u32::MAX), u64::from(u32::MAX) - 511, large];
+        let is_long = style == ReplyStyle::Extended;
+        for length in lengths.into_iter().filter(|length| is_long || *length <= u32::MAX.into()) {
+            let (offset, fua, no_hole, fast_zero) = (0, true, false, false);
+            let commands = [
+                Command::Cache { offset, length },
+                Command::BlockStatus { offset, length, one_extent: false },
+                Command::Trim { offset, length, fua },
+                Command::WriteZeroes { offset, length, fua, no_hole, fast_zero },
+            ];
+            for command in commands {
+                client.send(command, &[]).unwrap();
+                let (_, answer) = client.receive().unwrap();
+                assert!(answer.is_ok(), "{command:?}: {answer:?}");
+            }
+        }
+        assert_eq!(client.read(4096, 4096).unwrap(), [0; 4096]);
+    }
 }
 
 #[test]

@@ -148,3 +148,40 @@ fn readers_that_take_nothing_are_hung_up_on() {
     assert!(memory < 150 << 20, "{memory}");
     drop(followers);
 }
+
+#[test]
+fn clients_that_keep_connections_leave_room_for_others() {
+    let scratch = Scratch::new();
+    let web = Web::start(&scratch, &[]);
+    let (mut events, status) = web.follow();
+    assert!(status.contains(" 200 "), "{status}");
+    let ask = |stream: &mut TcpStream| {
+        let request = format!(
+            "GET /api/v1 HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            web.host(),
+            web.token()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+        while !answer.ends_with(b"}") {
+            let count = stream.read(&mut part).unwrap();
+            assert!(count > 0, "it is answered, and kept");
+            answer.extend_from_slice(&part[..count]);
+        }
+    };
+    // As many as there is room for, and as many again, of which each shows the token and says no more.
+    let mut kept: Vec<TcpStream> = Vec::new();
+    for _ in 0..2 * 64 {
+        let mut stream = web.connect();
+        ask(&mut stream);
+        kept.push(stream);
+    }
+    assert_eq!(web.get("/api/v1").status, 200);
+    assert_eq!(kept[0].read(&mut [0]).unwrap(), 0, "the one that was idle longest made room");
+    ask(kept.last_mut().expect("there are some"));
+    // A stream of events is not idle, however old it is.
+    next(&mut events);
+    scratch.run(&["up", "ram(1M)", "--name", "new", "--attach", "none"]).ok();
+    while next(&mut events)["volumes"]["new"]["state"] != "online" {}
+    scratch.run(&["down", "new"]).ok();
+}

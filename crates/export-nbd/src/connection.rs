@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_engine::Offered;
@@ -30,14 +31,33 @@ pub struct Door {
     limit: Duration,
     closed: Stop,
     is_through: Cell<bool>,
-    idle: Rc<Cell<Option<u64>>>,
+    /// Since when nothing of it is under way; in the handshake since it came.
+    idle: Rc<Cell<Option<Instant>>>,
+    peer: Option<IpAddr>,
 }
 
 impl Door {
     /// One that is open for `limit`.
     pub fn new(policy: Policy, limit: Duration) -> Door {
-        let (closed, is_through, idle) = (Stop::default(), Cell::new(false), Rc::default());
-        Door { policy, limit, closed, is_through, idle }
+        let idle = Rc::new(Cell::new(Some(Instant::now())));
+        let (closed, is_through) = (Stop::default(), Cell::new(false));
+        Door { policy, limit, closed, is_through, idle, peer: None }
+    }
+
+    /// The same for a client at the address `peer`.
+    pub fn of(self, peer: Option<IpAddr>) -> Door {
+        Door { peer, ..self }
+    }
+
+    /// For tests: the same, of which nothing has been under way since `since`.
+    #[cfg(test)]
+    pub(crate) fn been(self, since: Option<Instant>, is_through: bool) -> Door {
+        Door { idle: Rc::new(Cell::new(since)), is_through: Cell::new(is_through), ..self }
+    }
+
+    /// The client's address, unless it came by a Unix socket.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     /// Ends the connection, when what is under way is answered.
@@ -50,9 +70,9 @@ impl Door {
         self.closed.is_raised()
     }
 
-    /// Bytes that its client has moved since the handshake, if the client is idle now.
-    pub fn idle_at(&self) -> Option<u64> {
-        self.idle.get()
+    /// How long the client has had nothing under way at `now`, if so; in its handshake, how long it has taken.
+    pub fn idle_for(&self, now: Instant) -> Option<Duration> {
+        self.idle.get().map(|since| now.saturating_duration_since(since))
     }
 
     /// Whether the handshake is over.

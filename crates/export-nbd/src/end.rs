@@ -19,7 +19,7 @@ pub enum End {
     #[error("the client was not through its handshake when there was no room for more")]
     GaveWay,
     /// It was idle when others needed its place.
-    #[error("the client was idle when there was no room for more")]
+    #[error("the client that was idle longest was closed: another one needed its place")]
     Idle,
     /// The stream is out of step.
     #[error("{0:#010x} where a request should start")]

@@ -5,26 +5,30 @@
 //!
 //! ```text
 //!   accepted ──▶ newcomer ──handshake──▶ served, for as long as it likes
-//!                   │ too slow, or the oldest when there is no room
-//!                   ▼
-//!                 closed          no room, and no newcomers: told so, and closed;
-//!                                 as many as are told so, of those that stay idle, are closed
+//!                   │ too slow                  │ idle longest,
+//!                   ▼ or oldest,                ▼ when there is no room
+//!                 closed                      closed
+//!                                 no room, and all work: waits, is told so, and closed
 //! ```
 //!
-//! Invariant: a client that says nothing takes no place for long that another one needs: newcomers
-//! make room for later ones at once, idle clients after a while. While there are places, a client may be
-//! idle for ever. A TCP peer that is gone without a word is noticed by keepalives.
+//! Invariants
+//! * A client that says nothing takes no place that another one needs. While there are places, a client may be
+//!   idle for ever.
+//! * A client with a request under way, or that had one within [`Bounds::idle`], keeps its place.
+//! * The address with the most connections makes room first. All of a Unix socket count as one.
+//! * A TCP peer that is gone without a word is noticed by keepalives.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_engine::Offered;
 use braid_mem::Pool;
@@ -43,23 +47,30 @@ const INBOX: usize = 64 << 10;
 /// What a socket may hold for a client to read, in bytes: two of the longest usual replies.
 const SEND_BUFFER: usize = 2 << 20;
 
-/// Clients that are told at once that there is no room; more are closed without a word.
-const MOST_TURNED_AWAY: usize = 16;
+/// Newcomers that are in their handshakes before idle clients make room for more.
+const NEWCOMERS: usize = 32;
 
-/// How long telling that may take.
+/// Clients that wait for room, or are told that there is none, at once; more are closed without a word.
+const MOST_WAITING: usize = 16;
+
+/// How often a client that waits for room looks for it, within [`Bounds::idle`].
+const TRIES: u32 = 8;
+
+/// How long telling that there is no room may take.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 
 /// Bounds on what clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections of one shard at once. When there are so many, the oldest that has not been
-    /// through its handshake makes room; when all have, more are told so and closed.
+    /// Connections of one shard at once. When there are so many, the oldest newcomer makes room, or the client that
+    /// was idle longest.
     pub connections: usize,
     /// How long a client may take for the handshake.
     pub handshake: Duration,
     /// How long a client may take for the next byte of a request.
     pub stall: Duration,
-    /// How long a client may be idle once others were turned away.
+    /// How long a client keeps its place without a request when others need it. Others wait as long before they are
+    /// told that there is no room.
     pub idle: Duration,
 }
 
@@ -69,7 +80,7 @@ impl Default for Bounds {
             connections: 256,
             handshake: Duration::from_secs(10),
             stall: Duration::from_secs(30),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_secs(3),
         }
     }
 }
@@ -90,12 +101,8 @@ struct Inner {
     open: Cell<usize>,
     /// The doors that they came by, oldest first.
     doors: RefCell<VecDeque<Rc<Door>>>,
-    /// Connections that are being told that there is no room.
-    turned_away: Cell<usize>,
-    /// Clients that were turned away since it was looked for idle ones.
-    short: Cell<usize>,
-    /// Idle ones are looked for.
-    is_looking: Cell<bool>,
+    /// Connections that wait for room, or are being told that there is none.
+    waiting: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
 }
 
@@ -120,14 +127,12 @@ impl Server {
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                inboxes: Pool::new((bounds.connections + MOST_TURNED_AWAY) * INBOX)?,
+                inboxes: Pool::new((bounds.connections + MOST_WAITING) * INBOX)?,
                 export,
                 bounds,
                 open: Cell::new(0),
                 doors: RefCell::default(),
-                turned_away: Cell::new(0),
-                short: Cell::new(0),
-                is_looking: Cell::new(false),
+                waiting: Cell::new(0),
                 on_end: Box::new(on_end),
             }),
         })
@@ -189,16 +194,46 @@ impl Server {
         }
     }
 
-    /// Serves one connection, in a task of its own.
+    /// Serves one connection, in a task of its own, when there is room for it.
     pub fn connect(&self, fd: OwnedFd) {
         let inner = &self.inner;
-        let is_full = inner.open.get() >= inner.bounds.connections;
-        if is_full && !inner.make_room() {
-            return self.turn_away(fd);
+        inner.count(Counts { connections: 1, ..Counts::default() });
+        if inner.find_room() {
+            return self.admit(fd);
         }
+        let refused = Counts { connections_refused: 1, disconnections: 1, ..Counts::default() };
+        if inner.waiting.get() >= MOST_WAITING {
+            return inner.count(refused);
+        }
+        inner.waiting.set(inner.waiting.get() + 1);
+        let server = self.clone();
+        inner.handle.spawn(async move {
+            let inner = &server.inner;
+            // Clients that are between two requests now may be idle by then.
+            for _ in 0..TRIES {
+                inner.handle.sleep(inner.bounds.idle / TRIES).await;
+                if inner.find_room() {
+                    inner.waiting.set(inner.waiting.get() - 1);
+                    return server.admit(fd);
+                }
+            }
+            inner.count(refused);
+            let policy = Policy { full: true, ..Policy::default() };
+            // However it ends, the client is not served.
+            let _ = inner.serve(fd, &Door::new(policy, TURNING_AWAY)).await;
+            inner.waiting.set(inner.waiting.get() - 1);
+        });
+    }
+
+    /// Serves one connection, for which there is room.
+    fn admit(&self, fd: OwnedFd) {
+        let inner = &self.inner;
         inner.open.set(inner.open.get() + 1);
-        inner.export.counters().add(&mut Counts { connections: 1, ..Counts::default() });
-        let door = Rc::new(Door::new(Policy::default(), inner.bounds.handshake));
+        // What is asked of the socket has no method of its own for any descriptor.
+        let socket = TcpStream::from(fd);
+        let peer = socket.peer_addr().ok().map(|peer| network(peer.ip()));
+        let fd = OwnedFd::from(socket);
+        let door = Rc::new(Door::new(Policy::default(), inner.bounds.handshake).of(peer));
         inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();
         inner.handle.spawn(async move {
@@ -210,83 +245,56 @@ impl Server {
                 inner.open.set(inner.open.get() - 1);
             }
             let protocol_errors = u64::from(end.is_protocol_error());
-            let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
-            inner.export.counters().add(&mut counts);
+            inner.count(Counts { disconnections: 1, protocol_errors, ..Counts::default() });
             (inner.on_end)(&end);
         });
     }
+}
 
-    /// Tells a client that there is no room, if it goes through a handshake to hear it.
-    fn turn_away(&self, fd: OwnedFd) {
-        let inner = &self.inner;
-        let mut counts = Counts {
-            connections: 1,
-            connections_refused: 1,
-            disconnections: 1,
-            ..Counts::default()
-        };
-        inner.export.counters().add(&mut counts);
-        inner.short.set(inner.short.get() + 1);
-        if !inner.is_looking.replace(true) {
-            let server = self.clone();
-            inner.handle.spawn(async move { server.close_idle().await });
+/// Whose an address is: of IPv6 a machine has all of a network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
         }
-        if inner.turned_away.get() >= MOST_TURNED_AWAY {
-            return;
-        }
-        inner.turned_away.set(inner.turned_away.get() + 1);
-        let server = self.clone();
-        inner.handle.spawn(async move {
-            let inner = &server.inner;
-            let policy = Policy { full: true, ..Policy::default() };
-            // However it ends, nobody is served.
-            let _ = inner.serve(fd, &Door::new(policy, TURNING_AWAY)).await;
-            inner.turned_away.set(inner.turned_away.get() - 1);
-        });
-    }
-
-    /// Closes connections that stay idle, as many as were turned away, until none is.
-    async fn close_idle(&self) {
-        let inner = &self.inner;
-        while inner.short.get() > 0 {
-            let idle = inner.idle();
-            let mut stopped = pin!(inner.export.stop().wait());
-            let mut time = pin!(inner.handle.sleep(inner.bounds.idle));
-            std::future::poll_fn(|cx| match stopped.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => time.as_mut().poll(cx),
-            })
-            .await;
-            let free = inner.bounds.connections.saturating_sub(inner.open.get());
-            let short = inner.short.take().saturating_sub(free);
-            let stayed = idle.into_iter().filter(|(door, moved)| door.idle_at() == Some(*moved));
-            stayed.take(short).for_each(|(door, _)| inner.close(&door));
-        }
-        inner.is_looking.set(false);
     }
 }
 
+/// The connection of `doors` that makes room for one more at `now`, if one does: of the address with the most
+/// connections, the client that was idle longest, and at least for `idle`; or the oldest newcomer, when there are
+/// [`NEWCOMERS`], or no client is idle.
+fn first_to_go(doors: &VecDeque<Rc<Door>>, idle: Duration, now: Instant) -> Option<&Rc<Door>> {
+    let mut shares: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
+    doors.iter().for_each(|door| *shares.entry(door.peer()).or_default() += 1);
+    let share = |door: &Door| shares.get(&door.peer()).copied();
+    let (served, newcomers): (Vec<_>, Vec<_>) = doors.iter().partition(|door| door.is_through());
+    let are_many = newcomers.len() >= NEWCOMERS;
+    let key = |door: &&Rc<Door>| (share(door), door.idle_for(now));
+    let newcomer = newcomers.into_iter().max_by_key(key);
+    let is_idle = |door: &&Rc<Door>| door.idle_for(now) >= Some(idle);
+    let idle = served.into_iter().filter(is_idle).max_by_key(key);
+    if are_many { newcomer } else { idle.or(newcomer) }
+}
+
 impl Inner {
-    /// Closes the door to the oldest connection that is not through its handshake, if there is one.
-    fn make_room(&self) -> bool {
-        let oldest = self.doors.borrow().iter().find(|door| !door.is_through()).cloned();
-        oldest.inspect(|door| self.close(door)).is_some()
+    fn count(&self, mut counts: Counts) {
+        self.export.counters().add(&mut counts);
     }
 
-    /// Gives the place of a connection to others.
-    fn close(&self, door: &Rc<Door>) {
-        let mut doors = self.doors.borrow_mut();
-        if let Some(index) = doors.iter().position(|other| Rc::ptr_eq(other, door)) {
-            doors.remove(index);
-            door.close();
-            self.open.set(self.open.get() - 1);
+    /// Whether there is room for one more, which another one may make.
+    fn find_room(&self) -> bool {
+        if self.open.get() < self.bounds.connections {
+            return true;
         }
-    }
-
-    /// Connections that are idle, oldest first, with what they have moved.
-    fn idle(&self) -> Vec<(Rc<Door>, u64)> {
-        let idle = |door: &Rc<Door>| Some((Rc::clone(door), door.idle_at()?));
-        self.doors.borrow().iter().filter_map(idle).collect()
+        let mut doors = self.doors.borrow_mut();
+        let Some(door) = first_to_go(&doors, self.bounds.idle, Instant::now()).cloned() else {
+            return false;
+        };
+        doors.retain(|other| !Rc::ptr_eq(other, &door));
+        door.close();
+        self.open.set(self.open.get() - 1);
+        true
     }
 
     async fn serve(&self, fd: OwnedFd, door: &Door) -> End {
@@ -318,5 +326,49 @@ fn prepare_socket(fd: &Fd) {
     // Beyond the system's limit only with CAP_NET_ADMIN.
     if sockopt::set_socket_send_buffer_size_force(fd, SEND_BUFFER).is_err() {
         let _ = sockopt::set_socket_send_buffer_size(fd, SEND_BUFFER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(3);
+
+    /// A client at 10.0.0.`peer`, of which nothing has been under way since `since`.
+    fn door(peer: u8, since: Option<Instant>, is_through: bool) -> Rc<Door> {
+        let peer = Some(IpAddr::from([10, 0, 0, peer]));
+        Rc::new(Door::new(Policy::default(), IDLE).of(peer).been(since, is_through))
+    }
+
+    #[test]
+    fn the_longest_idle_of_the_largest_peer_makes_room_and_one_that_works_never() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let go = |doors: &[Rc<Door>], now| {
+            let all = doors.iter().cloned().collect();
+            first_to_go(&all, IDLE, at(now))
+                .map(|gone| doors.iter().position(|door| Rc::ptr_eq(door, gone)).unwrap())
+        };
+        let idle = |peer, since| door(peer, Some(at(since)), true);
+        let works = |peer| door(peer, None, true);
+        let new = |peer, since| door(peer, Some(at(since)), false);
+        assert_eq!(go(&[works(1), idle(1, 5), idle(1, 4), works(1)], 9), Some(2));
+        assert_eq!(go(&[works(1), idle(1, 5), idle(1, 4)], 6), None, "idle for 2 s");
+        assert_eq!(go(&[idle(1, 0), idle(2, 3), idle(2, 2)], 9), Some(2), "2 has more");
+        assert_eq!(go(&[idle(1, 0), works(2), works(2)], 9), Some(0), "those of 2 work");
+        assert_eq!(go(&[works(1), new(1, 8), new(1, 7)], 9), Some(2), "the oldest newcomer");
+        assert_eq!(go(&[idle(1, 0), new(1, 8)], 9), Some(0), "a few newcomers have their time");
+        let mut many: Vec<_> = (0..NEWCOMERS).map(|_| new(1, 8)).collect();
+        many.extend([idle(1, 0), new(1, 1)]);
+        assert_eq!(go(&many, 9), Some(NEWCOMERS + 1), "a crowd of newcomers is their own");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 }

@@ -19,6 +19,7 @@
 //!   read its replies stops being read.
 //! * A request gets all its memory at once or none, so that clients that each hold a part cannot
 //!   block each other for ever; one that does not go on is cut off ([`crate::watch`]).
+//! * A question for block status is answered in a turn of the executor of its own, whoever asks.
 //! * A write that was let in is not refused later: it holds a permit until it is answered.
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
@@ -34,7 +35,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_block::{Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Offered};
@@ -58,9 +59,6 @@ const MOST_IN_FLIGHT: usize = 128;
 /// Bytes of replies that may wait to be sent: beyond, they are sent before more are made, while
 /// they are still in the processor's cache, and while the client has something to do.
 const MOST_UNSENT: usize = 512 << 10;
-/// Questions for block status that are answered before others get their turn: each may be hundreds of system
-/// calls.
-const MOST_STATUS: u32 = 4;
 /// Bytes of memory that one connection's requests and replies may hold when another request is
 /// taken.
 const MOST_HELD: u64 = 8 << 20;
@@ -81,8 +79,8 @@ pub(crate) struct Parts<S> {
     pub(crate) stop: Stop,
     /// Raised when its place is needed.
     pub(crate) closed: Stop,
-    /// Bytes that it has moved, while it is idle.
-    pub(crate) idle: Rc<Cell<Option<u64>>>,
+    /// Since when nothing of it is under way.
+    pub(crate) idle: Rc<Cell<Option<Instant>>>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -92,11 +90,14 @@ pub(crate) struct Session<S: Stream> {
     receiving: Option<S::Receive>,
     /// The write whose payload has not all come.
     incoming: Option<Write>,
-    /// Bytes of a refused payload to throw away.
+    /// Bytes of a refused payload to throw away, and what is answered then.
     drain: usize,
+    refused: Vec<u8>,
     in_flight: InFlight<(CheckedRequest, Option<Admitted>)>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
+    /// Until a question for block status is answered: each may be hundreds of system calls.
+    status_turn: Option<Wait<()>>,
     watch: Watch<S>,
     stopped: Wait<End>,
     end: Option<End>,
@@ -105,8 +106,6 @@ pub(crate) struct Session<S: Stream> {
     sent_bytes: u64,
     /// Of requests in flight.
     in_flight_bytes: u64,
-    /// Of this turn.
-    status_left: u32,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -120,10 +119,8 @@ enum Held {
     InFlight,
     /// [`MOST_UNSENT`] or [`MOST_HELD`].
     Unsent,
-    /// The pool is spent; it will wake this task.
-    Memory,
-    /// [`MOST_STATUS`].
-    Turn,
+    /// The pool is spent, or others have their turn; either wakes this task.
+    Others,
     /// The end was decided.
     Ending,
 }
@@ -134,9 +131,11 @@ impl<S: Stream> Future for Session<S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
         let poll = self.turn(cx);
         let session = &mut *self;
+        let worked = session.counts != Counts::default();
         session.parts.counters.add(&mut session.counts);
         let is_idle = session.owes(Held::Starved) == Owes::Nothing && session.in_flight.is_empty();
-        session.parts.idle.set(is_idle.then_some(session.received_bytes + session.sent_bytes));
+        let since = session.parts.idle.get().filter(|_| !worked);
+        session.parts.idle.set(is_idle.then(|| since.unwrap_or_else(Instant::now)));
         poll
     }
 }
@@ -152,9 +151,11 @@ impl<S: Stream> Session<S> {
             receiving: None,
             incoming: None,
             drain: 0,
+            refused: Vec::new(),
             in_flight: InFlight::new(MOST_IN_FLIGHT),
             outbox: Outbox::default(),
             writable: None,
+            status_turn: None,
             watch,
             stopped: Box::pin(end_of(stop, closed)),
             end: None,
@@ -162,7 +163,6 @@ impl<S: Stream> Session<S> {
             received_bytes: 0,
             sent_bytes: 0,
             in_flight_bytes: 0,
-            status_left: 0,
         }
     }
 
@@ -173,7 +173,6 @@ impl<S: Stream> Session<S> {
         {
             self.end = Some(end);
         }
-        self.status_left = MOST_STATUS;
         loop {
             let held = self.parse(cx);
             let completed = self.take_completions(cx);
@@ -191,11 +190,7 @@ impl<S: Stream> Session<S> {
                 },
                 Held::InFlight => completed,
                 Held::Unsent => !self.holds_much(),
-                Held::Memory => false,
-                Held::Turn => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+                Held::Others => false,
                 Held::Ending if self.in_flight.is_empty() && self.outbox.is_empty() => {
                     return Poll::Ready(self.end.take().unwrap_or(End::Disconnected));
                 }
@@ -223,9 +218,6 @@ impl<S: Stream> Session<S> {
             if self.holds_much() {
                 return Held::Unsent;
             }
-            if self.status_left == 0 {
-                return Held::Turn;
-            }
             let mode = self.parts.negotiated.header_mode();
             let raw = match protocol::parse(mode, self.inbox.bytes()) {
                 ParsedHeader::NeedMore => return Held::Starved,
@@ -241,7 +233,7 @@ impl<S: Stream> Session<S> {
             match protocol::check(&raw, &self.parts.export, &self.parts.negotiated) {
                 Ok(request) => {
                     if self.begin(request, cx).is_pending() {
-                        return Held::Memory;
+                        return Held::Others;
                     }
                 }
                 Err(refusal) => self.refuse(refusal),
@@ -257,7 +249,7 @@ impl<S: Stream> Session<S> {
             || self.outbox.len() as u64 + self.in_flight_bytes > MOST_HELD
     }
 
-    /// Acts on a request; pending if there is no memory for it now.
+    /// Acts on a request; pending if there is no memory for it now, or it is not its turn.
     fn begin(&mut self, request: CheckedRequest, cx: &mut Context<'_>) -> Poll<()> {
         match request.command {
             Command::Read { offset, length, .. } => {
@@ -291,7 +283,12 @@ impl<S: Stream> Session<S> {
             // A hint, for which nothing in the stack has a use.
             Command::Cache { .. } => self.reply_ok(request),
             Command::BlockStatus { offset, length, one_extent } => {
-                self.status_left -= 1;
+                let stream = &self.parts.stream;
+                let turn = self.status_turn.get_or_insert_with(|| Box::pin(stream.turn()));
+                if turn.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.status_turn = None;
                 self.reply_status(request, Span::new(offset, length), one_extent);
             }
             Command::Disconnect => self.end = Some(End::Disconnected),

@@ -33,6 +33,11 @@ pub trait Stream: Clone + Unpin + 'static {
     /// Waits until there is room to send, or a failure that the next call tells.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static;
 
+    /// Waits until it is this task's turn for work that others on the thread wait for.
+    fn turn(&self) -> impl Future<Output = ()> + 'static {
+        std::future::ready(())
+    }
+
     /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
 }
@@ -71,6 +76,11 @@ impl Stream for Socket {
     fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static {
         let Socket { handle, fd } = self.clone();
         async move { handle.ready(&fd, Interest::Writable).await }
+    }
+
+    fn turn(&self) -> impl Future<Output = ()> + 'static {
+        let handle = self.handle.clone();
+        async move { handle.turn().await }
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {

@@ -1,14 +1,16 @@
 //! A client that falls silent inside a request is cut off after the limit; one that is idle
-//! between two requests is not.
+//! between two requests is not, until another one needs its place.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::time::Duration;
 
 use braid_device::Ram;
 use braid_engine::Dev;
-use braid_export_nbd::{Bounds, Overlaps, Server};
+use braid_export_nbd::{Bounds, End, Overlaps, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Mode};
 
@@ -83,8 +85,11 @@ fn idle_clients_give_way_when_there_is_no_room() {
         let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
         let idle = Duration::from_millis(300);
         let bounds = Bounds { connections: 2, idle, ..Bounds::default() };
+        let closed = Rc::new(Cell::new(0));
+        let count = Rc::clone(&closed);
+        let on_end = move |end: &End| count.set(count.get() + u32::from(matches!(end, End::Idle)));
         let server =
-            Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), |_| {}).unwrap();
+            Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), on_end).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
         let connect = move || {
             let (ours, theirs) = UnixStream::pair().unwrap();
@@ -93,15 +98,10 @@ fn idle_clients_give_way_when_there_is_no_room() {
         };
         let clients = std::thread::spawn(move || {
             let (mut oldest, mut second) = (greet(connect()), greet(connect()));
-            let mut third = connect();
-            third.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            third.read_exact(&mut [0; 18]).unwrap();
-            // The third is answered that there is no room, and leaves; the oldest gives way for the next.
-            drop(third);
-            oldest.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            // The third waits until the oldest has been idle for so long.
+            let mut third = greet(connect());
             assert_eq!(oldest.read(&mut [0; 1]).unwrap(), 0, "the oldest is closed");
-            let mut fourth = greet(connect());
-            for client in [&mut second, &mut fourth] {
+            for client in [&mut second, &mut third] {
                 client.write_all(READ).unwrap();
                 client.read_exact(&mut [1; 16 + 512]).unwrap();
             }
@@ -114,6 +114,6 @@ fn idle_clients_give_way_when_there_is_no_room() {
             }
             clients.join().unwrap();
         });
-        assert_eq!(counters.read().protocol_errors, 0);
+        assert_eq!((counters.read().protocol_errors, closed.get()), (0, 1));
     }
 }

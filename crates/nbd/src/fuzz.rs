@@ -15,7 +15,7 @@ use crate::client::{
     ClientConfig, ClientHandshake, ClientProgress, ClientStep, ParsedReply, parse_reply,
 };
 use crate::handshake::{Handshake, MAX_INPUT_BYTES, Policy, Progress, Step};
-use crate::protocol::constants::MAX_PAYLOAD_BYTES;
+use crate::protocol::constants::MAX_REFUSED_BYTES;
 use crate::protocol::{
     Command, ExportInfo, Exports, Negotiated, ParsedHeader, Payload, ReplyStyle, check, parse,
 };
@@ -137,7 +137,7 @@ pub fn fuzz_requests(data: &[u8]) {
                 match refusal.payload {
                     Payload::Drain(bytes) => {
                         assert_eq!(u64::from(bytes), raw.payload_bytes());
-                        assert!(bytes <= MAX_PAYLOAD_BYTES);
+                        assert!(bytes <= MAX_REFUSED_BYTES);
                     }
                     Payload::Close => return,
                 }

@@ -79,7 +79,7 @@ struct Inner {
     driver: Driver,
     pool: RefCell<Option<Pool>>,
     threads: usize,
-    timers: Timers,
+    timers: Rc<Timers>,
     inbox: Arc<Inbox>,
 }
 
@@ -143,7 +143,7 @@ impl Executor {
             driver,
             pool: RefCell::default(),
             threads: config.threads,
-            timers: Timers::default(),
+            timers: Rc::default(),
             inbox,
         };
         if config.workers == Workers::Own {
@@ -181,6 +181,7 @@ impl Executor {
     fn poll_driver(&self, handle: &Handle) {
         let inner = &self.inner;
         let mut limit = None;
+        inner.timers.give_turn();
         if let Some(deadline) = inner.timers.next_deadline() {
             let now = Instant::now();
             inner.timers.fire(now);
@@ -279,12 +280,18 @@ impl Handle {
 
     /// Waits until `deadline`.
     pub async fn sleep_until(&self, deadline: Instant) {
-        Sleep { inner: Rc::clone(&self.inner), deadline, key: None }.await;
+        self.inner.timers.wait_until(deadline).await;
     }
 
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         self.sleep_until(Instant::now() + duration).await;
+    }
+
+    /// Waits for a turn of the executor of its own: of the tasks that wait so one goes on in each turn, first come
+    /// first served. For work that keeps all others on the thread waiting.
+    pub async fn turn(&self) {
+        self.inner.timers.wait_for_turn().await;
     }
 
     pub(crate) fn start(&self, operation: Operation) -> u32 {
@@ -416,35 +423,6 @@ impl Drop for Submitted {
     fn drop(&mut self) {
         if let Some(id) = self.id {
             self.table.abandon(id);
-        }
-    }
-}
-
-struct Sleep {
-    inner: Rc<Inner>,
-    deadline: Instant,
-    key: Option<(Instant, u64)>,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(key) = self.key.take() {
-            self.inner.timers.remove(key);
-        }
-        if Instant::now() >= self.deadline {
-            return Poll::Ready(());
-        }
-        self.key = Some(self.inner.timers.insert(self.deadline, cx.waker().clone()));
-        Poll::Pending
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        if let Some(key) = self.key {
-            self.inner.timers.remove(key);
         }
     }
 }

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use braid_control::{ErrorCode, Order, Status, WholeOrder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,10 +19,11 @@ use serde_json::{Value, json};
 use crate::answer::Refusal;
 use crate::command::{Line, of_order, relative_path};
 use crate::doors::Door;
+use crate::followers::{FOLLOWERS, KEPT};
 use crate::guard::only_json;
 use crate::plan::{Plan, plan};
 use crate::reports::{LARGEST, Reports};
-use crate::shared::{FOLLOWERS, Shared, blocking};
+use crate::shared::{Shared, blocking};
 use crate::up::{NewVolume, check_name};
 use crate::watch::{unanswered, view};
 use crate::{page, program, state};
@@ -111,9 +112,7 @@ async fn admit_to_api(State(shared): Asked, request: Request, next: Next) -> Res
         return refusal.into_response();
     }
     // The page itself is anybody's; to ask for more is to be let in.
-    if let Some(door) = request.extensions().get::<Door>() {
-        door.open();
-    }
+    let _under_way = request.extensions().get().map(Door::open);
     next.run(request).await
 }
 
@@ -184,13 +183,18 @@ async fn curves(State(shared): Asked, named: Named) -> Result<Json<Value>, Refus
     Ok(Json(json!({ "curves": curves.await? })))
 }
 
-async fn events(State(shared): Asked) -> Result<Response, Refusal> {
-    let permit = shared.followers.clone().try_acquire_owned().map_err(|_| {
+async fn events(
+    State(shared): Asked,
+    Extension(door): Extension<Door>,
+) -> Result<Response, Refusal> {
+    let now = tokio::time::Instant::now();
+    let body = shared.followers.begin(now, || shared.watch.follow(door.open()));
+    let body = body.ok_or_else(|| {
         let text = format!("{FOLLOWERS} follow already");
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
-            .next("close one of the pages that are open")
+        let next = format!("close one of the pages that are open, or wait {} s", KEPT.as_secs());
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).next(next)
     })?;
-    Ok(([(header::CONTENT_TYPE, "text/event-stream")], shared.watch.follow(permit)).into_response())
+    Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
 /// An order, by somebody who saw the volume in a state.

@@ -23,6 +23,7 @@ mod app;
 mod change;
 mod command;
 mod doors;
+mod followers;
 mod guard;
 mod listen;
 mod offers;

@@ -113,6 +113,8 @@ enum Listener {
     Unix(tokio::net::UnixListener),
 }
 
+type App = TowerToHyperService<axum::Router>;
+
 /// Serves until the process ends; `ready` hears where.
 ///
 /// # Errors
@@ -139,7 +141,6 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
     ready(&bound);
     let mut open = Open::default();
     loop {
-        open.has_room().await;
         let door = Door::default();
         let app = TowerToHyperService::new(app.clone().layer(Extension(door.clone())));
         let acceptor = acceptor.clone();
@@ -148,15 +149,20 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
                 // Answers are small and go out at once; where that cannot be said they go out later.
                 let _ = stream.set_nodelay(true);
                 let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER);
-                Box::pin(encrypted(stream, acceptor, app))
+                Box::pin(encrypted(stream, acceptor, app, door.clone()))
                     as Pin<Box<dyn Future<Output = ()> + Send>>
             }),
             Listener::Unix(unix) => unix.accept().await.map(|(stream, _)| {
-                Box::pin(connection(stream, app)) as Pin<Box<dyn Future<Output = ()> + Send>>
+                Box::pin(connection(stream, app, door.clone()))
+                    as Pin<Box<dyn Future<Output = ()> + Send>>
             }),
         };
         match accepted {
-            Ok(connection) => open.add(door, connection),
+            // None makes room before another one is there.
+            Ok(connection) => {
+                open.has_room().await;
+                open.add(door, connection);
+            }
             // A client that has gone already, or too many open files: these pass.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
@@ -220,28 +226,26 @@ fn names(own: SocketAddr, hosts: &[String], is_encrypted: bool) -> Vec<String> {
 async fn encrypted(
     stream: tokio::net::TcpStream,
     acceptor: Option<tokio_rustls::TlsAcceptor>,
-    app: TowerToHyperService<axum::Router>,
+    app: App,
+    door: Door,
 ) {
     match acceptor {
-        None => connection(stream, app).await,
+        None => connection(stream, app, door).await,
         // Who does not shake hands is not heard.
         Some(acceptor) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_COMES, acceptor.accept(stream)).await
             {
-                connection(stream, app).await;
+                connection(stream, app, door).await;
             }
         }
     }
 }
 
 /// One connection, to its end.
-async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    app: TowerToHyperService<axum::Router>,
-) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, app: App, door: Door) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_COMES).max_buf_size(HEAD);
-    let stream = TokioIo::new(Patient { stream, stalled: None });
+    let stream = TokioIo::new(Patient { stream, stalled: None, door });
     // How it ended is the client's to know.
     let _ = http.serve_connection(stream, app).await;
 }
@@ -250,6 +254,7 @@ async fn connection(
 struct Patient<S> {
     stream: S,
     stalled: Option<Pin<Box<Sleep>>>,
+    door: Door,
 }
 
 impl<S> Patient<S> {
@@ -261,6 +266,7 @@ impl<S> Patient<S> {
     ) -> Poll<io::Result<T>> {
         if tried.is_ready() {
             self.stalled = None;
+            self.door.moved();
             return tried;
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLS)));
@@ -274,7 +280,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            self.door.moved();
+        }
+        read
     }
 }
 

@@ -10,14 +10,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answer::Refusal;
 use crate::command::Line;
+use crate::followers::Followers;
 use crate::guard::Guard;
 use crate::program;
 use crate::reports::Reports;
 use crate::ticket::Tickets;
 use crate::watch::{Folders, Watch};
 
-/// So many may follow, and so many commands are under way at a time.
-pub(crate) const FOLLOWERS: usize = 16;
+/// Commands that are under way at a time.
 const COMMANDS: usize = 4;
 
 /// What requests are answered from.
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) reports: Option<Reports>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) tickets: Tickets,
-    pub(crate) followers: Arc<Semaphore>,
+    pub(crate) followers: Followers,
     commands: Arc<Semaphore>,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
             reports,
             watch,
             tickets: Tickets::default(),
-            followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            followers: Followers::default(),
             commands: Arc::new(Semaphore::new(COMMANDS)),
         })
     }

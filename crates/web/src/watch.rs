@@ -16,10 +16,12 @@ use axum::body::{Body, Bytes, HttpBody};
 use braid_control::{ControlError, ErrorCode, Named, Status};
 use hyper::body::Frame;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Refusal;
+use crate::doors::UnderWay;
 use crate::seen::{Heard, Seen};
 use crate::{change, offers, state};
 
@@ -228,15 +230,15 @@ impl Watch {
         }
     }
 
-    /// A stream of server-sent events: `state`, and from then on `patch`.
-    pub(crate) fn follow(self: &Arc<Watch>, permit: OwnedSemaphorePermit) -> Body {
+    /// A stream of server-sent events, `state` and from then on `patch`, and what ends it.
+    pub(crate) fn follow(self: &Arc<Watch>, under_way: UnderWay) -> (Body, AbortHandle) {
         let (send, receive) = mpsc::channel(1);
         let mut states = self.latest.subscribe();
         // What was seen when somebody looked last may be old.
         states.mark_unchanged();
         self.wanted.notify_one();
-        tokio::spawn(async move {
-            let _permit = permit;
+        let stream = tokio::spawn(async move {
+            let _under_way = under_way;
             let mut sent = Arc::new(Value::Null);
             loop {
                 let text = match tokio::time::timeout(QUIET, states.changed()).await {
@@ -256,7 +258,7 @@ impl Watch {
                 }
             }
         });
-        Body::new(Events(receive))
+        (Body::new(Events(receive)), stream.abort_handle())
     }
 }
 

@@ -319,7 +319,7 @@ fn run(
     }
     let bad = std::cell::Cell::new(0u64);
     let on_end = move |end: &braid_export_nbd::End| {
-        if !end.is_protocol_error() {
+        if !end.is_protocol_error() && !matches!(end, braid_export_nbd::End::Idle) {
             return;
         }
         bad.set(bad.get() + 1);

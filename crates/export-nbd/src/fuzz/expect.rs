@@ -113,12 +113,16 @@ impl Expected {
                     (bytes, false)
                 }
                 Err(refusal) => {
-                    let what = What::Error(refusal.errno);
-                    self.replies.push(Want { to: refusal.to, what });
-                    match refusal.payload {
+                    let (bytes, closes) = match refusal.payload {
                         Payload::Drain(bytes) => (bytes as usize, false),
                         Payload::Close => (0, true),
+                    };
+                    // The answer comes behind the payload.
+                    if rest.len() >= bytes {
+                        let what = What::Error(refusal.errno);
+                        self.replies.push(Want { to: refusal.to, what });
                     }
+                    (bytes, closes)
                 }
             };
             match rest.get(payload..) {

@@ -77,11 +77,16 @@ impl<S: Stream> Session<S> {
         style.error_message(refusal.to, refusal.errno, &reason, &mut bytes);
         self.counts.replies += 1;
         self.counts.errors += 1;
-        self.outbox.push_bytes(bytes);
         match refusal.payload {
-            Payload::Drain(count) => self.drain = count as usize,
+            // A client that is still sending takes an answer for that of no request.
+            Payload::Drain(count) if count > 0 => {
+                (self.drain, self.refused) = (count as usize, bytes);
+                return;
+            }
+            Payload::Drain(_) => {}
             Payload::Close => self.end = Some(End::Refused(refusal.reason)),
         }
+        self.outbox.push_bytes(bytes);
     }
 }
 

@@ -84,7 +84,11 @@ impl<S: Stream> Session<S> {
             let count = self.drain.min(self.inbox.bytes().len());
             self.inbox.consume(count);
             self.drain -= count;
-            return self.drain == 0;
+            if self.drain > 0 {
+                return false;
+            }
+            self.outbox.push_bytes(std::mem::take(&mut self.refused));
+            return true;
         }
         let Some(write) = &mut self.incoming else { return true };
         let count = write.incoming.fill(self.inbox.bytes());

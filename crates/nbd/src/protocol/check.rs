@@ -22,7 +22,7 @@
 //! - **A read longer than the maximum payload**: `NBD_EINVAL`, or
 //!   `NBD_EOVERFLOW` with `NBD_CMD_FLAG_DF`. Trim, write zeroes, cache and
 //!   block status carry no payload and may be as long as the export.
-//! - **A refused payload** up to [`MAX_PAYLOAD_BYTES`] is drained; a longer
+//! - **A refused payload** up to [`MAX_REFUSED_BYTES`] is drained; a longer
 //!   one is a denial of service and ends the connection ("MAY initiate a hard
 //!   disconnect", section "Block size constraints").
 //! - **An extended write without `NBD_CMD_FLAG_PAYLOAD_LEN`** breaks a MUST
@@ -142,7 +142,8 @@ pub struct CheckedRequest {
 /// What to do with the bytes that follow a refused header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Read this many bytes (perhaps 0) and throw them away, then go on.
+    /// Read this many bytes (perhaps 0) and throw them away, then send the error and
+    /// go on: some clients take an answer before that for a fault of the server.
     Drain(u32),
     /// Send the error if there is room, then close: where the next header
     /// begins is unknown or too far away.
@@ -230,7 +231,7 @@ fn payload_after_refusal(raw: &RawRequest, reason: RefusalReason) -> Payload {
         return Payload::Close;
     }
     match u32::try_from(raw.payload_bytes()) {
-        Ok(bytes) if bytes <= MAX_PAYLOAD_BYTES => Payload::Drain(bytes),
+        Ok(bytes) if bytes <= MAX_REFUSED_BYTES => Payload::Drain(bytes),
         _ => Payload::Close,
     }
 }

@@ -222,9 +222,12 @@ pub const MAX_MINIMUM_BLOCK_BYTES: u32 = 1 << 16;
 /// Largest payload in either direction that this server agrees to, in bytes.
 /// Above 2^25, below which a length SHOULD NOT be taken for an attack (section
 /// "Block size constraints"), and above the 49,865,728 bytes of the longest
-/// request in nbd-server's own tests. A refused payload up to here is read and
-/// thrown away, and a longer one ends the connection.
+/// request in nbd-server's own tests.
 pub const MAX_PAYLOAD_BYTES: u32 = 48 << 20;
+/// Longest refused payload that is read and thrown away, in bytes; a longer one
+/// ends the connection. Clients that heed no announced maximum have their own:
+/// 64 MiB, which is libnbd's and nbdkit's.
+pub const MAX_REFUSED_BYTES: u32 = 64 << 20;
 /// Most extents in one block status chunk. The specification recommends at
 /// most 2^20; 2^16 of them are 1 MiB on the wire and the client asks on.
 pub const MAX_EXTENTS: usize = 1 << 16;

@@ -294,9 +294,9 @@ fn oversized_payloads() {
     let reason = RefusalReason::PayloadTooLong { length, maximum_payload };
     assert_eq!(check(0, 4, length), Err((NbdErrno::Overflow, reason, Payload::Drain(0))));
     // Up to the longest is drained; what is longer closes the connection.
-    let refusal = check(1, 0, 48 * MIB).unwrap_err();
-    assert_eq!(refusal.2, Payload::Drain(48 << 20));
-    let refusal = check(1, 0, 48 * MIB + 512).unwrap_err();
+    let refusal = check(1, 0, 64 * MIB).unwrap_err();
+    assert_eq!(refusal.2, Payload::Drain(64 << 20));
+    let refusal = check(1, 0, 64 * MIB + 512).unwrap_err();
     assert_eq!((refusal.0, refusal.2), (NbdErrno::Inval, Payload::Close));
     // Without a payload the length is bounded by the export only.
     for kind in [4, 6, 7] {
