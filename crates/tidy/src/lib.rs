@@ -19,6 +19,7 @@ mod casts;
 mod circles;
 mod dependencies;
 mod functions;
+mod language;
 mod layers;
 mod lines;
 mod once;

@@ -15,6 +15,8 @@ pub(crate) struct Ratchet {
     pub(crate) lines: BTreeMap<String, usize>,
     /// Lines of code of functions beyond the limit, by path and name.
     pub(crate) functions: BTreeMap<String, usize>,
+    /// Forbidden words, for each package and for the documents.
+    pub(crate) language: BTreeMap<String, usize>,
     /// Panics without a reason in words, for each package.
     pub(crate) wordless: BTreeMap<String, usize>,
     /// `unreachable!`, for each package.
@@ -38,6 +40,7 @@ impl Ratchet {
         };
         lower(&mut self.lines, found.lines);
         lower(&mut self.functions, found.functions);
+        lower(&mut self.language, found.language);
         lower(&mut self.wordless, found.wordless);
         lower(&mut self.unreachable, found.unreachable);
         lower(&mut self.narrow, found.narrow);
@@ -105,6 +108,7 @@ fn counts_are_lowered_on_demand() {
     let found = Ratchet {
         lines: crate::lines::long_files(files),
         functions: crate::functions::long_functions(files),
+        language: crate::language::counts(),
         wordless: crate::panics::counts(crate::panics::wordless),
         unreachable: crate::panics::counts(crate::panics::unreachable),
         narrow: crate::panics::counts(crate::casts::narrow),
