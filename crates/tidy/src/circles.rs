@@ -170,7 +170,7 @@ fn units(files: &[Source]) -> BTreeMap<String, Unit<'_>> {
         }
         module.pop_if(|last| ["lib", "main", "mod"].contains(&last.as_str()));
         let unit = units.entry(unit).or_default();
-        unit.modules.push((module, names(&file.syntax())));
+        unit.modules.push((module, names(file)));
         unit.files.push(file);
     }
     units

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream};
 use syn::visit::{self, Visit};
-use syn::{Item, ItemImpl, ItemMod, ItemUse, Path, Type, UseTree, Visibility};
+use syn::{ItemImpl, ItemMod, ItemUse, Path, Type, UseTree, Visibility};
+
+use crate::source::Source;
 
 /// A path of two names or more, or one that is imported or that an `impl` is for.
 #[derive(Debug, Default)]
@@ -30,75 +32,65 @@ pub(crate) struct Names {
     pub(crate) words: BTreeSet<String>,
 }
 
-const DEFINES: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
+const DEFINES: [&str; 9] =
+    ["const", "enum", "fn", "macro_rules", "static", "struct", "trait", "type", "union"];
 
 /// Returns the names in a file, those in the arguments of macros included.
-pub(crate) fn names(file: &syn::File) -> Names {
-    let mut walk = Walk::default();
-    walk.visit_file(file);
+pub(crate) fn names(file: &Source) -> Names {
+    let mut walk = Walk { code: &file.code, names: Names::default(), within: Vec::new() };
+    walk.visit_file(&file.syntax());
+    let mut before = "";
+    for word in file.code.split(|c: char| !is_part(c)).filter(|word| !word.is_empty()) {
+        walk.names.defined.extend(DEFINES.contains(&before).then(|| word.to_owned()));
+        before = word;
+    }
     walk.names
 }
 
-#[derive(Default)]
-struct Walk {
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+struct Walk<'a> {
+    code: &'a str,
     names: Names,
     within: Vec<String>,
 }
 
-impl Walk {
-    fn add(&mut self, path: &[&Ident], is_implemented: bool) {
-        let at = path[0].span().byte_range().start;
-        let segments = path.iter().map(ToString::to_string).collect();
+impl Walk<'_> {
+    fn add(&mut self, at: usize, segments: Vec<String>) -> &mut Named {
         let within = self.within.clone();
-        self.names.paths.push(Named { segments, at, within, import: None, is_implemented });
+        self.names.paths.push(Named { segments, at, within, ..Named::default() });
+        self.names.paths.last_mut().expect("a path was added")
+    }
+
+    fn add_path(&mut self, path: &Path) -> &mut Named {
+        let segments = path.segments.iter().map(|one| one.ident.to_string()).collect();
+        self.add(path.segments[0].ident.span().byte_range().start, segments)
     }
 
     /// Adds the imports of a `use` tree below a prefix.
-    fn tree(&mut self, tree: &UseTree, prefix: &[&Ident], is_public: bool) {
-        let mut path = prefix.to_vec();
-        let mut name = None;
-        match tree {
+    fn tree(&mut self, tree: &UseTree, mut path: Vec<String>, at: usize, is_public: bool) {
+        let (last, alias) = match tree {
             UseTree::Path(one) => {
-                path.push(&one.ident);
-                return self.tree(&one.tree, &path, is_public);
+                path.push(one.ident.to_string());
+                return self.tree(&one.tree, path, at, is_public);
             }
             UseTree::Group(all) => {
-                return all.items.iter().for_each(|one| self.tree(one, prefix, is_public));
+                let each = |one| self.tree(one, path.clone(), at, is_public);
+                return all.items.iter().for_each(each);
             }
-            UseTree::Name(one) if one.ident != "self" || prefix.is_empty() => path.push(&one.ident),
-            UseTree::Name(_) => {}
-            UseTree::Rename(one) => {
-                path.extend((one.ident != "self").then_some(&one.ident));
-                name = Some(one.rename.to_string());
-            }
-            UseTree::Glob(_) => name = Some("*".to_owned()),
-        }
-        let Some(last) = path.last().map(ToString::to_string) else { return };
-        self.add(&path, false);
-        let added = self.names.paths.last_mut().expect("one was added");
-        added.segments.extend(matches!(tree, UseTree::Glob(_)).then(|| "*".to_owned()));
-        added.import = Some((name.unwrap_or(last), is_public));
+            UseTree::Name(one) => (one.ident.to_string(), None),
+            UseTree::Rename(one) => (one.ident.to_string(), Some(one.rename.to_string())),
+            UseTree::Glob(_) => ("*".to_owned(), None),
+        };
+        path.extend((last != "self" || path.is_empty()).then_some(last));
+        let name = alias.or_else(|| path.last().cloned()).unwrap_or_default();
+        self.add(at, path).import = Some((name, is_public));
     }
 }
 
-impl Visit<'_> for Walk {
-    fn visit_item(&mut self, item: &Item) {
-        let defined = match item {
-            Item::Const(one) => Some(&one.ident),
-            Item::Enum(one) => Some(&one.ident),
-            Item::Fn(one) => Some(&one.sig.ident),
-            Item::Macro(one) => one.ident.as_ref(),
-            Item::Static(one) => Some(&one.ident),
-            Item::Struct(one) => Some(&one.ident),
-            Item::Trait(one) => Some(&one.ident),
-            Item::Type(one) => Some(&one.ident),
-            Item::Union(one) => Some(&one.ident),
-            _ => None,
-        };
-        self.names.defined.extend(defined.map(ToString::to_string));
-        visit::visit_item(self, item);
-    }
-
+impl Visit<'_> for Walk<'_> {
     fn visit_item_mod(&mut self, item: &ItemMod) {
         self.within.push(item.ident.to_string());
         item.content.iter().flat_map(|(_, items)| items).for_each(|item| self.visit_item(item));
@@ -106,12 +98,13 @@ impl Visit<'_> for Walk {
     }
 
     fn visit_item_use(&mut self, item: &ItemUse) {
-        self.tree(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
+        let at = item.use_token.span.byte_range().start;
+        self.tree(&item.tree, Vec::new(), at, !matches!(item.vis, Visibility::Inherited));
     }
 
     fn visit_item_impl(&mut self, item: &ItemImpl) {
         if let Type::Path(of) = &*item.self_ty {
-            self.add(&of.path.segments.iter().map(|one| &one.ident).collect::<Vec<_>>(), true);
+            self.add_path(&of.path).is_implemented = true;
         }
         visit::visit_item_impl(self, item);
     }
@@ -125,42 +118,21 @@ impl Visit<'_> for Walk {
 
     fn visit_path(&mut self, path: &Path) {
         if path.segments.len() > 1 {
-            self.add(&path.segments.iter().map(|one| &one.ident).collect::<Vec<_>>(), false);
+            self.add_path(path);
         }
         visit::visit_path(self, path);
     }
 
-    /// Arguments of macros, which have no syntax of their own.
+    /// Reads arguments of macros, which have no syntax of their own, as words and `::` between them.
     fn visit_token_stream(&mut self, stream: &TokenStream) {
-        let trees: Vec<TokenTree> = stream.clone().into_iter().collect();
-        let is = |at: usize, mark| matches!(trees.get(at), Some(TokenTree::Punct(one)) if one.as_char() == mark);
-        let ident = |at: usize| match trees.get(at) {
-            Some(TokenTree::Ident(ident)) => Some(ident),
-            _ => None,
-        };
-        // The name that follows after `::`.
-        let next = |at: usize| {
-            ident(at + 3).filter(|_| is(at + 1, ':') && is(at + 2, ':')).map(|_| at + 3)
-        };
-        let goes_on = |at: usize| {
-            is(at.wrapping_sub(1), '.')
-                || is(at.wrapping_sub(1), ':') && is(at.wrapping_sub(2), ':')
-        };
-        for (at, tree) in trees.iter().enumerate() {
-            match tree {
-                TokenTree::Group(group) => self.visit_token_stream(&group.stream()),
-                TokenTree::Ident(word) => {
-                    self.visit_ident(word);
-                    let before = ident(at.wrapping_sub(1));
-                    if before.is_some_and(|before| DEFINES.iter().any(|word| before == word)) {
-                        self.names.defined.insert(word.to_string());
-                    }
-                    if next(at).is_some() && !goes_on(at) {
-                        let path = std::iter::successors(Some(at), |at| next(*at));
-                        self.add(&path.filter_map(ident).collect::<Vec<_>>(), false);
-                    }
-                }
-                _ => {}
+        let ends = stream.clone().into_iter().map(|tree| tree.span().byte_range());
+        let Some(inside) = ends.reduce(|first, last| first.start..last.end) else { return };
+        for word in self.code[inside.clone()].split(|c| !is_part(c) && c != ':') {
+            let parts: Vec<String> =
+                word.split(':').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            self.names.words.extend(parts.iter().cloned());
+            if parts.len() > 1 {
+                self.add(inside.start, parts);
             }
         }
     }
@@ -172,7 +144,7 @@ fn paths_of_imports_and_of_code_are_read() {
                 mod inner { fn h() { super::i::j::<u8>(x.k); } } fn l() { crate::m() }
                 impl n::O { fn p() { f!(q.r, s: &mut crate::t::U, [v = crate::w]); f! { struct Y; } } }
                 impl Z {}";
-    let names = names(&syn::parse_file(code).expect("the code is Rust"));
+    let names = names(&Source::new("p", "a.rs", code));
     let told: Vec<String> = names
         .paths
         .iter()

@@ -13,7 +13,7 @@ pub(crate) const FOR_TESTS: [&str; 6] = ["bench", "golden", "mutate", "runner", 
 const QUOTES: [char; 2] = ['"', '\''];
 
 /// One file of Rust.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Source {
     /// The folder of its package: `engine`, `bench`.
     pub(crate) package: String,
@@ -37,57 +37,34 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(package: &str, path: &str, text: &str) -> Source {
-        let (package, path) = (package.to_owned(), path.to_owned());
         let stream: TokenStream = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
         let (mut tokens, mut tests) = (Vec::new(), Vec::new());
         flatten(stream, &mut tokens, &mut tests);
-        let mut source =
-            Source { package, path, text: text.to_owned(), tests, ..Source::default() };
-        source.read(&tokens);
         // The texts that spans refer to are kept by the thread. No span of this one is used from here on.
         proc_macro2::extra::invalidate_current_thread_spans();
-        source
-    }
-
-    /// Fills the fields from the bytes of the tokens.
-    fn read(&mut self, tokens: &[Range<usize>]) {
-        let text = self.text.as_str();
-        let mut bare: Vec<u8> =
-            text.bytes().map(|byte| if byte == b'\n' { b'\n' } else { b' ' }).collect();
-        let mut code = bare.clone();
-        let mut end = 0;
-        for token in tokens.iter().cloned().chain([text.len()..text.len()]) {
+        tokens.push(text.len()..text.len());
+        let (mut comments, mut literals, mut end) = (Vec::new(), Vec::new(), 0);
+        for token in tokens {
             let word = &text[token.clone()];
-            let gap = end..token.start.max(end);
-            if !text[gap.clone()].trim().is_empty() {
-                self.comments.push(gap);
+            if !text[end..token.start].trim().is_empty() {
+                comments.push(end..token.start);
             }
-            end = end.max(token.end);
+            end = token.end;
             if ["//", "/*"].iter().any(|mark| word.starts_with(mark)) {
-                self.comments.push(token);
-            } else if !self.is_for_tests(token.start) {
-                bare[token.clone()].copy_from_slice(word.as_bytes());
-                code[token.clone()].copy_from_slice(word.as_bytes());
-                if let (Some(open), Some(close)) = (word.find(QUOTES), word.rfind(QUOTES))
-                    && open < close
-                {
-                    let inside = token.start + open + 1..token.start + close;
-                    code[inside.clone()]
-                        .iter_mut()
-                        .filter(|byte| **byte != b'\n')
-                        .for_each(|byte| *byte = b' ');
-                    self.literals.push(inside);
-                }
+                comments.push(token);
+            } else if let (Some(open), Some(close)) = (word.find(QUOTES), word.rfind(QUOTES))
+                && open < close
+            {
+                literals.push(token.start + open + 1..token.start + close);
             }
         }
-        self.bare = String::from_utf8(bare).expect("whole tokens are copied");
-        self.code = String::from_utf8(code).expect("whole literals are blanked");
-        let tests = self.tests.iter().map(|range| text[range.clone()].lines().count());
-        self.lines = text.lines().count() - tests.sum::<usize>();
-    }
-
-    fn is_for_tests(&self, at: usize) -> bool {
-        self.tests.iter().any(|range| range.contains(&at))
+        literals.retain(|one| !tests.iter().any(|test| test.contains(&one.start)));
+        let bare = blank(text, comments.iter().chain(&tests));
+        let code = blank(&bare, &literals);
+        let for_tests = tests.iter().map(|range| text[range.clone()].lines().count());
+        let lines = text.lines().count() - for_tests.sum::<usize>();
+        let (package, path, text) = (package.to_owned(), path.to_owned(), text.to_owned());
+        Source { package, path, text, bare, code, comments, literals, tests, lines }
     }
 
     /// The syntax tree of what is not for tests only.
@@ -146,11 +123,9 @@ pub(crate) fn read(package: &str, folder: &str) -> Vec<(Source, bool)> {
     let all: Vec<Source> =
         texts(folder).iter().map(|(path, text)| Source::new(package, path, text)).collect();
     let for_tests: Vec<String> = all.iter().flat_map(test_modules).collect();
-    let is_production = |path: &str| {
-        path.contains("/src/") && !for_tests.iter().any(|start| path.starts_with(start))
-    };
     let told = all.into_iter().map(|file| {
-        let is_production = is_production(&file.path);
+        let is_test = for_tests.iter().any(|start| file.path.starts_with(start));
+        let is_production = file.path.contains("/src/") && !is_test;
         (file, is_production)
     });
     told.collect()
@@ -193,6 +168,16 @@ fn folder_of_children(path: &str) -> &str {
     let stem = path.trim_end_matches(".rs");
     let is_root = ["/lib", "/main", "/mod"].iter().any(|end| stem.ends_with(end));
     if is_root { stem.rsplit_once('/').map_or(stem, |(folder, _)| folder) } else { stem }
+}
+
+/// Returns a text with spaces in place of some bytes. Ends of lines stay.
+fn blank<'a>(text: &str, ranges: impl IntoIterator<Item = &'a Range<usize>>) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for range in ranges {
+        let inside = bytes[range.clone()].iter_mut();
+        inside.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    }
+    String::from_utf8(bytes).expect("whole characters become spaces")
 }
 
 /// Collects the bytes of all tokens in order, and of the items that `#[cfg(test)]` stands before.
