@@ -20,7 +20,7 @@ const RULE: Rule = Rule {
 
 const NARROW: [&str; 6] = ["u8", "u16", "u32", "i8", "i16", "i32"];
 
-fn narrow(file: &Source) -> Vec<usize> {
+pub(crate) fn narrow(file: &Source) -> Vec<usize> {
     let is_narrow = |at: &usize| {
         let word = file.code[at + 4..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
         word.is_some_and(|word| NARROW.contains(&word))

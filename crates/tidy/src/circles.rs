@@ -10,9 +10,13 @@
 //! file with its one line in a list would be another circle. Arrows from the parent to a child count, and
 //! so do those from a child to anything further up.
 //!
-//! Textual. It does not see: a way from child to child through their parent; methods (an `impl Inner` in
-//! `a.rs` that `b.rs` calls); what a macro writes; paths that begin with a name from a glob. A circle that
-//! is allowed may get more arrows unseen, but no more files.
+//! An `impl` for a type is a use of the file that defines the type, the parent's included: its methods are
+//! parts of that type. An arrow into a folder from outside of it is one to the folder's own file (`mod.rs`),
+//! too: names of a folder lead through it.
+//!
+//! It does not see: a way from child to child through their parent; calls of methods (`b.rs` calls what
+//! an `impl Inner` in `a.rs` defines); output of macros; paths that begin with a name from a glob.
+//! A circle that is allowed may get more arrows unseen, but no more files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +54,12 @@ impl Unit<'_> {
     fn name(&self, index: usize) -> String {
         let module = &self.modules[index].0;
         if module.is_empty() { "crate".to_owned() } else { module.join("::") }
+    }
+
+    /// The names of some files, in order.
+    fn names(&self, indexes: &BTreeSet<usize>) -> Vec<String> {
+        let names: BTreeSet<String> = indexes.iter().map(|index| self.name(*index)).collect();
+        names.into_iter().collect()
     }
 
     /// The path from the root, where it is of this unit.
@@ -124,11 +134,20 @@ impl Unit<'_> {
                 {
                     continue;
                 }
-                let path = self.absolute(from, named);
-                let parent = self.modules[from].0.split_last().map(|(_, parent)| parent);
-                let is_counted =
-                    |to: &usize| *to != from && parent != Some(self.modules[*to].0.as_slice());
-                if let Some(to) = path.and_then(|path| self.target(&path, 8)).filter(is_counted) {
+                let own = self.modules[from].0.as_slice();
+                // A type whose name is neither imported nor that of a module is of this file, or from a glob.
+                let path = self
+                    .absolute(from, named)
+                    .or_else(|| named.is_implemented.then(|| [own, &named.segments].concat()));
+                let Some(to) = path.and_then(|path| self.target(&path, 8)) else { continue };
+                let there = self.modules[to].0.as_slice();
+                let folders = (1..there.len())
+                    .map(|length| &there[..length])
+                    .filter(|folder| !own.starts_with(folder))
+                    .filter_map(|folder| self.find(folder));
+                let is_parent = own.split_last().is_some_and(|(_, parent)| parent == there);
+                let file = (to != from && (named.is_implemented || !is_parent)).then_some(to);
+                for to in file.into_iter().chain(folders) {
                     arrows.entry((from, to)).or_insert_with(|| self.files[from].place(named.at));
                 }
             }
@@ -151,7 +170,7 @@ fn units(files: &[Source]) -> BTreeMap<String, Unit<'_>> {
         }
         module.pop_if(|last| ["lib", "main", "mod"].contains(&last.as_str()));
         let unit = units.entry(unit).or_default();
-        unit.modules.push((module, names(&file.code)));
+        unit.modules.push((module, names(file)));
         unit.files.push(file);
     }
     units
@@ -175,31 +194,59 @@ fn components(nodes: usize, arrows: &Arrows) -> Vec<BTreeSet<usize>> {
     all.into_iter().collect()
 }
 
-fn judge(files: &[Source], allowed: &BTreeMap<String, Vec<Vec<String>>>) -> Vec<String> {
+type Circles = BTreeMap<String, Vec<Vec<String>>>;
+
+/// Returns the circles of each unit, in order.
+pub(crate) fn circles(files: &[Source]) -> Circles {
+    let of = |unit: &Unit| {
+        let all = components(unit.modules.len(), &unit.arrows());
+        all.iter().map(|one| unit.names(one)).collect()
+    };
+    units(files).iter().map(|(name, unit)| (name.clone(), of(unit))).collect()
+}
+
+/// Returns the circles that are parts of the allowed ones.
+pub(crate) fn kept(allowed: &Circles, mut found: Circles) -> Circles {
+    found.retain(|name, circles| {
+        circles.retain(|one| find_allowed(allowed, name, one).is_some());
+        !circles.is_empty()
+    });
+    found
+}
+
+/// Returns the allowed circle that has all members of one.
+fn find_allowed<'a>(
+    allowed: &'a Circles,
+    unit: &str,
+    members: &[String],
+) -> Option<&'a Vec<String>> {
+    allowed.get(unit)?.iter().find(|known| members.iter().all(|member| known.contains(member)))
+}
+
+fn judge(files: &[Source], allowed: &Circles) -> Vec<String> {
     let mut findings = Vec::new();
-    let mut left: BTreeSet<(&str, &Vec<String>)> = BTreeSet::new();
-    left.extend(allowed.iter().flat_map(|(unit, all)| all.iter().map(|one| (unit.as_str(), one))));
-    for (name, unit) in &units(files) {
+    let mut used = BTreeSet::new();
+    let units = units(files);
+    for (name, unit) in &units {
         let arrows = unit.arrows();
         for component in components(unit.modules.len(), &arrows) {
-            let mut members: Vec<String> =
-                component.iter().map(|index| unit.name(*index)).collect();
-            members.sort();
-            let known = left.iter().find(|(of, known)| {
-                of == name && members.iter().all(|member| known.contains(member))
-            });
-            if let Some(known) = known.copied() {
-                left.remove(&known);
-                if *known.1 != members {
+            let members = unit.names(&component);
+            if let Some(known) = find_allowed(allowed, name, &members) {
+                if *known != members {
                     findings.push(format!(
                         "{name}: a circle is smaller than allowed; in the ratchet it becomes {members:?}"
                     ));
                 }
+                used.insert((name, known));
                 continue;
             }
             let is_new = |index: &usize| {
-                let all = allowed.get(name).into_iter().flatten().flatten();
-                !all.collect::<Vec<_>>().contains(&&unit.name(*index))
+                !allowed
+                    .get(name)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .any(|one| *one == unit.name(*index))
             };
             let is_old = !component.iter().any(is_new);
             let shown = arrows.iter().filter(|((from, to), _)| {
@@ -216,7 +263,8 @@ fn judge(files: &[Source], allowed: &BTreeMap<String, Vec<Vec<String>>>) -> Vec<
             findings.push(format!("{name}: {members:?}{}", arrows.concat()));
         }
     }
-    findings.extend(left.iter().map(|(unit, known)| {
+    let all = allowed.iter().flat_map(|(unit, all)| all.iter().map(move |known| (unit, known)));
+    findings.extend(all.filter(|one| !used.contains(one)).map(|(unit, known)| {
         format!("{unit}: the circle {known:?} is gone or has grown: its entry in the ratchet is not needed")
     }));
     findings
@@ -286,6 +334,30 @@ mod tests {
     }
 
     #[test]
+    fn an_implementation_uses_the_file_of_its_type() {
+        let with = |b, d| {
+            findings(&[
+                ("lib.rs", "mod a; mod b;"),
+                ("a.rs", "pub struct A; fn f() { crate::b::d::g() }"),
+                ("b/mod.rs", b),
+                ("b/d.rs", d),
+            ])
+        };
+        // Through the folder's own file, which names it; without a path; and through a glob.
+        let uses = "mod d; use crate::a::A; impl A {}";
+        assert!(with(uses, "pub fn g() {}")[0].starts_with(r#"p: ["a", "b"]"#));
+        assert!(with("mod d; use crate::a::*; impl A {}", "pub fn g() {}").len() == 1);
+        assert_eq!(with("mod d; impl A {}", "pub fn g() {}"), [""; 0]);
+        assert_eq!(with("mod d; struct A; impl A {}", "pub fn g() {}"), [""; 0]);
+        let parent = "mod d; pub struct B; fn f() { d::g() }";
+        assert!(with(parent, "use super::B; impl B {}")[0].starts_with(r#"p: ["b", "b::d"]"#));
+        assert_eq!(
+            with(parent, "use super::B; trait T {} impl T for u8 { fn f(b: B) {} }"),
+            [""; 0]
+        );
+    }
+
+    #[test]
     fn the_list_of_circles_only_shrinks() {
         let files = of(&[
             ("a.rs", "use crate::b::B;"),
@@ -297,7 +369,8 @@ mod tests {
             judge(&files, &BTreeMap::from([("p".to_owned(), vec![names])]))
         };
         assert_eq!(listed(&["a", "b"]), [""; 0]);
-        assert!(listed(&["a", "b", "c"])[0].contains("smaller than allowed"));
+        let known = listed(&["a", "b", "c"]);
+        assert!(known[0].contains("smaller than allowed") && known.len() == 1, "{known:?}");
         let grown = listed(&["a", "c"]);
         assert!(
             grown[0].starts_with(r#"p: ["a", "b"]"#) && grown[1].contains("not needed"),

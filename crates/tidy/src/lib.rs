@@ -9,8 +9,8 @@
 //! A rule is a file. What the code had against a rule when the rule came stands in `ratchet.toml`, whose
 //! entries may only shrink: an entry that is no longer needed fails, too, so that the list gets shorter.
 //!
-//! Invariants: each rule has a test that shows it a violation, and finds it. The rules read text: they
-//! know no types, and a rule's header says what it cannot see.
+//! Invariants: each rule has a test that shows it a violation, and finds it. The rules read syntax (by `syn`):
+//! they know no types, and a rule's header says what it cannot see.
 //!
 //! Deliberately absent: what clippy, rustdoc and rustfmt know. `make check` and `make test` ask them.
 #![cfg(test)]
@@ -18,6 +18,8 @@
 mod casts;
 mod circles;
 mod dependencies;
+mod functions;
+mod language;
 mod layers;
 mod lines;
 mod once;

@@ -20,7 +20,7 @@ const RULE: Rule = Rule {
              the limit: what is cut in the wrong place is a circle (see the rule on circles).",
 };
 
-fn long_files(files: &[Source]) -> BTreeMap<String, usize> {
+pub(crate) fn long_files(files: &[Source]) -> BTreeMap<String, usize> {
     let long = files.iter().filter(|file| file.lines > MOST);
     long.map(|file| (file.path.clone(), file.lines)).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::Rule;
 use crate::ratchet::ratchet;
-use crate::source::{Source, files, packages};
+use crate::source::{packages, texts};
 
 const RULE: Rule = Rule {
     name: "quoting, seeded numbers and resampling are written once each",
@@ -29,20 +29,20 @@ const ONCE: [(&str, &str, &[&[&str]]); 3] = [
 ];
 
 /// The places outside of its home that have one of [`ONCE`].
-fn elsewhere(files: &[Source], home: &str, marks: &[&[&str]]) -> Vec<String> {
-    let has = |file: &&Source| {
+fn elsewhere(files: &[(String, String)], home: &str, marks: &[&[&str]]) -> Vec<String> {
+    let has = |(_, text): &&(String, String)| {
         // Lines of comments may tell of it; numbers may be grouped.
-        let lines = file.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         let text: String =
             lines.flat_map(|line| line.chars()).filter(|c| !" _".contains(*c)).collect();
         let text = text.to_lowercase();
         marks.iter().any(|group| group.iter().all(|mark| text.contains(mark)))
     };
-    let outside = files.iter().filter(|file| !file.path.starts_with(home));
-    outside.filter(has).map(|file| file.path.clone()).collect()
+    let outside = files.iter().filter(|(path, _)| !path.starts_with(home));
+    outside.filter(has).map(|(path, _)| path.clone()).collect()
 }
 
-fn judge(files: &[Source], allowed: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+fn judge(files: &[(String, String)], allowed: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut findings = Vec::new();
     for (what, home, marks) in ONCE {
         let found = elsewhere(files, home, marks);
@@ -62,14 +62,14 @@ fn nothing_is_written_twice() {
     let folders =
         packages().into_iter().filter(|(name, _)| name != "tidy").map(|(_, folder)| folder);
     let folders = folders.chain(["tests".to_owned(), "fuzz/fuzz_targets".to_owned()]);
-    let all: Vec<Source> = folders.flat_map(|folder| files("", &folder)).collect();
+    let all: Vec<_> = folders.flat_map(|folder| texts(&folder)).collect();
     RULE.hold(&judge(&all, &ratchet().twice));
 }
 
 #[test]
 fn a_second_one_is_found() {
     let found =
-        |text: &str| judge(&[Source::new("p", "crates/p/src/a.rs", text)], &BTreeMap::new());
+        |text: &str| judge(&[("crates/p/src/a.rs".to_owned(), text.to_owned())], &BTreeMap::new());
     assert!(found(r#"format!("'{}'", word.replace('\'', r"'\''"))"#)[0].contains("quoting"));
     assert!(found("z = (z ^ z >> 30).wrapping_mul(0xBF58_476d_1ce4_e5b9);")[0].contains("numbers"));
     assert!(found("x ^= x << 13; x ^= x >> 7; x ^= x << 17;")[0].contains("numbers"));

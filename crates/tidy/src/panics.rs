@@ -28,7 +28,7 @@ const UNREACHABLE: Rule = Rule {
 const CALLS: [&str; 4] = [".expect(", "unreachable!(", "panic!(", "todo!("];
 
 /// Places of panics without a reason of three words.
-fn wordless(file: &Source) -> Vec<usize> {
+pub(crate) fn wordless(file: &Source) -> Vec<usize> {
     let mut places: Vec<usize> = file.code.match_indices(".unwrap()").map(|(at, _)| at).collect();
     for call in CALLS {
         for (at, _) in file.code.match_indices(call) {
@@ -49,7 +49,7 @@ fn wordless(file: &Source) -> Vec<usize> {
     places
 }
 
-fn unreachable(file: &Source) -> Vec<usize> {
+pub(crate) fn unreachable(file: &Source) -> Vec<usize> {
     file.code.match_indices("unreachable!(").map(|(at, _)| at).collect()
 }
 
@@ -72,6 +72,15 @@ pub(crate) fn counted<'a>(
         format!("{finding}: {places}")
     };
     held(&counts, allowed, 0, what).into_iter().map(tell).collect()
+}
+
+/// Returns the number of places in each package that is shipped.
+pub(crate) fn counts(places: impl Fn(&Source) -> Vec<usize>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for file in shipped_files() {
+        *counts.entry(file.package.clone()).or_default() += places(file).len();
+    }
+    counts
 }
 
 #[test]

@@ -2,23 +2,31 @@
 
 use std::collections::BTreeSet;
 
-/// A path of two names or more, or one that is imported.
-#[derive(Debug, PartialEq)]
+use proc_macro2::{Ident, TokenStream};
+use syn::visit::{self, Visit};
+use syn::{ItemImpl, ItemMod, ItemUse, Path, Type, UseTree, Visibility};
+
+use crate::source::Source;
+
+/// A path of two names or more, or one that is imported or that an `impl` is for.
+#[derive(Debug, Default)]
 pub(crate) struct Named {
     pub(crate) segments: Vec<String>,
     /// The byte at which it begins.
     pub(crate) at: usize,
     /// The modules within the file that it stands in.
     pub(crate) within: Vec<String>,
-    /// What a `use` calls it here (`*`: all of it), and whether the `use` is a re-export.
+    /// The name that a `use` gives it here (`*`: all of it), and whether the `use` is a re-export.
     pub(crate) import: Option<(String, bool)>,
+    /// Whether it is the type of an `impl`.
+    pub(crate) is_implemented: bool,
 }
 
-/// What a file says, in one walk.
+/// The names in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) paths: Vec<Named>,
-    /// What the file defines, at any depth.
+    /// Items that the file defines, at any depth.
     pub(crate) defined: BTreeSet<String>,
     /// Every word outside of `use`.
     pub(crate) words: BTreeSet<String>,
@@ -27,124 +35,123 @@ pub(crate) struct Names {
 const DEFINES: [&str; 9] =
     ["const", "enum", "fn", "macro_rules", "static", "struct", "trait", "type", "union"];
 
-/// Reads code that has neither comments nor literals.
-pub(crate) fn names(code: &str) -> Names {
-    let tokens = tokens(code);
-    let token = |at: usize| tokens.get(at).map_or("", |token| token.1);
-    let (mut names, mut depth, mut at) = (Names::default(), 0, 0);
-    // The modules that are open, and the depth that each ends at.
-    let mut open: Vec<(String, usize)> = Vec::new();
-    while at < tokens.len() {
-        let before = if at == 0 { "" } else { token(at - 1) };
-        match token(at) {
-            "{" => depth += 1,
-            "}" => {
-                depth -= 1;
-                open.retain(|(_, ends)| *ends < depth);
-            }
-            "mod" if token(at + 2) == "{" => open.push((token(at + 1).to_owned(), depth)),
-            "use" => {
-                let within: Vec<String> = open.iter().map(|(name, _)| name.clone()).collect();
-                let is_public = matches!(before, "pub" | ")");
-                at = tree(&tokens, at + 1, &[], &mut |segments, name| {
-                    let (import, within) = (Some((name, is_public)), within.clone());
-                    names.paths.push(Named { segments, at: tokens[at].0, within, import });
-                });
-                continue;
-            }
-            word if is_word(word) => {
-                if DEFINES.contains(&before)
-                    || before == "!" && token(at.max(2) - 2) == "macro_rules"
-                {
-                    names.defined.insert(word.to_owned());
-                }
-                let is_visibility = before == "in" && token(at.max(2) - 2) == "(";
-                if before != "mod" {
-                    names.words.insert(word.to_owned());
-                }
-                if !matches!(before, "::" | ".") && token(at + 1) == "::" && !is_visibility {
-                    let steps = (0..).step_by(2).take_while(|step| {
-                        is_word(token(at + step)) && (*step == 0 || token(at + step - 1) == "::")
-                    });
-                    let segments = steps.map(|step| token(at + step).to_owned()).collect();
-                    let within = open.iter().map(|(name, _)| name.clone()).collect();
-                    names.paths.push(Named { segments, at: tokens[at].0, within, import: None });
-                }
-            }
-            _ => {}
-        }
-        at += 1;
+/// Returns the names in a file, those in the arguments of macros included.
+pub(crate) fn names(file: &Source) -> Names {
+    let mut walk = Walk { code: &file.code, names: Names::default(), within: Vec::new() };
+    walk.visit_file(&file.syntax());
+    let mut before = "";
+    for word in file.code.split(|c: char| !is_part(c)).filter(|word| !word.is_empty()) {
+        walk.names.defined.extend(DEFINES.contains(&before).then(|| word.to_owned()));
+        before = word;
     }
-    names
+    walk.names
 }
 
-/// One `use` tree, from `at` to behind its `,`, `;` or up to its `}`.
-fn tree(
-    tokens: &[(usize, &str)],
-    mut at: usize,
-    prefix: &[String],
-    found: &mut impl FnMut(Vec<String>, String),
-) -> usize {
-    let mut segments = prefix.to_vec();
-    let mut alias = None;
-    while let Some((_, token)) = tokens.get(at) {
-        match *token {
-            "{" => {
-                at += 1;
-                while tokens.get(at).is_some_and(|token| token.1 != "}") {
-                    at = tree(tokens, at, &segments, found);
-                }
-                segments.clear();
-            }
-            "," | ";" | "}" => break,
-            "as" => {
-                alias = tokens.get(at + 1).map(|token| token.1.to_owned());
-                at += 1;
-            }
-            "self" if !segments.is_empty() => {}
-            word if is_word(word) || word == "*" => segments.push(word.to_owned()),
-            _ => {}
-        }
-        at += 1;
-    }
-    if let Some(last) = segments.last().cloned() {
-        found(segments, alias.unwrap_or(last));
-    }
-    at + usize::from(tokens.get(at).is_some_and(|token| token.1 != "}"))
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
-fn is_word(token: &str) -> bool {
-    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+struct Walk<'a> {
+    code: &'a str,
+    names: Names,
+    within: Vec<String>,
 }
 
-fn tokens(code: &str) -> Vec<(usize, &str)> {
-    let (mut tokens, mut at) = (Vec::new(), 0);
-    while let Some(first) = code[at..].chars().next() {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let length = match first {
-            c if is_part(c) => code[at..].find(|c| !is_part(c)).unwrap_or(code.len() - at),
-            ':' if code[at..].starts_with("::") => 2,
-            c => c.len_utf8(),
+impl Walk<'_> {
+    fn add(&mut self, at: usize, segments: Vec<String>) -> &mut Named {
+        let within = self.within.clone();
+        self.names.paths.push(Named { segments, at, within, ..Named::default() });
+        self.names.paths.last_mut().expect("a path was added")
+    }
+
+    fn add_path(&mut self, path: &Path) -> &mut Named {
+        let segments = path.segments.iter().map(|one| one.ident.to_string()).collect();
+        self.add(path.segments[0].ident.span().byte_range().start, segments)
+    }
+
+    /// Adds the imports of a `use` tree below a prefix.
+    fn tree(&mut self, tree: &UseTree, mut path: Vec<String>, at: usize, is_public: bool) {
+        let (last, alias) = match tree {
+            UseTree::Path(one) => {
+                path.push(one.ident.to_string());
+                return self.tree(&one.tree, path, at, is_public);
+            }
+            UseTree::Group(all) => {
+                let each = |one| self.tree(one, path.clone(), at, is_public);
+                return all.items.iter().for_each(each);
+            }
+            UseTree::Name(one) => (one.ident.to_string(), None),
+            UseTree::Rename(one) => (one.ident.to_string(), Some(one.rename.to_string())),
+            UseTree::Glob(_) => ("*".to_owned(), None),
         };
-        if !first.is_whitespace() {
-            tokens.push((at, &code[at..at + length]));
-        }
-        at += length;
+        path.extend((last != "self" || path.is_empty()).then_some(last));
+        let name = alias.or_else(|| path.last().cloned()).unwrap_or_default();
+        self.add(at, path).import = Some((name, is_public));
     }
-    tokens
+}
+
+impl Visit<'_> for Walk<'_> {
+    fn visit_item_mod(&mut self, item: &ItemMod) {
+        self.within.push(item.ident.to_string());
+        item.content.iter().flat_map(|(_, items)| items).for_each(|item| self.visit_item(item));
+        self.within.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &ItemUse) {
+        let at = item.use_token.span.byte_range().start;
+        self.tree(&item.tree, Vec::new(), at, !matches!(item.vis, Visibility::Inherited));
+    }
+
+    fn visit_item_impl(&mut self, item: &ItemImpl) {
+        if let Type::Path(of) = &*item.self_ty {
+            self.add_path(&of.path).is_implemented = true;
+        }
+        visit::visit_item_impl(self, item);
+    }
+
+    // `pub(in crate::a)` is no use of `a`.
+    fn visit_visibility(&mut self, _: &Visibility) {}
+
+    fn visit_ident(&mut self, ident: &Ident) {
+        self.names.words.insert(ident.to_string());
+    }
+
+    fn visit_path(&mut self, path: &Path) {
+        if path.segments.len() > 1 {
+            self.add_path(path);
+        }
+        visit::visit_path(self, path);
+    }
+
+    /// Reads arguments of macros, which have no syntax of their own, as words and `::` between them.
+    fn visit_token_stream(&mut self, stream: &TokenStream) {
+        let ends = stream.clone().into_iter().map(|tree| tree.span().byte_range());
+        let Some(inside) = ends.reduce(|first, last| first.start..last.end) else { return };
+        for word in self.code[inside.clone()].split(|c| !is_part(c) && c != ':') {
+            let parts: Vec<String> =
+                word.split(':').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            self.names.words.extend(parts.iter().cloned());
+            if parts.len() > 1 {
+                self.add(inside.start, parts);
+            }
+        }
+    }
 }
 
 #[test]
 fn paths_of_imports_and_of_code_are_read() {
     let code = "pub(crate) use a::{self, b::C as D, e::*}; use crate::f; pub(in crate::g) struct S;
-                mod inner { fn h() { super::i::j::<u8>(x.k); } } fn l() { crate::m() }";
-    let names = names(code);
+                mod inner { fn h() { super::i::j::<u8>(x.k); } } fn l() { crate::m() }
+                impl n::O { fn p() { f!(q.r, s: &mut crate::t::U, [v = crate::w]); f! { struct Y; } } }
+                impl Z {}";
+    let names = names(&Source::new("p", "a.rs", code));
     let told: Vec<String> = names
         .paths
         .iter()
         .map(|one| {
             let import = one.import.as_ref().map(|(name, public)| format!(" = {name} {public}"));
             let within: String = one.within.iter().map(|name| format!("{name}/")).collect();
+            let within = if one.is_implemented { "impl ".to_owned() } else { within };
             format!("{within}{}{}", one.segments.join("::"), import.unwrap_or_default())
         })
         .collect();
@@ -155,8 +162,17 @@ fn paths_of_imports_and_of_code_are_read() {
         "crate::f = f false",
         "inner/super::i::j",
         "crate::m",
+        "impl n::O",
+        "n::O",
+        "crate::t::U",
+        "crate::w",
+        "impl Z",
     ];
     assert_eq!(told, expected);
-    assert!(["S", "h", "l"].iter().all(|name| names.defined.contains(*name)), "{names:?}");
-    assert!(names.words.contains("k") && !names.words.contains("D"), "{names:?}");
+    assert!(["S", "h", "l", "Y"].iter().all(|name| names.defined.contains(*name)), "{names:?}");
+    assert!(
+        ["k", "r", "v"].iter().all(|word| names.words.contains(*word))
+            && !names.words.contains("D"),
+        "{names:?}"
+    );
 }

@@ -5,8 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 /// Packages that only tests and measurements use: a panic there is how they speak.
 pub(crate) const FOR_TESTS: [&str; 6] = ["bench", "golden", "mutate", "runner", "sim", "tidy"];
+
+const QUOTES: [char; 2] = ['"', '\''];
 
 /// One file of Rust.
 #[derive(Debug)]
@@ -17,23 +21,65 @@ pub(crate) struct Source {
     pub(crate) path: String,
     /// As it stands.
     pub(crate) text: String,
-    /// Without comments, the insides of literals, and what is compiled for tests only. As long as `text`.
+    /// Without comments and what is compiled for tests only. As long as `text`, with spaces for what is left out.
+    pub(crate) bare: String,
+    /// `bare` without the insides of literals.
     pub(crate) code: String,
-    /// Lines that are not for tests only.
+    /// Bytes of the comments, those of documentation included.
+    pub(crate) comments: Vec<Range<usize>>,
+    /// Bytes of the literals that are not for tests only.
+    pub(crate) literals: Vec<Range<usize>>,
+    /// Bytes of the items that `#[cfg(test)]` stands before.
+    tests: Vec<Range<usize>>,
+    /// Number of lines that are not for tests only.
     pub(crate) lines: usize,
 }
 
 impl Source {
     pub(crate) fn new(package: &str, path: &str, text: &str) -> Source {
-        let (code, lines) = production(&blank(text));
-        let (package, path) = (package.to_owned(), path.to_owned());
-        Source { package, path, text: text.to_owned(), code, lines }
+        let stream: TokenStream = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+        let (mut tokens, mut tests) = (Vec::new(), Vec::new());
+        flatten(stream, &mut tokens, &mut tests);
+        // The texts that spans refer to are kept by the thread. No span of this one is used from here on.
+        proc_macro2::extra::invalidate_current_thread_spans();
+        tokens.push(text.len()..text.len());
+        let (mut comments, mut literals, mut end) = (Vec::new(), Vec::new(), 0);
+        for token in tokens {
+            let word = &text[token.clone()];
+            if !text[end..token.start].trim().is_empty() {
+                comments.push(end..token.start);
+            }
+            end = token.end;
+            if ["//", "/*"].iter().any(|mark| word.starts_with(mark)) {
+                comments.push(token);
+            } else if let (Some(open), Some(close)) = (word.find(QUOTES), word.rfind(QUOTES))
+                && open < close
+            {
+                literals.push(token.start + open + 1..token.start + close);
+            }
+        }
+        literals.retain(|one| !tests.iter().any(|test| test.contains(&one.start)));
+        let bare = blank(text, comments.iter().chain(&tests));
+        let code = blank(&bare, &literals);
+        let for_tests = tests.iter().map(|range| text[range.clone()].lines().count());
+        let lines = text.lines().count() - for_tests.sum::<usize>();
+        let (package, path, text) = (package.to_owned(), path.to_owned(), text.to_owned());
+        Source { package, path, text, bare, code, comments, literals, tests, lines }
+    }
+
+    /// The syntax tree of what is not for tests only.
+    pub(crate) fn syntax(&self) -> syn::File {
+        syn::parse_file(&self.bare).unwrap_or_else(|error| panic!("{}: {error}", self.path))
+    }
+
+    /// The number of the line of a byte, from 1.
+    pub(crate) fn line(&self, at: usize) -> usize {
+        1 + self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
     }
 
     /// The path and the line of a byte.
     pub(crate) fn place(&self, at: usize) -> String {
-        let line = 1 + self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
-        format!("{}:{line}", self.path)
+        format!("{}:{}", self.path, self.line(at))
     }
 }
 
@@ -64,14 +110,25 @@ pub(crate) fn production_files() -> &'static [Source] {
 }
 
 fn read_production_files() -> Vec<Source> {
-    let of_package = |(name, folder): &(String, String)| {
-        let all = files(name, &format!("{folder}/src"));
-        let for_tests: Vec<String> = all.iter().flat_map(test_modules).collect();
-        all.into_iter()
-            .filter(|one| !for_tests.iter().any(|start| one.path.starts_with(start.as_str())))
-            .collect::<Vec<_>>()
-    };
-    packages().iter().filter(|(name, _)| name != "tidy").flat_map(of_package).collect()
+    let read = |(name, folder): &(String, String)| read(name, &format!("{folder}/src"));
+    let all = packages().into_iter().filter(|(name, _)| name != "tidy");
+    all.flat_map(|one| read(&one))
+        .filter(|(_, is_production)| *is_production)
+        .map(|(file, _)| file)
+        .collect()
+}
+
+/// Reads every file of Rust below a folder, and tells whether each is production code.
+pub(crate) fn read(package: &str, folder: &str) -> Vec<(Source, bool)> {
+    let all: Vec<Source> =
+        texts(folder).iter().map(|(path, text)| Source::new(package, path, text)).collect();
+    let for_tests: Vec<String> = all.iter().flat_map(test_modules).collect();
+    let told = all.into_iter().map(|file| {
+        let is_test = for_tests.iter().any(|start| file.path.starts_with(start));
+        let is_production = file.path.contains("/src/") && !is_test;
+        (file, is_production)
+    });
+    told.collect()
 }
 
 /// [`production_files`] of what is shipped.
@@ -79,30 +136,28 @@ pub(crate) fn shipped_files() -> impl Iterator<Item = &'static Source> {
     production_files().iter().filter(|file| !FOR_TESTS.contains(&file.package.as_str()))
 }
 
-/// Every file of Rust below a folder, in order.
-pub(crate) fn files(package: &str, folder: &str) -> Vec<Source> {
+/// Path and text of every file of Rust below a folder, in order.
+pub(crate) fn texts(folder: &str) -> Vec<(String, String)> {
     let Ok(entries) = fs::read_dir(root().join(folder)) else { return Vec::new() };
     let mut all = Vec::new();
     for entry in entries {
         let entry = entry.expect("an entry of a folder");
         let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
         if entry.path().is_dir() && entry.file_name() != "target" {
-            all.extend(files(package, &path));
+            all.extend(texts(&path));
         } else if path.ends_with(".rs") {
-            let text = fs::read_to_string(entry.path()).expect("a file of Rust is text");
-            all.push(Source::new(package, &path, &text));
+            all.push((path, fs::read_to_string(entry.path()).expect("a file of Rust is text")));
         }
     }
-    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all.sort();
     all
 }
 
-/// How the paths of those files begin that a file declares by `#[cfg(test)] mod x;`.
+/// The starts of the paths of the files that a file declares by `#[cfg(test)] mod x;`.
 fn test_modules(file: &Source) -> Vec<String> {
-    let text = blank(&file.text);
     let folder = folder_of_children(&file.path);
-    let declared = test_items(&text).into_iter().filter_map(|item| {
-        let name = text[item].trim_end().strip_suffix(';')?.split_whitespace().next_back()?;
+    let declared = file.tests.iter().filter_map(|item| {
+        let name = file.text[item.clone()].strip_suffix(';')?.split_whitespace().next_back()?;
         Some([format!("{folder}/{name}.rs"), format!("{folder}/{name}/")])
     });
     declared.flatten().collect()
@@ -115,100 +170,50 @@ fn folder_of_children(path: &str) -> &str {
     if is_root { stem.rsplit_once('/').map_or(stem, |(folder, _)| folder) } else { stem }
 }
 
-/// Spaces instead of comments and of what stands in literals; line ends stay.
-pub(crate) fn blank(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
-    let mut at = 0;
-    let mut hide = |range: Range<usize>| {
-        out[range].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
-    };
-    let find = |from: usize, what: &str| {
-        text.as_bytes()[from.min(text.len())..]
-            .windows(what.len())
-            .position(|window| window == what.as_bytes())
-            .map_or(text.len(), |found| from + found)
-    };
-    while at < bytes.len() {
-        let after_name = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
-        let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
-        let raw = !after_name || bytes[at - 1] == b'b';
-        at = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => {
-                let end = find(at, "\n");
-                hide(at..end);
-                end
-            }
-            b'/' if bytes[at..].starts_with(b"/*") => {
-                let end = (find(at, "*/") + 2).min(bytes.len());
-                hide(at..end);
-                end
-            }
-            b'r' if raw && bytes.get(at + 1 + hashes) == Some(&b'"') => {
-                let start = at + 2 + hashes;
-                let end = find(start, &format!("\"{}", "#".repeat(hashes)));
-                hide(start..end);
-                (end + 1 + hashes).min(bytes.len())
-            }
-            quote @ (b'"' | b'\'') => {
-                let end = end_of_literal(bytes, at, quote);
-                // A quote that opens no literal begins the name of a lifetime.
-                hide(at + 1..end.unwrap_or(at + 1));
-                end.unwrap_or(at) + 1
-            }
-            _ => at + 1,
-        };
+/// Returns a text with spaces in place of some bytes. Ends of lines stay.
+fn blank<'a>(text: &str, ranges: impl IntoIterator<Item = &'a Range<usize>>) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for range in ranges {
+        let inside = bytes[range.clone()].iter_mut();
+        inside.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     }
-    String::from_utf8(out).expect("whole characters become spaces")
+    String::from_utf8(bytes).expect("whole characters become spaces")
 }
 
-/// Where the quote is that ends a literal.
-fn end_of_literal(bytes: &[u8], at: usize, quote: u8) -> Option<usize> {
-    let rest = bytes.get(at + 1..)?;
-    if quote == b'\'' && *rest.first()? != b'\\' {
-        // One character, of up to four bytes: its first byte says how many.
-        let width = [0xc0, 0xe0, 0xf0].iter().filter(|start| rest[0] >= **start).count() + 1;
-        return (*rest.get(width)? == quote).then_some(at + 1 + width);
-    }
-    let mut is_escaped = false;
-    let end = rest.iter().position(|byte| {
-        let ends = !is_escaped && *byte == quote;
-        is_escaped = !is_escaped && *byte == b'\\';
-        ends
-    });
-    Some(at + 1 + end.unwrap_or(rest.len()))
-}
-
-/// Where the items lie that `#[cfg(test)]` stands before, of text without comments and literals.
-fn test_items(text: &str) -> Vec<Range<usize>> {
-    let mut items: Vec<Range<usize>> = Vec::new();
-    for (start, attribute) in text.match_indices("#[cfg(test)]") {
-        if items.last().is_some_and(|item| item.contains(&start)) {
+/// Collects the bytes of all tokens in order, and of the items that `#[cfg(test)]` stands before.
+fn flatten(stream: TokenStream, tokens: &mut Vec<Range<usize>>, tests: &mut Vec<Range<usize>>) {
+    let is_mark =
+        |tree: &TokenTree, mark| matches!(tree, TokenTree::Punct(one) if one.as_char() == mark);
+    let mut trees = stream.into_iter().peekable();
+    let mut test = None;
+    while let Some(tree) = trees.next() {
+        let range = tree.span().byte_range();
+        // A comment of documentation is several trees with one span.
+        if tokens.last() == Some(&range) {
             continue;
         }
-        let mut depth = 0_usize;
-        let from = start + attribute.len();
-        let end = text[from..].bytes().position(|byte| {
-            match byte {
-                b'{' => depth += 1,
-                b'}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0 && matches!(byte, b';' | b'}')
-        });
-        items.push(start..end.map_or(text.len(), |end| from + end + 1));
+        let next = trees.peek();
+        if let Some(TokenTree::Group(attribute)) = next.filter(|_| is_mark(&tree, '#'))
+            && attribute.to_string().replace(' ', "") == "[cfg(test)]"
+        {
+            test.get_or_insert(range.start);
+        }
+        let mut is_end = is_mark(&tree, ';');
+        if let TokenTree::Group(group) = &tree {
+            // `use a::{b};` ends at the semicolon.
+            is_end = group.delimiter() == Delimiter::Brace
+                && !next.is_some_and(|next| is_mark(next, ';'));
+            tokens.push(group.span_open().byte_range());
+            let nested = &mut Vec::new();
+            flatten(group.stream(), tokens, if test.is_some() { nested } else { tests });
+            tokens.push(group.span_close().byte_range());
+        } else {
+            tokens.push(range.clone());
+        }
+        if let Some(start) = test.take_if(|_| is_end) {
+            tests.push(start..range.end);
+        }
     }
-    items
-}
-
-/// Blanked text without what is for tests only, and the number of the lines that are left.
-fn production(text: &str) -> (String, usize) {
-    let (mut out, mut lines) = (text.as_bytes().to_vec(), text.lines().count());
-    for item in test_items(text) {
-        lines -= text[item.clone()].lines().count();
-        out[item].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
-    }
-    (String::from_utf8(out).expect("whole characters become spaces"), lines)
 }
 
 #[test]
@@ -218,15 +223,22 @@ fn comments_literals_and_tests_are_no_code() {
         let b = r#"z".unwrap()"#; /* w.unwrap() */
         let c: &'a str = f('"', '\'', b"\"", 'ü').real();
         #[cfg(test)]
-        mod tests { fn t() { only.unwrap() } }
+        mod tests { /// Told.
+            fn t() { only.unwrap() } }
         after();
     "####;
     let source = Source::new("p", "crates/p/src/lib.rs", text);
+    let told = |ranges: &[Range<usize>]| -> Vec<&str> {
+        ranges.iter().map(|range| text[range.clone()].trim()).collect()
+    };
+    assert_eq!(told(&source.comments), ["// y.unwrap()", "/* w.unwrap() */", "/// Told."]);
+    assert_eq!(told(&source.literals), ["x.unwrap()", "z\".unwrap()", "\"", "\\'", "\\\"", "ü"]);
+    assert!(source.bare.contains("x.unwrap()") && !source.bare.contains("y.unwrap()"));
     assert!(!source.code.contains("unwrap"), "{}", source.code);
     assert!(source.code.contains(".real()") && source.code.contains("after()"), "{}", source.code);
     assert_eq!(source.code.len(), text.len());
-    assert_eq!((text.lines().count(), source.lines), (8, 6));
-    assert_eq!(source.place(text.find("after").expect("it is there")), "crates/p/src/lib.rs:7");
+    assert_eq!((text.lines().count(), source.lines), (9, 6));
+    assert_eq!(source.place(text.find("after").expect("it is there")), "crates/p/src/lib.rs:8");
 }
 
 #[test]
