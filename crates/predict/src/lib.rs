@@ -14,6 +14,7 @@ mod cached;
 mod layout;
 mod load;
 mod machine;
+pub mod off;
 mod queue;
 mod study;
 mod tool;

@@ -11,14 +11,14 @@ use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
-use braid_predict::advise::ERROR_90_PERCENT;
+use braid_predict::off::off_by_kinds;
 use braid_predict::{
     Array, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
 };
 use braid_stack::{Model, Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
-use crate::profile::{Modelled, modelled};
+use crate::profile::{Modelled, kind, modelled};
 
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
@@ -52,8 +52,10 @@ impl Models {
 }
 
 impl Oracle for Models {
-    fn error_percent(&self) -> u32 {
-        ERROR_90_PERCENT
+    fn off_by(&self, profiles: &[String]) -> (u32, String) {
+        let kinds: Vec<Kind> = profiles.iter().filter_map(|name| kind(name)).collect();
+        let off = off_by_kinds(&kinds);
+        (off.percent(), off.grounds)
     }
 
     fn profiles(&self, stack: &Stack) -> BTreeSet<String> {
