@@ -107,7 +107,7 @@ impl fmt::Display for Within {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             log if log < 0.3 => write!(f, "{:.0} %", log * 100.0),
-            log => write!(f, "a factor of {:.1}", log.exp()),
+            log => write!(f, "a factor of {:.2}", log.exp()),
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
         let said = of(&[0.02, 0.05, 0.1, 0.31], &[0.1; 20]);
         assert_eq!(said.percent(), 31);
         assert!(said.grounds.starts_with("4 published rows of disks"), "{said:?}");
-        assert!(said.grounds.contains("within a factor of 1.4, too few"), "{said:?}");
+        assert!(said.grounds.contains("within a factor of 1.36, too few"), "{said:?}");
         assert!(said.grounds.ends_with("made lie within 10 %"), "{said:?}");
     }
 

@@ -21,18 +21,22 @@ fn studies() -> Vec<(Study, Vec<Row>)> {
     built_in().into_iter().map(blind).collect()
 }
 
-/// A row that a constant was taken from comes out as it was published, within a hundredth; what was
-/// measured of a disk whose inside is a data sheet's, within a tenth.
+/// A row that a constant was taken from comes out as it was published, within a hundredth; where the constant is the mean
+/// of two disks' rows, within four; what was measured of a disk whose inside is a data sheet's, within a tenth.
 #[test]
 fn constants_are_of_the_rows_that_they_name() {
     let mut wrong = Vec::new();
     for (study, rows) in studies() {
         for row in rows.iter().filter(|row| row.role == Role::Calibration(CalibUse::Input)) {
             let Some(off) = off(&study, row) else { continue };
+            // Constants of their host are means over both.
+            let is_of_two = matches!(row.asked.subject.as_str(), "disk1" | "disk2");
             let is_data_sheet = row.asked.subject == "st3500630as";
             let is_check = row.asked.id == "rapiddisk.rxdsk.1M.1G.rand-write";
             let most = if is_data_sheet {
                 0.1
+            } else if is_of_two {
+                0.04
             } else if is_check {
                 0.03
             } else {

@@ -4,9 +4,9 @@ use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
-use braid_predict::Workload;
 use braid_predict::advise::{CHUNKS, Candidate, Limit, Need};
 use braid_predict::off::off_by_kinds;
+use braid_predict::{What, Workload};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
@@ -95,8 +95,14 @@ fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
 
 fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
+    let reads_ahead = matches!(advice.workload.what(best.capacity), Some((What::ReadAhead, _)));
     let times = alone(advice, best).map(|alone| {
-        format!(", {:.1} times one member alone", best.rate() / alone.rate().max(1.0))
+        // More than its members are: the layout also reads further ahead.
+        let why = match reads_ahead && best.read_ahead > alone.read_ahead {
+            true => format!(", which reads ahead by {} only", ByteSize(alone.read_ahead)),
+            false => String::new(),
+        };
+        format!(", {:.1} times one member alone{why}", best.rate() / alone.rate().max(1.0))
     });
     let times = times.unwrap_or_default();
     let name = name(advice, best);
