@@ -68,6 +68,14 @@ fn tables(output: &Value) -> String {
             file["claims_published"],
         );
     }
+    text += "\n| devices | held out | in view | off by | because |\n|---|--:|--:|--:|---|\n";
+    for one in list("off_by") {
+        let percent = one["percent"].as_u64().map_or("—".to_owned(), |of| format!("{of} %"));
+        let (held_out, in_view) = (&one["rows_held_out"], &one["rows_in_view"]);
+        let grounds = one["grounds"].as_str().unwrap_or("no row was published");
+        let devices = text_of(&one["devices"]);
+        let _ = writeln!(text, "| {devices} | {held_out} | {in_view} | {percent} | {grounds} |");
+    }
     for file in &files {
         let _ = writeln!(text, "\n### {}\n", text_of(&file["file"]));
         text += "| row | role | published | model | score |\n|---|---|--:|--:|--:|\n";
@@ -81,7 +89,7 @@ fn tables(output: &Value) -> String {
                 text,
                 "| {} | {} | {} | {model} | {} |",
                 cell(text_of(&row["id"])),
-                text_of(&row["role"]),
+                if row["held_out"] == true { "held out" } else { text_of(&row["role"]) },
                 quantity(&row["published"], unit),
                 score(&row["score"]),
             );
@@ -194,6 +202,36 @@ fn the_document_is_kept() {
         "the tables of docs/models.md are not of these models, first in {differs:?}\n\
          next: make reproduce-document"
     );
+}
+
+/// What is printed under predictions and advice is what the published rows say of their kinds of devices.
+#[test]
+fn what_predictions_are_off_by_is_said_by_all_alike() {
+    let scratch = Scratch::new();
+    let computed = scratch.run(&["lab", "reproduce", "--json"]).ok().json();
+    let of = |devices: &str| {
+        let mut all = computed["off_by"].as_array().into_iter().flatten();
+        let one = all.find(|one| one["devices"] == devices).expect("its devices").clone();
+        (one["grounds"].as_str().expect("its grounds").to_owned(), one["percent"].clone())
+    };
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (profile, devices) in [("rally2", "USB sticks"), ("sata-7200", "disks")] {
+        let (grounds, percent) = of(devices);
+        let advice =
+            scratch.run(&["advise", &format!("{profile}*2"), "--workload", "seq-read"]).ok();
+        assert!(flat(&advice.out).contains(&grounds), "{grounds}:\n{}", advice.out);
+        let one = format!("model({profile}, size=1G)");
+        let (two, folder) =
+            (format!("two=raid0(chunk=64K, {one}, {one})"), format!("of-{profile}"));
+        let campaign = ["model", "predict", "quick", "--baseline", &one, "--subject", &two];
+        let words: Vec<&str> = campaign.into_iter().chain(["--output", &folder]).collect();
+        let said = scratch.run(&words).ok();
+        assert!(flat(&said.out).contains(&grounds), "{grounds}:\n{}", said.out);
+        let report = scratch.read(&format!("{folder}/report.json"));
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        let said = &report["prediction"];
+        assert_eq!((&said["error_percent"], &said["grounds"]), (&percent, &grounds.into()));
+    }
 }
 
 #[test]

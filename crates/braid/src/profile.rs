@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use braid_model::{BusProfile, Profile, ProfileError};
+use braid_model::{BusProfile, Kind, Profile, ProfileError};
 use braid_stack::{Model, Rate};
 
 /// Why a member has no model.
@@ -72,6 +72,12 @@ pub(crate) fn modelled(model: &Model) -> Result<Modelled, ModelError> {
     replaced.map_err(|why| unfit(why.to_owned()))?;
     let of_bus = rate(given.bus_rate).map_or_else(|| profile.usual_bus(), BusProfile::of_rate);
     Ok(Modelled { profile, of_bus })
+}
+
+/// The kind of a profile, by its name or the path of its file; `None` where there is none.
+pub(crate) fn kind(name: &str) -> Option<Kind> {
+    let profile = braid_model::profile(name).or_else(|| from_file(Path::new(name)).ok());
+    profile.map(|profile| profile.kind)
 }
 
 /// The profile that a file is.

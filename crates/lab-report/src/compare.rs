@@ -105,7 +105,7 @@ pub struct Comparison {
     pub second: String,
     /// Whether the first and the second were predicted, and not measured.
     pub predicted: [bool; 2],
-    /// How far predictions are off in nine of ten cases, in percent, if one of the two was predicted.
+    /// How far predictions are off, in percent, if one of the two was predicted.
     pub model_error_percent: Option<f64>,
     /// Whether a number became worse, beyond the threshold and beyond chance, or is there no more.
     pub regression: bool,

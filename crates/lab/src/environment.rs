@@ -41,14 +41,25 @@ pub struct Environment {
 pub struct Prediction {
     /// The profiles of its devices, by name.
     pub profiles: Vec<String>,
-    /// Percent by which models are off at most in nine of ten published measurements.
+    /// What models are off by, as |ln(model / real)| in hundredths.
     pub error_percent: u32,
+    /// The published rows on which that rests: a sentence without its full stop. Empty in results of before.
+    #[serde(default)]
+    pub grounds: String,
 }
 
 impl Prediction {
     /// How far off a logarithm may be.
     pub fn log_error(&self) -> f64 {
         f64::from(self.error_percent) / 100.0
+    }
+
+    /// What is said of its error: its grounds, or the bare number.
+    pub fn off_by(&self) -> String {
+        match self.grounds.as_str() {
+            "" => format!("models are taken to be off by up to {} %", self.error_percent),
+            grounds => grounds.to_owned(),
+        }
     }
 }
 

@@ -37,8 +37,9 @@ pub const NOT_PREDICTED: &str = "not predicted: ";
 
 /// Who knows what devices that are described would do.
 pub trait Oracle: Sync {
-    /// Percent by which its numbers are off at most in nine of ten cases that are known.
-    fn error_percent(&self) -> u32;
+    /// What its numbers are off by that are made of these profiles, as |ln(model / real)| in hundredths, and the
+    /// published rows on which that rests.
+    fn off_by(&self, profiles: &[String]) -> (u32, String);
 
     /// The profiles that its numbers for a stack are made of, each once.
     fn profiles(&self, stack: &Stack) -> BTreeSet<String>;
@@ -120,8 +121,9 @@ pub fn predict_campaign(
     }
     let mut store = Store::create(results_dir, &planned.campaign)?;
     store.lock()?;
-    let prediction =
-        Prediction { profiles: profiles(&planned, oracle), error_percent: oracle.error_percent() };
+    let profiles = profiles(&planned, oracle);
+    let (error_percent, grounds) = oracle.off_by(&profiles);
+    let prediction = Prediction { profiles, error_percent, grounds };
     let session = store.begin_session(0, &no_environment(prediction))?;
     for (index, subject) in planned.subjects.iter().enumerate() {
         let mine = planned.trials.iter().zip(&answers).filter(|one| one.0.cell.subject == index);

@@ -29,9 +29,9 @@ pub struct Preset {
     pub modelled: &'static [(&'static str, &'static str)],
 }
 
-/// A disk of 7200 rpm. The study's own, of IDE, read and wrote 37 and 46 MB/s, half of what this one does; nobody
-/// has measured where their heads go.
-const DISK: &str = "model(barracuda-500, size=8G)";
+/// The study's two disks of IDE, as they were measured alone, on the PCI bus of their host.
+const IDE_1: &str = "model(ide-1, size=8G, bus=pci)";
+const IDE_2: &str = "model(ide-2, size=8G, bus=pci)";
 /// An OCZ Rally2, as it was measured alone.
 const RALLY2: &str = "model(rally2, size=2G, bus=usb2)";
 /// An A-DATA stick, as it was measured alone; all of them at one controller.
@@ -67,7 +67,7 @@ pub const PRESETS: &[Preset] = presets! {
                a window of five is steady; hours", [];
     "two-disk-levels": "two disks alone, linear, striped, mirrored and raid5: bonnie++, dd, cp, cp from the \
                         cache, untar, cp -r by one to four processes, four repetitions",
-        ["disk1" = DISK, "disk2" = DISK];
+        ["disk1" = IDE_1, "disk2" = IDE_2];
     "rally2": "two USB sticks striped: hdparm, seeks, dd, read-ahead 256 to 2048 sectors, mount -o sync",
         ["stick1" = RALLY2, "stick2" = RALLY2];
     "rapiddisk": "RAM disks (braid's, zram, a loop on tmpfs) and a modelled disk, bare and cached: fio 1 MiB \

@@ -64,7 +64,7 @@ impl fmt::Display for ProfileError {
             Self::Key(name) => {
                 write!(
                     f,
-                    "{name}: kind and label are texts, capacity is a whole number of bytes, constant a table"
+                    "{name}: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table"
                 )
             }
             Self::Range { name, value, must } => write!(f, "{name} is {value}; it must be {must}"),

@@ -61,9 +61,14 @@ impl Disk {
         let seek_root_ns = ((average - track) - (full - track) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
         let seek_linear_ns = (full - track) - seek_root_ns;
         if track > average || seek_root_ns < 0.0 || seek_linear_ns < 0.0 {
-            let why = "no seek curve that rises goes from seek_track_ms over this average to seek_full_ms: \
-                       the average lies between a third and 8/15 of the way";
-            return Err(constants.contradiction("seek_average_ms", why.to_owned()));
+            let between = |share: f64| (track + (full - track) * share) / 1e6;
+            let why = format!(
+                "no seek curve that rises goes from seek_track_ms over this average to seek_full_ms: it lies between \
+                 {:.2} and {:.2}, a third and 8/15 of the way",
+                between(1.0 / 3.0),
+                between(8.0 / 15.0)
+            );
+            return Err(constants.contradiction("seek_average_ms", why));
         }
         let outer_rate = constants.positive("outer_rate")?;
         let inner_rate = constants.positive("inner_rate")?;

@@ -13,6 +13,10 @@ pub struct Host {
     pub copy_rate: f64,
     /// What a call costs without its bytes, in nanoseconds.
     pub call_ns: f64,
+    /// What the processor takes for a small file that is made or read, without its disk, in nanoseconds.
+    pub file_ns: f64,
+    /// What it takes for a byte that a program reads or writes by character, in nanoseconds.
+    pub stdio_ns: f64,
     /// Memory that the page cache may have, in bytes.
     pub cache_bytes: u64,
     /// How much of it may wait to be written before writers wait, in bytes.
@@ -26,6 +30,8 @@ impl Host {
             readahead_bytes: constants.positive("readahead_bytes")? as u64,
             copy_rate: constants.positive("copy_rate")?,
             call_ns: constants.at_least_zero("call_ns")?,
+            file_ns: constants.at_least_zero("file_us")? * 1e3,
+            stdio_ns: constants.at_least_zero("stdio_ns")?,
             cache_bytes: constants.positive("cache_bytes")? as u64,
             dirty_bytes: constants.at_least_zero("dirty_bytes")? as u64,
         })

@@ -38,7 +38,7 @@ pub use plain::{Plain, Ram};
 pub use profile::{Kind, Profile, device_names, profile, profile_names};
 pub use queue::{Answer, CommandQueue};
 pub use timetable::Timetable;
-pub use tools::{Times, Tools};
+pub use tools::Tools;
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.
 fn nanoseconds(bytes: u64, rate: u64) -> u64 {

@@ -27,6 +27,8 @@ pub struct Profile {
     pub label: String,
     /// Bytes of the device, where that is known.
     pub capacity: Option<u64>,
+    /// The name of the bus that it hangs on, among the profiles that come with braid, where it names one.
+    pub bus: Option<String>,
     /// What it is, with its constants.
     pub kind: Kind,
     /// Every constant as it was given, by name.
@@ -86,9 +88,10 @@ impl Profile {
                         constants.push(Constant::parse(name, value)?);
                     }
                 }
+                ("bus", toml::Value::String(name)) if is_bus(name) => {}
                 ("kind" | "label", toml::Value::String(_))
                 | ("capacity", toml::Value::Integer(0..)) => {}
-                ("kind" | "label" | "capacity" | "constant", _) => {
+                ("kind" | "label" | "bus" | "capacity" | "constant", _) => {
                     return Err(ProfileError::Key(key.clone()));
                 }
                 _ => return Err(ProfileError::Unknown(key.clone())),
@@ -117,6 +120,7 @@ impl Profile {
         Ok(Profile {
             label: text_of("label")?.to_owned(),
             capacity: capacity.and_then(|bytes| u64::try_from(bytes).ok()),
+            bus: table.get("bus").and_then(toml::Value::as_str).map(str::to_owned),
             kind,
             constants,
         })
@@ -134,15 +138,18 @@ impl Profile {
         }
     }
 
-    /// The bus that it hangs on unless another is given: for a USB stick that of a controller of its time.
+    /// The bus that it hangs on unless another is given: the one that it names; for a USB stick that of a controller of
+    /// its time.
     pub fn usual_bus(&self) -> BusProfile {
-        match &self.kind {
-            Kind::Plain(plain) => BusProfile::of_rate(plain.bus_rate),
-            Kind::Flash(_) => match profile("usb2-ich9").map(|profile| profile.kind) {
-                Some(Kind::Bus(bus)) => bus,
-                other => panic!("usb2-ich9 is a bus among the profiles here, not {other:?}"),
-            },
-            _ => BusProfile::default(),
+        let name = match (&self.bus, &self.kind) {
+            (Some(name), _) => name,
+            (None, Kind::Plain(plain)) => return BusProfile::of_rate(plain.bus_rate),
+            (None, Kind::Flash(_)) => "usb2-ich9",
+            (None, _) => return BusProfile::default(),
+        };
+        match profile(name).map(|profile| profile.kind) {
+            Some(Kind::Bus(bus)) => bus,
+            other => panic!("{name} is a bus among the profiles here, not {other:?}"),
         }
     }
 
@@ -178,6 +185,11 @@ impl Profile {
     pub fn constant(&self, name: &str) -> Option<f64> {
         self.constants.iter().find(|one| one.name == name).map(|one| one.value)
     }
+}
+
+/// Whether a bus that comes with braid has this name.
+fn is_bus(name: &str) -> bool {
+    profile(name).is_some_and(|profile| matches!(profile.kind, Kind::Bus(_)))
 }
 
 macro_rules! built_in {
@@ -283,7 +295,7 @@ bus_rate = [0, "never the limit"]
         bus_rate is missing
         colour is no constant of this kind
         kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host, copies, tools
-        capacity: kind and label are texts, capacity is a whole number of bytes, constant a table
+        capacity: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table
         label is missing
         weight is no constant of this kind
         no TOML: TOML parse error at line 5, column 10

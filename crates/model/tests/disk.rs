@@ -186,3 +186,27 @@ proptest! {
         }
     }
 }
+
+/// A refused average says which ones there are.
+#[test]
+fn an_average_seek_that_cannot_be_is_refused_with_those_that_can() {
+    let disk = |average: f64| {
+        let constants = [
+            ("rpm", 5400.0),
+            ("seek_track_ms", 2.0),
+            ("seek_average_ms", average),
+            ("seek_full_ms", 20.0),
+            ("outer_rate", 60e6),
+            ("inner_rate", 30e6),
+            ("command_us", 100.0),
+            ("write_cache", 8e6),
+            ("queue_depth", 1.0),
+        ];
+        let lines = constants.map(|(name, value)| format!("{name} = [{value}, \"a data sheet\"]"));
+        let text = format!("kind = \"disk\"\nlabel = \"slow\"\n[constant]\n{}", lines.join("\n"));
+        braid_model::Profile::parse(&text).map_err(|why| why.to_string())
+    };
+    let why = disk(12.0).expect_err("12 of 20 ms is too far");
+    assert!(why.contains("between 8.00 and 11.60"), "{why}");
+    assert!(disk(8.01).is_ok() && disk(11.59).is_ok());
+}

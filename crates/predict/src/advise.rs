@@ -16,6 +16,7 @@ pub use crate::array::Offer;
 use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
 use crate::machine::Machine;
+use crate::off::off_by_kinds;
 use crate::tool::Run;
 use crate::workload::{Workload, window};
 
@@ -59,6 +60,8 @@ pub struct Candidate {
     pub life: Option<f64>,
     /// What holds it back.
     pub limit: Limit,
+    /// |ln(model / real)| that predictions of its kinds of members are off by ([`off`](crate::off)).
+    pub error: f64,
 }
 
 /// What somebody measured of a layout.
@@ -74,14 +77,18 @@ pub struct Measured {
     pub expected: f64,
 }
 
-impl Measured {
-    /// Whether the prediction was off by more than predictions usually are.
-    pub fn differs(&self) -> bool {
-        (self.rate.max(1.0) / self.expected.max(1.0)).ln().abs() > ERROR_90
-    }
-}
-
 impl Candidate {
+    /// Whether it was measured, and predictions of its kinds of members are usually less far off.
+    pub fn differs(&self) -> bool {
+        let apart = |one: &Measured| (one.rate.max(1.0) / one.expected.max(1.0)).ln().abs();
+        self.measured.as_ref().is_some_and(|one| apart(one) > self.error)
+    }
+
+    /// From where to where a predicted rate may lie, in bytes per second.
+    pub fn interval(&self, rate: f64) -> (f64, f64) {
+        (rate * (-self.error).exp(), rate * self.error.exp())
+    }
+
     /// The layout.
     pub fn arrangement(&self) -> Arrangement {
         Arrangement { level: self.level, chunk: self.chunk, members: self.members.clone() }
@@ -120,11 +127,6 @@ pub enum Limit {
     /// Members wait: for each other's bytes, or because too little is asked at once.
     Waiting(f64),
 }
-
-/// |ln(model / published)| that nine of ten rows of the published measurements stay below, as a test holds.
-pub const ERROR_90: f64 = ERROR_90_PERCENT as f64 / 100.0;
-/// The same in percent.
-pub const ERROR_90_PERCENT: u32 = 17;
 
 /// A share of the time from which on something is the limit.
 const NEARLY: f64 = 0.9;
@@ -195,9 +197,10 @@ pub fn arrangements(offers: &[Offer], chunks: &[u64]) -> Vec<Arrangement> {
 
 /// So many of the fastest offers, in their order where they are about alike.
 fn fastest(offers: &[Offer], count: usize) -> Vec<usize> {
+    let error = off_by_kinds(offers.iter().map(|offer| &offer.profile.kind)).log;
     let class = |index: &usize| {
         let (read, write) = offers[*index].profile.long_rates().unwrap_or_default();
-        -((read + write).max(1.0).ln() / ERROR_90).round()
+        -((read + write).max(1.0).ln() / error).round()
     };
     let mut order: Vec<usize> = (0..offers.len()).collect();
     order.sort_by(|one, other| class(one).total_cmp(&class(other)));
@@ -265,6 +268,7 @@ pub fn predict_within(
         .filter_map(|(member, wear)| life(member, (*wear)?, outcome.written));
     let life = life.reduce(f64::min);
     let limit = limit(&machine, &chosen, &buses, amplification);
+    let error = off_by_kinds(chosen.iter().map(|member| &member.profile.kind)).log;
     let members = members.clone();
     Ok(Candidate {
         level: *level,
@@ -278,6 +282,7 @@ pub fn predict_within(
         amplification,
         life,
         limit,
+        error,
     })
 }
 
@@ -361,7 +366,7 @@ pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
         let count = one.members.len();
         match (need, one.latency_ns()) {
             (Need::Throughput | Need::Redundancy, latency) => {
-                let class = latency.map_or(0.0, |ns| (ns.max(1.0).ln() / ERROR_90).round());
+                let class = latency.map_or(0.0, |ns| (ns.max(1.0).ln() / one.error).round());
                 (speed, class, count, usize::MAX - one.losses)
             }
             (Need::Latency, Some(latency)) => (latency, speed, count, 0),

@@ -14,6 +14,7 @@ mod cached;
 mod layout;
 mod load;
 mod machine;
+pub mod off;
 mod queue;
 mod study;
 mod tool;
@@ -22,8 +23,8 @@ mod workload;
 pub use array::{Array, CannotBe, MEMORY, Offer, Tree};
 pub use layout::Layout;
 pub use load::{
-    Closed, Outcome, Places, Random, Reading, Window, closed, closed_cut, closed_within,
-    random_reads, random_writes, read_ahead, replay, synced, write_back,
+    Bonnie, Closed, Files, Outcome, Places, Program, Random, Reading, Trees, Window, closed,
+    closed_cut, closed_within, random_reads, random_writes, read_ahead, replay, synced, write_back,
 };
 pub use machine::{Machine, MemberModel, Next};
 pub use queue::Merge;

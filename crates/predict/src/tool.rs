@@ -6,8 +6,8 @@ use braid_model::Host;
 
 use crate::array::Array;
 use crate::load::{
-    Closed, Outcome, Places, Random, Reading, Window, closed_cut, closed_within, random_reads,
-    random_writes, read_ahead, synced, write_back,
+    Closed, Files, Outcome, Places, Random, Reading, Window, closed_cut, closed_within,
+    random_reads, random_writes, read_ahead, synced, write_back,
 };
 use crate::machine::Machine;
 use crate::workload::Workload;
@@ -54,6 +54,8 @@ pub enum Run {
     RandomReads(Random),
     /// Random writes to files through the page cache, with an fsync after so many.
     RandomWrites(Random, u64),
+    /// What a program of several processes does with files.
+    Files(Files),
     /// What somebody recorded, or wrote down as fio's jobs, within so many bytes from the beginning.
     Asked(Workload, u64),
 }
@@ -77,13 +79,14 @@ impl Run {
             Run::ForTime { loads, .. } => loads.iter().map(|load| load.range).max().unwrap_or(0),
             Run::RandomReads(load) | Run::RandomWrites(load, _) => load.range,
             Run::Asked(_, within) => *within,
+            Run::Files(files) => files.processes * files.bytes(),
             Run::Read { .. } | Run::Write { .. } | Run::Synced { .. } => 0,
         }
     }
 
     /// Carries it out. Times of requests are there of direct runs only.
     pub fn on(&self, array: Array, host: &Host) -> Outcome {
-        let Array { mut machine, under_way, .. } = array;
+        let Array { mut machine, size, under_way, .. } = array;
         let stripe = machine.stripe();
         let enough = |bytes: u64| bytes.min(ENOUGH.max(STRIPES * stripe));
         match self {
@@ -117,6 +120,11 @@ impl Run {
             Run::Synced { request } => {
                 let count = (enough(u64::MAX) / request.max(&1)).clamp(64, 512);
                 Outcome::moved(0, count * request, synced(&mut machine, host, *request, count))
+            }
+            Run::Files(files) => {
+                let seconds = files.seconds(&mut machine, host, size, under_way);
+                let (read, written) = files.moved();
+                Outcome { seconds, read, written, ..Outcome::default() }
             }
             Run::Asked(workload, within) => workload.run(&mut machine, host, *within, under_way),
             Run::RandomReads(load) => {

@@ -130,8 +130,8 @@ fn what_was_measured_ranks() {
         (layout(3, Level::Raid0), layout(2, Level::Raid0), layout(2, Level::Raid1));
     assert!(three.outcome.rate() > two.outcome.rate());
     let (slow, fast) = (measured(20e6, &two), measured(30e6, &mirror));
-    let usual = measured(0.9 * two.outcome.rate(), &two).measured.unwrap();
-    assert!(slow.measured.unwrap().differs() && !usual.differs());
+    let usual = measured(0.9 * two.outcome.rate(), &two);
+    assert!(slow.differs() && !usual.differs());
     for need in [Need::Throughput, Need::Price, Need::Latency] {
         let mut all = vec![three.clone(), slow.clone(), fast.clone()];
         rank(&mut all, need);

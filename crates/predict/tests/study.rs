@@ -1,7 +1,7 @@
-//! The published series: constants are those of the calibration, and intervals are what they say.
+//! The published series: constants are those of the calibration, and what predictions are off by is what they say.
 
 use braid_model::{BusProfile, Kind, profile};
-use braid_predict::advise::ERROR_90;
+use braid_predict::off::{ENOUGH, Evidence, evidence};
 use braid_predict::{Closed, Layout, Machine, MemberModel, Models, Places, closed_cut};
 use braid_published::{CalibUse, Predictor, Role, Row, Study, built_in};
 
@@ -21,18 +21,22 @@ fn studies() -> Vec<(Study, Vec<Row>)> {
     built_in().into_iter().map(blind).collect()
 }
 
-/// A row that a constant was taken from comes out as it was published, within a hundredth; what was
-/// measured of a disk whose inside is a data sheet's, within a tenth.
+/// A row that a constant was taken from comes out as it was published, within a hundredth; where the constant is the mean
+/// of two disks' rows, within four; what was measured of a disk whose inside is a data sheet's, within a tenth.
 #[test]
 fn constants_are_of_the_rows_that_they_name() {
     let mut wrong = Vec::new();
     for (study, rows) in studies() {
         for row in rows.iter().filter(|row| row.role == Role::Calibration(CalibUse::Input)) {
             let Some(off) = off(&study, row) else { continue };
+            // Constants of their host are means over both.
+            let is_of_two = matches!(row.asked.subject.as_str(), "disk1" | "disk2");
             let is_data_sheet = row.asked.subject == "st3500630as";
             let is_check = row.asked.id == "rapiddisk.rxdsk.1M.1G.rand-write";
             let most = if is_data_sheet {
                 0.1
+            } else if is_of_two {
+                0.04
             } else if is_check {
                 0.03
             } else {
@@ -46,17 +50,30 @@ fn constants_are_of_the_rows_that_they_name() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Nine of ten rows that are predicted lie within the interval that advice gives.
+/// What is said of a family's error is what its rows say, counted here another way.
 #[test]
-fn nine_of_ten_rows_are_within_the_interval() {
-    let rows = studies().into_iter().flat_map(|(study, rows)| {
-        let predicted = rows.into_iter().filter(|row| row.role == Role::Prediction);
-        predicted.map(|row| off(&study, &row).expect("a value")).collect::<Vec<_>>()
-    });
-    let mut off: Vec<f64> = rows.collect();
-    off.sort_by(f64::total_cmp);
-    let ninth = off[off.len() * 9 / 10];
-    assert!(ninth <= ERROR_90 && ninth > 0.6 * ERROR_90, "{ninth:.3} of {} rows", off.len());
+fn what_predictions_are_off_by_is_what_the_rows_say() {
+    let mut scores = Vec::new();
+    for (study, rows) in studies() {
+        for row in rows.iter().filter(|row| row.role == Role::Prediction) {
+            scores.push((row.held_out, off(&study, row).expect("a value")));
+        }
+    }
+    let counted = |held_out: bool| scores.iter().filter(|one| one.0 == held_out).count();
+    let listed = |of: fn(&Evidence) -> usize| evidence().iter().map(of).sum::<usize>();
+    assert_eq!(listed(|one| one.held_out.len()), counted(true));
+    assert_eq!(listed(|one| one.in_view.len()), counted(false));
+    for one in evidence() {
+        let Some(said) = one.off_by() else { continue };
+        let within = |scores: &[f64]| scores.iter().filter(|score| **score <= said.log).count();
+        match one.held_out.len() {
+            ENOUGH.. => assert!(within(&one.held_out) * 10 >= one.held_out.len() * 9, "{one:?}"),
+            few => {
+                let all = few + one.in_view.len();
+                assert_eq!(within(&one.held_out) + within(&one.in_view), all, "{one:?}: {said:?}");
+            }
+        }
+    }
 }
 
 /// Bytes a second of requests at random places within 1 GiB, 32 at once, of the disk below the RAM cache with

@@ -35,6 +35,8 @@ pub struct JudgedRow {
     pub subject: String,
     /// What it may be used for.
     pub role: Role,
+    /// Whether it was kept from the models.
+    pub held_out: bool,
     /// The unit of all values.
     pub unit: Unit,
     /// The published figure.
@@ -179,6 +181,7 @@ impl Model<'_> {
             id: row.asked.id.clone(),
             subject: row.asked.subject.clone(),
             role: row.role,
+            held_out: row.held_out,
             unit: row.asked.unit,
             published: row.published,
             score: model.as_ref().ok().map(|model| score(row, *model)),
@@ -200,7 +203,7 @@ impl Row {
 
 impl Study {
     /// The study as a predictor sees it.
-    fn without_predictions(&self) -> Self {
+    pub fn without_predictions(&self) -> Self {
         let mut shown = self.clone();
         shown.rows.retain(|row| row.role != Role::Prediction);
         shown

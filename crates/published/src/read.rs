@@ -168,6 +168,14 @@ impl<'a> Entry<'a> {
         self.table.get(key).map(number).transpose()
     }
 
+    /// Yes or no; no where the key is missing.
+    fn flag(&self, key: &str) -> Result<bool, ReadError> {
+        let flag = |value: &Value| {
+            value.as_bool().ok_or_else(|| self.refuse(key, "true or false is wanted"))
+        };
+        self.table.get(key).map_or(Ok(false), flag)
+    }
+
     fn params(&self, key: &str) -> Result<Params, ReadError> {
         match self.table.get(key) {
             None => Ok(Params::default()),
@@ -226,11 +234,7 @@ fn facts(table: &Table, but: &[&str]) -> Params {
 
 fn device(entry: &Entry<'_>) -> Result<Device, ReadError> {
     let facts = facts(entry.table, &[]);
-    let is_derived = match entry.table.get("derived") {
-        None => false,
-        Some(Value::Boolean(flag)) => *flag,
-        Some(_) => return Err(entry.refuse("derived", "true or false is wanted")),
-    };
+    let is_derived = entry.flag("derived")?;
     Ok(Device {
         name: entry.name.to_owned(),
         kind: entry.text("kind")?.to_owned(),
@@ -308,8 +312,13 @@ fn row(entry: &Entry<'_>, study: &Study) -> Result<Row, ReadError> {
     )?;
     let roles = [Role::Calibration(calib_use), Role::Prediction, Role::Context];
     let role = entry.one_of("role", entry.text("role")?, &roles.map(|role| (role.text(), role)))?;
+    let held_out = entry.flag("held_out")?;
+    if held_out && role != Role::Prediction {
+        let why = format!("a row of role {:?} is not kept from the models", role.text());
+        return Err(entry.refuse("held_out", why));
+    }
     let unit = unit(entry, entry.text("norm_unit")?)?;
-    Ok(Row { asked: asked(entry, study, unit)?, published, low, high, role })
+    Ok(Row { asked: asked(entry, study, unit)?, published, low, high, role, held_out })
 }
 
 fn probe(entry: &Entry<'_>, study: &Study) -> Result<Probe, ReadError> {

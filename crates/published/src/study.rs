@@ -70,6 +70,8 @@ pub struct Row {
     pub high: f64,
     /// What it may be used for.
     pub role: Role,
+    /// Whether the row is kept from the models: it set no constant, and was not in view when they were made.
+    pub held_out: bool,
 }
 
 /// Conditions without a published figure.

@@ -151,6 +151,11 @@ fn what_is_wrong_is_said_with_its_place() {
             instead("norm_low = 19", "norm_low = 22"),
             "measurement \"one\": norm_low: 22 is above norm_high, 21",
         ),
+        (
+            instead("calib_use = \"check\"", "held_out = true"),
+            "measurement \"one\": held_out: a row of role \"calibration\" is not kept from the models",
+        ),
+        (instead("calib_use = \"check\"", "held_out = 1"), "held_out: true or false is wanted"),
         (instead("norm_unit = \"B/s\"", ""), "measurement \"one\": norm_unit: missing"),
         (instead("role = \"calibration\"\n", ""), "measurement \"one\": role: missing"),
         (

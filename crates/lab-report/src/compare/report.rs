@@ -70,7 +70,7 @@ impl Comparison {
         let percent = digits(self.model_error_percent.unwrap_or_default());
         let mut said = vec![format!(
             "The first was {first} and the second {second} ({}): up to {percent} % apart is what models are \
-             off by in nine of ten published measurements.",
+             off by, on the grounds that the report of the prediction names.",
             self.environment.join("; "),
         )];
         let is_beyond =

@@ -87,10 +87,9 @@ pub(super) fn check_predicted(results: &Results, _: &[Workload]) -> Checked {
     let Some(session) = results.sessions.last() else { return Checked::Fine };
     let Some(prediction) = &session.environment.prediction else { return Checked::Fine };
     Checked::remark(format!(
-        "nothing was measured: all numbers were {}; nine of ten published measurements lie within {} % \
-         of what these models say",
+        "nothing was measured: all numbers were {}; {}",
         session.environment.origin(),
-        prediction.error_percent
+        prediction.off_by()
     ))
 }
 

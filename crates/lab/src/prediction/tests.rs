@@ -6,8 +6,8 @@ use crate::metric::Metric;
 struct Counting;
 
 impl Oracle for Counting {
-    fn error_percent(&self) -> u32 {
-        17
+    fn off_by(&self, profiles: &[String]) -> (u32, String) {
+        (17, format!("nothing is published of {}", profiles.join(" and ")))
     }
 
     fn profiles(&self, _stack: &Stack) -> BTreeSet<String> {

@@ -98,6 +98,7 @@ pub fn write_back(machine: &mut Machine, host: &Host, bytes: u64, under_way: u64
     // a cache of stripes gathers them.
     let run_bytes = (256 * host.page_bytes).next_multiple_of(machine.stripe().max(1));
     let (mut submitted, mut done) = (0, 0);
+    let begun_ns = machine.now_ns();
     let mut happened = Vec::new();
     loop {
         if submitted < bytes && submitted - done <= under_way / 2 {
@@ -118,7 +119,7 @@ pub fn write_back(machine: &mut Machine, host: &Host, bytes: u64, under_way: u64
         }
     }
     machine.drain();
-    bytes as f64 / (machine.now_ns() as f64 / 1e9)
+    bytes as f64 / ((machine.now_ns() - begun_ns) as f64 / 1e9)
 }
 
 /// Writes of `request` bytes, each of which waits until it is on the devices, with the block of a log

@@ -61,7 +61,7 @@ fn disk_seconds(bytes: u64, write: bool, random: bool) -> Result<f64, NotModelle
         (true, false) => "seq-write",
         (true, true) => "rand-write",
     };
-    let of_a_page = times.times(name).ok_or_else(|| no(format!("no row has {name}")))?.one();
+    let of_a_page = times.seconds(name).ok_or_else(|| no(format!("no row has {name}")))?;
     let Some(Kind::Disk(disk)) = profile("sata-7200").map(|profile| profile.kind) else {
         return Err(no("there is no profile of the disk".to_owned()));
     };

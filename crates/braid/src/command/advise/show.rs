@@ -4,8 +4,9 @@ use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
-use braid_predict::Workload;
-use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, ERROR_90_PERCENT, Limit, Need};
+use braid_predict::advise::{CHUNKS, Candidate, Limit, Need};
+use braid_predict::off::off_by_kinds;
+use braid_predict::{What, Workload};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
@@ -48,7 +49,7 @@ fn doubts(advice: &Advice) -> impl Iterator<Item = String> {
         format!("how fast {} are written is assumed, as their fit only read", names.join(", "))
     });
     // Who errs about others errs about what was not measured, too.
-    let others = advice.ranked.iter().find(|one| one.measured.is_some_and(|one| one.differs()));
+    let others = advice.ranked.iter().find(|one| one.differs());
     let others = others.filter(|_| best.measured.is_none()).and_then(|one| {
         let measured = one.measured?;
         let (rate, expected) = (rate(measured.rate), rate(measured.expected));
@@ -79,7 +80,7 @@ fn trust(advice: &Advice, shown: usize) -> TrustBox {
 fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
     let is_as_fast = |one: &&Candidate| {
         one.measured.is_some() == best.measured.is_some()
-            && one.rate() >= best.rate() * (-ERROR_90).exp()
+            && one.rate() >= best.interval(best.rate()).0
     };
     let mut safe = advice.ranked.iter().filter(|one| best.losses == 0 && one.losses > 0);
     let twin = safe.find(is_as_fast)?;
@@ -94,21 +95,27 @@ fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
 
 fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
+    let reads_ahead = matches!(advice.workload.what(best.capacity), Some((What::ReadAhead, _)));
     let times = alone(advice, best).map(|alone| {
-        format!(", {:.1} times one member alone", best.rate() / alone.rate().max(1.0))
+        // More than its members are: the layout also reads further ahead.
+        let why = match reads_ahead && best.read_ahead > alone.read_ahead {
+            true => format!(", which reads ahead by {} only", ByteSize(alone.read_ahead)),
+            false => String::new(),
+        };
+        format!(", {:.1} times one member alone{why}", best.rate() / alone.rate().max(1.0))
     });
     let times = times.unwrap_or_default();
     let name = name(advice, best);
     let first = match best.measured {
         None => {
-            let (low, high) = interval(best.outcome.rate());
+            let (low, high) = best.interval(best.outcome.rate());
             let (rate, low, high) = (rate(best.outcome.rate()), rate(low), rate(high));
             format!("Take {name}: {rate} predicted ({low} to {high}){times}; {}.", reason(best))
         }
         Some(one) => {
-            let (low, high) = interval(one.expected);
+            let (low, high) = best.interval(one.expected);
             let (low, high, expected) = (rate(low), rate(high), rate(one.expected));
-            let so = match one.differs() {
+            let so = match best.differs() {
                 true => format!(", which is not what was predicted: {expected} ({low} to {high})"),
                 false => format!("; {expected} were predicted, and {}", reason(best)),
             };
@@ -226,10 +233,6 @@ fn create(advice: &Advice, one: &Candidate) -> Option<String> {
     Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
 }
 
-fn interval(rate: f64) -> (f64, f64) {
-    (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
-}
-
 fn latency(one: &Candidate) -> Option<f64> {
     one.latency_ns().map(|ns| ns / 1e6)
 }
@@ -256,7 +259,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             (Some(level), count) => format!("{} × {count}", level.name()),
         };
         let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
-        let mut cells = vec![text(layout + &chunk), speed(predicted, interval(predicted))];
+        let mut cells = vec![text(layout + &chunk), speed(predicted, one.interval(predicted))];
         if is_measured {
             let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
             cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
@@ -294,9 +297,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             true => format!("Predicted and measured for {}", advice.words),
         },
         note: format!(
-            "{measured} Intervals of predictions: nine of ten published \
-             measurements, which the models were made with, lie within {ERROR_90_PERCENT} % of what these say. Each level \
-             with its best chunk."
+            "{measured} Intervals are what predictions are off by: {}. Each level with its best chunk.",
+            off_by_kinds(advice.members.offers.iter().map(|offer| &offer.profile.kind)).grounds
         ),
         columns,
         rows: shown.iter().map(row).collect(),
@@ -382,7 +384,7 @@ fn curves(advice: &Advice) -> Option<Section> {
 pub(super) fn json(advice: &Advice) -> serde_json::Value {
     let offers = &advice.members.offers;
     let layout = |one: &Candidate| {
-        let (low, high) = interval(one.outcome.rate());
+        let (low, high) = one.interval(one.outcome.rate());
         let measured = one.measured.map(|measured| {
             json!({
                 "bytes_per_s": measured.rate,
@@ -390,7 +392,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
                 "high": measured.range.1,
                 "latency_ms_p99": measured.latency_ns.map(|ns| ns / 1e6),
                 "predicted_of_this_part": measured.expected,
-                "differs": measured.differs(),
+                "differs": one.differs(),
             })
         });
         json!({

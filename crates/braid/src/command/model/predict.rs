@@ -3,6 +3,7 @@
 mod oracle;
 
 use braid_lab::{LabError, Preset};
+use braid_stack::{ByteSize, Node, Stack};
 
 use super::super::lab::{campaign, refusal, report};
 use crate::cli::{LabTarget, ModelPredict};
@@ -31,7 +32,21 @@ fn target(typed: &LabTarget) -> Result<LabTarget, Failure> {
     if let Some((flag, _, why)) = runs.into_iter().find(|(_, given, _)| *given) {
         return Err(Failure::usage(format!("{flag}: {why}")));
     }
-    let has_models =
-        Preset::find(&typed.campaign).is_some_and(|preset| !preset.modelled.is_empty());
-    Ok(LabTarget { modelled: typed.modelled || (has_models && !typed.kernel), ..typed.clone() })
+    let models = Preset::find(&typed.campaign).map_or(&[][..], |preset| preset.modelled);
+    let modelled = typed.modelled || (!models.is_empty() && !typed.kernel);
+    let is_named = |name: &str| typed.member.iter().any(|one| one.split('=').next() == Some(name));
+    let whole = models.iter().filter(|(name, _)| modelled && !is_named(name));
+    let whole = whole.filter_map(|(name, model)| Some(format!("{name}={}", whole_device(model)?)));
+    let member = typed.member.iter().cloned().chain(whole).collect();
+    Ok(LabTarget { modelled, member, ..typed.clone() })
+}
+
+/// A modelled member with the capacity of its profile's device, if that is more: a prediction keeps no contents, and
+/// what is written to disks of the time does not fit into the memory of a run.
+fn whole_device(model: &str) -> Option<Stack> {
+    let mut stack = Stack::parse(model).ok()?;
+    let Node::Model(member) = &mut stack.node else { return None };
+    let capacity = braid_model::profile(&member.profile)?.capacity?;
+    (capacity > member.size.bytes()).then(|| member.size = ByteSize(capacity))?;
+    Some(stack)
 }

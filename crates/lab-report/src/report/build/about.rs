@@ -188,10 +188,7 @@ fn models(context: &Context<'_>, prediction: &Prediction) -> Table {
             format!("braid {version}; each cell once, for a prediction does not scatter"),
         ),
         ("profiles of devices", prediction.profiles.join(", ")),
-        (
-            "off by",
-            format!("at most {} % in nine of ten published measurements", prediction.error_percent),
-        ),
+        ("off by", prediction.off_by()),
         ("of a raw subject", format!("the first {:#} at most", context.results.campaign.region)),
     ];
     list("environment", "Where", ["what", "which"], rows)

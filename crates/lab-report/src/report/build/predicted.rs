@@ -57,7 +57,7 @@ fn mark_chart(chart: &mut Chart) {
 
 /// What is said of repetitions, said of predictions.
 fn without_repetitions(text: &str, percent: u32) -> String {
-    let range = format!("range of what models are off by ({percent} % in nine of ten rows)");
+    let range = format!("range of what models are off by, {percent} %");
     text.replace("95 % interval", &range)
         .replace(", made within each repetition", "")
         .replace("Medians of the repetitions, with their range", "One number each")

@@ -1,5 +1,6 @@
 //! Judgements as JSON.
 
+use braid_predict::off::{Evidence, evidence};
 use braid_published::{Decision, JudgedClaim, JudgedRow, Role};
 use serde_json::{Value, json};
 
@@ -16,9 +17,22 @@ pub(super) fn json(judged: &[Judged]) -> Value {
         judged.iter().flat_map(|one| one.model.claims.iter().map(|claim| of_claim(one, claim)));
     json!({
         "output_version": OUTPUT_VERSION,
+        "off_by": evidence().iter().map(off_by).collect::<Vec<_>>(),
         "files": judged.iter().map(file).collect::<Vec<_>>(),
         "rows": rows.collect::<Vec<_>>(),
         "claims": claims.collect::<Vec<_>>(),
+    })
+}
+
+/// What predictions of a family of devices are off by, of the files that the program has.
+fn off_by(evidence: &Evidence) -> Value {
+    let said = evidence.off_by();
+    json!({
+        "devices": evidence.family.name(),
+        "rows_held_out": evidence.held_out.len(),
+        "rows_in_view": evidence.in_view.len(),
+        "percent": said.as_ref().map(|said| said.percent()),
+        "grounds": said.map(|said| said.grounds),
     })
 }
 
@@ -56,6 +70,7 @@ fn of_row(judged: &Judged, row: &JudgedRow) -> Value {
         "file": judged.model.study,
         "id": row.id,
         "role": row.role.text(),
+        "held_out": row.held_out,
         "published": row.published,
         "model": row.model.as_ref().ok(),
         "unit": row.unit.text(),
