@@ -74,7 +74,7 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) workload: String,
     /// What matters most
-    #[arg(long, value_enum, default_value_t = AdviseNeed::Throughput)]
+    #[arg(long, value_enum, default_value_t = AdviseNeed::Balanced)]
     pub(crate) need: AdviseNeed,
     /// The size of each member, such as 500G, where its profile has none
     #[arg(long)]
@@ -102,14 +102,16 @@ pub(crate) struct Advise {
 /// What matters most in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AdviseNeed {
-    /// Room for data
+    /// Bytes per second, and redundancy where it costs less of them than predictions are off
+    Balanced,
+    /// Room for data, with redundancy
     Capacity,
     /// A member may be lost
     Redundancy,
-    /// Bytes per second
+    /// Bytes per second, without regard to redundancy
     Throughput,
     /// What a request takes
     Latency,
-    /// Few members, for nine tenths of the best throughput
+    /// Bytes per second for the money: --price
     Price,
 }

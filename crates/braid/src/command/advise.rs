@@ -1,6 +1,7 @@
 //! `braid advise`: which layout of these members suits this workload: all are predicted, and the best are measured
 //! where the members are devices.
 
+mod answer;
 mod beside;
 mod confirm;
 mod members;
@@ -66,11 +67,12 @@ impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
         let Asked { workload, words, origin } = workload(&options.workload)?;
         let need = match options.need {
+            cli::AdviseNeed::Balanced => Need::Balanced,
             cli::AdviseNeed::Capacity => Need::Capacity,
             cli::AdviseNeed::Redundancy => Need::Redundancy,
             cli::AdviseNeed::Throughput => Need::Throughput,
             cli::AdviseNeed::Latency => Need::Latency,
-            cli::AdviseNeed::Price => Need::Price,
+            cli::AdviseNeed::Price => Need::Price { least: 0.0 },
         };
         let Some(Kind::Host(host)) = braid_model::profile("host-2007").map(|one| one.kind) else {
             return Err(Failure::failed("the profile host-2007 is no host"));

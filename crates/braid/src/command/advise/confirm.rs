@@ -22,7 +22,7 @@ use super::{Advice, Origin};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
-/// So many of the best are measured, and one member alone.
+/// So many of the best are measured, the best that survives a loss, and one member alone.
 const MOST: usize = 3;
 /// What one trial takes, in seconds.
 const SECONDS: f64 = 2.0;
@@ -60,7 +60,8 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     }
     let mut chosen: Vec<Candidate> = Vec::new();
     for one in advice.distinct() {
-        let is_wanted = chosen.len() < MOST || one.level.is_none();
+        let is_first_safe = one.losses > 0 && chosen.iter().all(|known| known.losses == 0);
+        let is_wanted = chosen.len() < MOST || one.level.is_none() || is_first_safe;
         if is_wanted && advice.is_real(one) && advice.may_measure(one, &load) {
             chosen.push(one.clone());
         }

@@ -1,25 +1,22 @@
-//! Advice as a sentence, a table of at most ten rows, curves, and JSON.
+//! Advice as a table of at most ten rows, curves, and JSON.
 
 use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
 use braid_predict::Workload;
-use braid_predict::advise::{CHUNKS, Candidate, ERROR_90, ERROR_90_PERCENT, Limit, Need};
-use braid_shell::shell_word;
+use braid_predict::advise::{CHUNKS, Candidate, ERROR_90_PERCENT, Need};
 use braid_stack::ByteSize;
 use serde_json::json;
 
 use super::Advice;
+use super::answer::{answer, create, name, reason, short};
 use super::beside::Beside;
-use super::confirm::measured_part;
-use super::words::{rate, size, time};
+use super::words::{interval, rate, size};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
 const MOST_ROWS: usize = 10;
-/// Of what a trace asks for: enough, as the last request takes its time.
-const KEPT_UP: f64 = 0.97;
 
 pub(super) fn report(advice: &Advice) -> Report {
     let mut shown = advice.distinct();
@@ -74,162 +71,6 @@ fn trust(advice: &Advice, shown: usize) -> TrustBox {
     }
 }
 
-/// The first layout in rank that survives a loss, where the best does not and is ahead by no more than predictions are
-/// off: then the loss is a real difference and the speed is none.
-fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
-    let is_as_fast = |one: &&Candidate| {
-        one.measured.is_some() == best.measured.is_some()
-            && one.rate() >= best.rate() * (-ERROR_90).exp()
-    };
-    let mut safe = advice.ranked.iter().filter(|one| best.losses == 0 && one.losses > 0);
-    let twin = safe.find(is_as_fast)?;
-    Some(format!(
-        "But {} does {} and holds {}, and {}: the two differ by less than predictions are off.",
-        name(advice, twin),
-        rate(twin.rate()),
-        size(twin.capacity),
-        loss(twin)
-    ))
-}
-
-fn answer(advice: &Advice) -> Vec<String> {
-    let best = &advice.ranked[0];
-    let times = alone(advice, best).map(|alone| {
-        format!(", {:.1} times one member alone", best.rate() / alone.rate().max(1.0))
-    });
-    let times = times.unwrap_or_default();
-    let name = name(advice, best);
-    let first = match best.measured {
-        None => {
-            let (low, high) = interval(best.outcome.rate());
-            let (rate, low, high) = (rate(best.outcome.rate()), rate(low), rate(high));
-            format!("Take {name}: {rate} predicted ({low} to {high}){times}; {}.", reason(best))
-        }
-        Some(one) => {
-            let (low, high) = interval(one.expected);
-            let (low, high, expected) = (rate(low), rate(high), rate(one.expected));
-            let so = match one.differs() {
-                true => format!(", which is not what was predicted: {expected} ({low} to {high})"),
-                false => format!("; {expected} were predicted, and {}", reason(best)),
-            };
-            let (from, to) = (rate(one.range.0), rate(one.range.1));
-            format!("Take {name}: {} measured ({from} to {to}){times}{so}.", rate(one.rate))
-        }
-    };
-    let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
-    answer.extend(twin(advice, best));
-    answer.extend(kept_up(advice, best));
-    if let Some(life) = best.life {
-        let amplification = best.amplification.unwrap_or(1.0);
-        answer.push(format!(
-            "Each byte written programs {amplification:.1}; a member is worn after {} of such writes.",
-            size(life as u64)
-        ));
-    }
-    answer.extend(advice.beside.iter().map(|one| one.sentence.clone()));
-    answer.extend(create(advice, best).map(|line| format!("Next: {line}")));
-    let measure = "To measure it, and lose ALL THAT IS ON THE DEVICES";
-    answer.extend(advice.next.iter().map(|line| format!("{measure}: {line}")));
-    answer
-}
-
-/// Whether a layout does what a trace asks for in its time.
-fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
-    let Workload::Trace(all) = &advice.workload else { return None };
-    let (part, of) = match one.measured {
-        Some(_) => (measured_part(all), "In its busiest seconds, which were measured, the trace"),
-        None => (all.clone(), "The trace"),
-    };
-    let [first, .., last] = &part[..] else { return None };
-    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
-    let bytes: u64 = part.iter().filter(|one| one.has_data()).map(|one| one.length).sum();
-    // Without times it asks for all at once.
-    let asked = (seconds > 0.0).then(|| bytes as f64 / seconds)?;
-    let so = match one.rate() >= KEPT_UP * asked {
-        true => "as fast as it asks for it",
-        false => "slower than it asks for it",
-    };
-    let within = match (one.latency_ns(), alone(advice, one).and_then(Candidate::latency_ns)) {
-        (None, _) => String::new(),
-        (Some(ns), None) => format!(": p99 {}", time(ns)),
-        (Some(ns), Some(alone)) => {
-            format!(": p99 {}, of one member alone {}", time(ns), time(alone))
-        }
-    };
-    Some(format!("{of} asks for {}, and that is done {so}{within}.", rate(asked)))
-}
-
-/// The best member alone, if `one` is more, and as much is known of both.
-fn alone<'a>(advice: &'a Advice, one: &Candidate) -> Option<&'a Candidate> {
-    let alone = advice.ranked.iter().find(|one| one.level.is_none())?;
-    let alike = one.measured.is_some() == alone.measured.is_some();
-    (alike && one.level.is_some()).then_some(alone)
-}
-
-/// The layout in words.
-fn name(advice: &Advice, one: &Candidate) -> String {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for index in &one.members {
-        let name = advice.members.offers[*index].name.as_str();
-        match names.iter_mut().find(|known| known.0 == name) {
-            Some(known) => known.1 += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    let several = |(name, count): &(&str, usize)| match advice.is_real(one) {
-        true => (*name).to_owned(),
-        false => format!("{count} × {name}"),
-    };
-    let members: Vec<_> = names.iter().map(several).collect();
-    match (one.level, one.chunk) {
-        (None, _) => format!("{} alone", names[0].0),
-        (Some(level), Some(chunk)) => {
-            format!("{} of {} with chunks of {}", level.name(), members.join(", "), ByteSize(chunk))
-        }
-        (Some(level), None) => format!("{} of {}", level.name(), members.join(", ")),
-    }
-}
-
-fn reason(one: &Candidate) -> String {
-    match &one.limit {
-        Limit::Bus(bus) => format!("the bus {bus} is at its limit"),
-        Limit::Rewrites { unit, amplification } => {
-            format!(
-                "each write rewrites a unit of {}: {amplification:.0} times the bytes",
-                ByteSize(*unit)
-            )
-        }
-        Limit::Heads(share) => format!("heads on their way {:.0} % of the time", share * 100.0),
-        Limit::Members => "all members are at work all the time".to_owned(),
-        Limit::Waiting(share) => format!("members are at work {:.0} % of the time", share * 100.0),
-    }
-}
-
-fn loss(one: &Candidate) -> String {
-    match (one.losses, one.level) {
-        (0, None) => "if it fails, all is lost".to_owned(),
-        (0, _) => "if one member fails, all is lost".to_owned(),
-        (1, _) => "one member may fail".to_owned(),
-        (losses, _) => format!("{losses} members may fail"),
-    }
-}
-
-fn create(advice: &Advice, one: &Candidate) -> Option<String> {
-    let level = one.level?;
-    let chunk = one.chunk.map_or(String::new(), |chunk| format!(" --chunk {}", ByteSize(chunk)));
-    let member = |index: &usize| match advice.members.devices[*index] {
-        Some(_) => shell_word(&advice.members.offers[*index].name),
-        None => format!("MEMBER{}", index + 1),
-    };
-    let members = one.members.iter().map(member);
-    let members = members.collect::<Vec<_>>().join(" ");
-    Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
-}
-
-fn interval(rate: f64) -> (f64, f64) {
-    (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
-}
-
 fn latency(one: &Candidate) -> Option<f64> {
     one.latency_ns().map(|ns| ns / 1e6)
 }
@@ -251,12 +92,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             ..text(mb(rate))
         };
         let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
-        let layout = match (one.level, one.members.len()) {
-            (None, _) => "alone".to_owned(),
-            (Some(level), count) => format!("{} × {count}", level.name()),
-        };
         let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
-        let mut cells = vec![text(layout + &chunk), speed(predicted, interval(predicted))];
+        let mut cells = vec![text(short(one) + &chunk), speed(predicted, interval(predicted))];
         if is_measured {
             let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
             cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
@@ -416,11 +253,12 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
         json!({ "of": one.id, "unit": one.unit, "points": points })
     };
     let need = match advice.need {
+        Need::Balanced => "balanced",
         Need::Capacity => "capacity",
         Need::Redundancy => "redundancy",
         Need::Throughput => "throughput",
         Need::Latency => "latency",
-        Need::Price => "price",
+        Need::Price { .. } => "price",
     };
     json!({
         "output_version": OUTPUT_VERSION,

@@ -1,5 +1,12 @@
 //! Numbers as they stand in sentences.
 
+use braid_predict::advise::ERROR_90;
+
+/// The interval of a predicted rate.
+pub(super) fn interval(rate: f64) -> (f64, f64) {
+    (rate * (-ERROR_90).exp(), rate * ERROR_90.exp())
+}
+
 /// Bytes per second.
 pub(super) fn rate(rate: f64) -> String {
     match rate {
