@@ -60,6 +60,7 @@ pub(crate) struct ModelPredict {
                   braid advise 'cruzer-titanium*6@usb2:0' --workload seq-read\n  \
                   braid advise rally2@a rally2@b --workload database --need redundancy\n  \
                   braid advise ./mine.toml ./mine.toml --workload ./trace.log\n  \
+                  braid advise 'rally2*4' 'sata-7200*2' --workload files --need price --price rally2=8EUR --price sata-7200=60EUR\n  \
                   braid advise /dev/sdb /dev/sdc=./mine.toml --workload seq-read\n\n\
                   Workloads by name: seq-read, seq-write, streams, random-read, random-write, database, files.\n\
                   A device is fitted as `braid model fit` does it, or has the profile that is given after `=`. \
@@ -79,6 +80,13 @@ pub(crate) struct Advise {
     /// The size of each member, such as 500G, where its profile has none
     #[arg(long)]
     pub(crate) size: Option<braid_stack::ByteSize>,
+    /// What a member costs, by its name or its profile's, such as rally2=20EUR; the currency is a word of your own,
+    /// or none. The answer then has MB/s for the money, and the price of a TB
+    #[arg(long, value_name = "MEMBER=PRICE")]
+    pub(crate) price: Vec<String>,
+    /// The watts that a member draws, such as sata-7200=6.5; the answer then has MB/s per W
+    #[arg(long, value_name = "MEMBER=WATTS")]
+    pub(crate) watts: Vec<String>,
     /// Write to this device as well, to fit and to measure it: ALL THAT IS ON IT IS LOST
     #[arg(long, value_name = "DEVICE")]
     pub(crate) destroy: Vec<PathBuf>,
@@ -112,6 +120,6 @@ pub(crate) enum AdviseNeed {
     Throughput,
     /// What a request takes
     Latency,
-    /// Bytes per second for the money: --price
+    /// Bytes per second for the money; of a trace the least money that keeps up with it. Needs --price
     Price,
 }

@@ -5,17 +5,22 @@ use braid_predict::advise::{Candidate, Limit, Need, twin};
 use braid_shell::shell_word;
 use braid_stack::ByteSize;
 
-use super::Advice;
 use super::confirm::measured_part;
-use super::words::{interval, rate, size, time};
-
-/// Of what a trace asks for: enough, as the last request takes its time.
-const KEPT_UP: f64 = 0.97;
+use super::costs::Costs;
+use super::members::Members;
+use super::words::{interval, rate, ratio, size, sum, time};
+use super::{Advice, KEPT_UP, asked};
 
 /// What stands beside the best by the rule of redundancy: the loss is a real difference, and the speed is none.
 fn beside(advice: &Advice, best: &Candidate) -> Option<String> {
     let twin = twin(&advice.ranked, advice.need)?;
-    let (name, rate, room) = (name(advice, twin), rate(twin.rate()), size(twin.capacity));
+    let (name, room) = (name(advice, twin), size(twin.capacity));
+    let rate = match (advice.need, &advice.members.prices) {
+        (Need::Price { .. }, Some(prices)) => {
+            format!("{}, {},", rate(twin.rate()), per_price(twin, prices))
+        }
+        _ => rate(twin.rate()),
+    };
     Some(match best.losses {
         0 => format!(
             "But {name} does {rate} and holds {room}, and {}: the two differ by less than predictions are off.",
@@ -26,6 +31,28 @@ fn beside(advice: &Advice, best: &Candidate) -> Option<String> {
             loss(twin)
         ),
     })
+}
+
+/// What it costs and draws, and what that gives.
+fn cost(advice: &Advice, best: &Candidate) -> Option<String> {
+    let Members { prices, watts, .. } = &advice.members;
+    let price = prices.as_ref().map(|prices| {
+        let (price, unit) = (prices.sum(&best.members), &prices.unit);
+        let with = |figure: String| format!("{figure} {unit}").trim_end().to_owned();
+        let tb = with(ratio(price / (best.capacity as f64 / 1e12)));
+        format!("It costs {}: {}, {tb} per TB.", with(sum(price)), per_price(best, prices))
+    });
+    let watts = watts.as_ref().map(|watts| {
+        let watts = watts.sum(&best.members);
+        format!("It draws {} W: {} per W.", sum(watts), rate(best.rate() / watts))
+    });
+    let both: Vec<_> = price.into_iter().chain(watts).collect();
+    (!both.is_empty()).then(|| both.join(" "))
+}
+
+fn per_price(one: &Candidate, prices: &Costs) -> String {
+    let unit = if prices.unit.is_empty() { "unit of price" } else { &prices.unit };
+    format!("{} per {unit}", rate(one.rate() / prices.sum(&one.members)))
 }
 
 /// What each redundancy costs of the room.
@@ -88,6 +115,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<String> {
         }
     };
     let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
+    answer.extend(cost(advice, best));
     answer.extend(beside(advice, best));
     answer.extend(room(advice));
     answer.extend(kept_up(advice, best));
@@ -112,11 +140,7 @@ fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
         Some(_) => (measured_part(all), "In its busiest seconds, which were measured, the trace"),
         None => (all.clone(), "The trace"),
     };
-    let [first, .., last] = &part[..] else { return None };
-    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
-    let bytes: u64 = part.iter().filter(|one| one.has_data()).map(|one| one.length).sum();
-    // Without times it asks for all at once.
-    let asked = (seconds > 0.0).then(|| bytes as f64 / seconds)?;
+    let asked = asked(&part)?;
     let so = match one.rate() >= KEPT_UP * asked {
         true => "as fast as it asks for it",
         false => "slower than it asks for it",

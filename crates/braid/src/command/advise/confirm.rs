@@ -147,6 +147,12 @@ fn command(advice: &Advice, options: &cli::Advise) -> String {
     if let Some(need) = clap::ValueEnum::to_possible_value(&options.need) {
         words.extend(["--need".to_owned(), need.get_name().to_owned()]);
     }
+    if let Some(size) = options.size {
+        words.extend(["--size".to_owned(), size.to_string()]);
+    }
+    for (option, texts) in [("--price", &options.price), ("--watts", &options.watts)] {
+        words.extend(texts.iter().flat_map(|text| [option.to_owned(), shell_word(text)]));
+    }
     let devices = advice.members.devices.iter().flatten();
     words.extend(devices.flat_map(|one| ["--destroy".to_owned(), shell_path(&one.path)]));
     words.join(" ")

@@ -12,7 +12,8 @@ use serde_json::json;
 use super::Advice;
 use super::answer::{answer, create, name, reason, short};
 use super::beside::Beside;
-use super::words::{interval, rate, size};
+use super::members::Members;
+use super::words::{interval, rate, ratio, size, sum};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
@@ -75,11 +76,43 @@ fn latency(one: &Candidate) -> Option<f64> {
     one.latency_ns().map(|ns| ns / 1e6)
 }
 
+/// A column of the table, in place of what holds a layout back.
+struct CostColumn<'a> {
+    heading: String,
+    of: Box<dyn Fn(&Candidate) -> f64 + 'a>,
+    shown: fn(f64) -> String,
+}
+
+/// What layouts cost and draw, and what that gives.
+fn cost_columns(advice: &Advice) -> Vec<CostColumn<'_>> {
+    let Members { prices, watts, .. } = &advice.members;
+    type Of<'a> = Box<dyn Fn(&Candidate) -> f64 + 'a>;
+    let column = |heading: String, of, shown| CostColumn { heading, of, shown };
+    let mut columns = Vec::new();
+    if let Some(prices) = prices {
+        let price = |one: &Candidate| prices.sum(&one.members);
+        let unit = if prices.unit.is_empty() { "price" } else { &prices.unit };
+        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / price(one));
+        let tb: Of<'_> = Box::new(move |one| price(one) / (one.capacity as f64 / 1e12));
+        columns.push(column(unit.to_owned(), Box::new(price) as Of<'_>, sum as fn(f64) -> String));
+        columns.push(column(format!("MB/s per {unit}"), each, ratio));
+        columns.push(column(format!("{unit} per TB"), tb, ratio));
+    }
+    if let Some(watts) = watts {
+        let drawn = |one: &Candidate| watts.sum(&one.members);
+        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / drawn(one));
+        columns.push(column("W".to_owned(), Box::new(drawn), sum));
+        columns.push(column("MB/s per W".to_owned(), each, ratio));
+    }
+    columns
+}
+
 fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let heading = |heading: &str, numeric: bool| Column { heading: heading.to_owned(), numeric };
     let text = |text: String| Cell { text, ..Cell::default() };
     let has_latency = shown.iter().any(|one| latency(one).is_some());
     let is_measured = shown.iter().any(|one| one.measured.is_some());
+    let costs = cost_columns(advice);
     let row = |one: &&Candidate| {
         let mb = |rate: f64| match rate / 1e6 {
             mb if mb < 1.0 => format!("{mb:.3}"),
@@ -101,7 +134,14 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         if has_latency {
             cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
         }
-        cells.extend([size(one.capacity), one.losses.to_string(), reason(one)].map(text));
+        cells.extend([size(one.capacity), one.losses.to_string()].map(text));
+        match costs.is_empty() {
+            true => cells.push(text(reason(one))),
+            false => cells.extend(costs.iter().map(|cost| {
+                let number = (cost.of)(one);
+                Cell { number: Some(number), ..text((cost.shown)(number)) }
+            })),
+        }
         Row { cells, total: false }
     };
     let mut columns = vec![
@@ -109,8 +149,11 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         heading(if is_measured { "predicted MB/s" } else { "MB/s" }, true),
         heading("room", true),
         heading("may fail", true),
-        heading("why not more", false),
     ];
+    match costs.is_empty() {
+        true => columns.push(heading("why not more", false)),
+        false => columns.extend(costs.iter().map(|cost| heading(&cost.heading, true))),
+    }
     if has_latency {
         columns.insert(2, heading("p99 ms", true));
     }
@@ -230,6 +273,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
                 "differs": measured.differs(),
             })
         });
+        let watts = advice.members.watts.as_ref().map(|watts| watts.sum(&one.members));
         json!({
             "level": one.level.map_or("single", braid_level::Level::name),
             "chunk": one.chunk,
@@ -245,6 +289,11 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
             "write_amplification": one.amplification,
             "bytes_until_worn": one.life,
             "why": reason(one),
+            "price": one.price,
+            "bytes_per_s_per_price": one.price.map(|price| one.rate() / price),
+            "price_per_tb": one.price.map(|price| price / (one.capacity as f64 / 1e12)),
+            "watts": watts,
+            "bytes_per_s_per_watt": watts.map(|watts| one.rate() / watts),
         })
     };
     let depends = |one: &Beside| {
@@ -264,6 +313,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
         "output_version": OUTPUT_VERSION,
         "workload": advice.words,
         "need": need,
+        "currency": advice.members.prices.as_ref().map(|prices| &prices.unit),
         "answer": answer(advice),
         "create": create(advice, &advice.ranked[0]),
         "doubts": doubts(advice).collect::<Vec<_>>(),

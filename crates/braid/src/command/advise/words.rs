@@ -36,3 +36,26 @@ pub(super) fn time(ns: f64) -> String {
         _ => format!("{:.1} s", ns / 1e9),
     }
 }
+
+/// A sum in any unit: to three digits at least.
+pub(super) fn sum(number: f64) -> String {
+    let text = digits(number);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A ratio in any unit: to three digits.
+pub(super) fn ratio(number: f64) -> String {
+    let grid = 10_f64.powi((magnitude(number) - 2).max(0));
+    digits((number / grid).round() * grid)
+}
+
+fn digits(number: f64) -> String {
+    format!("{number:.*}", usize::try_from(2 - magnitude(number)).unwrap_or(0))
+}
+
+fn magnitude(number: f64) -> i32 {
+    number.max(1e-9).log10().floor() as i32
+}
