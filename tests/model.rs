@@ -110,19 +110,27 @@ fn advice_is_a_sentence_a_short_table_and_a_line_to_type() {
         let [at, after] = parts.map(|part| words.find(part).unwrap_or_else(|| panic!("{text}")));
         assert!(at < after, "{text}");
     };
-    says(
-        "balanced",
-        ["Take raid1 of", "all is lost: it is ahead by less than predictions are off"],
-    );
+    says("latency", ["Take raid1 of", "Latency: p99"]);
+    says("balanced", ["Take raid1 of", "Without redundancy, raid0 of"]);
     says("throughput", ["Take raid0 of", "may fail: the two differ by less than predictions"]);
     says(
         "capacity",
         ["Take raid1 of", "room for 2.0 TB (raid0 × 2); that one member may fail costs 1.0 TB"],
     );
+    // Kinds are told apart, and what is not worth a row is left out.
+    let kinds = ["advise", "rally2*2", "sata-7200*2", "--workload", "files"];
+    let kinds = scratch.run(&kinds).ok();
+    for row in [" sata-7200 alone ", " raid1 × 2 sata-7200 "] {
+        assert!(kinds.err.is_empty() && kinds.out.contains(row), "{kinds}");
+    }
+    let two = scratch.run(&["advise", "rally2*2", "--workload", "seq-read"]).ok().out;
+    assert!(two.contains(" alone ") && !two.contains("linear"), "{two}");
     // The size that a profile has is not overridden.
     let words =
         ["rally2*2", "--size", "4T", "--workload", "files", "--need", "redundancy", "--json"];
-    let advice = scratch.run(&[&["advise"], &words[..]].concat()).ok().json();
+    let advice = scratch.run(&[&["advise"], &words[..]].concat()).ok();
+    assert!(advice.err.contains("--size is not used"), "{advice}");
+    let advice = advice.json();
     let capacity = advice["layouts"][0]["capacity"].as_u64().expect("bytes");
     assert!(capacity < 4_000_000_000, "{capacity}");
     let rows = text.lines().filter(|line| line.contains("usb2:0 is at its limit")).count();

@@ -77,7 +77,7 @@ pub(crate) struct Advise {
     /// What matters most
     #[arg(long, value_enum, default_value_t = AdviseNeed::Balanced)]
     pub(crate) need: AdviseNeed,
-    /// The size of each member, such as 500G, where its profile has none
+    /// The size of each member whose profile has none, such as 500G
     #[arg(long)]
     pub(crate) size: Option<braid_stack::ByteSize>,
     /// What a member costs, by its name or its profile's, such as rally2=20EUR; the currency is a word of your own,

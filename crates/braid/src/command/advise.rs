@@ -113,12 +113,22 @@ impl Advice {
         one.members.iter().all(|index| self.members.devices[*index].is_some())
     }
 
-    /// The best of each level with each number of members.
+    /// The names of its profiles in order; devices are all called alike.
+    fn names(&self, one: &Candidate) -> Vec<&str> {
+        let is_real = self.is_real(one);
+        let name = |index: &usize| self.members.offers[*index].name.as_str();
+        let mut names: Vec<&str> =
+            one.members.iter().map(|index| if is_real { "" } else { name(index) }).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The best of each level with each number of members; of profiles, with so many of each.
     fn distinct(&self) -> Vec<&Candidate> {
         let mut distinct: Vec<&Candidate> = Vec::new();
         for one in &self.ranked {
             let is_new = |other: &&Candidate| {
-                other.level != one.level || other.members.len() != one.members.len()
+                other.level != one.level || self.names(other) != self.names(one)
             };
             if distinct.iter().all(is_new) {
                 distinct.push(one);

@@ -59,6 +59,23 @@ impl Candidate {
         }
     }
 
+    /// Whether this layout does as well as the other, within one in a hundred, with as much room and redundancy and no
+    /// more members or money; both are measured, or neither is.
+    pub fn has_all_of(&self, other: &Candidate) -> bool {
+        let is_as_much = |one: f64, other: f64| one >= other * (1.0 - EQUAL);
+        let is_as_soon = match (self.latency_ns(), other.latency_ns()) {
+            (Some(one), Some(other)) => is_as_much(other, one),
+            _ => true,
+        };
+        self.measured.is_some() == other.measured.is_some()
+            && is_as_much(self.rate(), other.rate())
+            && is_as_much(self.capacity as f64, other.capacity as f64)
+            && is_as_soon
+            && self.losses >= other.losses
+            && self.members.len() <= other.members.len()
+            && self.cost() <= other.cost()
+    }
+
     fn suffices(&self, need: Need) -> bool {
         !matches!(need, Need::Price { least } if self.rate() < least)
     }

@@ -1,5 +1,7 @@
 //! Advice in sentences.
 
+use std::collections::BTreeSet;
+
 use braid_predict::Workload;
 use braid_predict::advise::{Candidate, Limit, Need, twin};
 use braid_shell::shell_word;
@@ -8,27 +10,31 @@ use braid_stack::ByteSize;
 use super::confirm::measured_part;
 use super::costs::Costs;
 use super::members::Members;
-use super::words::{interval, rate, ratio, size, sum, time};
+use super::words::{between, interval, rate, ratio, size, sum, time};
 use super::{Advice, KEPT_UP, asked};
 
 /// What stands beside the best by the rule of redundancy: the loss is a real difference, and the speed is none.
 fn beside(advice: &Advice, best: &Candidate) -> Option<String> {
     let twin = twin(&advice.ranked, advice.need)?;
     let (name, room) = (name(advice, twin), size(twin.capacity));
-    let rate = match (advice.need, &advice.members.prices) {
-        (Need::Price { .. }, Some(prices)) => {
+    let rate = match (advice.need, &advice.members.prices, twin.latency_ns()) {
+        (Need::Price { .. }, Some(prices), _) => {
             format!("{}, {},", rate(twin.rate()), per_price(twin, prices))
         }
+        (Need::Latency, _, Some(ns)) => format!("{} with p99 of {}", rate(twin.rate()), time(ns)),
         _ => rate(twin.rate()),
+    };
+    let error = match (best.measured, twin.measured) {
+        (Some(_), Some(_)) => "repetitions scatter",
+        _ => "predictions are off",
     };
     Some(match best.losses {
         0 => format!(
-            "But {name} does {rate} and holds {room}, and {}: the two differ by less than predictions are off.",
+            "But {name} does {rate} and holds {room}, and {}: the two differ by less than {error}.",
             loss(twin)
         ),
         _ => format!(
-            "{name} does {rate} and holds {room}, but {}: it is ahead by less than predictions are off.",
-            loss(twin)
+            "Without redundancy, {name} does {rate} and holds {room}: it is ahead by less than {error}."
         ),
     })
 }
@@ -68,7 +74,7 @@ fn room(advice: &Advice) -> Option<String> {
         let one = most(losses)?;
         let room = size(all.capacity.saturating_sub(one.capacity));
         let members = if losses == 1 { "one member may fail" } else { "two may" };
-        Some(format!("that {members} costs {room} ({})", short(one)))
+        Some(format!("that {members} costs {room} ({})", short(advice, one)))
     };
     let costs: Vec<_> = [1, 2].into_iter().filter_map(cost).collect();
     let is_asked = advice.need == Need::Capacity && !costs.is_empty();
@@ -76,48 +82,73 @@ fn room(advice: &Advice) -> Option<String> {
         format!(
             "Without redundancy there is room for {} ({}); {}.",
             size(all.capacity),
-            short(all),
+            short(advice, all),
             costs.join(", ")
         )
     })
 }
 
-/// The level and the number of members.
-pub(super) fn short(one: &Candidate) -> String {
-    match one.level {
-        None => "alone".to_owned(),
-        Some(level) => format!("{} × {}", level.name(), one.members.len()),
+/// The level and the number of members, of which kinds if there are several.
+pub(super) fn short(advice: &Advice, one: &Candidate) -> String {
+    let all = advice.members.offers.iter().map(|offer| offer.name.as_str());
+    let is_mixed = !advice.is_real(one) && all.collect::<BTreeSet<_>>().len() > 1;
+    let names: Vec<_> =
+        kinds(advice, one).iter().map(|(name, count)| format!("{count} {name}")).collect();
+    match (one.level, is_mixed) {
+        (None, false) => "alone".to_owned(),
+        (None, true) => format!("{} alone", kinds(advice, one)[0].0),
+        (Some(level), false) => format!("{} × {}", level.name(), one.members.len()),
+        (Some(level), true) => format!("{} × {}", level.name(), names.join(" + ")),
     }
+}
+
+/// The names of members, and how many have each.
+fn kinds<'a>(advice: &'a Advice, one: &Candidate) -> Vec<(&'a str, usize)> {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for index in &one.members {
+        let name = advice.members.offers[*index].name.as_str();
+        match kinds.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    kinds
 }
 
 pub(super) fn answer(advice: &Advice) -> Vec<String> {
     let best = &advice.ranked[0];
     let times = alone(advice, best).map(|alone| {
-        format!(", {:.1} times one member alone", best.rate() / alone.rate().max(1.0))
+        let times = best.rate() / alone.rate().max(1.0);
+        // Else it looks like an error.
+        let why = match times > best.members.len() as f64 && best.read_ahead > alone.read_ahead {
+            true => format!(" with its read-ahead of {}", ByteSize(alone.read_ahead)),
+            false => String::new(),
+        };
+        format!(", {times:.1} times one member alone{why}")
     });
     let times = times.unwrap_or_default();
     let name = name(advice, best);
     let first = match best.measured {
         None => {
-            let (low, high) = interval(best.outcome.rate());
-            let (rate, low, high) = (rate(best.outcome.rate()), rate(low), rate(high));
-            format!("Take {name}: {rate} predicted ({low} to {high}){times}; {}.", reason(best))
+            let predicted = best.outcome.rate();
+            let (rate, error) = (rate(predicted), between(interval(predicted)));
+            format!("Take {name}: {rate} predicted ({error}){times}; {}.", reason(best))
         }
         Some(one) => {
-            let (low, high) = interval(one.expected);
-            let (low, high, expected) = (rate(low), rate(high), rate(one.expected));
+            let (expected, error) = (rate(one.expected), between(interval(one.expected)));
             let so = match one.differs() {
-                true => format!(", which is not what was predicted: {expected} ({low} to {high})"),
+                true => format!(", which is not what was predicted: {expected} ({error})"),
                 false => format!("; {expected} were predicted, and {}", reason(best)),
             };
-            let (from, to) = (rate(one.range.0), rate(one.range.1));
-            format!("Take {name}: {} measured ({from} to {to}){times}{so}.", rate(one.rate))
+            let (rate, range) = (rate(one.rate), between(one.range));
+            format!("Take {name}: {rate} measured ({range}){times}{so}.")
         }
     };
     let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
     answer.extend(cost(advice, best));
     answer.extend(beside(advice, best));
     answer.extend(room(advice));
+    answer.extend(waiting(advice, best));
     answer.extend(kept_up(advice, best));
     if let Some(life) = best.life {
         let amplification = best.amplification.unwrap_or(1.0);
@@ -133,6 +164,20 @@ pub(super) fn answer(advice: &Advice) -> Vec<String> {
     answer
 }
 
+/// What requests take, if that is the need.
+fn waiting(advice: &Advice, one: &Candidate) -> Option<String> {
+    let is_asked = advice.need == Need::Latency && !matches!(advice.workload, Workload::Trace(_));
+    let none = || "No request is waited for: layouts are ranked by throughput.".to_owned();
+    is_asked.then(|| p99(advice, one).map_or_else(none, |p99| format!("Latency: {p99}.")))
+}
+
+/// What 99 of 100 requests take at most.
+fn p99(advice: &Advice, one: &Candidate) -> Option<String> {
+    let alone = alone(advice, one).and_then(Candidate::latency_ns);
+    let alone = alone.map_or_else(String::new, |ns| format!(", of one member alone {}", time(ns)));
+    Some(format!("p99 {}{alone}", time(one.latency_ns()?)))
+}
+
 /// Whether a layout does what a trace asks for in its time.
 fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
     let Workload::Trace(all) = &advice.workload else { return None };
@@ -145,13 +190,7 @@ fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
         true => "as fast as it asks for it",
         false => "slower than it asks for it",
     };
-    let within = match (one.latency_ns(), alone(advice, one).and_then(Candidate::latency_ns)) {
-        (None, _) => String::new(),
-        (Some(ns), None) => format!(": p99 {}", time(ns)),
-        (Some(ns), Some(alone)) => {
-            format!(": p99 {}, of one member alone {}", time(ns), time(alone))
-        }
-    };
+    let within = p99(advice, one).map_or_else(String::new, |p99| format!(": {p99}"));
     Some(format!("{of} asks for {}, and that is done {so}{within}.", rate(asked)))
 }
 
@@ -164,14 +203,7 @@ fn alone<'a>(advice: &'a Advice, one: &Candidate) -> Option<&'a Candidate> {
 
 /// The layout in words.
 pub(super) fn name(advice: &Advice, one: &Candidate) -> String {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for index in &one.members {
-        let name = advice.members.offers[*index].name.as_str();
-        match names.iter_mut().find(|known| known.0 == name) {
-            Some(known) => known.1 += 1,
-            None => names.push((name, 1)),
-        }
-    }
+    let names = kinds(advice, one);
     let several = |(name, count): &(&str, usize)| match advice.is_real(one) {
         true => (*name).to_owned(),
         false => format!("{count} × {name}"),
@@ -189,11 +221,8 @@ pub(super) fn name(advice: &Advice, one: &Candidate) -> String {
 pub(super) fn reason(one: &Candidate) -> String {
     match &one.limit {
         Limit::Bus(bus) => format!("the bus {bus} is at its limit"),
-        Limit::Rewrites { unit, amplification } => {
-            format!(
-                "each write rewrites a unit of {}: {amplification:.0} times the bytes",
-                ByteSize(*unit)
-            )
+        Limit::Rewrites { unit, .. } => {
+            format!("each write rewrites a unit of {}", ByteSize(*unit))
         }
         Limit::Heads(share) => format!("heads on their way {:.0} % of the time", share * 100.0),
         Limit::Members => "all members are at work all the time".to_owned(),

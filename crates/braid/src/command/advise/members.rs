@@ -73,6 +73,11 @@ impl Members {
         let seen: Vec<Seen> =
             words.iter().map(|word| word.look(&destroy)).collect::<Result<_, _>>()?;
         let (offers, devices, doubts) = (Vec::new(), Vec::new(), Vec::new());
+        let lacks_size =
+            |seen: &Seen| matches!(seen, Seen::Profile(Profile { capacity: None, .. }));
+        if options.size.is_some() && !seen.iter().any(lacks_size) {
+            eprintln!("braid: --size is not used: each member has a size of its own");
+        }
         let mut members = Members { offers, devices, doubts, prices, watts };
         for (word, seen) in words.iter().zip(seen) {
             members.add(word, seen, options)?;

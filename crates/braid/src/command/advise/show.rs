@@ -20,8 +20,7 @@ use crate::control::OUTPUT_VERSION;
 const MOST_ROWS: usize = 10;
 
 pub(super) fn report(advice: &Advice) -> Report {
-    let mut shown = advice.distinct();
-    shown.truncate(MOST_ROWS);
+    let shown = shown(advice);
     Report {
         title: format!("Advice for {}", advice.words),
         answer: answer(advice),
@@ -30,6 +29,27 @@ pub(super) fn report(advice: &Advice) -> Report {
         sections: curves(advice).into_iter().collect(),
         ..Report::default()
     }
+}
+
+/// Rows of the table: without layouts that an earlier one equals or beats in everything, and always with one member alone,
+/// with which the answer compares.
+fn shown(advice: &Advice) -> Vec<&Candidate> {
+    let mut shown: Vec<&Candidate> = Vec::new();
+    let mut alone = None;
+    for one in advice.distinct() {
+        if one.level.is_none() && alone.is_none() {
+            alone = Some(one);
+        }
+        if one.measured.is_some() || !shown.iter().any(|other| other.has_all_of(one)) {
+            shown.push(one);
+        }
+    }
+    shown.truncate(MOST_ROWS);
+    if let Some(alone) = alone.filter(|_| !shown.iter().any(|one| one.level.is_none())) {
+        shown.truncate(MOST_ROWS - 1);
+        shown.push(alone);
+    }
+    shown
 }
 
 /// Why this may not be believed.
@@ -113,6 +133,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let has_latency = shown.iter().any(|one| latency(one).is_some());
     let is_measured = shown.iter().any(|one| one.measured.is_some());
     let costs = cost_columns(advice);
+    // The answer has that of the best.
+    let has_reasons = costs.is_empty() && shown.iter().any(|one| reason(one) != reason(shown[0]));
     let row = |one: &&Candidate| {
         let mb = |rate: f64| match rate / 1e6 {
             mb if mb < 1.0 => format!("{mb:.3}"),
@@ -126,7 +148,8 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         };
         let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
         let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
-        let mut cells = vec![text(short(one) + &chunk), speed(predicted, interval(predicted))];
+        let mut cells =
+            vec![text(short(advice, one) + &chunk), speed(predicted, interval(predicted))];
         if is_measured {
             let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
             cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
@@ -135,7 +158,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
         }
         cells.extend([size(one.capacity), one.losses.to_string()].map(text));
-        match costs.is_empty() {
+        match has_reasons {
             true => cells.push(text(reason(one))),
             false => cells.extend(costs.iter().map(|cost| {
                 let number = (cost.of)(one);
@@ -150,7 +173,7 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         heading("room", true),
         heading("may fail", true),
     ];
-    match costs.is_empty() {
+    match has_reasons {
         true => columns.push(heading("why not more", false)),
         false => columns.extend(costs.iter().map(|cost| heading(&cost.heading, true))),
     }
@@ -163,20 +186,21 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let measured = match is_measured {
         false => "All numbers are predicted from profiles, none is measured.",
         true => {
-            "Measured: the median, the lowest and the highest of five repetitions, and p99 where there is one; \
-             all else is predicted."
+            "Measured: the median, the lowest and the highest repetition, and p99 where there is one; all else is \
+             predicted."
         }
     };
     Table {
         id: "layouts".to_owned(),
         title: match is_measured {
-            false => format!("Predicted for {}", advice.words),
-            true => format!("Predicted and measured for {}", advice.words),
+            false => "Predicted".to_owned(),
+            true => "Predicted and measured".to_owned(),
         },
         note: format!(
             "{measured} Intervals of predictions: nine of ten published \
              measurements, which the models were made with, lie within {ERROR_90_PERCENT} % of what these say. Each level \
-             with its best chunk."
+             with its best chunk; what another layout does as well with as much room, redundancy and no more members is left \
+             out."
         ),
         columns,
         rows: shown.iter().map(row).collect(),

@@ -16,6 +16,15 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
+/// Two rates, in one unit where they have one.
+pub(super) fn between((low, high): (f64, f64)) -> String {
+    let (low, high) = (rate(low), rate(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
 /// Bytes, in the units of those who sell devices.
 pub(super) fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
