@@ -57,14 +57,17 @@ pub(super) fn sum(number: f64) -> String {
 
 /// A ratio in any unit: to three digits.
 pub(super) fn ratio(number: f64) -> String {
-    let grid = 10_f64.powi((magnitude(number) - 2).max(0));
-    digits((number / grid).round() * grid)
+    let mut grid = 1.0;
+    while number / grid >= 1000.0 {
+        grid *= 10.0;
+    }
+    digits(if grid > 1.0 { (number / grid).round() * grid } else { number })
 }
 
 fn digits(number: f64) -> String {
-    format!("{number:.*}", usize::try_from(2 - magnitude(number)).unwrap_or(0))
-}
-
-fn magnitude(number: f64) -> i32 {
-    number.max(1e-9).log10().floor() as i32
+    let (mut decimals, mut above) = (0, number.max(1e-9));
+    while above < 100.0 {
+        (decimals, above) = (decimals + 1, above * 10.0);
+    }
+    format!("{number:.decimals$}")
 }
