@@ -6,7 +6,7 @@
 //!
 //! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
 //! What was measured counts instead of what was predicted, where there is such a thing. Deliberately absent:
-//! measuring, and devices: a member here is a profile. The order is [`rank`]'s.
+//! measuring, and devices: a member here is a profile. The order is [`rank()`]'s.
 
 mod rank;
 
