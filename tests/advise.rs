@@ -54,8 +54,10 @@ fn devices_are_fitted_and_only_read() {
     let advice = answer.json();
     let layouts = advice["layouts"].as_array().expect("layouts");
     assert!(layouts.iter().all(|one| measured(one).is_none()), "{advice}");
-    let both = layouts.iter().find(|one| one["level"] == "raid0").expect("a stripe");
-    assert_eq!((&both["members"][0], &both["buses"][1]), (&"./a.img".into(), &"x".into()));
+    // On a busy machine one may seem to be faster, and then stands first in the best.
+    let is_in_order = |one: &&Value| one["level"] == "raid0" && one["members"][0] == "./a.img";
+    let both = layouts.iter().find(is_in_order).expect("a stripe");
+    assert_eq!(both["buses"][1], "x");
     assert!(both["capacity"].as_u64().is_some_and(|bytes| bytes == 40 * MIB), "{both}");
     // What was not measured is said, with the command that would.
     let doubts = advice["doubts"].to_string();
