@@ -54,8 +54,10 @@ fn devices_are_fitted_and_only_read() {
     let advice = answer.json();
     let layouts = advice["layouts"].as_array().expect("layouts");
     assert!(layouts.iter().all(|one| measured(one).is_none()), "{advice}");
-    let both = layouts.iter().find(|one| one["level"] == "raid0").expect("a stripe");
-    assert_eq!((&both["members"][0], &both["buses"][1]), (&"./a.img".into(), &"x".into()));
+    // On a busy machine one may seem to be faster, and then stands first in the best.
+    let is_in_order = |one: &&Value| one["level"] == "raid0" && one["members"][0] == "./a.img";
+    let both = layouts.iter().find(is_in_order).expect("a stripe");
+    assert_eq!(both["buses"][1], "x");
     assert!(both["capacity"].as_u64().is_some_and(|bytes| bytes == 40 * MIB), "{both}");
     // What was not measured is said, with the command that would.
     let doubts = advice["doubts"].to_string();
@@ -136,6 +138,8 @@ fn devices_that_are_named_are_written_and_no_others() {
     let all = ["--destroy", "./a.img", "--destroy", "b.img", "--out", "kept"];
     let advice = advise(&scratch, &words).args(all).run().ok().json();
     assert_measured(&advice, &advice["layouts"][0]);
+    // So that redundancy is not given up for a difference that was not measured.
+    assert_measured(&advice, layout(&advice, "raid1"));
     assert_eq!(advice["measure"], Value::Null);
     if advice["layouts"][0]["level"] != "single" {
         let create = advice["create"].as_str().expect("a command");
@@ -274,7 +278,7 @@ fn point(advice: &Value, of: &str, bytes: u64) -> f64 {
 fn read_ahead_and_caches_are_told_where_they_matter() {
     let scratch = Scratch::new();
     let of = |words: &[&str]| advise(&scratch, words).arg("--json").run().ok().json();
-    let stripe = of(&["cruzer-titanium*6", "--workload", "seq-read"]);
+    let stripe = of(&["cruzer-titanium*6", "--workload", "seq-read", "--need", "throughput"]);
     let (usual, more) =
         (point(&stripe, "read-ahead", 128 << 10), point(&stripe, "read-ahead", 2 << 20));
     assert!(more > 2.0 * usual, "{stripe}");

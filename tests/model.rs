@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Client, Scratch};
+use serde_json::Value;
 
 const PROFILE: &str = r#"
 kind = "plain"
@@ -101,18 +102,35 @@ fn advice_is_a_sentence_a_short_table_and_a_line_to_type() {
     );
     assert!(text.contains("braid create NAME --level raid5 --chunk"), "{text}");
     assert!(text.contains("none is measured"), "{text}");
-    // What is as fast and survives a loss is named beside what is not.
-    let apart = scratch.run(&["advise", "cruzer-titanium*6", "--workload", "seq-read"]).ok().out;
-    let words = apart.split_whitespace().collect::<Vec<_>>().join(" ");
-    let twin = words.split_once("But ").and_then(|(_, rest)| rest.split_once("than predictions"));
-    assert!(
-        twin.is_some_and(|(twin, _)| twin.contains("may fail: the two differ by less")),
-        "{apart}"
+    // What is as fast and survives a loss is taken; if only throughput counts, it is named.
+    let says = |need: &str, parts: [&str; 2]| {
+        let of = ["advise", "sata-7200*2", "--workload", "files", "--need", need];
+        let text = scratch.run(&of).ok().out;
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let [at, after] = parts.map(|part| words.find(part).unwrap_or_else(|| panic!("{text}")));
+        assert!(at < after, "{text}");
+    };
+    says("latency", ["Take raid1 of", "Latency: p99"]);
+    says("balanced", ["Take raid1 of", "Without redundancy, raid0 of"]);
+    says("throughput", ["Take raid0 of", "may fail: the two differ by less than predictions"]);
+    says(
+        "capacity",
+        ["Take raid1 of", "room for 2.0 TB (raid0 × 2); that one member may fail costs 1.0 TB"],
     );
+    // Kinds are told apart, and what is not worth a row is left out.
+    let kinds = ["advise", "rally2*2", "sata-7200*2", "--workload", "files"];
+    let kinds = scratch.run(&kinds).ok();
+    for row in [" sata-7200 alone ", " raid1 × 2 sata-7200 "] {
+        assert!(kinds.err.is_empty() && kinds.out.contains(row), "{kinds}");
+    }
+    let two = scratch.run(&["advise", "rally2*2", "--workload", "seq-read"]).ok().out;
+    assert!(two.contains(" alone ") && !two.contains("linear"), "{two}");
     // The size that a profile has is not overridden.
     let words =
         ["rally2*2", "--size", "4T", "--workload", "files", "--need", "redundancy", "--json"];
-    let advice = scratch.run(&[&["advise"], &words[..]].concat()).ok().json();
+    let advice = scratch.run(&[&["advise"], &words[..]].concat()).ok();
+    assert!(advice.err.contains("--size is not used"), "{advice}");
+    let advice = advice.json();
     let capacity = advice["layouts"][0]["capacity"].as_u64().expect("bytes");
     assert!(capacity < 4_000_000_000, "{capacity}");
     let rows = text.lines().filter(|line| line.contains("usb2:0 is at its limit")).count();
@@ -131,23 +149,99 @@ fn workloads_are_names_jobs_and_traces_and_needs_rank_them() {
     let [profile, job, trace] = &paths;
     let four = format!("{profile}*4");
     for workload in [job, trace, "database"] {
-        for need in ["capacity", "redundancy", "throughput", "latency", "price"] {
-            let args = ["advise", &four, "--workload", workload, "--need", need, "--json"];
-            let advice = scratch.run(&args).ok().json();
+        for need in ["balanced", "capacity", "redundancy", "throughput", "latency", "price"] {
+            let price = format!("{profile}=20EUR");
+            let args = ["advise", &four, "--workload", workload, "--need", need, "--price", &price];
+            let advice = scratch.run(&[&args[..], &["--json"]].concat()).ok().json();
             let layouts = advice["layouts"].as_array().expect("layouts");
             assert!(layouts[0]["predicted_bytes_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
-            let capacity = |one: &serde_json::Value| one["capacity"].as_u64().expect("bytes");
+            let capacity = |one: &Value| one["capacity"].as_u64().expect("bytes");
             match need {
                 "redundancy" => {
                     assert!(layouts.iter().all(|one| one["members_that_may_fail"] != 0))
                 }
                 "capacity" => {
-                    let most = layouts.iter().map(capacity).max();
+                    let is_safe = |one: &&Value| one["members_that_may_fail"] != 0;
+                    let most = layouts.iter().filter(is_safe).map(capacity).max();
                     assert_eq!(Some(capacity(&layouts[0])), most);
                 }
                 _ => {}
             }
         }
+    }
+}
+
+/// What the fifth study asked: is a striped set of sticks its price worth?
+#[test]
+fn prices_and_watts_make_rates_of_their_own() {
+    let scratch = Scratch::new();
+    let advise = |words: &[&str], costs: &[&str]| {
+        let words = [&["advise"], words, &["--workload", "seq-read"], costs].concat();
+        scratch.run(&words)
+    };
+    let six = ["cruzer-titanium*6@usb2:0", "--need", "price"];
+    let costs = ["--price", "cruzer-titanium=20USD", "--watts", "cruzer-titanium=0.5W"];
+    let advice = advise(&six, &[&costs[..], &["--json"]].concat()).ok().json();
+    assert_eq!(advice["currency"], "USD");
+    let layouts = advice["layouts"].as_array().expect("layouts");
+    let number =
+        |one: &Value, key: &str| one[key].as_f64().unwrap_or_else(|| panic!("{key}: {one}"));
+    for one in layouts {
+        let count = one["members"].as_array().expect("members").len() as f64;
+        let (rate, tb) = (number(one, "predicted_bytes_per_s"), number(one, "capacity") / 1e12);
+        let is = |key: &str, expected: f64| {
+            assert!((number(one, key) / expected - 1.0).abs() < 1e-9, "{key}: {expected}: {one}");
+        };
+        is("price", 20.0 * count);
+        is("bytes_per_s_per_price", rate / (20.0 * count));
+        is("price_per_tb", 20.0 * count / tb);
+        is("watts", 0.5 * count);
+        is("bytes_per_s_per_watt", rate / (0.5 * count));
+    }
+    // Two fill the bus nearly: more of them cost more than they bring.
+    let worth = |one: &Value| number(one, "bytes_per_s_per_price");
+    let most = layouts.iter().map(worth).fold(0.0, f64::max);
+    assert!(worth(&layouts[0]) > 0.99 * most, "{advice}");
+    assert_eq!(layouts[0]["members"].as_array().map(Vec::len), Some(2), "{advice}");
+    let text = advise(&six, &costs).ok().out;
+    for part in ["It costs 40 USD: ", " per USD, 9770 USD per TB. It draws 1 W: ", "MB/s per W"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // The price decides between kinds: a disk for the price of a stick, and one for a hundred times that.
+    for (disk, takes) in [("20", "sata-7200"), ("2000", "rally2")] {
+        let disk = format!("sata-7200={disk}");
+        let costs = ["--price", "rally2=20", "--price", &disk, "--need", "price", "--json"];
+        let advice = advise(&["rally2*2", "sata-7200*2"], &costs).ok().json();
+        let members = advice["layouts"][0]["members"].to_string();
+        assert!(members.contains(takes), "{members}");
+        assert!(advice["answer"].to_string().contains(" per unit of price, "), "{advice}");
+    }
+    // A device has the price of its name, or of its profile.
+    scratch.file("a.img", 20 << 20, 1);
+    let device = ["./a.img=rally2", "rally2"];
+    let priced =
+        advise(&device, &["--price", "rally2=2", "--price", "a.img=3", "--json"]).ok().json();
+    let mut both = priced["layouts"].as_array().expect("layouts").iter();
+    let both = both.find(|one| one["level"] == "raid1").expect("a mirror");
+    assert_eq!(both["price"].as_f64(), Some(5.0));
+    for (costs, says) in [
+        (&["--need", "price"][..], "rally2 has no --price, which each member needs"),
+        (&["--price", "rally2=5"], "cruzer-titanium has no --price"),
+        (&["--price", "other=5"], "none of the members is called so"),
+        (&["--price", "rally2=5", "--price", "rally2=6"], "given twice"),
+        (
+            &["--price", "rally2=5EUR", "--price", "cruzer-titanium=6"],
+            "is in \"\", and another in \"EUR\"",
+        ),
+        (&["--price", "rally2"], "there is no ="),
+        (&["--price", "rally2=-5"], "a number above 0"),
+        (&["--price", "rally2=1,200"], "a number above 0"),
+        (&["--price", "rally2=5 EUR each"], "a number above 0"),
+        (&["--price", "rally2=0"], "a number above 0"),
+        (&["--watts", "rally2=5kW"], "not in W"),
+    ] {
+        let output = advise(&["rally2", "cruzer-titanium"], costs);
+        output.fails(2, &[says]);
     }
 }
 

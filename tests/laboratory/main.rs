@@ -7,6 +7,7 @@
 //!             a device that goes, a full disk, two runs at once
 //!   reports   list, show, compare
 //!   predictions   the same campaigns in virtual time
+//!   readme    the README's campaign
 //!   safety    what is not named, and what is in use, keeps its bytes
 //! ```
 //!
@@ -20,6 +21,7 @@ mod endings;
 mod plans;
 mod predictions;
 mod presets;
+mod readme;
 mod reports;
 mod safety;
 

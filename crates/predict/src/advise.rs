@@ -6,12 +6,15 @@
 //!
 //! Every candidate is carried out on a machine of its own; none is left out because of a rule of thumb.
 //! What was measured counts instead of what was predicted, where there is such a thing. Deliberately absent:
-//! measuring, and devices: a member here is a profile.
+//! measuring, and devices: a member here is a profile. The order is [`rank()`]'s.
+
+mod rank;
 
 use braid_array::GeometryError;
 use braid_level::Level;
 use braid_model::{Host, Kind};
 
+pub use self::rank::{Need, rank, twin};
 pub use crate::array::Offer;
 use crate::array::{Array, usual_shape};
 use crate::load::Outcome;
@@ -19,21 +22,6 @@ use crate::machine::Machine;
 use crate::off::off_by_kinds;
 use crate::tool::Run;
 use crate::workload::{Workload, window};
-
-/// What matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Room for data.
-    Capacity,
-    /// One member at least may be lost.
-    Redundancy,
-    /// Bytes per second.
-    Throughput,
-    /// What a request takes.
-    Latency,
-    /// As few members as give nine tenths of the best throughput.
-    Price,
-}
 
 /// A layout and what is predicted of it.
 #[derive(Clone, Debug)]
@@ -48,6 +36,8 @@ pub struct Candidate {
     pub capacity: u64,
     /// Members that may be lost, whichever they are.
     pub losses: usize,
+    /// What its members cost together, where the caller says it: [`predict`] knows no prices.
+    pub price: Option<f64>,
     /// The read-ahead that it needs for what is predicted of long reads through the page cache, in bytes.
     pub read_ahead: u64,
     /// What became of the workload.
@@ -102,9 +92,14 @@ impl Candidate {
     /// What 99 of 100 requests take at most, in nanoseconds, likewise. Through the page cache nobody waits for
     /// a request.
     pub fn latency_ns(&self) -> Option<f64> {
+        let measured = self.measured.and_then(|measured| measured.latency_ns);
+        measured.or_else(|| self.predicted_latency_ns())
+    }
+
+    /// The same as predicted.
+    pub fn predicted_latency_ns(&self) -> Option<f64> {
         let has = !self.outcome.latencies_ns.is_empty();
-        let predicted = has.then(|| self.outcome.percentile_ns(99.0) as f64);
-        self.measured.and_then(|measured| measured.latency_ns).or(predicted)
+        has.then(|| self.outcome.percentile_ns(99.0) as f64)
     }
 }
 
@@ -169,13 +164,10 @@ pub fn arrangements(offers: &[Offer], chunks: &[u64]) -> Vec<Arrangement> {
     }
     for count in 2..=offers.len() {
         let mut orders = vec![(0..count).collect::<Vec<_>>()];
-        let interleaved = interleaved(offers, count);
-        if !orders.contains(&interleaved) {
-            orders.push(interleaved);
-        }
-        let fastest = fastest(offers, count);
-        if !orders.contains(&fastest) {
-            orders.push(fastest);
+        for order in [interleaved(offers, count), fastest(offers, count), largest(offers, count)] {
+            if !orders.contains(&order) {
+                orders.push(order);
+            }
         }
         for order in orders {
             let mut push = |level: Level, chunk| {
@@ -204,6 +196,14 @@ fn fastest(offers: &[Offer], count: usize) -> Vec<usize> {
     };
     let mut order: Vec<usize> = (0..offers.len()).collect();
     order.sort_by(|one, other| class(one).total_cmp(&class(other)));
+    order.truncate(count);
+    order
+}
+
+/// So many of the largest offers, in their order where they are of one size.
+fn largest(offers: &[Offer], count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..offers.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(offers[*index].size));
     order.truncate(count);
     order
 }
@@ -276,6 +276,7 @@ pub fn predict_within(
         members,
         capacity,
         losses,
+        price: None,
         read_ahead: window(&machine, host),
         outcome,
         measured: None,
@@ -346,40 +347,4 @@ fn life(member: &Offer, wear: braid_model::Wear, written: u64) -> Option<f64> {
     let Kind::Flash(flash) = &member.profile.kind else { return None };
     let erasable = flash.endurance_cycles * member.size as f64;
     (wear.erased > 0 && written > 0).then(|| erasable / wear.erased as f64 * written as f64)
-}
-
-/// The best first: those that were measured before the others, since both are wrong in ways of their own. Of
-/// equals, within one in a hundred, that whose requests take less, by more than models are off: a trace is done in
-/// its time by all that can. Then that with fewer members, then that which may lose more of them.
-pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
-    if need == Need::Redundancy {
-        candidates.retain(|one| one.losses > 0);
-    }
-    let best = |measured: bool| {
-        let rates = candidates.iter().filter(|one| one.measured.is_some() == measured);
-        rates.map(Candidate::rate).fold(0.0, f64::max)
-    };
-    let best = [best(false), best(true)];
-    let key = |one: &Candidate| -> (f64, f64, usize, usize) {
-        let best = best[usize::from(one.measured.is_some())];
-        let speed = -(one.rate() / best.max(1.0) * 100.0).round();
-        let count = one.members.len();
-        match (need, one.latency_ns()) {
-            (Need::Throughput | Need::Redundancy, latency) => {
-                let class = latency.map_or(0.0, |ns| (ns.max(1.0).ln() / one.error).round());
-                (speed, class, count, usize::MAX - one.losses)
-            }
-            (Need::Latency, Some(latency)) => (latency, speed, count, 0),
-            (Need::Latency, None) => (speed, 0.0, count, 0),
-            (Need::Capacity, _) => (-(one.capacity as f64), speed, count, 0),
-            (Need::Price, _) if one.rate() >= 0.9 * best => (count as f64, speed, count, 0),
-            (Need::Price, _) => (f64::MAX, speed, count, 0),
-        }
-    };
-    candidates.sort_by(|one, other| {
-        let measured = other.measured.is_some().cmp(&one.measured.is_some());
-        let (one, other) = (key(one), key(other));
-        let figures = one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1));
-        measured.then(figures).then((one.2, one.3).cmp(&(other.2, other.3)))
-    });
 }

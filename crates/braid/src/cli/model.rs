@@ -60,6 +60,7 @@ pub(crate) struct ModelPredict {
                   braid advise 'cruzer-titanium*6@usb2:0' --workload seq-read\n  \
                   braid advise rally2@a rally2@b --workload database --need redundancy\n  \
                   braid advise ./mine.toml ./mine.toml --workload ./trace.log\n  \
+                  braid advise 'rally2*4' 'sata-7200*2' --workload files --need price --price rally2=8EUR --price sata-7200=60EUR\n  \
                   braid advise /dev/sdb /dev/sdc=./mine.toml --workload seq-read\n\n\
                   Workloads by name: seq-read, seq-write, streams, random-read, random-write, database, files.\n\
                   A device is fitted as `braid model fit` does it, or has the profile that is given after `=`. \
@@ -74,11 +75,18 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) workload: String,
     /// What matters most
-    #[arg(long, value_enum, default_value_t = AdviseNeed::Throughput)]
+    #[arg(long, value_enum, default_value_t = AdviseNeed::Balanced)]
     pub(crate) need: AdviseNeed,
-    /// The size of each member, such as 500G, where its profile has none
+    /// The size of each member whose profile has none, such as 500G
     #[arg(long)]
     pub(crate) size: Option<braid_stack::ByteSize>,
+    /// What a member costs, by its name or its profile's, such as rally2=20EUR; the currency is a word of your own,
+    /// or none. The answer then has MB/s for the money, and the price of a TB
+    #[arg(long, value_name = "MEMBER=PRICE")]
+    pub(crate) price: Vec<String>,
+    /// The watts that a member draws, such as sata-7200=6.5; the answer then has MB/s per W
+    #[arg(long, value_name = "MEMBER=WATTS")]
+    pub(crate) watts: Vec<String>,
     /// Write to this device as well, to fit and to measure it: ALL THAT IS ON IT IS LOST
     #[arg(long, value_name = "DEVICE")]
     pub(crate) destroy: Vec<PathBuf>,
@@ -102,14 +110,16 @@ pub(crate) struct Advise {
 /// What matters most in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AdviseNeed {
-    /// Room for data
+    /// Bytes per second, and redundancy where it costs less of them than predictions are off
+    Balanced,
+    /// Room for data, with redundancy
     Capacity,
     /// A member may be lost
     Redundancy,
-    /// Bytes per second
+    /// Bytes per second, without regard to redundancy
     Throughput,
     /// What a request takes
     Latency,
-    /// Few members, for nine tenths of the best throughput
+    /// Bytes per second for the money; of a trace the least money that keeps up with it. Needs --price
     Price,
 }

@@ -1,8 +1,10 @@
 //! `braid advise`: which layout of these members suits this workload: all are predicted, and the best are measured
 //! where the members are devices.
 
+mod answer;
 mod beside;
 mod confirm;
+mod costs;
 mod members;
 mod show;
 mod words;
@@ -14,7 +16,7 @@ use braid_lab_report::report::render::{render_html, render_terminal};
 use braid_model::{Host, Kind};
 use braid_predict::advise::{CHUNKS, Candidate, Need, arrangements, predict, rank};
 use braid_predict::{NAMES, Workload};
-use braid_trace::{parse, parse_jobs};
+use braid_trace::{Request, parse, parse_jobs};
 
 use super::page::{check_new, write_new};
 use crate::cli;
@@ -66,11 +68,12 @@ impl Advice {
     fn of(options: &cli::Advise) -> Result<Advice, Failure> {
         let Asked { workload, words, origin } = workload(&options.workload)?;
         let need = match options.need {
+            cli::AdviseNeed::Balanced => Need::Balanced,
             cli::AdviseNeed::Capacity => Need::Capacity,
             cli::AdviseNeed::Redundancy => Need::Redundancy,
             cli::AdviseNeed::Throughput => Need::Throughput,
             cli::AdviseNeed::Latency => Need::Latency,
-            cli::AdviseNeed::Price => Need::Price,
+            cli::AdviseNeed::Price => Need::Price { least: least(&workload) },
         };
         let Some(Kind::Host(host)) = braid_model::profile("host-2007").map(|one| one.kind) else {
             return Err(Failure::failed("the profile host-2007 is no host"));
@@ -80,7 +83,9 @@ impl Advice {
         let all = arrangements(offers, CHUNKS);
         // A layout that these members cannot have is none to choose.
         let predicted = all.iter().filter_map(|one| predict(offers, one, &workload, &host).ok());
-        let mut ranked: Vec<_> = predicted.collect();
+        let price = |one: &Candidate| members.prices.as_ref().map(|all| all.sum(&one.members));
+        let priced = predicted.map(|one| Candidate { price: price(&one), ..one });
+        let mut ranked: Vec<_> = priced.collect();
         rank(&mut ranked, need);
         if ranked.is_empty() {
             let text = "no layout of these members survives the loss of one";
@@ -108,12 +113,22 @@ impl Advice {
         one.members.iter().all(|index| self.members.devices[*index].is_some())
     }
 
-    /// The best of each level with each number of members.
+    /// The names of its profiles in order; devices are all called alike.
+    fn names(&self, one: &Candidate) -> Vec<&str> {
+        let is_real = self.is_real(one);
+        let name = |index: &usize| self.members.offers[*index].name.as_str();
+        let mut names: Vec<&str> =
+            one.members.iter().map(|index| if is_real { "" } else { name(index) }).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The best of each level with each number of members; of profiles, with so many of each.
     fn distinct(&self) -> Vec<&Candidate> {
         let mut distinct: Vec<&Candidate> = Vec::new();
         for one in &self.ranked {
             let is_new = |other: &&Candidate| {
-                other.level != one.level || other.members.len() != one.members.len()
+                other.level != one.level || self.names(other) != self.names(one)
             };
             if distinct.iter().all(is_new) {
                 distinct.push(one);
@@ -121,6 +136,23 @@ impl Advice {
         }
         distinct
     }
+}
+
+/// Of what a trace asks for: enough, as the last request takes its time.
+const KEPT_UP: f64 = 0.97;
+
+/// Bytes per second that suffice for a workload: nearly what a trace asks for.
+fn least(workload: &Workload) -> f64 {
+    let Workload::Trace(all) = workload else { return 0.0 };
+    asked(all).map_or(0.0, |asked| KEPT_UP * asked)
+}
+
+/// Bytes per second that a trace asks for; `None` without times, where it asks for all at once.
+fn asked(part: &[Request]) -> Option<f64> {
+    let [first, .., last] = part else { return None };
+    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+    let bytes: u64 = part.iter().filter(|one| one.has_data()).map(|one| one.length).sum();
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
 /// Where a workload comes from.

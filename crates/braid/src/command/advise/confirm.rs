@@ -22,7 +22,7 @@ use super::{Advice, Origin};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
-/// So many of the best are measured, and one member alone.
+/// So many of the best are measured, the best that survives a loss, and one member alone.
 const MOST: usize = 3;
 /// What one trial takes, in seconds.
 const SECONDS: f64 = 2.0;
@@ -60,7 +60,8 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     }
     let mut chosen: Vec<Candidate> = Vec::new();
     for one in advice.distinct() {
-        let is_wanted = chosen.len() < MOST || one.level.is_none();
+        let is_first_safe = one.losses > 0 && chosen.iter().all(|known| known.losses == 0);
+        let is_wanted = chosen.len() < MOST || one.level.is_none() || is_first_safe;
         if is_wanted && advice.is_real(one) && advice.may_measure(one, &load) {
             chosen.push(one.clone());
         }
@@ -145,6 +146,12 @@ fn command(advice: &Advice, options: &cli::Advise) -> String {
     words.extend(["--workload".to_owned(), shell_word(&options.workload)]);
     if let Some(need) = clap::ValueEnum::to_possible_value(&options.need) {
         words.extend(["--need".to_owned(), need.get_name().to_owned()]);
+    }
+    if let Some(size) = options.size {
+        words.extend(["--size".to_owned(), size.to_string()]);
+    }
+    for (option, texts) in [("--price", &options.price), ("--watts", &options.watts)] {
+        words.extend(texts.iter().flat_map(|text| [option.to_owned(), shell_word(text)]));
     }
     let devices = advice.members.devices.iter().flatten();
     words.extend(devices.flat_map(|one| ["--destroy".to_owned(), shell_path(&one.path)]));

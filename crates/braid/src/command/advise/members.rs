@@ -11,6 +11,7 @@ use braid_probe::{MemberFacts, find_duplicates};
 use braid_shell::shell_path;
 
 use super::super::{given, model};
+use super::costs::{Costs, missing};
 use crate::cli;
 use crate::failure::{Context, Failure};
 
@@ -32,6 +33,9 @@ pub(super) struct Members {
     pub(super) devices: Vec<Option<Device>>,
     /// Why what is known of them may not be believed.
     pub(super) doubts: Vec<String>,
+    /// What they cost, and the watts that they draw, where that is given.
+    pub(super) prices: Option<Costs>,
+    pub(super) watts: Option<Costs>,
 }
 
 /// A word of the command line.
@@ -59,10 +63,22 @@ impl Members {
             let text = format!("{count} members; at most {MOST} are compared");
             return Err(Failure::usage(text));
         }
+        let named: Vec<_> = words.iter().map(|one| (one.name, one.profile, one.count)).collect();
+        let prices = Costs::of("--price", None, &options.price, &named)?;
+        if options.need == cli::AdviseNeed::Price && prices.is_none() {
+            return Err(missing("--price", words[0].name));
+        }
+        let watts = Costs::of("--watts", Some("W"), &options.watts, &named)?;
         let destroy = named_to_be_destroyed(&words, &options.destroy)?;
         let seen: Vec<Seen> =
             words.iter().map(|word| word.look(&destroy)).collect::<Result<_, _>>()?;
-        let mut members = Members { offers: Vec::new(), devices: Vec::new(), doubts: Vec::new() };
+        let (offers, devices, doubts) = (Vec::new(), Vec::new(), Vec::new());
+        let lacks_size =
+            |seen: &Seen| matches!(seen, Seen::Profile(Profile { capacity: None, .. }));
+        if options.size.is_some() && !seen.iter().any(lacks_size) {
+            eprintln!("braid: --size is not used: each member has a size of its own");
+        }
+        let mut members = Members { offers, devices, doubts, prices, watts };
         for (word, seen) in words.iter().zip(seen) {
             members.add(word, seen, options)?;
         }

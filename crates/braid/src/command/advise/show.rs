@@ -1,30 +1,27 @@
-//! Advice as a sentence, a table of at most ten rows, curves, and JSON.
+//! Advice as a table of at most ten rows, curves, and JSON.
 
 use braid_lab_report::report::model::{
     Axis, Block, Cell, Chart, Column, Point, Report, Row, Section, Series, Shape, Table, Tone,
     TrustBox, TrustReason,
 };
-use braid_predict::advise::{CHUNKS, Candidate, Limit, Need};
+use braid_predict::Workload;
+use braid_predict::advise::{CHUNKS, Candidate, Need};
 use braid_predict::off::off_by_kinds;
-use braid_predict::{What, Workload};
-use braid_shell::shell_word;
 use braid_stack::ByteSize;
 use serde_json::json;
 
 use super::Advice;
+use super::answer::{answer, create, name, reason, short};
 use super::beside::Beside;
-use super::confirm::measured_part;
-use super::words::{rate, size, time};
+use super::members::Members;
+use super::words::{rate, ratio, size, sum};
 use crate::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
 const MOST_ROWS: usize = 10;
-/// Of what a trace asks for: enough, as the last request takes its time.
-const KEPT_UP: f64 = 0.97;
 
 pub(super) fn report(advice: &Advice) -> Report {
-    let mut shown = advice.distinct();
-    shown.truncate(MOST_ROWS);
+    let shown = shown(advice);
     Report {
         title: format!("Advice for {}", advice.words),
         answer: answer(advice),
@@ -33,6 +30,27 @@ pub(super) fn report(advice: &Advice) -> Report {
         sections: curves(advice).into_iter().collect(),
         ..Report::default()
     }
+}
+
+/// Rows of the table: without layouts that an earlier one equals or beats in everything, and always with one member alone,
+/// with which the answer compares.
+fn shown(advice: &Advice) -> Vec<&Candidate> {
+    let mut shown: Vec<&Candidate> = Vec::new();
+    let mut alone = None;
+    for one in advice.distinct() {
+        if one.level.is_none() && alone.is_none() {
+            alone = Some(one);
+        }
+        if one.measured.is_some() || !shown.iter().any(|other| other.has_all_of(one)) {
+            shown.push(one);
+        }
+    }
+    shown.truncate(MOST_ROWS);
+    if let Some(alone) = alone.filter(|_| !shown.iter().any(|one| one.level.is_none())) {
+        shown.truncate(MOST_ROWS - 1);
+        shown.push(alone);
+    }
+    shown
 }
 
 /// Why this may not be believed.
@@ -75,166 +93,39 @@ fn trust(advice: &Advice, shown: usize) -> TrustBox {
     }
 }
 
-/// The first layout in rank that survives a loss, where the best does not and is ahead by no more than predictions are
-/// off: then the loss is a real difference and the speed is none.
-fn twin(advice: &Advice, best: &Candidate) -> Option<String> {
-    let is_as_fast = |one: &&Candidate| {
-        one.measured.is_some() == best.measured.is_some()
-            && one.rate() >= best.interval(best.rate()).0
-    };
-    let mut safe = advice.ranked.iter().filter(|one| best.losses == 0 && one.losses > 0);
-    let twin = safe.find(is_as_fast)?;
-    Some(format!(
-        "But {} does {} and holds {}, and {}: the two differ by less than predictions are off.",
-        name(advice, twin),
-        rate(twin.rate()),
-        size(twin.capacity),
-        loss(twin)
-    ))
-}
-
-fn answer(advice: &Advice) -> Vec<String> {
-    let best = &advice.ranked[0];
-    let reads_ahead = matches!(advice.workload.what(best.capacity), Some((What::ReadAhead, _)));
-    let times = alone(advice, best).map(|alone| {
-        // More than its members are: the layout also reads further ahead.
-        let why = match reads_ahead && best.read_ahead > alone.read_ahead {
-            true => format!(", which reads ahead by {} only", ByteSize(alone.read_ahead)),
-            false => String::new(),
-        };
-        format!(", {:.1} times one member alone{why}", best.rate() / alone.rate().max(1.0))
-    });
-    let times = times.unwrap_or_default();
-    let name = name(advice, best);
-    let first = match best.measured {
-        None => {
-            let (low, high) = best.interval(best.outcome.rate());
-            let (rate, low, high) = (rate(best.outcome.rate()), rate(low), rate(high));
-            format!("Take {name}: {rate} predicted ({low} to {high}){times}; {}.", reason(best))
-        }
-        Some(one) => {
-            let (low, high) = best.interval(one.expected);
-            let (low, high, expected) = (rate(low), rate(high), rate(one.expected));
-            let so = match best.differs() {
-                true => format!(", which is not what was predicted: {expected} ({low} to {high})"),
-                false => format!("; {expected} were predicted, and {}", reason(best)),
-            };
-            let (from, to) = (rate(one.range.0), rate(one.range.1));
-            format!("Take {name}: {} measured ({from} to {to}){times}{so}.", rate(one.rate))
-        }
-    };
-    let mut answer = vec![first, format!("It holds {}; {}.", size(best.capacity), loss(best))];
-    answer.extend(twin(advice, best));
-    answer.extend(kept_up(advice, best));
-    if let Some(life) = best.life {
-        let amplification = best.amplification.unwrap_or(1.0);
-        answer.push(format!(
-            "Each byte written programs {amplification:.1}; a member is worn after {} of such writes.",
-            size(life as u64)
-        ));
-    }
-    answer.extend(advice.beside.iter().map(|one| one.sentence.clone()));
-    answer.extend(create(advice, best).map(|line| format!("Next: {line}")));
-    let measure = "To measure it, and lose ALL THAT IS ON THE DEVICES";
-    answer.extend(advice.next.iter().map(|line| format!("{measure}: {line}")));
-    answer
-}
-
-/// Whether a layout does what a trace asks for in its time.
-fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
-    let Workload::Trace(all) = &advice.workload else { return None };
-    let (part, of) = match one.measured {
-        Some(_) => (measured_part(all), "In its busiest seconds, which were measured, the trace"),
-        None => (all.clone(), "The trace"),
-    };
-    let [first, .., last] = &part[..] else { return None };
-    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
-    let bytes: u64 = part.iter().filter(|one| one.has_data()).map(|one| one.length).sum();
-    // Without times it asks for all at once.
-    let asked = (seconds > 0.0).then(|| bytes as f64 / seconds)?;
-    let so = match one.rate() >= KEPT_UP * asked {
-        true => "as fast as it asks for it",
-        false => "slower than it asks for it",
-    };
-    let within = match (one.latency_ns(), alone(advice, one).and_then(Candidate::latency_ns)) {
-        (None, _) => String::new(),
-        (Some(ns), None) => format!(": p99 {}", time(ns)),
-        (Some(ns), Some(alone)) => {
-            format!(": p99 {}, of one member alone {}", time(ns), time(alone))
-        }
-    };
-    Some(format!("{of} asks for {}, and that is done {so}{within}.", rate(asked)))
-}
-
-/// The best member alone, if `one` is more, and as much is known of both.
-fn alone<'a>(advice: &'a Advice, one: &Candidate) -> Option<&'a Candidate> {
-    let alone = advice.ranked.iter().find(|one| one.level.is_none())?;
-    let alike = one.measured.is_some() == alone.measured.is_some();
-    (alike && one.level.is_some()).then_some(alone)
-}
-
-/// The layout in words.
-fn name(advice: &Advice, one: &Candidate) -> String {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for index in &one.members {
-        let name = advice.members.offers[*index].name.as_str();
-        match names.iter_mut().find(|known| known.0 == name) {
-            Some(known) => known.1 += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    let several = |(name, count): &(&str, usize)| match advice.is_real(one) {
-        true => (*name).to_owned(),
-        false => format!("{count} × {name}"),
-    };
-    let members: Vec<_> = names.iter().map(several).collect();
-    match (one.level, one.chunk) {
-        (None, _) => format!("{} alone", names[0].0),
-        (Some(level), Some(chunk)) => {
-            format!("{} of {} with chunks of {}", level.name(), members.join(", "), ByteSize(chunk))
-        }
-        (Some(level), None) => format!("{} of {}", level.name(), members.join(", ")),
-    }
-}
-
-fn reason(one: &Candidate) -> String {
-    match &one.limit {
-        Limit::Bus(bus) => format!("the bus {bus} is at its limit"),
-        Limit::Rewrites { unit, amplification } => {
-            format!(
-                "each write rewrites a unit of {}: {amplification:.0} times the bytes",
-                ByteSize(*unit)
-            )
-        }
-        Limit::Heads(share) => format!("heads on their way {:.0} % of the time", share * 100.0),
-        Limit::Members => "all members are at work all the time".to_owned(),
-        Limit::Waiting(share) => format!("members are at work {:.0} % of the time", share * 100.0),
-    }
-}
-
-fn loss(one: &Candidate) -> String {
-    match (one.losses, one.level) {
-        (0, None) => "if it fails, all is lost".to_owned(),
-        (0, _) => "if one member fails, all is lost".to_owned(),
-        (1, _) => "one member may fail".to_owned(),
-        (losses, _) => format!("{losses} members may fail"),
-    }
-}
-
-fn create(advice: &Advice, one: &Candidate) -> Option<String> {
-    let level = one.level?;
-    let chunk = one.chunk.map_or(String::new(), |chunk| format!(" --chunk {}", ByteSize(chunk)));
-    let member = |index: &usize| match advice.members.devices[*index] {
-        Some(_) => shell_word(&advice.members.offers[*index].name),
-        None => format!("MEMBER{}", index + 1),
-    };
-    let members = one.members.iter().map(member);
-    let members = members.collect::<Vec<_>>().join(" ");
-    Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
-}
-
 fn latency(one: &Candidate) -> Option<f64> {
     one.latency_ns().map(|ns| ns / 1e6)
+}
+
+/// A column of the table, in place of what holds a layout back.
+struct CostColumn<'a> {
+    heading: String,
+    of: Box<dyn Fn(&Candidate) -> f64 + 'a>,
+    shown: fn(f64) -> String,
+}
+
+/// What layouts cost and draw, and what that gives.
+fn cost_columns(advice: &Advice) -> Vec<CostColumn<'_>> {
+    let Members { prices, watts, .. } = &advice.members;
+    type Of<'a> = Box<dyn Fn(&Candidate) -> f64 + 'a>;
+    let column = |heading: String, of, shown| CostColumn { heading, of, shown };
+    let mut columns = Vec::new();
+    if let Some(prices) = prices {
+        let price = |one: &Candidate| prices.sum(&one.members);
+        let unit = if prices.unit.is_empty() { "price" } else { &prices.unit };
+        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / price(one));
+        let tb: Of<'_> = Box::new(move |one| price(one) / (one.capacity as f64 / 1e12));
+        columns.push(column(unit.to_owned(), Box::new(price) as Of<'_>, sum as fn(f64) -> String));
+        columns.push(column(format!("MB/s per {unit}"), each, ratio));
+        columns.push(column(format!("{unit} per TB"), tb, ratio));
+    }
+    if let Some(watts) = watts {
+        let drawn = |one: &Candidate| watts.sum(&one.members);
+        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / drawn(one));
+        columns.push(column("W".to_owned(), Box::new(drawn), sum));
+        columns.push(column("MB/s per W".to_owned(), each, ratio));
+    }
+    columns
 }
 
 fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
@@ -242,6 +133,9 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let text = |text: String| Cell { text, ..Cell::default() };
     let has_latency = shown.iter().any(|one| latency(one).is_some());
     let is_measured = shown.iter().any(|one| one.measured.is_some());
+    let costs = cost_columns(advice);
+    // The answer has that of the best.
+    let has_reasons = costs.is_empty() && shown.iter().any(|one| reason(one) != reason(shown[0]));
     let row = |one: &&Candidate| {
         let mb = |rate: f64| match rate / 1e6 {
             mb if mb < 1.0 => format!("{mb:.3}"),
@@ -254,12 +148,9 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
             ..text(mb(rate))
         };
         let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
-        let layout = match (one.level, one.members.len()) {
-            (None, _) => "alone".to_owned(),
-            (Some(level), count) => format!("{} × {count}", level.name()),
-        };
         let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
-        let mut cells = vec![text(layout + &chunk), speed(predicted, one.interval(predicted))];
+        let mut cells =
+            vec![text(short(advice, one) + &chunk), speed(predicted, one.interval(predicted))];
         if is_measured {
             let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
             cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
@@ -267,7 +158,14 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         if has_latency {
             cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
         }
-        cells.extend([size(one.capacity), one.losses.to_string(), reason(one)].map(text));
+        cells.extend([size(one.capacity), one.losses.to_string()].map(text));
+        match has_reasons {
+            true => cells.push(text(reason(one))),
+            false => cells.extend(costs.iter().map(|cost| {
+                let number = (cost.of)(one);
+                Cell { number: Some(number), ..text((cost.shown)(number)) }
+            })),
+        }
         Row { cells, total: false }
     };
     let mut columns = vec![
@@ -275,8 +173,11 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
         heading(if is_measured { "predicted MB/s" } else { "MB/s" }, true),
         heading("room", true),
         heading("may fail", true),
-        heading("why not more", false),
     ];
+    match has_reasons {
+        true => columns.push(heading("why not more", false)),
+        false => columns.extend(costs.iter().map(|cost| heading(&cost.heading, true))),
+    }
     if has_latency {
         columns.insert(2, heading("p99 ms", true));
     }
@@ -286,18 +187,19 @@ fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
     let measured = match is_measured {
         false => "All numbers are predicted from profiles, none is measured.",
         true => {
-            "Measured: the median, the lowest and the highest of five repetitions, and p99 where there is one; \
-             all else is predicted."
+            "Measured: the median, the lowest and the highest repetition, and p99 where there is one; all else is \
+             predicted."
         }
     };
     Table {
         id: "layouts".to_owned(),
         title: match is_measured {
-            false => format!("Predicted for {}", advice.words),
-            true => format!("Predicted and measured for {}", advice.words),
+            false => "Predicted".to_owned(),
+            true => "Predicted and measured".to_owned(),
         },
         note: format!(
-            "{measured} Intervals are what predictions are off by: {}. Each level with its best chunk.",
+            "{measured} Intervals are what predictions are off by: {}. Each level with its best chunk; what another layout does as well with as much room, redundancy and no more members is left \
+             out.",
             off_by_kinds(advice.members.offers.iter().map(|offer| &offer.profile.kind)).grounds
         ),
         columns,
@@ -395,6 +297,7 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
                 "differs": one.differs(),
             })
         });
+        let watts = advice.members.watts.as_ref().map(|watts| watts.sum(&one.members));
         json!({
             "level": one.level.map_or("single", braid_level::Level::name),
             "chunk": one.chunk,
@@ -410,6 +313,11 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
             "write_amplification": one.amplification,
             "bytes_until_worn": one.life,
             "why": reason(one),
+            "price": one.price,
+            "bytes_per_s_per_price": one.price.map(|price| one.rate() / price),
+            "price_per_tb": one.price.map(|price| price / (one.capacity as f64 / 1e12)),
+            "watts": watts,
+            "bytes_per_s_per_watt": watts.map(|watts| one.rate() / watts),
         })
     };
     let depends = |one: &Beside| {
@@ -418,16 +326,18 @@ pub(super) fn json(advice: &Advice) -> serde_json::Value {
         json!({ "of": one.id, "unit": one.unit, "points": points })
     };
     let need = match advice.need {
+        Need::Balanced => "balanced",
         Need::Capacity => "capacity",
         Need::Redundancy => "redundancy",
         Need::Throughput => "throughput",
         Need::Latency => "latency",
-        Need::Price => "price",
+        Need::Price { .. } => "price",
     };
     json!({
         "output_version": OUTPUT_VERSION,
         "workload": advice.words,
         "need": need,
+        "currency": advice.members.prices.as_ref().map(|prices| &prices.unit),
         "answer": answer(advice),
         "create": create(advice, &advice.ranked[0]),
         "doubts": doubts(advice).collect::<Vec<_>>(),

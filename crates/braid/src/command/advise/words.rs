@@ -9,6 +9,15 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
+/// Two rates, in one unit where they have one.
+pub(super) fn between((low, high): (f64, f64)) -> String {
+    let (low, high) = (rate(low), rate(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
 /// Bytes, in the units of those who sell devices.
 pub(super) fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
@@ -28,4 +37,30 @@ pub(super) fn time(ns: f64) -> String {
         ..1e9 => format!("{:.0} ms", ns / 1e6),
         _ => format!("{:.1} s", ns / 1e9),
     }
+}
+
+/// A sum in any unit: to three digits at least.
+pub(super) fn sum(number: f64) -> String {
+    let text = digits(number);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A ratio in any unit: to three digits.
+pub(super) fn ratio(number: f64) -> String {
+    let mut grid = 1.0;
+    while number / grid >= 1000.0 {
+        grid *= 10.0;
+    }
+    digits(if grid > 1.0 { (number / grid).round() * grid } else { number })
+}
+
+fn digits(number: f64) -> String {
+    let (mut decimals, mut above) = (0, number.max(1e-9));
+    while above < 100.0 {
+        (decimals, above) = (decimals + 1, above * 10.0);
+    }
+    format!("{number:.decimals$}")
 }
