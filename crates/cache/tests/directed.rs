@@ -274,3 +274,20 @@ fn zeroes_with_fua_are_durable_without_a_log() {
     });
     assert!(has(&world.origin.durable(), 5, 0));
 }
+
+/// A block that is dirty, and in the log, goes into the log again when it is written again.
+#[test]
+fn what_is_written_over_something_logged_is_logged_too() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle) = (world.cache.clone(), world.sim.handle());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        for byte in [1, 2] {
+            client.write(0, 1, byte).await;
+            client.flush().await.expect("a flush");
+        }
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 0, 2), "what was flushed last is lost");
+}
