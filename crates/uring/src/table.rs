@@ -196,8 +196,7 @@ mod tests {
         )
     }
 
-    /// Through the page cache a write that is to be durable may be told of what others have lost, and the flush after it
-    /// of nothing.
+    /// Through the page cache a durable write may be told of what others have lost, and the flush after it of nothing.
     #[test]
     fn a_durable_write_that_fails_tells_of_the_page_cache() {
         for (failures, expected) in [(Failures::of_cached(), -libc::EIO), (Failures::default(), 0)]
