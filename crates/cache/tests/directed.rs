@@ -242,3 +242,52 @@ fn a_log_that_was_given_up_is_closed_when_its_device_takes_it() {
         assert!(has(&origin, 0, if is_well_again { 2 } else { 1 }));
     }
 }
+
+/// The origin has lost a large write, which nobody can write once more: no later flush says that all is there.
+#[test]
+fn no_flush_succeeds_after_one_that_lost_a_large_write() {
+    let world = World::blank(None, &Notes::default());
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(100, 16, 3).await;
+        origin.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+        for _ in 0..2 {
+            assert_eq!(client.flush().await, Err(Errno::IO));
+        }
+    });
+}
+
+/// Without a log zeroes with FUA are durable on the origin, or nowhere.
+#[test]
+fn zeroes_with_fua_are_durable_without_a_log() {
+    let origin = Image::from(vec![0xff; SIZE as usize]);
+    let world = World::new(origin, Image::zeroes(LOG as usize), None, &Notes::default());
+    let (cache, handle, log) = (world.cache.clone(), world.sim.handle(), world.log.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        log.faults().add(Target::op(Op::Write), Fault::Error(Errno::IO));
+        client.write(0, 1, 1).await;
+        client.flush().await.expect("the origin's");
+        let zeroes = Io::write_zeroes(Span::new(5 * BLOCK, BLOCK), Flags::FUA);
+        client.dev.start(zeroes).await.result.expect("zeroes");
+    });
+    assert!(has(&world.origin.durable(), 5, 0));
+}
+
+/// A block that is dirty, and in the log, goes into the log again when it is written again.
+#[test]
+fn what_is_written_over_something_logged_is_logged_too() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle) = (world.cache.clone(), world.sim.handle());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        for byte in [1, 2] {
+            client.write(0, 1, byte).await;
+            client.flush().await.expect("a flush");
+        }
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 0, 2), "what was flushed last is lost");
+}

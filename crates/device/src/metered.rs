@@ -373,3 +373,24 @@ fn stand_in(op: Op, bytes: u64, lent: &Payload) -> std::io::Result<Payload> {
     }
     Ok(Payload::One(buf))
 }
+
+#[cfg(test)]
+mod tests {
+    use braid_mem::Pool;
+
+    use super::*;
+
+    #[test]
+    fn memory_in_place_of_a_write_has_its_bytes() {
+        let pool = Pool::new(1 << 20).expect("memory");
+        let mut lent = Payload::None;
+        for byte in [3, 4] {
+            let mut buf = pool.get(512).expect("memory");
+            buf.fill(byte);
+            lent.append(buf.into());
+        }
+        let payload = stand_in(Op::Write, 1024, &lent).expect("memory");
+        assert_eq!(payload.to_vec(), lent.to_vec());
+        assert_eq!(stand_in(Op::Flush, 0, &Payload::None).expect("none").len(), 0);
+    }
+}

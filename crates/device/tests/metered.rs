@@ -156,6 +156,25 @@ fn all_that_is_under_way_is_answered_and_nothing_more_is_asked_until_the_medium_
     });
 }
 
+/// The process stands still, as a machine that is suspended does: the medium may have stood still with it.
+#[test]
+fn time_in_which_the_process_stood_still_does_not_count() {
+    in_a_world(Some(LIMIT), |world| async move {
+        let World { medium, handle, .. } = &world;
+        medium.hangs.set(true);
+        let write = world.write(0);
+        let (freed, timer) = (Rc::clone(medium), handle.clone());
+        handle.spawn(async move {
+            timer.sleep(Duration::from_millis(5)).await;
+            std::thread::sleep(3 * LIMIT);
+            timer.sleep(LIMIT / 8).await;
+            freed.hangs.set(false);
+        });
+        assert_eq!(write.await.result, Ok(()));
+        assert_eq!(medium.asked.borrow().len(), 1);
+    });
+}
+
 #[test]
 fn without_a_deadline_it_is_waited_for() {
     in_a_world(None, |world| async move {

@@ -177,6 +177,18 @@ mod tests {
         assert_ne!(offered.changes(), changes);
     }
 
+    /// Who waits for the writes before the second of two exchanges waits for those before the first, too.
+    #[test]
+    fn earlier_writes_are_those_of_all_eras_before() {
+        let offered = Offered::from(Dev::new(Sized(512)));
+        let permit = offered.permit();
+        drop(offered.exchange(Dev::new(Sized(512))));
+        let earlier = offered.exchange(Dev::new(Sized(512)));
+        assert!(!earlier.are_answered());
+        drop(permit);
+        assert!(earlier.are_answered());
+    }
+
     #[test]
     fn an_export_sees_what_is_offered_later_through_its_own_front() {
         let offered = Offered::from(Dev::new(Sized(512)));

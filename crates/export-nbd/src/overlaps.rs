@@ -282,6 +282,20 @@ mod tests {
         assert_eq!(overlaps.0.partial.load(Ordering::SeqCst), 0);
     }
 
+    /// Whole blocks that were let in beside a part of others are listed: a part of them waits.
+    #[test]
+    fn a_part_waits_for_whole_blocks_that_began_beside_another_part() {
+        let lane = Overlaps::default().lane();
+        let mut cx = Context::from_waker(Waker::noop());
+        let blocks = Span::new(512, 512);
+        let _part = block_on(lane.alone(Span::new(0, 512)));
+        let whole = block_on(lane.enter(blocks));
+        let mut alone = pin!(lane.alone(blocks));
+        assert!(alone.as_mut().poll(&mut cx).is_pending(), "they are being written");
+        drop(whole);
+        assert!(alone.as_mut().poll(&mut cx).is_ready());
+    }
+
     #[test]
     fn who_waits_and_goes_leaves_nothing_behind() {
         let overlaps = Overlaps::default();

@@ -993,6 +993,11 @@ fn a_member_that_went_on_alone_does_not() {
         filled.set_role(2, Role::Active(1));
         assert!(matches!(came_back(&filled, &b), Err(Reason::Diverged { .. })));
     }
+    // One number, given to different members, says so beside members that both know.
+    let mut all = left_behind(4, &[3], 5);
+    all[0].set_role(4, Role::Active(3));
+    all[3].set_role(4, Role::Active(2));
+    assert!(matches!(came_back(&all[0], &all[3]), Err(Reason::Diverged { .. })));
     // More events than ours say so even where its table does not.
     let mut all = left_behind(2, &[1], 3);
     all[1] = all[1].clone().at_event(all[0].events + 1);

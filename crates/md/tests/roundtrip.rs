@@ -408,3 +408,24 @@ fn a_new_superblock_has_room_for_128_roles() {
     superblock.roles.resize(129, Role::Spare);
     assert_eq!(superblock.encode().len(), 1024);
 }
+
+/// What one copy has set counts, and the later of what both say was cleared: a member that left before that is not
+/// brought up to date by bits.
+#[test]
+fn copies_of_a_bitmap_count_together() {
+    let copy = |chunk, events_cleared, chunk_size| {
+        let header = BitmapHeader { events_cleared, chunk_size, ..header(1 << 20) };
+        let mut copy = Bitmap::new(header, 64 << 10).expect("there is room");
+        copy.set(chunk);
+        copy
+    };
+    for (ours, theirs) in [(3, 5), (5, 3)] {
+        let mut one = copy(1, ours, 4096);
+        assert!(one.join(&copy(2, theirs, 4096)));
+        assert_eq!((one.count_set(), one.header.events_cleared), (2, 5));
+        assert!(one.is_set(1) && one.is_set(2));
+        let before = one.clone();
+        assert!(!one.join(&copy(3, 9, 8192)), "their chunks are others");
+        assert_eq!(one, before);
+    }
+}

@@ -178,3 +178,48 @@ impl CompletionSource for Table {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::IntoRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::fd::{Failures, Fd};
+
+    fn fd(failures: Failures) -> Fd {
+        Fd::counted(
+            std::fs::File::open("/dev/null").expect("it is there").into(),
+            Arc::new(failures),
+        )
+    }
+
+    /// Through the page cache a durable write may be told of what others have lost, and the flush after it of nothing.
+    #[test]
+    fn a_durable_write_that_fails_tells_of_the_page_cache() {
+        for (failures, expected) in [(Failures::of_cached(), -libc::EIO), (Failures::default(), 0)]
+        {
+            let (table, fd) = (Table::default(), fd(failures));
+            let write = Transfer::new(fd.clone(), true, true, 0, Payload::None);
+            let id = table.insert(Operation::Transfer(write));
+            table.complete(id, -libc::EIO);
+            let id = table.insert(Operation::Sync(fd));
+            table.complete(id, 0);
+            let flushed = table.poll(id, &mut Context::from_waker(Waker::noop()));
+            assert!(matches!(flushed, Poll::Ready((result, _)) if result == expected));
+        }
+    }
+
+    #[test]
+    fn a_connection_that_nobody_wants_any_more_is_closed() {
+        let (accepted, mut peer) = UnixStream::pair().expect("sockets");
+        peer.set_nonblocking(true).expect("a socket");
+        let table = Table::default();
+        let id = table.insert(Operation::Accept(fd(Failures::default())));
+        table.abandon(id);
+        table.complete(id, accepted.into_raw_fd());
+        assert_eq!(peer.read(&mut [0]).expect("the end"), 0);
+    }
+}

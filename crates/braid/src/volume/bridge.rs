@@ -145,3 +145,62 @@ impl Crossing {
         done.result.map(|()| if op == Op::Read { done.payload.to_vec() } else { Vec::new() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{OnceCell, RefCell};
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::volume::front::tests::Steps;
+
+    /// Keeps what it is asked for, and whether a permit was held then.
+    #[derive(Clone, Default)]
+    struct Witness {
+        front: Rc<OnceCell<Front>>,
+        asked: Rc<RefCell<Vec<(Op, Flags, bool)>>>,
+    }
+
+    impl Device for Witness {
+        fn limits(&self) -> Limits {
+            Limits::new(1 << 20, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            let is_held = !self.front.get().expect("it is served").offered().is_quiet();
+            self.asked.borrow_mut().push((io.op, io.flags, is_held));
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    #[test]
+    fn what_crosses_keeps_its_flags_and_writes_hold_a_permit() {
+        let (witness, pool) = (Witness::default(), Pool::new(1 << 20).expect("memory"));
+        let front = Front::new(Dev::new(witness.clone()), None, Steps::default());
+        assert!(witness.front.set(front.clone()).is_ok());
+        let memory = || pool.get(512).expect("memory");
+        let no_unmap = Flags::FUA.union(Flags::NO_UNMAP);
+        for io in [
+            Io::read(0, memory()),
+            Io::write(0, memory(), Flags::FUA),
+            Io::write_zeroes(Span::new(0, 512), no_unmap),
+            Io::discard(Span::new(0, 512), Flags::NONE),
+            Io::flush(),
+        ] {
+            let mut crossing = pin!(Crossing::of(&io).carry_out(&front, &pool));
+            let answer = crossing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let read = if io.op == Op::Read { 512 } else { 0 };
+            assert!(matches!(answer, Poll::Ready(Ok(bytes)) if bytes.len() == read));
+        }
+        let expected = [
+            (Op::Read, Flags::NONE, false),
+            (Op::Write, Flags::FUA, true),
+            (Op::WriteZeroes, no_unmap, true),
+            (Op::Discard, Flags::NONE, true),
+            (Op::Flush, Flags::NONE, false),
+        ];
+        assert_eq!(*witness.asked.borrow(), expected);
+    }
+}

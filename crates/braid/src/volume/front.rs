@@ -125,7 +125,7 @@ impl Device for Tapped {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::future::Future;
     use std::pin::Pin;
     use std::sync::Arc;
@@ -147,7 +147,7 @@ mod tests {
 
     /// Ten microseconds later each time.
     #[derive(Default)]
-    struct Steps(std::cell::Cell<u64>);
+    pub(in crate::volume) struct Steps(std::cell::Cell<u64>);
 
     impl Clock for Steps {
         fn now(&self) -> Duration {

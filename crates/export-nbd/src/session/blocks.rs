@@ -164,7 +164,65 @@ fn put(to: &mut Payload, mut skip: usize, mut bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll, Waker};
+
+    use braid_block::{Limits, Op};
+    use braid_engine::{Device, Pending};
+    use braid_mem::Pool;
+
     use super::*;
+    use crate::overlaps::Overlaps;
+
+    type Asked = Rc<RefCell<Vec<(Op, Span, Flags)>>>;
+
+    /// Keeps what it is asked to change.
+    struct Witness(Asked);
+
+    impl Device for Witness {
+        fn limits(&self) -> Limits {
+            Limits::new(1 << 20, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            if io.op.is_modifying() {
+                self.0.borrow_mut().push((io.op, io.span, io.flags));
+            }
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    /// What a device is asked for by `request`, which must succeed.
+    fn asked<F: Future<Output = Completion>>(
+        request: impl FnOnce(Dev, Lane, &Pool) -> F,
+    ) -> Vec<(Op, Span, Flags)> {
+        let (asked, pool) = (Asked::default(), Pool::new(1 << 20).expect("memory"));
+        let (dev, lane) = (Dev::new(Witness(Rc::clone(&asked))), Overlaps::default().lane());
+        let done = pin!(request(dev, lane, &pool)).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Completion { result, .. }) = done else { panic!("nothing is in the way") };
+        assert_eq!(result, Ok(()));
+        asked.take()
+    }
+
+    #[test]
+    fn all_that_a_part_takes_is_written_with_its_flags() {
+        let blocks = Blocks::of(100, 1536, 512);
+        let memory = |pool: &Pool, len: u64| Payload::One(pool.get(len as usize).expect("memory"));
+        let written = asked(|dev, lane, pool| {
+            let (edges, middle) =
+                Edges::divide(blocks, memory(pool, blocks.span.len + blocks.scratch()));
+            edges.write(dev, lane, middle, Flags::FUA)
+        });
+        assert_eq!(written, [(Op::Write, Span::new(0, 2048), Flags::FUA)]);
+        let zeroed = asked(|dev, lane, pool| {
+            write_zeroes(blocks, dev, lane, memory(pool, blocks.scratch()), Flags::FUA)
+        });
+        let edge = |at| (Op::Write, Span::new(at, 512), Flags::FUA);
+        let inside = (Op::WriteZeroes, Span::new(512, 1024), Flags::FUA);
+        assert_eq!(zeroed, [edge(0), edge(1536), inside]);
+    }
 
     #[test]
     fn a_range_lies_in_its_blocks() {

@@ -8,6 +8,7 @@
 //! * `crash_writes`: a crash at every moment of one write, of every shape, with every loss.
 //! * `crash_loads`: crashes of random loads, also while members fail, come and go.
 //! * `logs`: logs that must not be used.
+//! * `log_rules`: rules of logs that one small case each shows.
 //! * `rows`: which writes wait for each other.
 //! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
 //! * `failure`: members that fail under load.
@@ -24,6 +25,7 @@ mod crash_writes;
 mod failure;
 pub(crate) mod images;
 mod life;
+mod log_rules;
 mod logs;
 mod reads;
 mod rows;

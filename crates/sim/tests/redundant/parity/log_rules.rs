@@ -1,0 +1,198 @@
+//! Rules of logs that one small case each shows to be kept: which records a write leaves behind, and what a restart
+//! makes of a member that is being filled.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_array::geometry::Column;
+use braid_block::{Errno, Flags, Op, Span};
+use braid_engine::redundant::{Consistency, MemberState};
+use braid_md::Level::Raid5;
+use braid_sim::{Fault, Oracle, Record, Rng, Target};
+
+use crate::parity::crash::{Crash, bearable, fill, tiny, without, write};
+use crate::parity::crash_loads::change_superblocks;
+use crate::parity::images::{check_whole, contents, images_with};
+use crate::world::{DATA, HEAD, LOG, Shape, World, images_of, rng};
+
+const RECORDS: Shape = tiny(Raid5, 2, 4, Consistency::Log);
+const PARTIAL: Shape = tiny(Raid5, 2, 4, Consistency::Ppl);
+/// A part of the first stripe: the end of its first column and the start of the second.
+const PART: Span = Span::new(3072, 2048);
+/// The logs of records, without their heads.
+const RECORDS_AREA: Span = Span::new(DATA - LOG, HEAD - (DATA - LOG));
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+type Images = Vec<Option<Vec<u8>>>;
+
+/// An array that holds `bytes`, and what a crash of it is checked against.
+struct Case {
+    world: World,
+    crash: Crash,
+    dice: Rng,
+}
+
+impl Case {
+    fn new(shape: Shape) -> Case {
+        let mut dice = rng(1);
+        let mut bytes = vec![0; shape.size() as usize];
+        fill(&mut bytes, &mut dice);
+        let world = World::with_images(1, shape, &images_with(&shape, &bytes));
+        let oracle = Rc::new(RefCell::new(Oracle::new(&bytes, 512)));
+        let crash =
+            Crash { shape, oracle, was_complete: true, adjust: |_| {}, excused: Vec::new() };
+        Case { world, crash, dice }
+    }
+
+    /// Writes random bytes to `span`; the write is answered when this returns.
+    fn write(&mut self, span: Span, flags: Flags) {
+        let (dev, oracle) = (self.world.dev.clone(), Rc::clone(&self.crash.oracle));
+        let mut dice = self.dice.fork();
+        self.world.run(async move { write(&dev, &oracle, &mut dice, span, flags).await });
+    }
+
+    /// What is durable on each disk.
+    fn durable(&self) -> Images {
+        let disks = self.world.disks.borrow();
+        disks.iter().map(|disk| Some(disk.durable().to_vec())).collect()
+    }
+
+    /// The role that has `column` of the first stripe.
+    fn role_of(&self, column: Column) -> usize {
+        self.crash.shape.stripes().role_of(0, column).index()
+    }
+}
+
+/// The record of a part has data, the record of a whole stripe has none: replayed, the part would be laid over the
+/// stripe.
+#[test]
+fn a_whole_stripe_is_not_undone_by_the_record_of_a_part() {
+    let mut case = Case::new(RECORDS);
+    case.write(PART, Flags::NONE);
+    case.write(Span::new(0, RECORDS.stripes().stripe()), Flags::FUA);
+    let images = case.durable();
+    case.crash.check(2, &images, 0, &mut rng(2));
+}
+
+/// Without parity a write needs no record; the record of the write before, which ended after its parity's member
+/// failed, would be laid over it.
+#[test]
+fn a_write_without_parity_is_not_undone_by_an_older_record() {
+    let mut case = Case::new(RECORDS);
+    let (parity, data) = (case.role_of(Column::P), case.role_of(Column::Data(0)));
+    case.crash.was_complete = false;
+    let (handle, disk) = (case.world.sim.handle(), case.world.disk(data));
+    let in_place = Span::new(DATA, RECORDS.member_size);
+    let late = Fault::NotBefore(handle.now() + SECOND_NS);
+    disk.faults().add_some(Target::op(Op::Write).touching(in_place), late, 1);
+    let (dev, oracle, mut dice) =
+        (case.world.dev.clone(), Rc::clone(&case.crash.oracle), case.dice.fork());
+    let span = Span::new(0, 1024);
+    let is_over = Rc::new(Cell::new(false));
+    let over = Rc::clone(&is_over);
+    handle.spawn("client", async move {
+        write(&dev, &oracle, &mut dice, span, Flags::NONE).await;
+        over.set(true);
+    });
+    let array = case.world.array.clone();
+    case.world.run(async move {
+        let is_there = |one: &Record| one.op == Op::Write && one.span.overlaps(in_place);
+        while !disk.trace().iter().any(is_there) {
+            handle.sleep(1_000_000).await;
+        }
+        array.fail(&format!("disk{parity}")).await.expect("a member that is there");
+        assert!(!is_over.get(), "superblocks tell of the failure before the write ends");
+        while !is_over.get() {
+            handle.sleep(1_000_000).await;
+        }
+    });
+    case.write(span, Flags::FUA);
+    let images = without(&case.durable(), &[parity]);
+    case.crash.check(2, &images, 0, &mut rng(2));
+}
+
+/// A member's log fails, so it lacks the record. The unit is stored when superblocks no longer count on that member:
+/// a crash that takes another one would work out what that had from new parity and old data.
+#[test]
+fn a_unit_is_stored_when_superblocks_tell_whose_log_failed() {
+    let mut case = Case::new(RECORDS);
+    let data = case.role_of(Column::Data(0));
+    let target = Target::op(Op::Write).touching(RECORDS_AREA);
+    case.world.disk(data).faults().add(target, Fault::Error(Errno::IO));
+    let (disks, crash, mut dice) =
+        (Rc::clone(&case.world.disks), case.crash.clone(), case.dice.fork());
+    let is_over = Rc::new(Cell::new(false));
+    let over = Rc::clone(&is_over);
+    case.world.sim.observe(move || {
+        let images = images_of(&disks.borrow());
+        for lost in bearable(&crash.shape, &images).iter().filter(|_| !over.get()) {
+            crash.check(2, &without(&images, lost), 0, &mut dice);
+        }
+    });
+    case.write(Span::new(0, 1024), Flags::NONE);
+    is_over.set(true);
+    assert_eq!(case.world.array.status().members[data].state, MemberState::Faulty);
+}
+
+/// Has the superblocks say that the disk of `role` is being filled, and has come beyond the first stripe.
+fn is_being_filled(images: &mut Images, role: usize) {
+    change_superblocks(&mut images[role..=role], |superblock| {
+        superblock.recovery_offset = Some(RECORDS.chunk * 2);
+    });
+}
+
+/// The array that `images` are comes to rest, and then is whole and holds what the oracle allows.
+fn comes_to_rest_whole(case: &Case, images: &Images) {
+    let shape = case.crash.shape;
+    let world = World::with_images(5, shape, images);
+    world.run(world.sleep(2));
+    check_whole(&shape, &world.images());
+    let found = contents(&shape, &world.images());
+    let oracle = case.crash.oracle.borrow();
+    if let Err(mismatch) = oracle.check_crash_but(&found, |_| false) {
+        panic!("{mismatch}");
+    }
+}
+
+/// A replay writes what records say; a member that is being filled and has no record of the write does not get it.
+#[test]
+fn a_member_without_its_record_is_filled_again_from_there() {
+    let mut case = Case::new(RECORDS);
+    case.write(PART, Flags::NONE);
+    let mut images = case.durable();
+    let role = case.role_of(Column::P);
+    is_being_filled(&mut images, role);
+    let records = RECORDS_AREA.offset as usize..RECORDS_AREA.end() as usize;
+    images[role].as_mut().expect("it is there")[records].fill(0);
+    comes_to_rest_whole(&case, &images);
+}
+
+/// A member that is being filled, and has the parity of what was being written, has a log that nobody reads: its
+/// parity may be the old one.
+#[test]
+fn a_member_with_parity_that_nobody_logged_is_filled_again() {
+    let mut case = Case::new(PARTIAL);
+    case.write(PART, Flags::NONE);
+    let role = case.role_of(Column::P);
+    let parity = case.durable().swap_remove(role);
+    let mut images = case.world.images();
+    images[role] = parity;
+    is_being_filled(&mut images, role);
+    comes_to_rest_whole(&case, &images);
+}
+
+/// A record rots whose write is in place but for its parity: nothing is laid over such rows, and parity is made to fit.
+#[test]
+fn rows_of_a_record_that_is_gone_get_parity_that_fits() {
+    let mut case = Case::new(RECORDS);
+    case.write(PART, Flags::NONE);
+    let role = case.role_of(Column::P);
+    let parity = case.durable().swap_remove(role);
+    let mut images = case.world.images();
+    images[role] = parity;
+    let records = RECORDS_AREA.offset as usize..RECORDS_AREA.end() as usize;
+    images[role].as_mut().expect("it is there")[records].fill(0);
+    comes_to_rest_whole(&case, &images);
+}
