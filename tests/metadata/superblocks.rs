@@ -113,6 +113,23 @@ fn superblocks_that_were_zeroed_come_back_and_can_be_undone() {
     }
 }
 
+/// The undo of a creation finds what was there before it, and must not take that for its own work.
+#[test]
+fn an_array_that_lost_its_superblocks_is_not_forgotten_by_an_undo() {
+    let (scratch, content) = array("raid5", &[]);
+    NAMES.iter().for_each(|name| scratch.patch(name, 4096, &[0; 3 * 4096]));
+    let copy = latest(&scratch);
+    let restore = format!("braid superblocks restore {copy}");
+    let record = std::fs::read(scratch.config_file("home")).expect("a record");
+    scratch.run(&["up", "home"]).fails(REFUSED, &["carries no md superblock", &restore]);
+    refuses(&scratch, &["examine", "a.img"], FAILED, &["no md superblock", &restore]);
+    let parts = ["lost its superblock after the array was used", &restore, "braid undo 1 --force"];
+    refuses(&scratch, &["undo", "home"], REFUSED, &parts);
+    assert_eq!(std::fs::read(scratch.config_file("home")).expect("a record"), record);
+    scratch.run(&["superblocks", "restore", &copy]).ok();
+    has_content(&scratch, &content);
+}
+
 /// A disk of three has a partition table by somebody's firmware; a foreign one stands in another's place.
 #[test]
 fn a_partition_table_is_overwritten_by_name_alone() {
