@@ -74,6 +74,28 @@ fn members_go_and_come_while_it_is_written() {
     }
 }
 
+/// Neither the stack nor the record knows a member that was removed, so that its absence is no news.
+#[test]
+fn a_member_that_was_removed_is_not_asked_for() {
+    let scratch = Scratch::new();
+    ["a.img", "b.img", "c.img"].iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+    scratch.run(&["create", "home", "--level", "raid1", "a.img", "b.img", "--spare", "c.img"]).ok();
+    for (gone, how) in [("c.img", "c.img"), ("b.img", "failed")] {
+        let volume = scratch.up("home", &["--attach", "none", "--degraded"]);
+        if gone == "b.img" {
+            scratch.run(&["member", "fail", "home", gone]).ok();
+        }
+        scratch.run(&["member", "remove", "home", how]).ok();
+        let record = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
+        assert!(record.contains("a.img") && !record.contains(gone), "{record}");
+        volume.down();
+        std::fs::remove_file(scratch.join(gone)).expect("a member that goes");
+        let up = scratch.run(&["up", "home", "--attach", "none", "--degraded"]).ok();
+        assert!(!up.err.contains(gone), "{up}");
+        scratch.run(&["down", "home"]).ok();
+    }
+}
+
 #[test]
 fn a_scrub_finds_and_repairs_what_differs() {
     let scratch = Scratch::new();

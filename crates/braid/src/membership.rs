@@ -306,10 +306,15 @@ pub(crate) fn complete(record: &mut Record) {
     }
 }
 
-/// Takes one member in as it is now, and forgets those that are not in the stack any more.
+/// Takes one member in as it is now, and forgets those that were removed.
 pub(crate) fn accept(record: &mut Record, path: &Path) {
     record.members.retain(|known| known.path != path);
     record.members.extend(look_at(path));
+    forget_removed(record);
+}
+
+/// Forgets the members that are not in the stack any more.
+pub(crate) fn forget_removed(record: &mut Record) {
     let names = record.stack.member_names();
     record.members.retain(|known| names.iter().any(|(name, _)| *name == known.path));
 }

@@ -401,6 +401,7 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
     for (_, path) in come {
         membership::accept(&mut record, path);
     }
+    membership::forget_removed(&mut record);
     record.write(&file)
 }
 
