@@ -11,7 +11,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -172,6 +172,13 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
         return Ok((name, Record::new(stack)));
     }
     let file = match target.strip_suffix(".toml") {
+        None if !places.config_file(target).exists() && Path::new(target).exists() => {
+            let path = shell_path(Path::new(".").join(target));
+            return Err(Failure::usage(format!(
+                "{target:?} names no volume, and a file of that name is here: without a slash, a name is a volume's"
+            ))
+            .next(format!("braid up {path}")));
+        }
         Some(_) => PathBuf::from(target),
         None => {
             check_name(target)?;
