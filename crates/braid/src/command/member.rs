@@ -28,6 +28,14 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
             give(&target.volume, &order, target.json)
         }
+        cli::Member::Remove(target) if is_left_out(target)? => {
+            change_members(&target.volume, &[], &[absolute_path(&target.member)?])?;
+            tell_several(
+                target,
+                &[format!("{} is forgotten: it took no part", named(&target.member)?)],
+            );
+            Ok(())
+        }
         cli::Member::Remove(target) => {
             let order =
                 Order::Remove { member: named(&target.member)?, array: array_of(&target.which) };
@@ -53,6 +61,13 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             change_members(&target.volume, &[with], &[])
         }
     }
+}
+
+/// Whether the array knew the member once and has no place for it any more, so that the record alone names it.
+fn is_left_out(target: &cli::MemberTarget) -> Result<bool, Failure> {
+    let (member, arrays) = (named(&target.member)?, status(&target.volume)?.arrays);
+    let has = |array: &ArrayStatus| array.left_out.iter().any(|one| one.member == member);
+    Ok(arrays.iter().any(has))
 }
 
 /// Takes out the members whose device has gone, one by one.

@@ -81,9 +81,10 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
     let ready = match by_service::is_asked(&places) {
-        true => by_service::start(&places, &spec)?,
-        false => start_process(&places, &spec)?,
+        true => by_service::start(&places, &spec),
+        false => start_process(&places, &spec),
     };
+    let ready = ready.map_err(|failure| members.explain(failure))?;
     if let Err(failure) = remember(&places, &name, &record) {
         // Who reads that it failed would not look for a volume that is up.
         let _ = control::post_stop(&places.control(&name), true, Duration::from_secs(15));
