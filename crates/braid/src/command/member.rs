@@ -6,6 +6,7 @@ use std::time::Duration;
 use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
+use super::files;
 use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
@@ -125,6 +126,9 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let before = if scrub.wait { Some(status(scrub.name())?) } else { None };
+    if let Some(before) = before.as_ref().filter(|_| scrub.files) {
+        files::check_scrubbed(before)?;
+    }
     let order = Order::Scrub {
         repair: scrub.repair,
         force: scrub.force,
@@ -156,7 +160,13 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
         if meant.iter().any(|array| ended(&now, array) == ended(before, array)) {
             return Err(Failure::failed("the scrub was ended before it was through"));
         }
-        return report(scrub, &meant, meant.len() > 1);
+        let judged = report(scrub, &meant, meant.len() > 1);
+        let told =
+            meant.iter().filter(|_| scrub.files).try_for_each(|one| files::of_scrub(&now, one));
+        return match told {
+            Ok(()) => judged,
+            Err(why) => judged.map_err(|failure| failure.note(why.text())),
+        };
     }
 }
 

@@ -248,10 +248,7 @@ impl Kept {
 
     /// The next command where superblocks that it has are gone.
     pub(crate) fn next(&self) -> String {
-        let number = self.number;
-        format!(
-            "braid superblocks restore {number} --plan, which shows how the superblocks of copy {number} come back"
-        )
+        format!("`braid superblocks restore {} --plan` shows how they come back", self.number)
     }
 
     /// Whether it has a superblock of the member at `path`.
