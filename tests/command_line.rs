@@ -372,7 +372,23 @@ fn down_removes_the_log_of_a_volume_that_ended_by_itself() {
     scratch.run(&["down", "v"]).ok();
     let left: Vec<_> = scratch.run_folder().read_dir().unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    scratch.run(&["down", "v"]).fails(1, &["no volume called v is up"]);
+    for options in [&[][..], &["--force"]] {
+        let again = scratch.run(&[&["down", "v"], options].concat()).ok();
+        assert_eq!((&*again.out, &*again.err), ("", "v is down already\n"));
+    }
+}
+
+#[test]
+fn several_that_end_a_volume_at_once_all_succeed() {
+    let scratch = Scratch::new();
+    for _ in 0..5 {
+        let _volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| scratch.run(&["down", "v"]).ok());
+            }
+        });
+    }
 }
 
 #[test]

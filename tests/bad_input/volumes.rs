@@ -37,6 +37,13 @@ fn volumes_that_nobody_knows() {
     scratch.run(&["status", "v", "--json"]).fails(FAILED, &unknown);
     let parts = ["v.toml does not exist", "\"v\" names no volume", "next: `braid up STACK"];
     scratch.run(&["up", "v"]).fails(USAGE, &parts);
+    scratch.sparse("a b.img", MIB);
+    let parts = [
+        "\"a b.img\" names no volume",
+        "a file of that name is here",
+        "next: braid up './a b.img'",
+    ];
+    scratch.run(&["up", "a b.img"]).fails(USAGE, &parts);
     scratch.run(&["up", "v.toml"]).fails(USAGE, &["v.toml does not exist", "next:"]);
 }
 

@@ -86,6 +86,35 @@ fn a_volume_that_is_up_is_read_through_its_device() {
 }
 
 #[test]
+fn a_scrub_names_the_files_of_what_differs() {
+    skip_unless_root!();
+    skip_without!("mke2fs");
+    let scratch = Scratch::new();
+    let at = file_system(&scratch, "from.img");
+    ["a.img", "b.img"].iter().for_each(|name| drop(scratch.sparse(name, 17 * MIB)));
+    let create = ["create", "v", "--level", "raid1", "--data-offset", "1M", "--assume-clean"];
+    scratch.run(&[&create[..], &["a.img", "b.img"]].concat()).ok();
+    ["a.img", "b.img"].iter().for_each(|name| scratch.patch(name, MIB, &scratch.read("from.img")));
+    scratch.patch("b.img", MIB + at + 4096, &[7; 512]);
+    let scrub = ["scrub", "v", "--wait", "--files"];
+    let up = scratch.up("v", &["--attach", "none"]);
+    scratch.run(&scrub).fails(3, &["v is up without a block device to read"]);
+    up.down();
+    if !std::path::Path::new("/dev/fuse").exists() {
+        println!("skipped: there is no /dev/fuse to attach a volume by");
+        return;
+    }
+    let up = scratch.up("v", &["--attach", "fuse"]);
+    let told = scratch.run(&scrub);
+    let file = format!("  {}+4096: /a/odd\\u001bname (inode 13), from byte 4096 on", at + 4096);
+    assert!(told.out.contains(&file), "{told}");
+    told.fails(1, &["4096 bytes differ"]);
+    scratch.run(&["scrub", "v", "--repair", "--force", "--wait"]).ok();
+    scratch.run(&scrub).ok();
+    up.down();
+}
+
+#[test]
 fn what_cannot_be_told_is_refused() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", MIB);

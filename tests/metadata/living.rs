@@ -74,6 +74,87 @@ fn members_go_and_come_while_it_is_written() {
     }
 }
 
+/// Neither the stack nor the record knows a member that was removed, so that its absence is no news.
+#[test]
+fn a_member_that_was_removed_is_not_asked_for() {
+    let scratch = Scratch::new();
+    ["a.img", "b.img", "c.img"].iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+    scratch.run(&["create", "home", "--level", "raid1", "a.img", "b.img", "--spare", "c.img"]).ok();
+    for (gone, how) in [("c.img", "c.img"), ("b.img", "failed")] {
+        let volume = scratch.up("home", &["--attach", "none", "--degraded"]);
+        if gone == "b.img" {
+            scratch.run(&["member", "fail", "home", gone]).ok();
+        }
+        scratch.run(&["member", "remove", "home", how]).ok();
+        let record = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
+        assert!(record.contains("a.img") && !record.contains(gone), "{record}");
+        volume.down();
+        std::fs::remove_file(scratch.join(gone)).expect("a member that goes");
+        let up = scratch.run(&["up", "home", "--attach", "none", "--degraded"]).ok();
+        assert!(!up.err.contains(gone), "{up}");
+        scratch.run(&["down", "home"]).ok();
+    }
+}
+
+/// The array has no place for it any more; its record still names it.
+#[test]
+fn a_member_that_was_replaced_can_be_removed_in_the_next_life() {
+    let scratch = Scratch::new();
+    ["a.img", "b.img", "c.img"].iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+    scratch.run(&["create", "home", "--level", "raid1", "a.img", "b.img"]).ok();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    let next = format!("next: `braid member remove home {}`", scratch.join("b.img").display());
+    let says = || scratch.run(&["status", "home"]).ok().out.contains(&next);
+    scratch.run(&["member", "replace", "home", "b.img", "c.img"]).ok();
+    wait_until("the replacement", says);
+    volume.down();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    assert!(says());
+    let removed = scratch.run(&["member", "remove", "home", "b.img"]).ok();
+    assert!(removed.out.contains("b.img is forgotten"), "{removed}");
+    volume.down();
+    let up = scratch.run(&["up", "home", "--attach", "none"]).ok();
+    assert_eq!(up.err, "", "the removed member is not mentioned");
+    assert!(!says());
+    scratch.run(&["down", "home"]).ok();
+}
+
+#[test]
+fn the_volume_with_the_worst_problem_is_the_first_of_those_with_problems() {
+    let scratch = Scratch::new();
+    let start = |name: &str, members: [&str; 2]| {
+        members.iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+        let create = ["create", name, "--level", "raid1", "--data-offset", "1M", "--assume-clean"];
+        scratch.run(&[&create[..], &members].concat()).ok();
+        scratch.patch(members[1], 2 * MIB, &[7; 512]);
+        scratch.up(name, &["--attach", "none"])
+    };
+    let _volumes = [start("first", ["a.img", "b.img"]), start("second", ["c.img", "d.img"])];
+    scratch.run(&["scrub", "first", "--wait"]).fails(FAILED, &["4096 bytes differ"]);
+    scratch.run(&["member", "fail", "second", "d.img"]).ok();
+    let told = scratch.run(&["status", "-x"]).ok();
+    let at = |name: &str| told.out.find(&format!("volume: {name}\n")).expect("a volume");
+    assert!(at("second") < at("first"), "what is critical comes before a warning: {told}");
+}
+
+#[test]
+fn a_disk_that_was_cut_is_told_with_its_size_before() {
+    for level in ["raid0", "raid1"] {
+        let scratch = Scratch::new();
+        ["a.img", "b.img"].iter().for_each(|name| drop(scratch.sparse(name, SIZE)));
+        scratch.run(&["create", "home", "--level", level, "a.img", "b.img"]).ok();
+        scratch.up("home", &["--attach", "none"]).down();
+        scratch.resize("b.img", SIZE - MIB);
+        let sizes = format!("b.img has {} bytes, and had {SIZE}", SIZE - MIB);
+        scratch.run(&["up", "home", "--attach", "none"]).fails(REFUSED, &["goes beyond", &sizes]);
+        if level == "raid1" {
+            let up = scratch.run(&["up", "home", "--attach", "none", "--degraded"]).ok();
+            assert!(up.err.contains(&sizes), "{up}");
+            scratch.run(&["down", "home"]).ok();
+        }
+    }
+}
+
 #[test]
 fn a_scrub_finds_and_repairs_what_differs() {
     let scratch = Scratch::new();

@@ -27,6 +27,7 @@ mod parity;
 mod partitions;
 mod sets;
 mod superblocks;
+mod symptoms;
 mod undoing;
 mod write_hole;
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use braid_md::Role;
 use braid_md::superblock::SUPERBLOCK_BYTES;
 
-use crate::common::{MIB, Mounted, Scratch, UpVolume, pattern, skip_unless_root, wait_until};
+use crate::common::{
+    MIB, Mounted, Scratch, UpVolume, pattern, skip_unless_root, skip_without, wait_until,
+};
 use crate::{FAILED, REFUSED, SIZE, Unchanged, edit, refuses, superblock};
 
 const NAMES: [&str; 3] = ["a.img", "b.img", "c.img"];
@@ -110,6 +112,104 @@ fn superblocks_that_were_zeroed_come_back_and_can_be_undone() {
         }
         scratch.run(&["superblocks", "restore", &number]).ok();
         has_content(&scratch, &content);
+    }
+}
+
+/// The undo of a creation finds what was there before it, and must not take that for its own work.
+#[test]
+fn an_array_that_lost_its_superblocks_is_not_forgotten_by_an_undo() {
+    let (scratch, content) = array("raid5", &[]);
+    NAMES.iter().for_each(|name| scratch.patch(name, 4096, &[0; 3 * 4096]));
+    let copy = latest(&scratch);
+    let restore = format!("braid superblocks restore {copy}");
+    let record = std::fs::read(scratch.config_file("home")).expect("a record");
+    scratch.run(&["up", "home"]).fails(REFUSED, &["carries no md superblock", &restore]);
+    refuses(&scratch, &["examine", "a.img"], FAILED, &["no md superblock", &restore]);
+    let parts = ["lost its superblock after the array was used", &restore, "braid undo 1 --force"];
+    refuses(&scratch, &["undo", "home"], REFUSED, &parts);
+    assert_eq!(std::fs::read(scratch.config_file("home")).expect("a record"), record);
+    scratch.run(&["superblocks", "restore", &copy]).ok();
+    has_content(&scratch, &content);
+}
+
+/// The command ends before the Nth call of a kind, by a kill or by an error, for each N that there is: all that
+/// writes is among these calls.
+#[test]
+fn a_restore_that_ends_at_any_step_leaves_what_was_or_can_be_repeated() {
+    skip_without!("strace");
+    let (scratch, content) = array("raid5", &["--consistency", "bitmap"]);
+    let before: Vec<_> = NAMES.iter().map(|name| superblock(&scratch, name)).collect();
+    let bitmap =
+        before[0].bitmap_offset.and_then(|one| before[0].super_offset.checked_add_signed(one));
+    let bitmap = bitmap.expect("a bitmap");
+    let number = latest(&scratch);
+    let lose = || {
+        NAMES.map(|name| {
+            zero(&scratch, name);
+            scratch.patch(name, bitmap, &[0; 4096]);
+            scratch.read(name)
+        })
+    };
+    let mut steps = 0;
+    for (call, how) in ["pwrite64", "fsync", "rename", "renameat2"]
+        .iter()
+        .flat_map(|call| [(call, "signal=KILL"), (call, "error=EIO")])
+    {
+        for step in 1.. {
+            let lost = lose();
+            let ended = crate::common::Tool::new("strace")
+                .args(["-f", "-qq", "-o", "/dev/null", "-e"])
+                .args([format!("trace={call}"), "-e".to_owned()])
+                .args([format!("inject={call}:{how}:when={step}")])
+                .args([env!("CARGO_BIN_EXE_braid"), "superblocks", "restore", &number])
+                .env("BRAID_STATE_DIR", scratch.join("state"))
+                .env("BRAID_RUN_DIR", scratch.run_folder())
+                .env("BRAID_CONFIG_DIR", scratch.join("config"))
+                .folder(scratch.path())
+                .run();
+            if ended.code() == 0 {
+                break;
+            }
+            steps += 1;
+            let is_before = || NAMES.map(|name| scratch.read(name)) == lost;
+            assert!(how == "signal=KILL" || is_before(), "{call} {step}: put back: {ended}");
+            // A member that has its superblock has all that it points to.
+            scratch.run(&["superblocks", "restore", &number]).ok();
+            let after: Vec<_> = NAMES.iter().map(|name| superblock(&scratch, name)).collect();
+            assert!(after == before, "{call} {how} {step}");
+        }
+    }
+    assert!(steps > 20, "{steps} steps");
+    has_content(&scratch, &content);
+}
+
+/// The room between superblock and data, with bitmap and the head of any log: a log begins anew on members that are
+/// in order.
+#[test]
+fn heads_of_logs_need_no_copy() {
+    for level in ["raid4", "raid5", "raid6"] {
+        let scratch = Scratch::new();
+        let names = ["a.img", "b.img", "c.img", "d.img"];
+        names.iter().for_each(|name| drop(scratch.sparse(name, 8 * SIZE)));
+        scratch.run(&[&["create", "home", "--level", level][..], &names].concat()).ok();
+        let content = pattern(7, 0, MIB);
+        let volume = up(&scratch);
+        wait_until("the resync", || volume.status()["arrays"][0]["job"].is_null());
+        let mut client = volume.client();
+        client.write(0, &content, false).expect("a write");
+        client.flush().expect("a flush");
+        drop(client);
+        volume.down();
+        let number = latest(&scratch);
+        for name in names {
+            let data = superblock(&scratch, name).data_offset as usize;
+            scratch.patch(name, 4096, &vec![0; data - 4096]);
+        }
+        scratch.run(&["superblocks", "restore", &number]).ok();
+        has_content(&scratch, &content);
+        let volume = up(&scratch);
+        scratch.run(&["scrub", "home", "--wait"]).ok();
+        volume.down();
     }
 }
 

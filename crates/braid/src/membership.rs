@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{Named, named_devices};
 use braid_stack::{File, Node, Stack};
 
+use crate::failure::Failure;
 use crate::metadata::{Metadata, block_devices, is_behind_another};
 use crate::record::{Known, Record, Seen, lasting};
 use crate::volume::Accepted;
@@ -44,6 +45,8 @@ pub(crate) struct Membership {
     pub(crate) lost: Vec<PathBuf>,
     /// Of `recognised`, those that are known by more than the kernel's number for a device.
     known_for_sure: Vec<PathBuf>,
+    /// Members of arrays that are smaller than they were, in words.
+    cut: Vec<String>,
     /// What is not as the record says, a line each.
     pub(crate) changed: Vec<String>,
     /// Members of those that carry something: whoever accepts them has to name them again.
@@ -187,13 +190,12 @@ impl Membership {
         if seen.path != known.path {
             self.moved.push((known.path.clone(), seen.path.clone(), known.identity.clone()));
         }
-        if seen.size_bytes != known.size_bytes && !is_described {
-            self.changed.push(format!(
-                "{} has {} bytes, and had {}",
-                seen.path.display(),
-                seen.size_bytes,
-                known.size_bytes
-            ));
+        let (path, now, then) = (seen.path.display(), seen.size_bytes, known.size_bytes);
+        let resized = format!("{path} has {now} bytes, and had {then}");
+        match is_described {
+            false if now != then => self.changed.push(resized),
+            true if now < then => self.cut.push(resized),
+            _ => {}
         }
         if !known.identity.starts_with("device ") {
             self.known_for_sure.push(known.path.clone());
@@ -256,7 +258,12 @@ impl Membership {
         let note = |(from, to, identity): &(PathBuf, PathBuf, String)| {
             format!("the member {} ({identity}) is {} now", from.display(), to.display())
         };
-        self.moved.iter().map(note).collect()
+        self.moved.iter().map(note).chain(self.cut.iter().cloned()).collect()
+    }
+
+    /// `failure` of a start, with what is known of the members that it may come from.
+    pub(crate) fn explain(&self, failure: Failure) -> Failure {
+        self.cut.iter().fold(failure, Failure::note)
     }
 
     /// What is not as it was, a line each.
@@ -306,10 +313,15 @@ pub(crate) fn complete(record: &mut Record) {
     }
 }
 
-/// Takes one member in as it is now, and forgets those that are not in the stack any more.
+/// Takes one member in as it is now, and forgets those that were removed.
 pub(crate) fn accept(record: &mut Record, path: &Path) {
     record.members.retain(|known| known.path != path);
     record.members.extend(look_at(path));
+    forget_removed(record);
+}
+
+/// Forgets the members that are not in the stack any more.
+pub(crate) fn forget_removed(record: &mut Record) {
     let names = record.stack.member_names();
     record.members.retain(|known| names.iter().any(|(name, _)| *name == known.path));
 }

@@ -247,6 +247,9 @@ pub struct ScrubStatus {
     /// The first places of these.
     #[serde(default)]
     pub unread_offsets: Vec<u64>,
+    /// Offset and length of these places.
+    #[serde(default)]
+    pub unread_ranges: Vec<(u64, u64)>,
     /// Bytes that members' bad-block logs list, which are not read.
     #[serde(default)]
     pub listed_bytes: u64,

@@ -84,6 +84,12 @@ impl Status {
         found.sort_by_key(|one| std::cmp::Reverse(one.severity));
         found
     }
+
+    /// The severity of the worst problem; `Info` without one.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.problems().first().map_or(Severity::Info, |one| one.severity)
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,10 @@ pub(crate) struct Scrub {
     /// Wait until it has ended or paused, and print what it found; exit status 1 if anything differs
     #[arg(long, conflicts_with = "cancel")]
     pub(crate) wait: bool,
+    /// Say which files own the bytes that differ or could not be read: those of an ext2, ext3, ext4 or xfs on a volume
+    /// that is attached and is one array
+    #[arg(long, requires = "wait", conflicts_with_all = ["time", "all", "json"])]
+    pub(crate) files: bool,
     #[command(flatten)]
     pub(crate) time: Time,
     /// What 99 of 100 requests of clients are to stay below meanwhile, such as 20ms; as `speed` has it

@@ -48,7 +48,7 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
         return Ok(());
     }
     let stack = stacks::md(None, &paths)?;
-    let copies = Copies::new(places.superblocks());
+    let copies = Copies::own();
     // Of arrays that end here.
     copies.keep_or_warn("create over it", &paths);
     write(create, &places, &plan, &facts, stack)?;

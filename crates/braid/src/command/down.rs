@@ -81,8 +81,15 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
             remove_traces(&places, name);
             Ok(())
         }
+        // Another `down` was a moment earlier.
+        Err(ControlError::NotBegun(_)) if is_gone(&socket) => gone(&places, name),
         Err(error) => Err(Failure::failed(format!("{name}: {error}")).next(error.next(name))),
     }
+}
+
+/// Whether no process is at the socket any more.
+fn is_gone(socket: &Path) -> bool {
+    matches!(control::get_status(socket), Err(ControlError::Unreachable(_)))
 }
 
 /// What saving its content may take, if it is saved.
@@ -96,6 +103,11 @@ fn to_save(socket: &Path) -> Duration {
 /// No process is there: take away what one that was killed left, or one that ended by itself.
 fn gone(places: &Places, name: &str) -> Result<(), Failure> {
     if !leftovers(places, name).iter().any(|path| path.symlink_metadata().is_ok()) {
+        // What is wanted is so, as for a script that is run twice.
+        if places.config_file(name).exists() {
+            eprintln!("{name} is down already");
+            return Ok(());
+        }
         return Err(Failure::failed(format!("no volume called {name} is up"))
             .next("`braid status` lists those that are"));
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::cat::{self, Opened};
 use crate::cli::Files;
-use crate::control::{self, OUTPUT_VERSION};
+use crate::control::{self, ArrayStatus, OUTPUT_VERSION, Status};
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
@@ -51,6 +51,37 @@ pub(super) fn files(files: &Files) -> Result<(), Failure> {
         false => found.iter().for_each(print),
     }
     Ok(())
+}
+
+/// Says who owns the bytes that the last scrub of a volume's only array found to differ, or could not read.
+pub(super) fn of_scrub(status: &Status, array: &ArrayStatus) -> Result<(), Failure> {
+    let Some(scrub) = &array.last_scrub else { return Ok(()) };
+    let mut ranges = Vec::new();
+    for place in &scrub.mismatches {
+        ranges.extend(place.array_offsets.iter().map(|start| *start..start + place.length_bytes));
+    }
+    // With parity these are places of members' data.
+    let unread = scrub.unread_ranges.iter().filter(|_| !array.has_parity());
+    ranges.extend(unread.map(|(start, len)| *start..start + len));
+    let volume = Volume::attached(status)?;
+    ranges.retain(|range| range.end <= volume.size());
+    if !ranges.is_empty() {
+        look(&volume, &ranges)?.iter().for_each(print);
+    }
+    Ok(())
+}
+
+/// Refuses a volume whose bytes are not those of one array, or cannot be read here.
+pub(super) fn check_scrubbed(status: &Status) -> Result<(), Failure> {
+    let is_whole = |array: &ArrayStatus| array.size_bytes == status.device.size_bytes;
+    if !matches!(&status.arrays[..], [array] if is_whole(array)) {
+        let name = &status.name;
+        return Err(Failure::refused(format!(
+            "{name} is not one array, so that places of an array are not places of the volume"
+        ))
+        .next(format!("braid scrub {name} --wait, which names the places of each array")));
+    }
+    Volume::attached(status).map(drop)
 }
 
 /// Asks the file system, or those of the partitions.
@@ -97,10 +128,16 @@ impl Volume {
         let places = Places::from_environment();
         let status =
             check_name(name).ok().and_then(|()| control::get_status(&places.control(name)).ok());
-        let Some(status) = status else {
-            return cat::open(name, files.io).map(|opened| Volume::Stack(Box::new(opened)));
-        };
-        let Some(attached) = status.attached else {
+        match status {
+            None => cat::open(name, files.io).map(|opened| Volume::Stack(Box::new(opened))),
+            Some(status) => Volume::attached(&status),
+        }
+    }
+
+    /// Opens the block device of a volume that is up.
+    fn attached(status: &Status) -> Result<Volume, Failure> {
+        let name = &status.name;
+        let Some(attached) = &status.attached else {
             return Err(Failure::refused(format!("{name} is up without a block device to read"))
                 .next(format!("`braid down {name}`, and then this again")));
         };

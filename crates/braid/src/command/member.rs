@@ -6,6 +6,7 @@ use std::time::Duration;
 use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
+use super::files;
 use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
@@ -27,6 +28,14 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
             give(&target.volume, &order, target.json)
+        }
+        cli::Member::Remove(target) if is_left_out(target)? => {
+            change_members(&target.volume, &[], &[absolute_path(&target.member)?])?;
+            tell_several(
+                target,
+                &[format!("{} is forgotten: it took no part", named(&target.member)?)],
+            );
+            Ok(())
         }
         cli::Member::Remove(target) => {
             let order =
@@ -53,6 +62,13 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             change_members(&target.volume, &[with], &[])
         }
     }
+}
+
+/// Whether the array knew the member once and has no place for it any more, so that the record alone names it.
+fn is_left_out(target: &cli::MemberTarget) -> Result<bool, Failure> {
+    let (member, arrays) = (named(&target.member)?, status(&target.volume)?.arrays);
+    let has = |array: &ArrayStatus| array.left_out.iter().any(|one| one.member == member);
+    Ok(arrays.iter().any(has))
 }
 
 /// Takes out the members whose device has gone, one by one.
@@ -110,6 +126,9 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let before = if scrub.wait { Some(status(scrub.name())?) } else { None };
+    if let Some(before) = before.as_ref().filter(|_| scrub.files) {
+        files::check_scrubbed(before)?;
+    }
     let order = Order::Scrub {
         repair: scrub.repair,
         force: scrub.force,
@@ -141,7 +160,13 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
         if meant.iter().any(|array| ended(&now, array) == ended(before, array)) {
             return Err(Failure::failed("the scrub was ended before it was through"));
         }
-        return report(scrub, &meant, meant.len() > 1);
+        let judged = report(scrub, &meant, meant.len() > 1);
+        let told =
+            meant.iter().filter(|_| scrub.files).try_for_each(|one| files::of_scrub(&now, one));
+        return match told {
+            Ok(()) => judged,
+            Err(why) => judged.map_err(|failure| failure.note(why.text())),
+        };
     }
 }
 
@@ -401,6 +426,7 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
     for (_, path) in come {
         membership::accept(&mut record, path);
     }
+    membership::forget_removed(&mut record);
     record.write(&file)
 }
 

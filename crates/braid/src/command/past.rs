@@ -13,7 +13,6 @@ use braid_shell::shown;
 use braid_stack::ByteSize;
 
 use crate::metadata::{Copies, Image, Kept};
-use crate::places::Places;
 use crate::record::Seen;
 
 /// The array that is to be made.
@@ -37,7 +36,7 @@ struct Past {
 
 /// A sentence for each array that `paths` are or were of; none for members without a past.
 pub(super) fn notes(paths: &[PathBuf], wanted: &Wanted) -> Vec<String> {
-    let copies = Copies::new(Places::from_environment().superblocks()).list();
+    let copies = Copies::own().list();
     let mut arrays: Vec<Past> = Vec::new();
     let mut images = Vec::new();
     for path in paths {

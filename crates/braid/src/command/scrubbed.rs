@@ -30,7 +30,7 @@ pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> S
     }
     let of = if parity { " of each member's data" } else { "" };
     let starts: Vec<u64> = scrub.mismatches.iter().map(|place| place.offset_bytes).collect();
-    let (bytes, places) = (scrub.mismatch_bytes, listed(&starts));
+    let (bytes, places) = (scrub.mismatch_bytes, listed(&starts, u64::to_string));
     let mut text = format!("{bytes} bytes {differ}, at {places}{of}");
     for suspect in &scrub.suspects {
         let member = called(suspect.role, suspect.member.as_deref());
@@ -107,10 +107,15 @@ pub(super) fn paused(place: &ScrubPlaceStatus) -> String {
 }
 
 /// The first places of many.
-fn listed(places: &[u64]) -> String {
-    let first: Vec<String> = places.iter().take(PLACES).map(ToString::to_string).collect();
+fn listed<T>(places: &[T], in_words: impl Fn(&T) -> String) -> String {
+    let first: Vec<String> = places.iter().take(PLACES).map(in_words).collect();
     let more = if places.len() > PLACES { ", …" } else { "" };
     format!("{}{more}", first.join(", "))
+}
+
+/// The first of many places, given by offset and length, each from its first byte to its end.
+pub(super) fn ranges(places: &[(u64, u64)]) -> String {
+    listed(places, |(offset, len)| format!("{offset} to {}", offset.saturating_add(*len)))
 }
 
 /// What a scrub left uncompared, a line each; none if it compared all. `array` is as it was when
@@ -132,7 +137,7 @@ pub(super) fn not_compared(
         left.push(format!(
             "{} bytes could not be read and were not compared, at {}",
             scrub.unread_bytes,
-            listed(&scrub.unread_offsets)
+            ranges(&scrub.unread_ranges)
         ));
     }
     if scrub.listed_bytes > 0 {

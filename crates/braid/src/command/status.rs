@@ -1,5 +1,6 @@
 //! `braid status`: how volumes are.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use braid_shell::{shown, shown_lines};
 use braid_stack::ByteSize;
 
 use crate::cli;
-use crate::control::{self, ControlError, MemberStatus, OUTPUT_VERSION, Status};
+use crate::control::{self, ControlError, MemberStatus, OUTPUT_VERSION, Severity, Status};
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
@@ -97,7 +98,14 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
         let is_well = |status: &Status| status.problems().is_empty();
         !options.problems || !answer.as_ref().is_ok_and(is_well)
     };
-    Ok(names.into_iter().zip(answers).map(judged).filter(is_shown).collect())
+    let mut all: Vec<Answer> =
+        names.into_iter().zip(answers).map(judged).filter(is_shown).collect();
+    if options.problems {
+        all.sort_by_key(|(_, answer)| {
+            Reverse(answer.as_ref().map_or(Severity::Critical, Status::severity))
+        });
+    }
+    Ok(all)
 }
 
 /// Prints what was answered; of one volume that was named, its failure is the command's.

@@ -9,7 +9,7 @@ use super::given;
 use crate::cli::Undo;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved, SavedPatch, Trail, utc_offset};
+use crate::metadata::{Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail, utc_offset};
 use crate::places::Places;
 use crate::record::{Known, Record, Seen};
 
@@ -85,7 +85,14 @@ fn put_back(undo: &Undo, trail: &Trail, saved: &Saved, held: Vec<Held>) -> Resul
     let change = Change { members: held, patches };
     let present = change.present()?;
     let states = present.iter().zip(&contents.before).zip(&contents.after);
+    let used =
+        Some(Copies::own()).filter(|_| !undo.force).and_then(|copies| used_since(&copies, saved));
     for (((now, before), after), place) in states.zip(&saved.patches) {
+        if let (true, "superblock", Some(kept)) =
+            (now == before && now != after, &*place.what, &used)
+        {
+            return Err(lost(saved, place, kept));
+        }
         if now != before && now != after && !undo.force {
             return Err(Failure::refused(format!(
                 "{} was used since: at byte {} the {} is not what `{}` wrote",
@@ -98,6 +105,26 @@ fn put_back(undo: &Undo, trail: &Trail, saved: &Saved, held: Vec<Held>) -> Resul
         }
     }
     change.put(&contents.before)
+}
+
+/// The copy that tells that an array was used after `create`; what `create` itself kept does not.
+fn used_since(copies: &Copies, saved: &Saved) -> Option<Kept> {
+    let mut all = copies.list().into_iter().filter(|one| saved.arrays.contains(&one.array));
+    all.next().filter(|one| saved.command == "create" && one.why != "create")
+}
+
+/// The refusal where a superblock of an array that was used is gone: nothing is left to undo, but its record.
+fn lost(saved: &Saved, place: &SavedPatch, kept: &Kept) -> Failure {
+    let member = saved.members[place.member].path.display();
+    Failure::refused(format!(
+        "{member} lost its superblock after the array was used: what lies there is not what `create` wrote, and \
+         an undo would forget the array"
+    ))
+    .next(format!(
+        "{}; to forget the array: `braid undo {} --force`",
+        kept.next(),
+        saved.number
+    ))
 }
 
 /// Removes the `NAME.toml` that was written with the change, unless it is about something else

@@ -11,7 +11,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -81,9 +81,10 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
     let ready = match by_service::is_asked(&places) {
-        true => by_service::start(&places, &spec)?,
-        false => start_process(&places, &spec)?,
+        true => by_service::start(&places, &spec),
+        false => start_process(&places, &spec),
     };
+    let ready = ready.map_err(|failure| members.explain(failure))?;
     if let Err(failure) = remember(&places, &name, &record) {
         // Who reads that it failed would not look for a volume that is up.
         let _ = control::post_stop(&places.control(&name), true, Duration::from_secs(15));
@@ -172,6 +173,13 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
         return Ok((name, Record::new(stack)));
     }
     let file = match target.strip_suffix(".toml") {
+        None if !places.config_file(target).exists() && Path::new(target).exists() => {
+            let path = shell_path(Path::new(".").join(target));
+            return Err(Failure::usage(format!(
+                "{target:?} names no volume, and a file of that name is here: without a slash, a name is a volume's"
+            ))
+            .next(format!("braid up {path}")));
+        }
         Some(_) => PathBuf::from(target),
         None => {
             check_name(target)?;

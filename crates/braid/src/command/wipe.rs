@@ -45,7 +45,7 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     let number = match wipe.plan {
         true => None,
         false => {
-            Copies::new(Places::from_environment().superblocks()).keep_or_warn("wipe", &paths);
+            Copies::own().keep_or_warn("wipe", &paths);
             Some(write(&removals, &facts)?)
         }
     };

@@ -206,12 +206,9 @@ async fn post_stop(
     }
     let (answer, receive) = oneshot::channel();
     let sent = shared.events.send(Event::Stop { force: query.force, giver, answer });
-    let gone = StopAnswer {
-        stopped: false,
-        process: Process::this(),
-        holders: Vec::new(),
-        error: Some("the volume is ending already".to_owned()),
-    };
+    // All is flushed and let go of by then: what is left to wait for is the end of the process.
+    let gone =
+        StopAnswer { stopped: true, process: Process::this(), holders: Vec::new(), error: None };
     let answer = match sent {
         Ok(()) => receive.await.unwrap_or(gone),
         Err(_) => gone,

@@ -7,7 +7,7 @@ use braid_probe::{Partition, Signature, look_at, partitions};
 use braid_shell::shell_path;
 use braid_stack::File;
 
-use super::Image;
+use super::{Copies, Image};
 
 /// Formats that mdadm calls external: the kernel's md serves them with the help of mdmon.
 const EXTERNAL: [&str; 2] = ["Intel Matrix RAID", "DDF RAID"];
@@ -41,7 +41,8 @@ impl Contents {
                 true => "; nothing that is known is on it".to_owned(),
                 false => format!("; it contains {}", all.join(" and ")),
             };
-            (what, "name the members of an array".to_owned())
+            let next = Copies::own().latest_of(path).map(|kept| kept.next());
+            (what, next.unwrap_or_else(|| "name the members of an array".to_owned()))
         };
         Contents { what, next }
     }

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::Image;
 use crate::beside::Beside;
 use crate::failure::{Context, Failure};
+use crate::places::Places;
 use crate::record::{Known, Seen};
 
 /// Versions that are kept of an array.
@@ -245,6 +246,11 @@ impl Kept {
         new.into_place(path, replace).map(drop)
     }
 
+    /// The next command where superblocks that it has are gone.
+    pub(crate) fn next(&self) -> String {
+        format!("`braid superblocks restore {} --plan` shows how they come back", self.number)
+    }
+
     /// Whether it has a superblock of the member at `path`.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.members.iter().any(|one| one.known.path == path)
@@ -268,6 +274,17 @@ pub(crate) struct Copies {
 impl Copies {
     pub(crate) fn new(folder: PathBuf) -> Copies {
         Copies { folder }
+    }
+
+    /// The copies of this machine.
+    pub(crate) fn own() -> Copies {
+        Copies::new(Places::from_environment().superblocks())
+    }
+
+    /// The latest copy that has a superblock of the device at `path`, wherever that is now.
+    pub(crate) fn latest_of(&self, path: &Path) -> Option<Kept> {
+        let seen = Seen::at(path)?;
+        self.list().into_iter().find(|kept| kept.members.iter().any(|one| one.known.is(&seen)))
     }
 
     pub(crate) fn folder(&self) -> &Path {

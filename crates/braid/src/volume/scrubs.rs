@@ -62,7 +62,8 @@ struct Kept {
     compared_bytes: u64,
     listed_bytes: u64,
     unread_bytes: u64,
-    unread_offsets: Vec<u64>,
+    #[serde(default)]
+    unread_ranges: Vec<(u64, u64)>,
 }
 
 /// The scrubs in parts of a volume.
@@ -124,7 +125,7 @@ impl Kept {
             compared_bytes: found.compared,
             listed_bytes: found.listed,
             unread_bytes: found.unread,
-            unread_offsets: found.unread_places,
+            unread_ranges: found.unread_places,
         }
     }
 
@@ -147,7 +148,7 @@ impl Kept {
                 compared: self.compared_bytes,
                 listed: self.listed_bytes,
                 unread: self.unread_bytes,
-                unread_places: self.unread_offsets.clone(),
+                unread_places: self.unread_ranges.clone(),
             },
         }
     }

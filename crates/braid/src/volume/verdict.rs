@@ -206,6 +206,13 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
         why = format!("{why}; {doubt}");
     }
     let add = format!("`braid member add {volume} DEVICE{which}`");
+    // Of another device, or without a bitmap, nothing says what it lacks.
+    let again = match array.bitmap_chunk_bytes {
+        Some(_) => {
+            format!("; the member that was removed: `braid member re-add {volume} DEVICE{which}`")
+        }
+        None => String::new(),
+    };
     let progress = progress_of(array);
     let next = match (&progress, faulty) {
         (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
@@ -216,7 +223,8 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
                 .to_owned()
         }
         (None, Some(member)) => {
-            format!("`braid member remove {volume} {}`, then {add}", shell_path(&member.member))
+            let member = shell_path(&member.member);
+            format!("`braid member remove {volume} {member}`, then {add}{again}")
         }
         (None, None) => match array.left_out.first() {
             Some(LeftOutStatus { member, by_bitmap }) => {
@@ -224,7 +232,7 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
                 let member = shell_path(member);
                 format!("`braid member {how} {volume} {member}{which}` brings it up to date")
             }
-            None => format!("{add} gives the array another member"),
+            None => format!("{add} gives the array another member{again}"),
         },
     };
     let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
@@ -354,6 +362,18 @@ mod tests {
         assert!(why(raid5([true, true, false], Some(4096))).contains(doubt));
         assert!(!why(raid5([true, true, false], None)).contains("in doubt"));
         assert!(!why(raid5([true; 3], Some(4096))).contains("in doubt"));
+    }
+
+    #[test]
+    fn a_bitmap_brings_back_the_member_that_was_removed() {
+        let next = |bitmap_chunk_bytes| {
+            let array = ArrayStatus { bitmap_chunk_bytes, ..raid5([true, true, false], None) };
+            judge("home", &[], &[array], &[], Serving::Answers).next.unwrap_or_default()
+        };
+        let add = "`braid member add home DEVICE` gives the array another member";
+        assert_eq!(next(None), add);
+        let again = "the member that was removed: `braid member re-add home DEVICE`";
+        assert_eq!(next(Some(65536)), format!("{add}; {again}"));
     }
 
     #[test]

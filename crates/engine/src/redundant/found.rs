@@ -102,7 +102,7 @@ pub(super) struct Found {
     pub(super) listed: u64,
     /// Bytes of which members could not be read, or made to agree, and where, from the first on.
     pub(super) unread: u64,
-    pub(super) unread_places: Vec<SyncByte>,
+    pub(super) unread_places: Vec<SyncSpan>,
     /// The first place where members may still not agree.
     pub(super) unsettled: Option<SyncByte>,
 }
@@ -127,7 +127,12 @@ impl Found {
         self.places.truncate(most_places);
         self.unsettled = [self.unsettled, other.unsettled].into_iter().flatten().min();
         self.unread_places.extend(other.unread_places);
-        self.unread_places.sort_unstable();
+        self.unread_places.sort_unstable_by_key(|place| place.offset);
+        self.unread_places.dedup_by(|next, place| {
+            let is_next = place.end() == next.offset;
+            place.len += if is_next { next.len } else { 0 };
+            is_next
+        });
         self.unread_places.truncate(most_places);
     }
 
@@ -152,7 +157,12 @@ impl Found {
     /// `part` could not be compared.
     pub(super) fn is_unread(&mut self, part: SyncSpan) {
         self.unread += part.len;
-        self.unread_places.push(part.offset);
+        self.unread_places.push(part);
+    }
+
+    /// Offset and length of the places that could not be compared.
+    pub(super) fn unread_ranges(&self) -> Vec<(u64, u64)> {
+        self.unread_places.iter().map(|place| (place.offset.get(), place.len)).collect()
     }
 
     /// What a scrub found, for people.
@@ -170,5 +180,24 @@ impl Found {
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_follow_each_other_are_one() {
+        let mut found = Found::default();
+        for window in [&[12288, 4096][..], &[8192], &[32768, 16384], &[65536]] {
+            let mut part = Found::default();
+            for offset in window {
+                part.is_unread(SyncSpan::new(SyncByte::new(*offset), 4096));
+            }
+            found.add(part, 2);
+        }
+        assert_eq!(found.unread, 6 * 4096);
+        assert_eq!(found.unread_ranges(), [(4096, 16384), (32768, 4096)]);
     }
 }

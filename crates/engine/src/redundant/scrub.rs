@@ -18,7 +18,7 @@ use braid_array::Role;
 
 use super::found::{BLOCK, Found, Mismatch};
 use super::kind::JobKind;
-use super::layout::SyncByte;
+use super::layout::{SyncByte, SyncSpan};
 use super::throttle::Speed;
 
 /// A check or a repair that is asked for.
@@ -59,7 +59,8 @@ pub struct ScrubFound {
     pub compared: u64,
     pub listed: u64,
     pub unread: u64,
-    pub unread_places: Vec<u64>,
+    /// Offset and length of each, in order.
+    pub unread_places: Vec<(u64, u64)>,
 }
 
 impl ScrubPlace {
@@ -75,6 +76,7 @@ impl ScrubPlace {
 impl From<Found> for ScrubFound {
     fn from(found: Found) -> ScrubFound {
         ScrubFound {
+            unread_places: found.unread_ranges(),
             mismatches: found.mismatches,
             mismatch_places: found.places,
             suspects: found.suspects.into_iter().collect(),
@@ -83,7 +85,6 @@ impl From<Found> for ScrubFound {
             compared: found.compared,
             listed: found.listed,
             unread: found.unread,
-            unread_places: found.unread_places.into_iter().map(SyncByte::get).collect(),
         }
     }
 }
@@ -99,7 +100,9 @@ impl From<ScrubFound> for Found {
             compared: found.compared,
             listed: found.listed,
             unread: found.unread,
-            unread_places: found.unread_places.into_iter().map(SyncByte::new).collect(),
+            unread_places: (found.unread_places.into_iter())
+                .map(|(offset, len)| SyncSpan::new(SyncByte::new(offset), len))
+                .collect(),
             ..Found::default()
         }
     }

@@ -10,7 +10,6 @@ use super::found::Mismatch;
 use super::job::{JobStatus, LastScrub};
 use super::keeping::{CacheStatus, Inner};
 use super::kind::JobKind;
-use super::layout::SyncByte;
 use super::log::{Consistency, LogCost};
 use super::roster::{Member, MemberState};
 use super::scrub::ScrubPlace;
@@ -93,7 +92,7 @@ pub struct Status {
     /// Bytes that could not be compared, or not be made to agree.
     pub unread: u64,
     /// The first places of these: in bytes of the array; with parity, of each member's data.
-    pub unread_places: Vec<u64>,
+    pub unread_places: Vec<(u64, u64)>,
     /// What no member has, by their bad-block logs.
     pub lost: Vec<ArraySpan>,
     /// What makes good what a crash leaves.
@@ -139,6 +138,7 @@ impl Redundant {
             requested: core.work.requested(core.clock.unix_time()),
             scrub_place: core.work.place(),
             last_scrub: core.work.last(),
+            unread_places: found.unread_ranges(),
             mismatches: found.mismatches,
             mismatch_places: found.places,
             suspects: found.suspects.into_iter().collect(),
@@ -147,7 +147,6 @@ impl Redundant {
             compared: found.compared,
             listed: found.listed,
             unread: found.unread,
-            unread_places: found.unread_places.into_iter().map(SyncByte::get).collect(),
             lost: keeping.lost(&self.inner),
             consistency: log.map_or(without_log, |(consistency, _)| consistency),
             log_cost: log.map(|(_, cost)| cost),

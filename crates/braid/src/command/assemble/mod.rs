@@ -215,7 +215,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
             let count = change.patches.len();
             let trail = Trail::new(places.undo());
             let number = change.carry_out(&trail, saved, remember)?;
-            Copies::new(places.superblocks()).keep_or_warn("assemble --force", &paths);
+            Copies::own().keep_or_warn("assemble --force", &paths);
             Some((count, number))
         }
     };

@@ -27,11 +27,12 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         what = format!("{}: {what}", array.called);
     }
     lines.push(("array", what));
-    for (offset, length) in &array.lost {
-        let end = offset.saturating_add(*length);
+    if !array.lost.is_empty() {
         let text = format!(
-            "bytes {offset} to {end} of the array can be given by no member any more (whose they \
-             were: docs/arrays.md, \"Bytes that are gone\"); writing them makes them good"
+            "bytes {} of the array can be given by no member any more (`braid files {} OFFSET+LENGTH` says whose \
+             they were: docs/arrays.md, \"Bytes that are gone\"); writing them makes them good",
+            scrubbed::ranges(&array.lost),
+            status.name
         );
         lines.push(("lost", text));
     }
@@ -81,6 +82,15 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
     for member in &array.members {
         text.push_str(&format!("          {}\n", shown(&member_line(member, &status.name))));
         text.push_str(&disks::of(status, &member.member));
+    }
+    let is_complete = array.in_sync.iter().all(|in_sync| *in_sync);
+    for left_out in array.left_out.iter().filter(|_| is_complete) {
+        let path = shell_path(&left_out.member);
+        let line = format!(
+            "-  {}  takes no part: another has its role (next: `braid member remove {} {path}`)",
+            left_out.member, status.name
+        );
+        text.push_str(&format!("            {}\n", shown(&line)));
     }
     text
 }

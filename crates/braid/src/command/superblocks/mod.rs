@@ -29,7 +29,7 @@ pub(super) fn superblocks(what: &Superblocks) -> Result<(), Failure> {
 }
 
 fn copies() -> Copies {
-    Copies::new(Places::from_environment().superblocks())
+    Copies::own()
 }
 
 /// The copy of a number, or of a file.
