@@ -12,7 +12,7 @@ use braid_engine::canary::{Canary, plant};
 use braid_md::Level;
 
 use crate::campaign::run_scenario;
-use crate::draw::{ORDERS, WIDE};
+use crate::draw::{HANGS, ORDERS, WIDE};
 use crate::rot;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
@@ -85,6 +85,7 @@ fn first_for(canary: Canary, first: u64) -> u64 {
         Canary::BitmapNamedBeforeWritten
         | Canary::BitmapLeftBeforeRecorded
         | Canary::NewChunksForgetBits => first | ORDERS,
+        Canary::AskedWhileOverdue => first | HANGS,
         _ => first,
     }
 }

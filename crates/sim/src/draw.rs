@@ -11,6 +11,7 @@ use braid_md::{Level, Version};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
+use crate::hang;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
 
@@ -26,6 +27,12 @@ pub const ORDERS: u64 = 1 << 41;
 /// Seeds with this bit are of arrays whose bitmap has two pages. Their members are a hundred times as large as
 /// others, and so is the time that such a seed takes.
 pub const WIDE: u64 = 1 << 42;
+
+/// Seeds with this bit are of members that hang, and are given up at a deadline.
+pub const HANGS: u64 = 1 << 43;
+
+/// Bits of worlds that each commit runs seeds of, one at a time.
+pub const WORLDS: &[u64] = &[HANGS];
 
 /// How much happens, and what.
 struct Mood {
@@ -95,6 +102,10 @@ impl Scenario {
         if seed & ORDERS != 0 {
             let rng = &mut Rng::new(seed ^ 0xb17_3a95);
             lives.iter_mut().for_each(|life| more_orders(rng, life));
+        }
+        if seed & HANGS != 0 {
+            let rng = &mut Rng::new(seed ^ 0x4a46_5eed);
+            lives.iter_mut().for_each(|life| hang::some(rng, &spec, life));
         }
         Scenario { seed, spec, start, lives }
     }
@@ -272,7 +283,8 @@ fn life(rng: &mut Rng, spec: &Spec, mood: &Mood) -> Life {
     };
     let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
     let aftershocks = if acts.is_empty() { 0 } else { rng.below(5) as u32 };
-    Life { schedule: rng.next_u64(), speed, connections, acts, probes, aftershocks, end }
+    let (schedule, deadline_ns) = (rng.next_u64(), None);
+    Life { schedule, speed, deadline_ns, connections, acts, probes, aftershocks, end }
 }
 
 /// Something happens while the first resync is under way, which takes its time.

@@ -9,6 +9,7 @@
 //! * [`scenario`], [`world`]: what happens to an array through several lives, drawn from a seed, and
 //!   the whole stack that it happens to: NBD clients and sessions over pipes, the engine, disks that
 //!   are put together as production does it ([`found`]).
+//! * `hang`, `opened`: members that hang, behind the deadline of production (`braid_device::Metered`).
 //! * [`atlas`]: which faults may be placed, so that every failure is a bug; [`kernel`]: what Linux's
 //!   md would make of the same superblocks.
 //! * [`campaign`], [`shrink`], [`exhaust`], [`rot`], [`speed`], [`keep`]: the program `braid-sim`: many
@@ -40,6 +41,7 @@ pub mod failing;
 mod fault;
 pub mod found;
 pub mod fuzz;
+mod hang;
 mod image;
 pub mod keep;
 pub mod kernel;
@@ -47,6 +49,7 @@ mod life;
 mod load;
 mod media;
 mod nbd;
+mod opened;
 mod oracle;
 mod orders;
 mod pipe;

@@ -23,7 +23,8 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           (from 1099511627776, 2^40, on: harsh ones, with more faults at once;
                           from 2199023255552, 2^41, on: with bitmaps that come, change and go,
                           and passes that are held;
-                          from 4398046511104, 2^42, on: with bitmaps of two pages)
+                          from 4398046511104, 2^42, on: with bitmaps of two pages;
+                          from 8796093022208, 2^43, on: with members that hang)
   --canaries [--from N]   plant each known bug, or --only NAME, and find it
   exhaust --points N [--from S]
                           crash short loads at every event, with every subset of what was not flushed

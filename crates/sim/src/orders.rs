@@ -7,7 +7,7 @@ use braid_md::Uuid;
 use braid_mem::Pool;
 
 use crate::SimDisk;
-use crate::found::{carried, label, number, tidy};
+use crate::found::{carried, label, number};
 use crate::scenario::What;
 use crate::stage::{Stage, is_in_use};
 
@@ -120,7 +120,7 @@ impl Stage {
     fn newcomer(&self, disk: usize, sim: &SimDisk) -> Newcomer<'static> {
         let size = Dev::new(sim.clone()).limits().size;
         let uuid = Uuid(std::array::from_fn(|_| self.dice.borrow_mut().below(256) as u8));
-        let (label, dev) = (label(disk), tidy(sim));
+        let (label, dev) = (label(disk), self.opened.dev(disk));
         Newcomer { label, dev, known: None, anew: false, superblocks: &[], size, uuid }
     }
 

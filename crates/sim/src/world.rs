@@ -25,6 +25,7 @@ use crate::found::{self, Frame, Trouble};
 use crate::kernel::AwaySpare;
 use crate::life::Acting;
 use crate::media::Media;
+use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
 use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
@@ -110,6 +111,7 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
     let judgement = Life {
         schedule: rng.next_u64(),
         speed: 100 << 20,
+        deadline_ns: None,
         connections: Vec::new(),
         acts: Vec::new(),
         probes: Vec::new(),
@@ -187,13 +189,16 @@ impl World<'_> {
             speed: Speed { min: life.speed, max: Some(life.speed), latency: None },
             nonce: life.schedule,
         };
-        let array = found::build(&assembled, &frame, &disks);
+        let limit = life.deadline_ns.map(Duration::from_nanos);
+        let opened = Opened::new(&handle, limit, &disks);
+        let array = found::build_on(&assembled, &frame, |disk| opened.dev(disk));
         process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),
             spec: self.scenario.spec,
             array,
+            opened,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),
             log: assembled.log,
@@ -258,7 +263,14 @@ impl World<'_> {
                 self.timeline.put(end_ns, "world", || "the volume is down".to_owned());
                 let before = self.oracle.borrow().clone();
                 self.oracle.borrow_mut().kill();
-                self.keep(&disks, |disk| disk.take_media());
+                self.keep(&disks, |disk| {
+                    let mut media = disk.take_media();
+                    // The next process waits for what the last one asked of disks that hung.
+                    if disk.has_hung() {
+                        media.settle(&mut dice);
+                    }
+                    media
+                });
                 if !status.broken {
                     return Ok(true);
                 }

@@ -4,7 +4,7 @@
 
 use braid_seed::{commit, first_of_commit};
 use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
-use braid_sim::draw::{HARSH, WIDE};
+use braid_sim::draw::{HARSH, WIDE, WORLDS};
 use braid_sim::keep::{kept, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
@@ -27,8 +27,12 @@ fn seeds_that_once_failed_are_well() {
 
 #[test]
 fn seeds_of_this_commit_are_well() {
-    let report = run_well(first_of_commit(&commit()) & !WIDE, count());
-    assert!(report.crashes > 0 && report.probes > 0 && report.acts > 0, "{report:?}");
+    let first = first_of_commit(&commit()) & !WIDE;
+    let worlds: u64 = WORLDS.iter().sum();
+    for world in [&[0], WORLDS].concat() {
+        let report = run_well(first & !worlds | world, count() / (1 + WORLDS.len() as u64));
+        assert!(report.crashes > 0 && report.probes > 0 && report.acts > 0, "{report:?}");
+    }
 }
 
 /// Few, since their members are a hundred times as large and a seed takes seconds; and harsh ones, of which each

@@ -229,7 +229,7 @@ pub(super) async fn take_in(
     log: LogPlace,
 ) -> Result<(), String> {
     let known = known.and_then(|image| carried(image).ok());
-    let (label, dev, uuid) = (label(disk), tidy(sim), Uuid([0x99; 16]));
+    let (label, dev, uuid) = (label(disk), tidy(sim.clone()), Uuid([0x99; 16]));
     let size = sim.contents().len() as u64;
     let known = known.as_ref();
     let newcomer = Newcomer { label, dev, known, anew: false, superblocks: &[], size, uuid };
