@@ -67,6 +67,10 @@ pub enum Canary {
     OneBitmapBelieved,
     /// A member is asked again while a write that was answered for it at its deadline is under way.
     AskedWhileOverdue,
+    /// A member that went on alone comes back by what the bitmap of the others says.
+    HalfTakenBack,
+    /// The head of a log is left out if its time is before the superblock's.
+    OlderHeadLeftOut,
 }
 
 impl Canary {
@@ -102,6 +106,8 @@ impl Canary {
         Canary::EventsClearedAfterBits,
         Canary::OneBitmapBelieved,
         Canary::AskedWhileOverdue,
+        Canary::HalfTakenBack,
+        Canary::OlderHeadLeftOut,
     ];
 
     /// What it is called in reports: its name in the source.

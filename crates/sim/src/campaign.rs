@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use crate::draw::HALVES;
+use crate::halves;
 use crate::scenario::Scenario;
 use crate::share::share;
 use crate::timeline::Timeline;
@@ -23,6 +25,15 @@ pub type Result = std::result::Result<Report, String>;
 pub fn run_scenario(scenario: &Scenario, timeline: &Timeline) -> Result {
     braid_mem::keep_arenas();
     quietly(|| run(scenario, timeline))
+}
+
+/// Runs what `seed` stands for.
+pub fn run_seed(seed: u64) -> Result {
+    braid_mem::keep_arenas();
+    match seed & HALVES {
+        0 => run_scenario(&Scenario::of(seed), &Timeline::default()),
+        _ => quietly(|| halves::run(seed)),
+    }
 }
 
 /// Runs `body`; a panic, which is not printed, is an error.
@@ -103,7 +114,7 @@ pub fn run_seeds(
     let job = |index| {
         let seed = first.wrapping_add(index);
         // None of a seed that would begin too late.
-        let result = (!is_late()).then(|| run_scenario(&Scenario::of(seed), &Timeline::default()));
+        let result = (!is_late()).then(|| run_seed(seed));
         if let Some(Err(what)) = &result {
             failed(seed, what);
         }

@@ -225,7 +225,7 @@ impl Clock for SimClock {
     }
 
     fn unix_time(&self) -> Duration {
-        self.unix_start + self.now()
+        self.handle.clock_for(self.unix_start + self.now())
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {

@@ -80,6 +80,10 @@ impl Stage {
                 self.tell("operator", || "no bitmap".to_owned());
                 said(self.array.remove_bitmap().await.map(drop))
             }
+            What::Clock { by_s } => {
+                self.handle.set_clock(by_s);
+                Ok(())
+            }
             What::Hold => said(self.array.hold_passes().await),
             What::GoOn => {
                 self.array.let_passes_go_on();

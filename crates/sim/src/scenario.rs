@@ -51,6 +51,8 @@ pub struct Life {
     pub speed: u64,
     /// How long a member may take for a request, in nanoseconds; for ever if there is none.
     pub deadline_ns: Option<u64>,
+    /// By how many seconds the clock was set ahead before it.
+    pub clock_by_s: i64,
     /// Who asks for what.
     pub connections: Vec<Connection>,
     /// What happens beside, in order of time.
@@ -221,6 +223,11 @@ pub enum What {
     },
     /// … takes its bitmap away.
     NoBitmap,
+    /// … sets the clock ahead, or back.
+    Clock {
+        /// By so many seconds.
+        by_s: i64,
+    },
     /// … has no pass run.
     Hold,
     /// … lets passes go on.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use braid_array::{Geometry, Role};
-use braid_block::{Errno, Flags, Io, Limits, Op, Span};
+use braid_block::{Errno, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::LogPlace;
 use braid_engine::redundant::{Layout, MemberState, MemberStatus, Redundant, Status};
@@ -18,7 +18,7 @@ use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::What;
 use crate::spec::Spec;
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, watch};
 use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
@@ -432,22 +432,4 @@ impl Stage {
 
 pub(crate) fn is_in_use(one: &MemberStatus, label: &str) -> bool {
     one.label == label && one.state != MemberState::Faulty
-}
-
-/// Has every request of `disk` told to `timeline`.
-pub(crate) fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
-    let (timeline, name) = (timeline.clone(), label(number));
-    disk.listen(Box::new(move |index, record| {
-        let fua = if record.flags.contains(Flags::FUA) { " fua" } else { "" };
-        let (op, span) = (record.op, record.span);
-        match record.end {
-            None => {
-                timeline.put(record.start_ns, &name, || format!("  {op:?} {span}{fua} [{index}]"))
-            }
-            Some((end_ns, result)) => timeline.put(end_ns, &name, || match result {
-                Ok(()) => format!("  [{index}] done"),
-                Err(errno) => format!("  [{index}] {op:?} {span} failed: {errno}"),
-            }),
-        }
-    }));
 }

@@ -27,8 +27,8 @@ use crate::life::Acting;
 use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
-use crate::stage::{Past, Shelf, Stage, watch};
-use crate::timeline::Timeline;
+use crate::stage::{Past, Shelf, Stage};
+use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
@@ -112,6 +112,7 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
         schedule: rng.next_u64(),
         speed: 100 << 20,
         deadline_ns: None,
+        clock_by_s: 0,
         connections: Vec::new(),
         acts: Vec::new(),
         probes: Vec::new(),
@@ -162,6 +163,7 @@ impl World<'_> {
         sim.be_quiet();
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
+        handle.set_clock(life.clock_by_s);
         let disks = self.disks(&sim);
         let current = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.contents());
         let images: Vec<_> = disks.iter().map(current).collect();
@@ -238,7 +240,8 @@ impl World<'_> {
         if let Outcome::Stuck(stuck) = outcome {
             return Err(format!("life {number}: {stuck}; {last_words}"));
         }
-        self.unix += Duration::from_nanos(end_ns) + Duration::from_secs(1);
+        self.unix =
+            handle.clock_for(self.unix + Duration::from_nanos(end_ns) + Duration::from_secs(1));
         stage.remember(&state);
         self.end(&stage, &state, life, end_ns)
     }
@@ -418,7 +421,7 @@ impl World<'_> {
                     was_complete: past.was_complete.get(),
                     may_give_up: past.torn.get().is_some(),
                     was_harmed: past.harmed.get(),
-                    unix: template.unix + Duration::from_nanos(handle.now()),
+                    unix: handle.clock_for(template.unix + Duration::from_nanos(handle.now())),
                     schedule: dice.next_u64(),
                     ..template.clone()
                 };

@@ -3,7 +3,7 @@
 //! `BRAID_SEEDS=n` runs as many of the latter; `BRAID_COMMIT` names the commit instead of git.
 
 use braid_seed::{commit, first_of_commit};
-use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
+use braid_sim::campaign::{keep_panics, run_scenario, run_seed, run_seeds};
 use braid_sim::draw::{HARSH, WIDE, WORLDS};
 use braid_sim::keep::{kept, list};
 use braid_sim::scenario::Scenario;
@@ -17,7 +17,7 @@ const COUNT: u64 = 2000;
 fn seeds_that_once_failed_are_well() {
     keep_panics();
     let fails = |seed: &u64| {
-        let result = run_scenario(&Scenario::of(*seed), &Timeline::default());
+        let result = run_seed(*seed);
         result.err().map(|what| format!("--seed {seed}: {what}"))
     };
     let seeds = kept(&list()).expect("testdata/seeds/failed.txt");

@@ -19,7 +19,7 @@
 //! a degraded array; the only copy of a bitmap, and the partial parity log after such a crash, are not flipped.
 
 mod judge;
-mod story;
+pub(crate) mod story;
 
 use braid_md::{Level, Version};
 
