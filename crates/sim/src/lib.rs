@@ -55,6 +55,7 @@ mod opened;
 mod oracle;
 mod orders;
 mod pipe;
+mod quiet;
 mod rest;
 pub mod rot;
 pub mod scenario;
