@@ -12,7 +12,7 @@
 //! * Nothing is asked of a leaf while a request that was answered for it is under way. So a write that
 //!   lands late lands before whatever is written after it.
 //! * Without a deadline nothing is answered for the medium.
-//! * In the steady state nothing is allocated.
+//! * In the steady state a request allocates nothing.
 //!
 //! Deliberately absent: what follows from it. An array takes a member out whose requests fail.
 
@@ -21,12 +21,13 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::{CompletionSource, Dev, Device, Pending, Ticket};
+use braid_engine::canary::Canary;
+use braid_engine::{CompletionSource, Dev, Device, Pending, Tasks, Ticket};
 use braid_mem::Buf;
-use braid_uring::{Failures, Handle};
+use braid_uring::Failures;
 use slab::Slab;
 
 use crate::tally::{Counts, Tally};
@@ -63,13 +64,14 @@ struct Meter {
     deadline: Option<Deadline>,
     /// Requests that were answered for the medium, which still has them.
     overdue: Cell<usize>,
-    handle: Handle,
+    tasks: Rc<dyn Tasks>,
 }
 
 struct UnderWay {
     op: Op,
     bytes: u64,
-    started: Instant,
+    /// On the clock of `tasks`.
+    started: Duration,
     state: State,
 }
 
@@ -83,6 +85,10 @@ enum State {
 }
 
 impl Deadline {
+    /// The limit of members below an array that survives their loss: as long as Linux gives a disk for a
+    /// command.
+    pub const USUAL: Duration = Duration::from_secs(30);
+
     fn of(&self, op: Op, bytes: u64) -> Duration {
         match op {
             Op::Read | Op::Write => self.limit,
@@ -96,17 +102,17 @@ impl Deadline {
 }
 
 impl<D: Device> Metered<D> {
-    /// Times the requests to `device`, for the shard of `handle`, into `tally`.
+    /// Times the requests to `device`, on the shard of `tasks`, into `tally`.
     pub fn new(
         device: D,
         tally: &Tally,
-        handle: &Handle,
+        tasks: Rc<dyn Tasks>,
         deadline: Option<Deadline>,
     ) -> Metered<D> {
-        let meter = Meter::new(tally, handle, deadline);
+        let meter = Meter::new(tally, Rc::clone(&tasks), deadline);
         if let Some(deadline) = &meter.deadline {
             let pause = (deadline.limit / LOOKS).clamp(Duration::from_millis(1), LONGEST);
-            handle.spawn(watch(Rc::downgrade(&meter), handle.clone(), pause));
+            tasks.spawn(Box::pin(watch(Rc::downgrade(&meter), Rc::clone(&tasks), pause)));
         }
         Metered { device, meter }
     }
@@ -117,9 +123,9 @@ impl<D: Device> Metered<D> {
 pub struct Stopwatch(Rc<Meter>);
 
 impl Stopwatch {
-    /// For the shard of `handle`, into `tally`.
-    pub fn new(tally: &Tally, handle: &Handle) -> Stopwatch {
-        Stopwatch(Meter::new(tally, handle, None))
+    /// For the shard of `tasks`, into `tally`.
+    pub fn new(tally: &Tally, tasks: Rc<dyn Tasks>) -> Stopwatch {
+        Stopwatch(Meter::new(tally, tasks, None))
     }
 
     /// `dev` with its requests timed.
@@ -154,14 +160,14 @@ impl<D: Device> Device for Metered<D> {
     #[inline]
     fn start(&self, io: Io) -> Pending {
         let meter = &self.meter;
-        if meter.overdue.get() > 0 {
+        if meter.overdue.get() > 0 && !Canary::AskedWhileOverdue.is_planted() {
             meter.time_out(false);
             return Pending::ready(io.complete(Err(Errno::TIMEDOUT)));
         }
-        let (op, bytes, started) = (io.op, io.span.len, Instant::now());
+        let (op, bytes, started) = (io.op, io.span.len, meter.tasks.now());
         match self.device.start(io) {
             done @ Pending::Ready(_) => {
-                meter.counts.answered(op, bytes, started.elapsed());
+                meter.counts.answered(op, bytes, meter.since(started));
                 done
             }
             pending => {
@@ -197,7 +203,7 @@ impl CompletionSource for Meter {
         match Pin::new(&mut pending).poll(cx) {
             Poll::Ready(completion) => {
                 let UnderWay { op, bytes, started, .. } = self.under_way.borrow_mut().remove(key);
-                self.counts.answered(op, bytes, started.elapsed());
+                self.counts.answered(op, bytes, self.since(started));
                 self.counts.ended();
                 Poll::Ready(completion)
             }
@@ -220,10 +226,10 @@ impl CompletionSource for Meter {
         let entry = self.under_way.borrow_mut().remove(id as usize);
         if let State::Pending(pending, _) = entry.state {
             let counts = Arc::clone(&self.counts);
-            self.handle.spawn(async move {
+            self.tasks.spawn(Box::pin(async move {
                 drop(pending.await);
                 counts.ended();
-            });
+            }));
         }
     }
 
@@ -236,31 +242,35 @@ impl CompletionSource for Meter {
 }
 
 /// Looks after the deadline of `meter` every `pause`, as long as it is there.
-async fn watch(meter: Weak<Meter>, handle: Handle, pause: Duration) {
+async fn watch(meter: Weak<Meter>, tasks: Rc<dyn Tasks>, pause: Duration) {
     loop {
-        let due = Instant::now() + pause;
-        handle.sleep_until(due).await;
+        let due = tasks.now() + pause;
+        tasks.sleep(pause).await;
         let Some(meter) = meter.upgrade() else { return };
-        let now = Instant::now();
+        let now = tasks.now();
         if now > due + pause * 2 {
             meter.forgive(now);
         } else if meter.has_late(now) {
             // What the medium has answered by now is taken in first.
-            handle.sleep(Duration::from_millis(1)).await;
+            tasks.sleep(Duration::from_millis(1)).await;
             meter.look(now);
         }
     }
 }
 
 impl Meter {
-    fn new(tally: &Tally, handle: &Handle, deadline: Option<Deadline>) -> Rc<Meter> {
+    fn new(tally: &Tally, tasks: Rc<dyn Tasks>, deadline: Option<Deadline>) -> Rc<Meter> {
         Rc::new(Meter {
             counts: tally.of_shard(),
             under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
             deadline,
             overdue: Cell::new(0),
-            handle: handle.clone(),
+            tasks,
         })
+    }
+
+    fn since(&self, started: Duration) -> Duration {
+        self.tasks.now().saturating_sub(started)
     }
 
     fn time_out(&self, has_begun: bool) {
@@ -272,7 +282,7 @@ impl Meter {
 
     /// The process, or the machine, stood still, and the medium perhaps with it: what is under way
     /// begins anew.
-    fn forgive(&self, now: Instant) {
+    fn forgive(&self, now: Duration) {
         self.under_way.borrow_mut().iter_mut().for_each(|(_, entry)| entry.started = now);
     }
 
@@ -284,18 +294,18 @@ impl Meter {
         found.map(|(key, _)| key).collect()
     }
 
-    fn is_late(&self, entry: &UnderWay, now: Instant) -> bool {
+    fn is_late(&self, entry: &UnderWay, now: Duration) -> bool {
         self.deadline.as_ref().is_some_and(|deadline| {
-            now.saturating_duration_since(entry.started) >= deadline.of(entry.op, entry.bytes)
+            now.saturating_sub(entry.started) >= deadline.of(entry.op, entry.bytes)
         })
     }
 
-    fn has_late(&self, now: Instant) -> bool {
+    fn has_late(&self, now: Duration) -> bool {
         !self.pending(|entry| self.is_late(entry, now)).is_empty()
     }
 
     /// Answers all requests for the medium if one is overdue.
-    fn look(self: &Rc<Self>, now: Instant) {
+    fn look(self: &Rc<Self>, now: Duration) {
         let late = self.pending(|entry| self.is_late(entry, now));
         // Whoever waits for it may not have come to what is answered.
         if late.into_iter().all(|key| self.is_done(key, now)) {
@@ -309,7 +319,7 @@ impl Meter {
     }
 
     /// Whether the medium has answered the request `key`, which is pending.
-    fn is_done(&self, key: usize, now: Instant) -> bool {
+    fn is_done(&self, key: usize, now: Duration) -> bool {
         let state = std::mem::replace(&mut self.under_way.borrow_mut()[key].state, State::Polled);
         let State::Pending(mut pending, waker) = state else {
             self.under_way.borrow_mut()[key].state = state;
@@ -320,7 +330,7 @@ impl Meter {
         let entry = &mut self.under_way.borrow_mut()[key];
         match polled {
             Poll::Ready(completion) => {
-                let took = now.saturating_duration_since(entry.started);
+                let took = now.saturating_sub(entry.started);
                 self.counts.answered(entry.op, entry.bytes, took);
                 self.counts.ended();
                 entry.state = State::Done(completion);
@@ -334,7 +344,7 @@ impl Meter {
     }
 
     /// Answers the request `key`, which is pending, for the medium.
-    fn answer_for(self: &Rc<Self>, key: usize, now: Instant) {
+    fn answer_for(self: &Rc<Self>, key: usize, now: Duration) {
         let mut under_way = self.under_way.borrow_mut();
         let entry = &mut under_way[key];
         let State::Pending(pending, _) = &entry.state else { return };
@@ -342,18 +352,18 @@ impl Meter {
         let Ok(payload) = stand_in(entry.op, entry.bytes, &pending.lend()) else { return };
         let done = Completion { result: Err(Errno::TIMEDOUT), payload };
         let state = std::mem::replace(&mut entry.state, State::Done(done));
-        let took = now.saturating_duration_since(entry.started);
+        let took = now.saturating_sub(entry.started);
         self.counts.answered(entry.op, entry.bytes, took);
         drop(under_way);
         let State::Pending(pending, waker) = state else { return };
         self.time_out(true);
         self.overdue.set(self.overdue.get() + 1);
         let meter = Rc::clone(self);
-        self.handle.spawn(async move {
+        self.tasks.spawn(Box::pin(async move {
             drop(pending.await);
             meter.counts.came_back();
             meter.overdue.set(meter.overdue.get() - 1);
-        });
+        }));
         waker.into_iter().for_each(Waker::wake);
     }
 }

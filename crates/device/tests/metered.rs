@@ -9,7 +9,7 @@ use braid_block::{Completion, Errno, Flags, Io, Limits};
 use braid_device::{Deadline, Metered, Stopwatch, Tally};
 use braid_engine::{Dev, Device, Pending};
 use braid_mem::Pool;
-use braid_uring::{Config, Executor, Failures, Handle};
+use braid_uring::{Config, Executor, ExecutorClock, Failures, Handle};
 
 const LIMIT: Duration = Duration::from_millis(400);
 
@@ -80,7 +80,8 @@ fn in_a_world<F: Future<Output = ()> + 'static>(
     let (tally, failures) = (Tally::default(), Arc::<Failures>::default());
     let deadline = deadline.map(|limit| Deadline { limit, failures: Arc::clone(&failures) });
     let device = Stubborn { medium: Rc::clone(&medium), handle: handle.clone() };
-    let dev = Dev::new(Metered::new(device, &tally, &handle, deadline));
+    let tasks = Rc::new(ExecutorClock::new(&handle));
+    let dev = Dev::new(Metered::new(device, &tally, tasks, deadline));
     let pool = Pool::new(1 << 20).expect("memory");
     executor.block_on(f(World { dev, medium, tally, failures, pool, handle }));
 }
@@ -106,7 +107,7 @@ fn what_is_answered_in_time_is_counted() {
 fn devices_that_are_offered_one_after_the_other_count_together() {
     in_a_world(None, |world| async move {
         let tally = Tally::default();
-        let watch = Stopwatch::new(&tally, &world.handle);
+        let watch = Stopwatch::new(&tally, Rc::new(ExecutorClock::new(&world.handle)));
         let (before, after) = (watch.in_front_of(world.dev.clone()), watch.in_front_of(world.dev));
         let mut buf = world.pool.get(512).expect("memory");
         buf.fill(7);

@@ -65,6 +65,12 @@ pub enum Canary {
     EventsClearedAfterBits,
     /// The copy of the bitmap on one member is believed alone.
     OneBitmapBelieved,
+    /// A member is asked again while a write that was answered for it at its deadline is under way.
+    AskedWhileOverdue,
+    /// A member that went on alone comes back by what the bitmap of the others says.
+    HalfTakenBack,
+    /// The head of a log is left out if its time is before the superblock's.
+    OlderHeadLeftOut,
 }
 
 impl Canary {
@@ -99,6 +105,9 @@ impl Canary {
         Canary::UnprovedWritten,
         Canary::EventsClearedAfterBits,
         Canary::OneBitmapBelieved,
+        Canary::AskedWhileOverdue,
+        Canary::HalfTakenBack,
+        Canary::OlderHeadLeftOut,
     ];
 
     /// What it is called in reports: its name in the source.
@@ -118,14 +127,14 @@ macro_rules! plantable {
         impl $canary {
             /// Whether this fault is planted in this thread.
             #[cfg(feature = "canary")]
-            pub(crate) fn is_planted(self) -> bool {
+            pub fn is_planted(self) -> bool {
                 PLANTED.get() == Some(self)
             }
 
             /// Whether this fault is planted in this thread: never, without the feature.
             #[cfg(not(feature = "canary"))]
             #[inline(always)]
-            pub(crate) const fn is_planted(self) -> bool {
+            pub const fn is_planted(self) -> bool {
                 false
             }
         }

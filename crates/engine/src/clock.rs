@@ -1,4 +1,4 @@
-//! Time, as the engine is given it.
+//! Time and tasks, as the engine and its leaves are given them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,4 +14,10 @@ pub trait Clock {
 
     /// Completes after `duration`.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>>;
+}
+
+/// A clock whose executor also runs tasks, for devices that do work of their own.
+pub trait Tasks: Clock {
+    /// Runs `task` beside the other tasks of this thread, until it is done.
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()>>>);
 }

@@ -26,7 +26,7 @@ pub mod redundant;
 mod signal;
 
 pub use array::Array;
-pub use clock::Clock;
+pub use clock::{Clock, Tasks};
 pub use device::{Dev, Device};
 pub use inflight::InFlight;
 pub use offered::{Earlier, Offered, WritePermit};

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use braid_engine::canary::{Canary, plant};
 use braid_md::Level;
 
-use crate::campaign::run_scenario;
-use crate::draw::{ORDERS, WIDE};
+use crate::campaign::{run_scenario, run_seed};
+use crate::draw::{CLOCKS, HALVES, HANGS, ORDERS, WIDE, WORLDS};
 use crate::rot;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
@@ -70,7 +70,9 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         Canary::FirstCopyBelieved => !spec.has_parity(),
         Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,
-        Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => spec.policy == Policy::Log,
+        Canary::OlderHeadLeftOut | Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => {
+            spec.policy == Policy::Log
+        }
         Canary::LogNotReplayed
         | Canary::LogForgottenBeforeFence
         | Canary::PartialWriteNotLogged => matches!(spec.policy, Policy::Ppl | Policy::Log),
@@ -85,8 +87,25 @@ fn first_for(canary: Canary, first: u64) -> u64 {
         Canary::BitmapNamedBeforeWritten
         | Canary::BitmapLeftBeforeRecorded
         | Canary::NewChunksForgetBits => first | ORDERS,
+        Canary::AskedWhileOverdue => first | HANGS,
+        Canary::OlderHeadLeftOut => first | CLOCKS,
         _ => first,
     }
+}
+
+/// The first seed from `first` on whose halves fail with `canary`, and are well without.
+fn hunt_in_halves(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
+    for (seed, count) in (first | HALVES..).zip(1..=BUDGET) {
+        plant(Some(canary));
+        let with = run_seed(seed);
+        plant(None);
+        if let Err(what) = with
+            && run_seed(seed).is_ok()
+        {
+            return Some((seed, count, what));
+        }
+    }
+    None
 }
 
 /// The lives before starts with flipped bits in which `canary` shows, if it does in such lives: by their seeds from
@@ -122,7 +141,11 @@ fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
     if let Some(lives) = rotten_lives(canary, first & !WIDE) {
         return hunt_in(canary, lives);
     }
-    let first = first_for(canary, first & !WIDE);
+    if canary == Canary::HalfTakenBack {
+        return hunt_in_halves(canary, first);
+    }
+    let worlds: u64 = WORLDS.iter().sum();
+    let first = first_for(canary, first & !WIDE & !worlds);
     let scenarios = (0..).map(|index| Scenario::of(first.wrapping_add(index)));
     let concerned = scenarios.filter(|scenario| concerns(canary, &scenario.spec));
     for (scenario, count) in concerned.zip(1..=BUDGET) {

@@ -62,6 +62,8 @@ struct Inner {
     gone: Cell<bool>,
     /// How much longer than usual everything takes.
     slowness: Cell<u64>,
+    /// Until when requests hang that it has, or had.
+    hangs_until_ns: Cell<u64>,
     /// When a write or a flush last failed, or began that was to fail.
     failed_ns: Cell<Option<u64>>,
     timing: RefCell<Option<Timing>>,
@@ -138,6 +140,7 @@ impl SimDisk {
             completed: Cell::new(0),
             gone: Cell::new(false),
             slowness: Cell::new(1),
+            hangs_until_ns: Cell::new(0),
             failed_ns: Cell::new(None),
             timing: RefCell::default(),
             listener: RefCell::default(),
@@ -155,6 +158,17 @@ impl SimDisk {
     /// Whether it was pulled.
     pub fn is_gone(&self) -> bool {
         self.inner.gone.get()
+    }
+
+    /// Whether requests hang, or would if they came.
+    pub(crate) fn hangs(&self) -> bool {
+        let now_ns = self.inner.handle.now();
+        self.inner.hangs_until_ns.get() > now_ns || self.inner.faults.hang(now_ns)
+    }
+
+    /// Whether a request hung, some time.
+    pub(crate) fn has_hung(&self) -> bool {
+        self.inner.hangs_until_ns.get() > 0
     }
 
     /// From now on everything takes `times` as long.

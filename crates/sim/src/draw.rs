@@ -11,6 +11,7 @@ use braid_md::{Level, Version};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
+use crate::hang;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
 
@@ -26,6 +27,18 @@ pub const ORDERS: u64 = 1 << 41;
 /// Seeds with this bit are of arrays whose bitmap has two pages. Their members are a hundred times as large as
 /// others, and so is the time that such a seed takes.
 pub const WIDE: u64 = 1 << 42;
+
+/// Seeds with this bit are of members that hang, and are given up at a deadline.
+pub const HANGS: u64 = 1 << 43;
+
+/// Seeds with this bit are of arrays that are split in [halves](crate::halves).
+pub const HALVES: u64 = 1 << 44;
+
+/// Seeds with this bit are of clocks that go back, stand, and jump ahead, before starts and in lives.
+pub const CLOCKS: u64 = 1 << 45;
+
+/// Bits of worlds that each commit runs seeds of, one at a time.
+pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS];
 
 /// How much happens, and what.
 struct Mood {
@@ -96,8 +109,30 @@ impl Scenario {
             let rng = &mut Rng::new(seed ^ 0xb17_3a95);
             lives.iter_mut().for_each(|life| more_orders(rng, life));
         }
+        if seed & HANGS != 0 {
+            let rng = &mut Rng::new(seed ^ 0x4a46_5eed);
+            lives.iter_mut().for_each(|life| hang::some(rng, &spec, life));
+        }
+        if seed & CLOCKS != 0 {
+            let rng = &mut Rng::new(seed ^ 0xc10c_c10c);
+            lives.iter_mut().for_each(|life| wrong_clocks(rng, life));
+        }
         Scenario { seed, spec, start, lives }
     }
+}
+
+/// The clock is set before a life, and in it.
+fn wrong_clocks(rng: &mut Rng, life: &mut Life) {
+    // The last are before 1970, where it stands, and after 2106, beyond 32 bits of seconds.
+    const BY_S: [i64; 8] =
+        [0, -1, 1, -3600, -400_000_000, 400_000_000, -4_000_000_000, 4_000_000_000];
+    life.clock_by_s = BY_S[rng.index(BY_S.len())];
+    for _ in 0..rng.within(0..=3) {
+        let long_ns = [2_000_000, 20_000_000, 600_000_000][rng.index(3)];
+        let what = What::Clock { by_s: BY_S[rng.index(BY_S.len())] };
+        life.acts.push(Act { at_ns: rng.below(long_ns), what });
+    }
+    life.acts.sort_by_key(|act| act.at_ns);
 }
 
 /// In some scenarios a client of each life writes whole stripes and parts of them, few and again.
@@ -163,7 +198,7 @@ fn more_orders(rng: &mut Rng, life: &mut Life) {
 }
 
 /// All kinds of layouts, a few sizes.
-fn spec(rng: &mut Rng) -> Spec {
+pub(crate) fn spec(rng: &mut Rng) -> Spec {
     const NEAR: u32 = 0x102;
     const FAR: u32 = 0x201;
     const OFFSET: u32 = 0x1_0201;
@@ -272,7 +307,8 @@ fn life(rng: &mut Rng, spec: &Spec, mood: &Mood) -> Life {
     };
     let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
     let aftershocks = if acts.is_empty() { 0 } else { rng.below(5) as u32 };
-    Life { schedule: rng.next_u64(), speed, connections, acts, probes, aftershocks, end }
+    let (schedule, deadline_ns, clock_by_s) = (rng.next_u64(), None, 0);
+    Life { schedule, speed, deadline_ns, clock_by_s, connections, acts, probes, aftershocks, end }
 }
 
 /// Something happens while the first resync is under way, which takes its time.

@@ -26,6 +26,7 @@ use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use sleep::Sleep;
 
@@ -92,6 +93,8 @@ struct Core {
     /// By time; the number tells events of the same time apart, first scheduled first.
     events: RefCell<BTreeMap<EventKey, Event>>,
     next_event: Cell<u64>,
+    /// By how many seconds the clock of the day was set ahead.
+    clock_by_s: Cell<i64>,
     /// Events wait until no task is ready.
     punctual: Cell<bool>,
     /// How far away an event may be that comes although tasks are ready, in nanoseconds.
@@ -141,6 +144,7 @@ impl Sim {
             ready: Arc::default(),
             events: RefCell::default(),
             next_event: Cell::new(0),
+            clock_by_s: Cell::new(0),
             punctual: Cell::new(false),
             delay_ns: Cell::new(u64::MAX),
             halted: Cell::new(false),
@@ -280,6 +284,18 @@ impl Handle {
     /// Virtual time since the start, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.core.now_ns.get()
+    }
+
+    /// Sets the clock of the day ahead by so many seconds.
+    pub fn set_clock(&self, by_s: i64) {
+        self.core.clock_by_s.set(self.core.clock_by_s.get().saturating_add(by_s));
+    }
+
+    /// What the clock of the day says, since 1970, when it should say `right`: nothing before 1970.
+    pub fn clock_for(&self, right: Duration) -> Duration {
+        let by_s = self.core.clock_by_s.get();
+        let by = Duration::from_secs(by_s.unsigned_abs());
+        if by_s < 0 { right.saturating_sub(by) } else { right.saturating_add(by) }
     }
 
     /// The seed of this run.

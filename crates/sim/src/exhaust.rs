@@ -32,7 +32,7 @@ use crate::share::share;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, begin, new_disks, pool};
-use crate::{Image, Oracle, Rng, Sim, SimDisk, campaign};
+use crate::{Image, Oracle, Rng, Sim, SimDisk, quiet};
 
 /// As many subsets are tried at one event.
 const SUBSETS: u64 = 32;
@@ -106,7 +106,7 @@ pub fn exhaust(first: u64, points: u64, threads: usize) -> Tally {
 pub fn run_load(seed: u64) -> Tally {
     let tally = Rc::new(RefCell::new(Tally { loads: 1, ..Tally::default() }));
     let counted = Rc::clone(&tally);
-    let result = campaign::quietly(move || crash_everywhere(seed, &counted));
+    let result = quiet::quietly(move || crash_everywhere(seed, &counted));
     let mut tally = tally.borrow().clone();
     tally.failed.extend(result.err().map(|what| (seed, what)));
     tally

@@ -32,7 +32,7 @@ use crate::scenario::Start;
 use crate::share::share;
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Found, Process, Verdict, begin, new_disks};
-use crate::{Rng, Sim, campaign};
+use crate::{Rng, Sim, quiet};
 
 /// A disk that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn fail_everywhere(first: u64, loads: u64, threads: usize) -> Tally {
 /// One load, with each failure.
 fn run_load(seed: u64) -> Tally {
     let mut tally = Tally::default();
-    let counts = match campaign::quietly(|| run(seed, None)) {
+    let counts = match quiet::quietly(|| run(seed, None)) {
         Ok(counts) => counts,
         Err(why) => {
             tally.failed.push((seed, None, why));
@@ -81,7 +81,7 @@ fn run_load(seed: u64) -> Tally {
         for (request, lasts) in (0..count).flat_map(|one| [(one, false), (one, true)]) {
             let failure = Some(Failure { disk, request, lasts });
             tally.runs += 1;
-            if let Err(why) = campaign::quietly(|| run(seed, failure)) {
+            if let Err(why) = quiet::quietly(|| run(seed, failure)) {
                 tally.failed.push((seed, failure, why));
             }
         }

@@ -25,6 +25,9 @@ pub enum Fault {
     Error(Errno),
     /// It does not complete before this time, in nanoseconds; `u64::MAX`: never.
     NotBefore(u64),
+    /// It completes at this time, in nanoseconds; `u64::MAX`: never. A modifying request takes effect at its usual
+    /// time, or only now.
+    Hang(u64),
 }
 
 /// The faults of a device. Cheap to clone, all clones are the same list.
@@ -148,6 +151,20 @@ impl Faults {
             Fault::Error(errno) if rule.befalls(index, io) => Some(errno),
             _ => None,
         })
+    }
+
+    /// Until when request number `index` hangs, in nanoseconds.
+    pub fn hangs_until(&self, index: u64, io: &Io) -> Option<u64> {
+        self.rules.borrow().iter().find_map(|rule| match rule.fault {
+            Fault::Hang(time_ns) if rule.befalls(index, io) => Some(time_ns),
+            _ => None,
+        })
+    }
+
+    /// Whether some requests to come hang beyond `now_ns`.
+    pub fn hang(&self, now_ns: u64) -> bool {
+        let hangs = |rule: &Rule| matches!(rule.fault, Fault::Hang(end) if end > now_ns);
+        self.rules.borrow().iter().any(|rule| hangs(rule) && rule.left.get() > 0)
     }
 
     /// The time before which request number `index` does not complete, in nanoseconds.

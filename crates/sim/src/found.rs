@@ -10,7 +10,7 @@ use std::time::Duration;
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
 use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
-use braid_engine::{Clock, Dev, Device, Pending};
+use braid_engine::{Clock, Dev, Device, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
 
@@ -165,7 +165,16 @@ pub struct Frame<'a> {
 /// # Panics
 /// If there is no memory.
 pub fn build(assembled: &Assembled, frame: &Frame<'_>, disks: &[SimDisk]) -> Redundant {
-    let devs = assembled.members.iter().map(|member| tidy(&disks[number(&member.label)]));
+    build_on(assembled, frame, |disk| tidy(disks[disk].clone()))
+}
+
+/// The same, over what `open` makes of a disk's number.
+pub(crate) fn build_on(
+    assembled: &Assembled,
+    frame: &Frame<'_>,
+    open: impl Fn(usize) -> Dev,
+) -> Redundant {
+    let devs = assembled.members.iter().map(|member| open(number(&member.label)));
     let clock = SimClock { handle: frame.handle.clone(), unix_start: frame.unix_start };
     let nonce = || Ok(frame.nonce);
     let mut setup = assembled
@@ -177,8 +186,8 @@ pub fn build(assembled: &Assembled, frame: &Frame<'_>, disks: &[SimDisk]) -> Red
 }
 
 /// A disk as members are opened: see [`Tidy`].
-pub fn tidy(disk: &SimDisk) -> Dev {
-    Dev::new(Tidy(Dev::new(disk.clone())))
+pub fn tidy(disk: impl Device + 'static) -> Dev {
+    Dev::new(Tidy(Dev::new(disk)))
 }
 
 /// A disk on which discarded blocks stay as they are, so that discards leave equal copies equal:
@@ -216,12 +225,18 @@ impl Clock for SimClock {
     }
 
     fn unix_time(&self) -> Duration {
-        self.unix_start + self.now()
+        self.handle.clock_for(self.unix_start + self.now())
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
         let handle = self.handle.clone();
         Box::pin(async move { handle.sleep(duration.as_nanos() as u64).await })
+    }
+}
+
+impl Tasks for SimClock {
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()>>>) {
+        self.handle.spawn("a device", task);
     }
 }
 

@@ -101,7 +101,7 @@ pub fn start(images: Vec<Image>) -> Got {
         SimDisk::with_contents(&handle, label(index), limits, image)
     };
     let disks: Vec<SimDisk> = images.into_iter().enumerate().map(disk).collect();
-    let devs = assembled.members.iter().map(|member| tidy(&disks[number(&member.label)]));
+    let devs = assembled.members.iter().map(|member| tidy(disks[number(&member.label)].clone()));
     let unix_start = Duration::from_secs(1_700_000_000);
     let clock = Rc::new(SimClock { handle: handle.clone(), unix_start });
     let Ok(mut setup) = assembled.setup(layout, devs.collect(), clock, || Ok(1)) else {

@@ -9,6 +9,8 @@
 //! * [`scenario`], [`world`]: what happens to an array through several lives, drawn from a seed, and
 //!   the whole stack that it happens to: NBD clients and sessions over pipes, the engine, disks that
 //!   are put together as production does it ([`found`]).
+//! * [`halves`]: two machines with a half of an array each.
+//! * `hang`, `opened`: members that hang, behind the deadline of production (`braid_device::Metered`).
 //! * [`atlas`]: which faults may be placed, so that every failure is a bug; [`kernel`]: what Linux's
 //!   md would make of the same superblocks.
 //! * [`campaign`], [`shrink`], [`exhaust`], [`rot`], [`speed`], [`keep`]: the program `braid-sim`: many
@@ -40,6 +42,8 @@ pub mod failing;
 mod fault;
 pub mod found;
 pub mod fuzz;
+pub mod halves;
+mod hang;
 mod image;
 pub mod keep;
 pub mod kernel;
@@ -47,9 +51,11 @@ mod life;
 mod load;
 mod media;
 mod nbd;
+mod opened;
 mod oracle;
 mod orders;
 mod pipe;
+mod quiet;
 mod rest;
 pub mod rot;
 pub mod scenario;

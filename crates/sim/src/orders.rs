@@ -7,7 +7,7 @@ use braid_md::Uuid;
 use braid_mem::Pool;
 
 use crate::SimDisk;
-use crate::found::{carried, label, number, tidy};
+use crate::found::{carried, label, number};
 use crate::scenario::What;
 use crate::stage::{Stage, is_in_use};
 
@@ -80,6 +80,10 @@ impl Stage {
                 self.tell("operator", || "no bitmap".to_owned());
                 said(self.array.remove_bitmap().await.map(drop))
             }
+            What::Clock { by_s } => {
+                self.handle.set_clock(by_s);
+                Ok(())
+            }
             What::Hold => said(self.array.hold_passes().await),
             What::GoOn => {
                 self.array.let_passes_go_on();
@@ -120,7 +124,7 @@ impl Stage {
     fn newcomer(&self, disk: usize, sim: &SimDisk) -> Newcomer<'static> {
         let size = Dev::new(sim.clone()).limits().size;
         let uuid = Uuid(std::array::from_fn(|_| self.dice.borrow_mut().below(256) as u8));
-        let (label, dev) = (label(disk), tidy(sim));
+        let (label, dev) = (label(disk), self.opened.dev(disk));
         Newcomer { label, dev, known: None, anew: false, superblocks: &[], size, uuid }
     }
 

@@ -49,6 +49,10 @@ pub struct Life {
     pub schedule: u64,
     /// How fast passes go, in bytes a second.
     pub speed: u64,
+    /// How long a member may take for a request, in nanoseconds; for ever if there is none.
+    pub deadline_ns: Option<u64>,
+    /// By how many seconds the clock was set ahead before it.
+    pub clock_by_s: i64,
     /// Who asks for what.
     pub connections: Vec<Connection>,
     /// What happens beside, in order of time.
@@ -125,6 +129,17 @@ pub enum What {
         count: u64,
         /// They take this long to fail, in nanoseconds.
         after_ns: u64,
+    },
+    /// The next requests are not answered for a time; what they write lands before it or after it.
+    Hang {
+        /// Which disk.
+        disk: usize,
+        /// Of this kind; of all if there is none.
+        op: Option<Op>,
+        /// How many.
+        count: u64,
+        /// For how long, in nanoseconds; for ever if there is none.
+        for_ns: Option<u64>,
     },
     /// Everything takes so many times as long.
     Slow {
@@ -208,6 +223,11 @@ pub enum What {
     },
     /// … takes its bitmap away.
     NoBitmap,
+    /// … sets the clock ahead, or back.
+    Clock {
+        /// By so many seconds.
+        by_s: i64,
+    },
     /// … has no pass run.
     Hold,
     /// … lets passes go on.
@@ -222,6 +242,7 @@ impl What {
             What::Latent { .. }
                 | What::Transient { .. }
                 | What::Slow { .. }
+                | What::Hang { .. }
                 | What::Vanish { .. }
                 | What::Return { .. }
                 | What::FlushError { .. }

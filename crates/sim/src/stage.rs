@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use braid_array::{Geometry, Role};
-use braid_block::{Errno, Flags, Io, Limits, Op, Span};
+use braid_block::{Errno, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::LogPlace;
 use braid_engine::redundant::{Layout, MemberState, MemberStatus, Redundant, Status};
@@ -15,9 +15,10 @@ use braid_md::Resync;
 use crate::atlas::Now;
 use crate::found::{carried, label, number};
 use crate::media::Media;
+use crate::opened::Opened;
 use crate::scenario::What;
 use crate::spec::Spec;
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, watch};
 use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
@@ -61,6 +62,8 @@ pub(crate) struct Stage {
     pub spec: Spec,
     /// It.
     pub array: Redundant,
+    /// What members are asked by.
+    pub opened: Rc<Opened>,
     /// By number: all there are.
     pub disks: Rc<RefCell<Vec<SimDisk>>>,
     /// What lies beside it.
@@ -127,6 +130,7 @@ impl Stage {
         // A fault may have waited for its request.
         let failed_ns = sim.failed_ns().map_or(0, |failed_ns| failed_ns + self.aftermath_ns());
         sim.is_gone()
+            || sim.hangs()
             || sim.faults().is_armed()
             || !sim.faults().latent().is_empty()
             || spent_ns.max(failed_ns) > self.handle.now()
@@ -169,6 +173,7 @@ impl Stage {
         }
         let after_ns = match what {
             What::Transient { after_ns, .. } => after_ns,
+            What::Hang { for_ns: Some(for_ns), .. } => for_ns,
             _ => 0,
         };
         self.harm(disk, after_ns);
@@ -226,6 +231,7 @@ impl Stage {
             | What::Transient { disk, .. }
             | What::Vanish { disk }
             | What::FlushError { disk }
+            | What::Hang { disk, .. }
             | What::Full { disk: Some(disk), .. } => {
                 if !self.may_harm(disk, what) {
                     return false;
@@ -260,6 +266,12 @@ impl Stage {
                     faults.faults().add_some(target, Fault::NotBefore(until_ns), count);
                 }
                 faults.faults().add_some(target, Fault::Error(Errno::IO), count);
+            }
+            What::Hang { op, count, for_ns, .. } => {
+                let until_ns = for_ns.map_or(u64::MAX, |for_ns| self.handle.now() + for_ns);
+                self.tell(&label(disk), || format!("hangs until {until_ns} ns: {count} × {op:?}"));
+                let target = Target { op, ..Target::ALL };
+                faults.faults().add_some(target, Fault::Hang(until_ns), count);
             }
             What::Vanish { .. } => {
                 self.tell(&label(disk), || "is pulled".to_owned());
@@ -348,6 +360,7 @@ impl Stage {
             watch(&new, disk, &self.timeline);
         }
         self.spec.settle(&new);
+        self.opened.exchange(disk, &new);
         self.disks.borrow_mut()[disk] = new;
         self.tell(&label(disk), || "is there again".to_owned());
         true
@@ -356,7 +369,8 @@ impl Stage {
     /// A disk that is no member any more, and that the members left behind, holds something else by
     /// now.
     fn scribble(&self, disk: usize, data: u64) -> bool {
-        let Some(sim) = self.disk(disk).filter(|disk| !disk.is_gone()) else { return false };
+        let is_free = |disk: &SimDisk| !disk.is_gone() && !disk.hangs();
+        let Some(sim) = self.disk(disk).filter(is_free) else { return false };
         let members = self.array.status().members;
         let is_blank = self.shelf.borrow().blank.contains(&disk);
         if is_blank || members.iter().any(|one| one.label == label(disk)) {
@@ -376,8 +390,9 @@ impl Stage {
         image[from..from + rubbish.len()].copy_from_slice(&rubbish);
         media = Media::new(image, 512);
         let limits = Limits::new(media.current().len() as u64, 512);
-        self.disks.borrow_mut()[disk] =
-            SimDisk::with_media(&self.handle, label(disk), limits, media);
+        let other = SimDisk::with_media(&self.handle, label(disk), limits, media);
+        self.opened.exchange(disk, &other);
+        self.disks.borrow_mut()[disk] = other;
         self.shelf.borrow_mut().scribbled.push(disk);
         self.tell(&label(disk), || "holds something else now".to_owned());
         true
@@ -417,22 +432,4 @@ impl Stage {
 
 pub(crate) fn is_in_use(one: &MemberStatus, label: &str) -> bool {
     one.label == label && one.state != MemberState::Faulty
-}
-
-/// Has every request of `disk` told to `timeline`.
-pub(crate) fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
-    let (timeline, name) = (timeline.clone(), label(number));
-    disk.listen(Box::new(move |index, record| {
-        let fua = if record.flags.contains(Flags::FUA) { " fua" } else { "" };
-        let (op, span) = (record.op, record.span);
-        match record.end {
-            None => {
-                timeline.put(record.start_ns, &name, || format!("  {op:?} {span}{fua} [{index}]"))
-            }
-            Some((end_ns, result)) => timeline.put(end_ns, &name, || match result {
-                Ok(()) => format!("  [{index}] done"),
-                Err(errno) => format!("  [{index}] {op:?} {span} failed: {errno}"),
-            }),
-        }
-    }));
 }

@@ -4,7 +4,10 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::Handle;
+use braid_block::Flags;
+
+use crate::found::label;
+use crate::{Handle, SimDisk};
 
 /// A record of a run; clones are the same.
 #[derive(Clone, Default)]
@@ -61,4 +64,22 @@ impl fmt::Display for Timeline {
         }
         Ok(())
     }
+}
+
+/// Has every request of `disk` told to `timeline`.
+pub(crate) fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
+    let (timeline, name) = (timeline.clone(), label(number));
+    disk.listen(Box::new(move |index, record| {
+        let fua = if record.flags.contains(Flags::FUA) { " fua" } else { "" };
+        let (op, span) = (record.op, record.span);
+        match record.end {
+            None => {
+                timeline.put(record.start_ns, &name, || format!("  {op:?} {span}{fua} [{index}]"))
+            }
+            Some((end_ns, result)) => timeline.put(end_ns, &name, || match result {
+                Ok(()) => format!("  [{index}] done"),
+                Err(errno) => format!("  [{index}] {op:?} {span} failed: {errno}"),
+            }),
+        }
+    }));
 }

@@ -27,8 +27,7 @@ use crate::kernel::{self, AwaySpare};
 use crate::rest::{STEP_NS, check_agreement, check_at_rest, read_all};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
-use crate::stage::watch;
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, watch};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// How long the processor may keep a task waiting, in nanoseconds.

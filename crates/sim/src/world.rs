@@ -25,9 +25,10 @@ use crate::found::{self, Frame, Trouble};
 use crate::kernel::AwaySpare;
 use crate::life::Acting;
 use crate::media::Media;
+use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
-use crate::stage::{Past, Shelf, Stage, watch};
-use crate::timeline::Timeline;
+use crate::stage::{Past, Shelf, Stage};
+use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
@@ -110,6 +111,8 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
     let judgement = Life {
         schedule: rng.next_u64(),
         speed: 100 << 20,
+        deadline_ns: None,
+        clock_by_s: 0,
         connections: Vec::new(),
         acts: Vec::new(),
         probes: Vec::new(),
@@ -160,6 +163,7 @@ impl World<'_> {
         sim.be_quiet();
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
+        handle.set_clock(life.clock_by_s);
         let disks = self.disks(&sim);
         let current = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.contents());
         let images: Vec<_> = disks.iter().map(current).collect();
@@ -187,13 +191,16 @@ impl World<'_> {
             speed: Speed { min: life.speed, max: Some(life.speed), latency: None },
             nonce: life.schedule,
         };
-        let array = found::build(&assembled, &frame, &disks);
+        let limit = life.deadline_ns.map(Duration::from_nanos);
+        let opened = Opened::new(&handle, limit, &disks);
+        let array = found::build_on(&assembled, &frame, |disk| opened.dev(disk));
         process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),
             spec: self.scenario.spec,
             array,
+            opened,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),
             log: assembled.log,
@@ -233,7 +240,8 @@ impl World<'_> {
         if let Outcome::Stuck(stuck) = outcome {
             return Err(format!("life {number}: {stuck}; {last_words}"));
         }
-        self.unix += Duration::from_nanos(end_ns) + Duration::from_secs(1);
+        self.unix =
+            handle.clock_for(self.unix + Duration::from_nanos(end_ns) + Duration::from_secs(1));
         stage.remember(&state);
         self.end(&stage, &state, life, end_ns)
     }
@@ -258,7 +266,14 @@ impl World<'_> {
                 self.timeline.put(end_ns, "world", || "the volume is down".to_owned());
                 let before = self.oracle.borrow().clone();
                 self.oracle.borrow_mut().kill();
-                self.keep(&disks, |disk| disk.take_media());
+                self.keep(&disks, |disk| {
+                    let mut media = disk.take_media();
+                    // The next process waits for what the last one asked of disks that hung.
+                    if disk.has_hung() {
+                        media.settle(&mut dice);
+                    }
+                    media
+                });
                 if !status.broken {
                     return Ok(true);
                 }
@@ -406,7 +421,7 @@ impl World<'_> {
                     was_complete: past.was_complete.get(),
                     may_give_up: past.torn.get().is_some(),
                     was_harmed: past.harmed.get(),
-                    unix: template.unix + Duration::from_nanos(handle.now()),
+                    unix: handle.clock_for(template.unix + Duration::from_nanos(handle.now())),
                     schedule: dice.next_u64(),
                     ..template.clone()
                 };

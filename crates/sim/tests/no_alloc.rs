@@ -22,7 +22,7 @@ use braid_engine::{Array, Clock, Dev, InFlight, Pending};
 use braid_level::{Raid0Layout, Raid10Layout};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
-use braid_uring::{Config, Executor, Mode};
+use braid_uring::{Config, Executor, ExecutorClock, Mode};
 
 const MEMBER: u64 = 1 << 20;
 const CHUNK: u64 = 64 << 10;
@@ -194,7 +194,8 @@ fn requests_to_files_through_io_uring_allocate_nothing() {
             let failures = std::sync::Arc::clone(file.failures());
             let deadline = Some(Deadline { limit: Duration::from_secs(30), failures });
             let tally = Tally::default();
-            Dev::new(Metered::new(device, &tally, &executor.handle(), deadline))
+            let tasks = Rc::new(ExecutorClock::new(&executor.handle()));
+            Dev::new(Metered::new(device, &tally, tasks, deadline))
         };
         let dev = array((0..4).map(member).collect());
         for depth in [1, 16] {

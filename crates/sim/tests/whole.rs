@@ -3,8 +3,8 @@
 //! `BRAID_SEEDS=n` runs as many of the latter; `BRAID_COMMIT` names the commit instead of git.
 
 use braid_seed::{commit, first_of_commit};
-use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
-use braid_sim::draw::{HARSH, WIDE};
+use braid_sim::campaign::{keep_panics, run_scenario, run_seed, run_seeds};
+use braid_sim::draw::{HARSH, WIDE, WORLDS};
 use braid_sim::keep::{kept, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
@@ -17,7 +17,7 @@ const COUNT: u64 = 2000;
 fn seeds_that_once_failed_are_well() {
     keep_panics();
     let fails = |seed: &u64| {
-        let result = run_scenario(&Scenario::of(*seed), &Timeline::default());
+        let result = run_seed(*seed);
         result.err().map(|what| format!("--seed {seed}: {what}"))
     };
     let seeds = kept(&list()).expect("testdata/seeds/failed.txt");
@@ -27,8 +27,12 @@ fn seeds_that_once_failed_are_well() {
 
 #[test]
 fn seeds_of_this_commit_are_well() {
-    let report = run_well(first_of_commit(&commit()) & !WIDE, count());
-    assert!(report.crashes > 0 && report.probes > 0 && report.acts > 0, "{report:?}");
+    let first = first_of_commit(&commit()) & !WIDE;
+    let worlds: u64 = WORLDS.iter().sum();
+    for world in [&[0], WORLDS].concat() {
+        let report = run_well(first & !worlds | world, count() / (1 + WORLDS.len() as u64));
+        assert!(report.crashes > 0 && report.probes > 0 && report.acts > 0, "{report:?}");
+    }
 }
 
 /// Few, since their members are a hundred times as large and a seed takes seconds; and harsh ones, of which each

@@ -86,7 +86,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("runner", &[]),
     (
         "sim",
-        &["array", "block", "engine", "export-nbd", "level", "md", "mem", "model", "nbd", "seed"],
+        &[
+            "array",
+            "block",
+            "device",
+            "engine",
+            "export-nbd",
+            "level",
+            "md",
+            "mem",
+            "model",
+            "nbd",
+            "seed",
+        ],
     ),
     (
         "bench",

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::Handle;
-use braid_engine::Clock;
+use braid_engine::{Clock, Tasks};
 
 /// The clocks of the machine and the timers of an executor.
 pub struct ExecutorClock {
@@ -33,5 +33,11 @@ impl Clock for ExecutorClock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
         let handle = self.handle.clone();
         Box::pin(async move { handle.sleep(duration).await })
+    }
+}
+
+impl Tasks for ExecutorClock {
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()>>>) {
+        self.handle.spawn(task);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -119,7 +120,7 @@ impl Attached {
         shard.call(move |handle, local| {
             let fd = braid_uring::Fd::new(fd);
             let (offered, pool) = (local.front.offered(), local.pool.clone());
-            let watch = Stopwatch::new(&told, handle);
+            let watch = Stopwatch::new(&told, Rc::new(braid_uring::ExecutorClock::new(handle)));
             let offered = offered.seen_through(move |dev| watch.in_front_of(dev));
             let serve = braid_export_fuse::serve(handle.clone(), fd, offered, pool, served);
             handle.spawn(async move {

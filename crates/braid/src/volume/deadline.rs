@@ -3,11 +3,12 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use braid_device::Deadline;
 use braid_stack::Latency;
 use serde::{Deserialize, Serialize};
 
-/// How long a member may take if nothing is said: as long as Linux gives a disk for a command.
-const USUAL: Duration = Duration::from_secs(30);
+/// How long a member may take if nothing is said.
+const USUAL: Duration = Deadline::USUAL;
 
 /// The least that can be asked for: a disk that has to turn its heads, or a stick that tidies up, is not
 /// dead.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use braid_mem::{HUGE_PAGE, Pages, Pool};
 use braid_model::Timetable;
 use braid_probe::Place;
 use braid_stack::{Node, Stack};
-use braid_uring::Handle;
+use braid_uring::{ExecutorClock, Handle};
 
 use super::admission::locked_by;
 use super::options::OpenOptions;
@@ -170,16 +171,16 @@ impl Leaf {
 
     /// A device on it for the shard of `handle`.
     pub(crate) fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
-        let tally = &self.tally;
+        let (tally, tasks) = (&self.tally, Rc::new(ExecutorClock::new(handle)));
         Ok(match &self.medium {
-            Medium::Ram(ram) => Dev::new(Metered::new(ram.device(), tally, handle, None)),
+            Medium::Ram(ram) => Dev::new(Metered::new(ram.device(), tally, tasks, None)),
             Medium::File(file) => {
                 let failures = Arc::clone(file.failures());
                 let deadline = self.deadline.map(|limit| Deadline { limit, failures });
-                Dev::new(Metered::new(file.device(handle, pool)?, tally, handle, deadline))
+                Dev::new(Metered::new(file.device(handle, pool)?, tally, tasks, deadline))
             }
             Medium::Modelled(modelled) => {
-                Dev::new(Metered::new(modelled.device(handle), tally, handle, None))
+                Dev::new(Metered::new(modelled.device(handle), tally, tasks, None))
             }
         })
     }

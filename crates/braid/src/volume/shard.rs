@@ -335,7 +335,7 @@ fn run(
     let bounds = Bounds::default();
     let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
     let asked = Tally::default();
-    let watch = Stopwatch::new(&asked, &handle);
+    let watch = Stopwatch::new(&asked, Rc::new(ExecutorClock::new(&handle)));
     let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
     let (name, overlaps) = (&spec.name, &media.overlaps);
     let server = Server::new(&handle, offered, pool.clone(), name, bounds, overlaps, on_end)?;

@@ -19,12 +19,13 @@ use braid_array::MemberByte;
 use braid_block::{Flags, Io};
 use braid_md::assembly::{Reason, came_back};
 use braid_md::superblock::SUPERBLOCK_BYTES;
-use braid_md::{BadBlocks, Role, Superblock, Uuid};
+use braid_md::{BadBlocks, Role, Superblock, Uuid, Version};
 use braid_mem::Pool;
 
 use super::carried::empty_log;
 use super::{Carried, LogPlace};
 use crate::Dev;
+use crate::canary::Canary;
 use crate::redundant::{MemberState, MemberStatus, NewMember, Redundant, Status};
 
 /// A device that is to become a member.
@@ -176,6 +177,7 @@ fn come_back(
     let status = engine.status();
     match came_back(&at_work(array, &status), superblock) {
         Ok(()) => {}
+        Err(Reason::Diverged { .. }) if Canary::HalfTakenBack.is_planted() => {}
         Err(Reason::Diverged { events, .. }) => {
             return Err(NotTaken::WentOnAlone { events, ours: status.events });
         }
@@ -198,6 +200,21 @@ fn come_back(
     }
     if usize::from(role) >= status.raid_disks {
         return Ok(Err(format!("the array has no role {role} any more")));
+    }
+    // In version 0.90 a successor has the number of its predecessor, so that the table of a member that went on
+    // alone names the successors of members that it failed.
+    let is_old = superblock.version == Version::V0_90;
+    let mut in_sync = status.members.iter().filter(|one| one.state == MemberState::InSync);
+    let counts_on = |one: &MemberStatus| {
+        let role = one.role.map(|role| Role::Active(role.get()));
+        superblock.roles.get(one.number as usize).copied() == role
+    };
+    if is_old && !in_sync.all(counts_on) {
+        return Ok(Err(
+            "by its superblock other members were in sync than are now, and version 0.90 does not \
+                       tell successors apart"
+                .to_owned(),
+        ));
     }
     if superblock.recovery_offset.is_some() || superblock.is_replacement() {
         return Ok(Err("it was being filled when it left".to_owned()));

@@ -68,7 +68,7 @@ impl Inner {
         self.requests.borrow_mut().insert(id, Request { io, error, start, state });
 
         match times {
-            Times::Drawn(times) => self.come(id, times, not_before_ns),
+            Times::Drawn(times) => self.come(id, self.hang(id, times), not_before_ns),
             Times::Modelled(number) => self.until_done(id, number, not_before_ns),
         }
         id
@@ -80,6 +80,17 @@ impl Inner {
         self.handle.call_at(effect_ns, move || inner.take_effect(id));
         let inner = Rc::clone(self);
         self.handle.call_at(done_ns.max(not_before_ns), move || inner.complete(id));
+    }
+
+    /// When a request takes effect and completes that would do so at `times`.
+    fn hang(&self, id: u32, (effect_ns, done_ns): (u64, u64)) -> (u64, u64) {
+        let until_ns = self.faults.hangs_until(id.into(), &self.requests.borrow()[&id].io);
+        let Some(until_ns) = until_ns.filter(|until_ns| *until_ns > done_ns) else {
+            return (effect_ns, done_ns);
+        };
+        self.hangs_until_ns.set(self.hangs_until_ns.get().max(until_ns));
+        let is_late = self.rng.borrow_mut().percent(50);
+        (if is_late { until_ns } else { effect_ns }, until_ns)
     }
 
     /// Asks the model of the device when request `number` is done, until it knows.

@@ -19,7 +19,7 @@
 //! a degraded array; the only copy of a bitmap, and the partial parity log after such a crash, are not flipped.
 
 mod judge;
-mod story;
+pub(crate) mod story;
 
 use braid_md::{Level, Version};
 
@@ -29,7 +29,7 @@ use crate::found::{carried, label};
 use crate::share::share;
 use crate::spec::{FIRST_PAGE, Policy, Spec};
 use crate::verify::begin;
-use crate::{Image, Rng, campaign};
+use crate::{Image, Rng, quiet};
 use judge::{End, Judge};
 use story::Left;
 pub(crate) use story::Story;
@@ -135,7 +135,7 @@ pub fn run_life(seed: u64) -> Tally {
         tally.failed.len() >= MOST_OF_A_LIFE
     };
     begin();
-    let left = match campaign::quietly(|| story::live(&spec, story, &mut rng)) {
+    let left = match quiet::quietly(|| story::live(&spec, story, &mut rng)) {
         Ok(left) => left,
         Err(why) => {
             fails(&"the life", why);
@@ -145,7 +145,7 @@ pub fn run_life(seed: u64) -> Tally {
     let judge = Judge { spec, left: &left };
     begin();
     let mut dice = rng.fork();
-    if let Err(why) = campaign::quietly(|| judge.start_sound(&mut dice)) {
+    if let Err(why) = quiet::quietly(|| judge.start_sound(&mut dice)) {
         fails(&"without a flipped bit", why);
         return tally;
     }
@@ -153,7 +153,7 @@ pub fn run_life(seed: u64) -> Tally {
     for rot in rots(&spec, &left, &mut rng) {
         let mut dice = rng.fork();
         begin();
-        match campaign::quietly(|| judge.start(&rot, &mut dice)) {
+        match quiet::quietly(|| judge.start(&rot, &mut dice)) {
             Ok(end) => ends.push(end),
             Err(why) => {
                 if fails(&rot, why) {

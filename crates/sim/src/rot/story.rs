@@ -221,7 +221,7 @@ impl Load {
 }
 
 /// Has a disk be taken in as an operator does it; `known` is what it carries of the array.
-pub(super) async fn take_in(
+pub(crate) async fn take_in(
     array: &Redundant,
     sim: &SimDisk,
     disk: usize,
@@ -229,7 +229,7 @@ pub(super) async fn take_in(
     log: LogPlace,
 ) -> Result<(), String> {
     let known = known.and_then(|image| carried(image).ok());
-    let (label, dev, uuid) = (label(disk), tidy(sim), Uuid([0x99; 16]));
+    let (label, dev, uuid) = (label(disk), tidy(sim.clone()), Uuid([0x90 + disk as u8; 16]));
     let size = sim.contents().len() as u64;
     let known = known.as_ref();
     let newcomer = Newcomer { label, dev, known, anew: false, superblocks: &[], size, uuid };
@@ -240,7 +240,7 @@ pub(super) async fn take_in(
 }
 
 /// Waits until the array has nothing to do and lacks as many members as that; if it lacks none, until no bit is set.
-pub(super) async fn come_to_rest(
+pub(crate) async fn come_to_rest(
     array: &Redundant,
     lacking: usize,
     disk: &SimDisk,

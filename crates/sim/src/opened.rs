@@ -1,0 +1,54 @@
+//! Disks as a volume opens its members: each once, behind the deadline that production has.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_device::{Deadline, Metered, Tally};
+use braid_engine::{Dev, Tasks};
+
+use crate::found::{SimClock, tidy};
+use crate::{Handle, SimDisk};
+
+/// The open disks of a life. Whoever asks for a disk asks by the same device, so that requests that it still has
+/// are known.
+pub(crate) struct Opened {
+    devs: RefCell<Vec<Dev>>,
+    tasks: Rc<dyn Tasks>,
+    /// How long a disk may take; none for ever.
+    limit: Option<Duration>,
+    /// Of all of them.
+    tally: Tally,
+}
+
+impl Opened {
+    pub(crate) fn new(handle: &Handle, limit: Option<Duration>, disks: &[SimDisk]) -> Rc<Opened> {
+        let tasks = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
+        let opened = Opened { devs: RefCell::default(), tasks, limit, tally: Tally::default() };
+        *opened.devs.borrow_mut() = disks.iter().map(|disk| opened.open(disk)).collect();
+        Rc::new(opened)
+    }
+
+    /// Disk number `disk`.
+    pub(crate) fn dev(&self, disk: usize) -> Dev {
+        self.devs.borrow()[disk].clone()
+    }
+
+    /// Another disk has this number from now on.
+    pub(crate) fn exchange(&self, disk: usize, new: &SimDisk) {
+        self.devs.borrow_mut()[disk] = self.open(new);
+    }
+
+    /// Whether a disk has requests that it has not answered, and with them their memory.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.tally.read().in_flight > 0
+    }
+
+    fn open(&self, disk: &SimDisk) -> Dev {
+        let Some(limit) = self.limit else { return tidy(disk.clone()) };
+        let deadline = Some(Deadline { limit, failures: Arc::default() });
+        let tasks = Rc::clone(&self.tasks);
+        tidy(Metered::new(disk.clone(), &self.tally, tasks, deadline))
+    }
+}
