@@ -95,8 +95,7 @@ pub struct OffBy {
 impl OffBy {
     /// [`OffBy::log`] in hundredths, rounded.
     pub fn percent(&self) -> u32 {
-        // The largest logarithm of a float, in hundredths, is far below 2^32.
-        (self.log * 100.0).round() as u32
+        u32::try_from((self.log * 100.0).round() as u64).unwrap_or(u32::MAX)
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
 
+mod files;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_cache::Config;
@@ -13,13 +15,13 @@ use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::off::off_by_kinds;
 use braid_predict::{
-    Array, Bonnie, Closed, Files, MEMORY, Machine, Offer, Outcome, Places, Program, Random, Run,
-    Tree, Trees, Workload as Asks,
+    Array, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
 };
 use braid_stack::{Model, Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
 use crate::profile::{Modelled, kind, modelled};
+use files::files;
 
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
@@ -200,41 +202,6 @@ fn load(asked: &Asked<'_>, region: u64) -> Result<Load, String> {
         "bonnie" | "cp-read" | "cp-cached" | "cp-tree" | "untar" => files(tool, settings, setup),
         other => Err(format!("{other}: what it does to a file system has no model")),
     }
-}
-
-/// A program of the laboratory that works on files of a file system that was made for it.
-fn files(tool: &str, settings: &Settings, setup: &Setup) -> Result<Load, String> {
-    if !setup.filesystem.is_made() || !setup.mount.is_empty() {
-        return Err(format!("{tool} in a folder, or on a file system with mount options"));
-    }
-    if tool == "cp-read" && !setup.drop_caches {
-        return Err("cp-read of what the page cache has".to_owned());
-    }
-    let bytes = settings.size("size").unwrap_or(1 << 30);
-    // As the laboratory makes its trees: files of 10.9 KiB in the mean, a dozen to a folder.
-    let trees = Trees { bytes, file: 11_162, folder: 12 * 11_162, cold: setup.drop_caches };
-    let program = match tool {
-        "cp-read" => Program::Read(bytes),
-        "cp-cached" => Program::CopyCached(bytes),
-        "cp-tree" => Program::CopyTree(trees),
-        "untar" => Program::Unpack(trees),
-        "dd" => Program::Write(bytes),
-        // The part that version 2 does by character is small, and is left out.
-        _ => Program::Bonnie(Bonnie {
-            size: bytes,
-            by_character: 0,
-            chunk: settings.size("chunk").unwrap_or(8 << 10),
-        }),
-    };
-    let synced = match tool {
-        "cp-read" => false,
-        "dd" => settings.word("sync") != "none",
-        "bonnie" => true,
-        _ => settings.flag("sync"),
-    };
-    let processes = u64::from(setup.processes);
-    let run = Run::Files(Files { program, processes, synced });
-    Ok(Load { run, amount: Amount::Files(processes * bytes) })
 }
 
 /// The read-ahead window that was set.
