@@ -77,8 +77,8 @@ fn record(direction: &str, kernel: &str, row: &str) {
     file.read_to_string(&mut text).expect("the document can be read");
     let (before, rest) = text.split_once(BEGIN).expect("the document has a place for the table");
     let (table, after) = rest.split_once(END).expect("the table has an end");
-    let stays = |row: &&str| !HEAD.contains(*row) && !(is_first && row.starts_with(&of_these));
-    let mut rows: BTreeSet<&str> = table.lines().filter(stays).collect();
+    let goes = |row: &str| HEAD.contains(row) || is_first && row.starts_with(&of_these);
+    let mut rows: BTreeSet<&str> = table.lines().filter(|row| !goes(row)).collect();
     rows.insert(row);
     let rows = Vec::from_iter(rows).join("\n");
     let text = format!("{before}{BEGIN}{HEAD}{rows}\n{END}{after}");

@@ -26,7 +26,7 @@ use braid_block::{Completion, Io, Limits, Payload};
 use braid_device::{Metered, Ram, Stopwatch, Tally};
 use braid_engine::{CompletionSource, Dev, Device, Pending, Ticket};
 use braid_mem::Pool;
-use braid_uring::{Config, Executor, Handle};
+use braid_uring::{Config, Executor, ExecutorClock, Handle};
 use slab::Slab;
 
 const USAGE: &str = "\
@@ -80,17 +80,19 @@ struct Subjects {
 
 impl Subjects {
     fn new(ram: &Ram, later: bool, handle: &Handle) -> Subjects {
-        let watch = Stopwatch::new(&Tally::default(), handle);
+        let watch = Stopwatch::new(&Tally::default(), Rc::new(ExecutorClock::new(handle)));
         let tally = Tally::default();
         if !later {
-            let member = Metered::new(ram.device(), &tally, handle, None);
+            let member =
+                Metered::new(ram.device(), &tally, Rc::new(ExecutorClock::new(handle)), None);
             return Subjects {
                 without: Dev::new(ram.device()),
                 export: watch.in_front_of(Dev::new(ram.device())),
                 all: watch.in_front_of(Dev::new(member)),
             };
         }
-        let member = Metered::new(Later::new(ram), &tally, handle, None);
+        let member =
+            Metered::new(Later::new(ram), &tally, Rc::new(ExecutorClock::new(handle)), None);
         Subjects {
             without: Dev::new(Later::new(ram)),
             export: watch.in_front_of(Dev::new(Later::new(ram))),

@@ -17,6 +17,8 @@ const HOST: Host = Host {
     readahead_bytes: 128 * KIB,
     copy_rate: 2e9,
     call_ns: 300.0,
+    file_ns: 0.0,
+    stdio_ns: 0.0,
     cache_bytes: 1 << 30,
     dirty_bytes: 0,
 };
