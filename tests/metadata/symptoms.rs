@@ -25,7 +25,7 @@ fn commands(section: &str) -> Vec<Shown<'_>> {
 /// Runs `command` with the scratch folder as `/srv`.
 fn run(scratch: &Scratch, command: &str) -> Output {
     let folder = scratch.path().display().to_string();
-    let mut words = command.replace("/srv", &folder).replace('\'', "");
+    let mut words = command.replace("/srv", &folder).replace("'", "");
     if words.starts_with("braid up") {
         words.push_str(" --attach none");
     }

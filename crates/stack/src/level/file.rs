@@ -164,8 +164,8 @@ impl Level for Part {
 /// More partitions than a table has.
 const MOST_PARTITIONS: u32 = 1024;
 
-impl From<Part> for Node {
+impl From<Part> for File {
     fn from(Part(file): Part) -> Self {
-        Node::File(file)
+        file
     }
 }

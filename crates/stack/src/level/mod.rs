@@ -95,7 +95,7 @@ impl fmt::Display for Stack {
 
 /// A name of the language: how a call of it is written and read. The `Display` of what it makes is
 /// canonical: `check` reads it back.
-pub(crate) trait Level: Sized + Into<Node> {
+pub(crate) trait Level: Sized {
     /// The name in an expression.
     const NAME: &'static str;
     /// How it is written, for people.
@@ -145,7 +145,10 @@ macro_rules! levels {
             name: <$form as Level>::NAME,
             usage: <$form as Level>::USAGE,
             takes_missing: <$form as Level>::TAKES_MISSING,
-            check: |call| <$form as Level>::check(&Args::new::<$form>(call)?).map(Node::from),
+            check: |call| {
+                let form = <$form as Level>::check(&Args::new::<$form>(call)?)?;
+                Ok(Node::$variant(form.into()))
+            },
         },)*)*];
 
         impl Node {

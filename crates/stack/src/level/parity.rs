@@ -25,7 +25,7 @@ use braid_level::{ParityLayout, ParityLevel};
 
 use super::args::{Args, size_between};
 use super::raid0::Raid0;
-use super::{Level, Node, Stack, fmt_members};
+use super::{Level, Stack, fmt_members};
 use crate::error::Fault;
 use crate::expr::Word;
 use crate::problem::Problem;
@@ -101,9 +101,9 @@ macro_rules! forms {
             }
         }
 
-        impl From<$form> for Node {
+        impl From<$form> for Parity {
             fn from($form(parity): $form) -> Self {
-                Node::Parity(parity)
+                parity
             }
         })*
     };
