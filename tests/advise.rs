@@ -283,7 +283,7 @@ fn read_ahead_and_caches_are_told_where_they_matter() {
         (point(&stripe, "read-ahead", 128 << 10), point(&stripe, "read-ahead", 2 << 20));
     assert!(more > 2.0 * usual, "{stripe}");
     assert!(stripe["answer"].to_string().contains("that it has, 12M, is enough"), "{stripe}");
-    let why = "times one member alone, which reads ahead by 128K only";
+    let why = "times one member alone with its read-ahead of 128K";
     assert!(stripe["answer"].to_string().contains(why), "{stripe}");
     let alone = of(&["p.toml", "--size", "1G", "--workload", "seq-read"]);
     assert!(alone["answer"].to_string().contains("that it has, 128K, is enough"), "{alone}");
