@@ -73,7 +73,8 @@ fn fio_finds_what_it_wrote() {
         let stack = format!(
             "cache(size=4M, mode={mode}, block={block}, policy={policy}, cutoff=2M, raid1(a.img, b.img))"
         );
-        let volume = scratch.up(&stack, &["--name", policy, "--attach", "none"]);
+        let name = format!("{policy}-{mode}");
+        let volume = scratch.up(&stack, &["--name", &name, "--attach", "none"]);
         let output = Tool::new("fio")
             .args(["--name=v", "--ioengine=nbd", "--rw=randrw", "--bsrange=512-16k", "--size=32M"])
             .args(["--io_size=48M", "--iodepth=16", "--verify=crc32c", "--verify_backlog=64"])

@@ -51,7 +51,10 @@ fn everybody_is_told_once_of_what_happens_and_that_it_is_well_again() {
     wait_until("the webhook", || count(&scratch, "Fail") == 1);
     let mail = got(&scratch, "mail");
     let failed = scratch.join("home-b.img").display().to_string();
-    let next = format!("`braid member remove home {failed}`, then `braid member add home DEVICE`");
+    let next = format!(
+        "`braid member remove home {failed}`, then `braid member add home DEVICE`; the member that was removed: \
+         `braid member re-add home DEVICE`"
+    );
     for part in [
         "ENVELOPE braid@example.org admin@example.org,ops@example.org",
         "To: admin@example.org, Ops <ops@example.org>",
