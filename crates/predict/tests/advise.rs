@@ -89,17 +89,17 @@ fn measured(rng: &mut Rng, one: &Candidate) -> Measured {
 
 /// Whether the interval that is printed of a layout's figure contains that of another, or lies below it.
 fn is_within_error(other: &Candidate, best: &Candidate, need: Need, by_prediction: bool) -> bool {
-    const ERROR: f64 = 1.185; // 17 %
+    let error = best.error.exp();
     let rate = |one: &Candidate| if by_prediction { one.outcome.rate() } else { one.rate() };
     let low = match best.measured {
         Some(measured) if !by_prediction => measured.range.0.min(0.99 * measured.rate),
-        _ => rate(best) / ERROR,
+        _ => rate(best) / error,
     };
     let time =
         |one: &Candidate| if by_prediction { one.predicted_latency_ns() } else { one.latency_ns() };
     let price = |one: &Candidate| one.price.unwrap();
     match (need, time(other), time(best)) {
-        (Need::Latency, Some(other), Some(best)) => other < best * ERROR,
+        (Need::Latency, Some(other), Some(best)) => other < best * error,
         (Need::Price { least }, ..) if other.rate() < least && best.rate() >= least => false,
         (Need::Price { .. }, ..) => rate(other) / price(other) > low / price(best),
         _ => rate(other) > low,
