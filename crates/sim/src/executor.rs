@@ -101,6 +101,8 @@ struct Core {
     delay_ns: Cell<u64>,
     /// The run is to stop where it is.
     halted: Cell<bool>,
+    /// The run is over: whatever is spawned or scheduled is dropped, because it would hold on to this core.
+    ended: Cell<bool>,
     /// A failure is told by somebody else.
     quiet: Cell<bool>,
     observer: RefCell<Option<Box<dyn FnMut()>>>,
@@ -148,6 +150,7 @@ impl Sim {
             punctual: Cell::new(false),
             delay_ns: Cell::new(u64::MAX),
             halted: Cell::new(false),
+            ended: Cell::new(false),
             quiet: Cell::new(false),
             observer: RefCell::default(),
             witnesses: RefCell::default(),
@@ -244,7 +247,8 @@ impl Drop for Sim {
             eprintln!("seed {} at {} ns\n{}", self.core.seed, self.core.now_ns.get(), self.trace());
         }
         self.core.observer.take();
-        // Dropping a task may spawn, schedule or wake; none of that runs any more.
+        // Dropping a task may spawn, schedule or wake; none of that is kept any more.
+        self.core.ended.set(true);
         while let Some((_, task)) = self.core.pop_task() {
             drop(task);
         }
@@ -271,6 +275,9 @@ impl Sim {
 impl Handle {
     /// Runs `future` beside the other tasks; `name` is for the list of what is pending.
     pub fn spawn(&self, name: impl Into<String>, future: impl Future<Output = ()> + 'static) {
+        if self.core.ended.get() {
+            return;
+        }
         let id = self.core.next_task.get();
         self.core.next_task.set(id + 1);
         let ready = Arc::clone(&self.core.ready);
@@ -358,7 +365,9 @@ impl Core {
         let number = self.next_event.get();
         self.next_event.set(number + 1);
         let key = (time_ns.max(self.now_ns.get()), number);
-        self.events.borrow_mut().insert(key, event);
+        if !self.ended.get() {
+            self.events.borrow_mut().insert(key, event);
+        }
         key
     }
 

@@ -90,8 +90,21 @@ fn tasks_that_run_in_circles_are_reported() {
 
 #[test]
 fn a_simulation_that_ends_lets_go_of_everything() {
+    /// A request that is abandoned spawns a task that waits for it; so does this.
+    struct Spawns(braid_sim::Handle, Option<Rc<()>>);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let (kept, task) = (self.1.take(), self.0.clone());
+            self.0.spawn("late", async move {
+                task.sleep(1).await;
+                drop(kept);
+            });
+        }
+    }
+
     let kept = Rc::new(());
     let sim = Sim::new(3);
+    let late = Spawns(sim.handle(), Some(Rc::clone(&kept)));
     let (handle, inside) = (sim.handle(), Rc::clone(&kept));
     let (_, dev, pool) = disk(&sim);
     sim.block_on(async move {
@@ -104,6 +117,7 @@ fn a_simulation_that_ends_lets_go_of_everything() {
         handle.sleep(100).await;
     });
     drop(sim);
+    drop(late);
     assert_eq!(Rc::strong_count(&kept), 1);
 }
 
