@@ -19,7 +19,7 @@ use std::time::Duration;
 use braid_block::Span;
 use braid_engine::Dev;
 use braid_engine::assembled::Assembled;
-use braid_engine::redundant::{Redundant, Speed};
+use braid_engine::redundant::{MemberState, MemberStatus, Redundant, Speed};
 use braid_md::{Resync, Version};
 
 use crate::atlas::is_readable;
@@ -266,8 +266,16 @@ async fn settled(array: &Redundant, disk: &SimDisk) -> Result<usize, String> {
     for _ in 0..2000 {
         disk.handle().sleep(STEP_NS).await;
         let status = array.status();
-        if !status.active && status.job.is_none() && status.resync == Resync::Clean {
-            return Ok(status.in_sync.iter().filter(|one| !**one).count());
+        let missing = status.in_sync.iter().filter(|one| !**one).count();
+        // Between a member's taking a role and its recovery there is no job.
+        let is_to_be_filled = |one: &MemberStatus| match one.state {
+            MemberState::Recovering(_) => true,
+            MemberState::Spare => missing > 0,
+            MemberState::InSync | MemberState::Faulty => false,
+        };
+        let is_full = !status.members.iter().any(is_to_be_filled);
+        if is_full && !status.active && status.job.is_none() && status.resync == Resync::Clean {
+            return Ok(missing);
         }
     }
     Err("it does not come to rest alone".to_owned())
