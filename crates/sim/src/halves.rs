@@ -35,7 +35,7 @@ use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, begin, crash_images, new_disks};
 use crate::world::Report;
-use crate::{Image, Oracle, Rng, Sim, SimDisk};
+use crate::{Handle, Image, Oracle, Rng, Sim, SimDisk};
 
 const UNIX: Duration = Duration::from_secs(1_700_000_000);
 /// Blank disks of each half.
@@ -176,22 +176,46 @@ fn members(assembled: &Assembled) -> impl Iterator<Item = usize> {
     with_role.map(|one| number(&one.label))
 }
 
-impl Half {
-    /// It is started, written, and ends.
-    fn live(&mut self, spec: &Spec, rng: &mut Rng, report: &mut Report) -> Result<(), String> {
-        report.lives += 1;
-        let there = found::look(&self.images)?;
+/// A machine with all disks, and the array that it has assembled from some of them.
+struct Machine {
+    _process: Process,
+    sim: Sim,
+    handle: Handle,
+    disks: Vec<SimDisk>,
+    assembled: Assembled,
+    array: Redundant,
+}
+
+impl Machine {
+    /// Assembles the array of the images in `of`, on disks that hold `images`.
+    fn new(
+        spec: &Spec,
+        of: &[Option<Image>],
+        images: &[Option<Image>],
+        rng: &mut Rng,
+    ) -> Result<Machine, String> {
+        let there = found::look(of)?;
         let assembled = found::assemble(&there).map_err(|why| why.to_string())?;
         let process = Process::default();
         let sim = Sim::new(rng.next_u64());
         sim.be_quiet();
         let handle = sim.handle();
-        let disks = new_disks(&sim, &self.images);
+        let disks = new_disks(&sim, images);
         disks.iter().filter(|one| one.contents().len() > 4096).for_each(|one| spec.settle(one));
         let speed = Speed { min: 100 << 20, ..Speed::default() };
         let frame = Frame { handle: &handle, unix_start: UNIX, speed, nonce: rng.next_u64() };
         let array = found::build(&assembled, &frame, &disks);
         process.of(&array);
+        Ok(Machine { _process: process, sim, handle, disks, assembled, array })
+    }
+}
+
+impl Half {
+    /// It is started, written, and ends.
+    fn live(&mut self, spec: &Spec, rng: &mut Rng, report: &mut Report) -> Result<(), String> {
+        report.lives += 1;
+        let Machine { _process, sim, handle, disks, assembled, array } =
+            Machine::new(spec, &self.images, &self.images, rng)?;
         let is_logged = spec.policy == Policy::Log;
         self.is_crashed = (is_logged || !spec.has_parity()) && rng.percent(40);
         if self.is_crashed {
@@ -291,18 +315,8 @@ fn join(
     report: &mut Report,
 ) -> Result<(), String> {
     report.lives += 1;
-    let there = found::look(&half.images)?;
-    let assembled = found::assemble(&there).map_err(|why| why.to_string())?;
-    let process = Process::default();
-    let sim = Sim::new(rng.next_u64());
-    sim.be_quiet();
-    let handle = sim.handle();
-    let disks = new_disks(&sim, images);
-    disks.iter().filter(|one| one.contents().len() > 4096).for_each(|one| spec.settle(one));
-    let speed = Speed { min: 100 << 20, ..Speed::default() };
-    let frame = Frame { handle: &handle, unix_start: UNIX, speed, nonce: rng.next_u64() };
-    let array = found::build(&assembled, &frame, &disks);
-    process.of(&array);
+    let Machine { _process, sim, handle, disks, assembled, array } =
+        Machine::new(spec, &half.images, images, rng)?;
     let back = other.disks[..other.disks.len() - other.blanks].to_vec();
     report.acts += back.len() as u64;
     let (trouble, mut dice, log) = (Trouble::default(), rng.fork(), assembled.log);
