@@ -36,7 +36,7 @@ impl Span {
         self.offset <= size && self.len <= size - self.offset
     }
 
-    /// Whether some byte is in both.
+    /// True if the spans share a byte.
     #[inline]
     pub const fn overlaps(self, other: Span) -> bool {
         self.offset < other.end() && other.offset < self.end()

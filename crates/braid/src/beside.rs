@@ -76,8 +76,8 @@ impl Beside {
     }
 }
 
-/// Whether what is at `path` may be replaced by a file that begins with `magic`: nothing is there, or a link, which is
-/// replaced itself, or a file that is empty or begins so, too. A member that was named by mistake stays.
+/// True if a file that begins with `magic` may replace the entry at `path`: there is none, or it is a link, which is
+/// replaced itself, or a file that is empty or begins with `magic`, too. A member that was named by mistake stays.
 ///
 /// # Errors
 /// The file cannot be read, or a volume uses it.

@@ -80,7 +80,7 @@ pub(crate) struct Advise {
     /// The size of each member whose profile has none, such as 500G
     #[arg(long)]
     pub(crate) size: Option<braid_stack::ByteSize>,
-    /// What a member costs, by its name or its profile's, such as rally2=20EUR; the currency is a word of your own,
+    /// The price of a member, by its name or its profile's, such as rally2=20EUR; the currency is a word of your own,
     /// or none. The answer then has MB/s for the money, and the price of a TB
     #[arg(long, value_name = "MEMBER=PRICE")]
     pub(crate) price: Vec<String>,

@@ -138,7 +138,7 @@ impl Advice {
     }
 }
 
-/// Of what a trace asks for: enough, as the last request takes its time.
+/// The share of a trace's rate that counts as keeping up: the last request takes its time.
 const KEPT_UP: f64 = 0.97;
 
 /// Bytes per second that suffice for a workload: nearly what a trace asks for.

@@ -13,7 +13,8 @@ use super::members::Members;
 use super::words::{between, rate, ratio, size, sum, time};
 use super::{Advice, KEPT_UP, asked};
 
-/// What stands beside the best by the rule of redundancy: the loss is a real difference, and the speed is none.
+/// The sentence on the layout that the rule of redundancy compares with the best: the loss is a real difference, the
+/// speed is not.
 fn beside(advice: &Advice, best: &Candidate) -> Option<String> {
     let twin = twin(&advice.ranked, advice.need)?;
     let (name, room) = (name(advice, twin), size(twin.capacity));
@@ -39,7 +40,7 @@ fn beside(advice: &Advice, best: &Candidate) -> Option<String> {
     })
 }
 
-/// What it costs and draws, and what that gives.
+/// Price and watts of the best layout, and the speed for them.
 fn cost(advice: &Advice, best: &Candidate) -> Option<String> {
     let Members { prices, watts, .. } = &advice.members;
     let price = prices.as_ref().map(|prices| {
@@ -61,7 +62,7 @@ fn per_price(one: &Candidate, prices: &Costs) -> String {
     format!("{} per {unit}", rate(one.rate() / prices.sum(&one.members)))
 }
 
-/// What each redundancy costs of the room.
+/// The room that each redundancy costs.
 fn room(advice: &Advice) -> Option<String> {
     let most = |losses: usize| {
         let mut alike = advice.ranked.iter().filter(|one| one.losses == losses);
@@ -164,21 +165,21 @@ pub(super) fn answer(advice: &Advice) -> Vec<String> {
     answer
 }
 
-/// What requests take, if that is the need.
+/// The latency of requests, if latency is the need.
 fn waiting(advice: &Advice, one: &Candidate) -> Option<String> {
     let is_asked = advice.need == Need::Latency && !matches!(advice.workload, Workload::Trace(_));
     let none = || "No request is waited for: layouts are ranked by throughput.".to_owned();
     is_asked.then(|| p99(advice, one).map_or_else(none, |p99| format!("Latency: {p99}.")))
 }
 
-/// What 99 of 100 requests take at most.
+/// The 99th percentile of latency.
 fn p99(advice: &Advice, one: &Candidate) -> Option<String> {
     let alone = alone(advice, one).and_then(Candidate::latency_ns);
     let alone = alone.map_or_else(String::new, |ns| format!(", of one member alone {}", time(ns)));
     Some(format!("p99 {}{alone}", time(one.latency_ns()?)))
 }
 
-/// Whether a layout does what a trace asks for in its time.
+/// The sentence on whether a layout keeps up with a trace.
 fn kept_up(advice: &Advice, one: &Candidate) -> Option<String> {
     let Workload::Trace(all) = &advice.workload else { return None };
     let (part, of) = match one.measured {

@@ -18,7 +18,7 @@ pub(super) struct Costs {
 /// A member as a word of the command line names it: the device or profile, the profile of a device, how many.
 pub(super) type Named<'a> = (&'a str, Option<&'a str>, usize);
 
-/// What one `--price` or `--watts` says.
+/// One `--price` or `--watts`, as given.
 struct Given<'a> {
     name: &'a str,
     figure: f64,
@@ -74,7 +74,7 @@ impl Costs {
         Ok(Some(Costs { unit: first.unit.to_owned(), each }))
     }
 
-    /// What these members come to.
+    /// The sum over these members.
     pub(super) fn sum(&self, members: &[usize]) -> f64 {
         members.iter().map(|index| self.each[*index]).sum()
     }
