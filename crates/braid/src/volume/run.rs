@@ -247,9 +247,12 @@ impl Volume {
             holders: Vec::new(),
             error: ended.as_ref().err().map(ToString::to_string),
         };
-        let told = asked.into_iter().filter_map(|answer| answer.send(stopped.clone()).ok()).count();
+        // A client that is gone already needs no answer.
+        asked.into_iter().for_each(|answer| drop(answer.send(stopped.clone())));
+        // One that asks only now is answered by the server itself, which sees that nothing receives its request.
+        drop(self.events);
         // The answers must be out before the process ends.
-        if let Some(server) = self.server.take().filter(|_| told > 0) {
+        if let Some(server) = self.server.take() {
             server.end();
         }
         ended
