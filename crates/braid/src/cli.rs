@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::volume::{Attach, IoMode, MemberDeadline, ReAdd};
+use braid_service::volume::{Attach, IoMode, MemberDeadline, ReAdd};
 
 pub(crate) use boot::Incremental;
 pub(crate) use cache::{

@@ -7,14 +7,14 @@
 /// not end the volume; and which prints a name that steers the terminal as it is.
 macro_rules! println {
     ($($text:tt)*) => {
-        crate::log::out(format_args!("{}\n", format_args!($($text)*)))
+        braid_service::log::out(format_args!("{}\n", format_args!($($text)*)))
     };
 }
 
 /// The same, without the end of the line.
 macro_rules! print {
     ($($text:tt)*) => {
-        crate::log::out(format_args!($($text)*))
+        braid_service::log::out(format_args!($($text)*))
     };
 }
 
@@ -29,34 +29,21 @@ macro_rules! print_coloured {
 /// The same for what is logged, perhaps to a disk that is full, in a log of bounded size.
 macro_rules! eprintln {
     ($($text:tt)*) => {
-        crate::log::line(format_args!($($text)*))
+        braid_service::log::line(format_args!($($text)*))
     };
 }
 
 /// What is said only with `--verbose`.
 macro_rules! verbose {
     ($($text:tt)*) => {
-        if crate::log::is_verbose() {
+        if braid_service::log::is_verbose() {
             eprintln!("braid: {}", format_args!($($text)*));
         }
     };
 }
 
-mod beside;
-mod cgroup;
 mod cli;
 mod command;
-mod control;
-mod failure;
-mod log;
-mod membership;
-mod metadata;
-mod ownership;
-mod places;
-mod profile;
-mod record;
-mod text;
-mod volume;
 
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use braid_md::{Level, Uuid, Version};
 use braid_stack::ByteSize;
 use clap::Args;
 
-use crate::volume::IoMode;
+use braid_service::volume::IoMode;
 
 #[derive(Debug, Args)]
 pub(crate) struct Examine {

@@ -20,7 +20,7 @@ use braid_trace::{Request, parse, parse_jobs};
 
 use super::page::{check_new, write_new};
 use crate::cli;
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 use beside::Beside;
 use members::Members;

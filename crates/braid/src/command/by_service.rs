@@ -12,13 +12,13 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::outcome::Outcome;
-use super::serve;
-use crate::beside::Beside;
-use crate::control::ErrorCode;
-use crate::failure::{Context, Failure};
-use crate::places::Places;
-use crate::volume::{Notify, Ready, Spec, run};
+use braid_service::beside::Beside;
+use braid_service::control::ErrorCode;
+use braid_service::failure::{Context, Failure};
+use braid_service::outcome::{Outcome, failure_of};
+use braid_service::places::Places;
+use braid_service::process;
+use braid_service::volume::{Notify, Ready, Spec, run};
 
 /// `service` asks for the unit.
 const BY: &str = "BRAID_UP_BY";
@@ -95,7 +95,7 @@ pub(super) fn run_given(file: &Path) -> Result<(), Failure> {
     let cannot = || format!("cannot read {}", file.display());
     let text = std::fs::read_to_string(file).context(cannot())?;
     let spec: Spec = serde_json::from_str(&text).context(cannot())?;
-    serve::raise_open_files();
+    process::raise_open_files();
     let say = |outcome: &Outcome| {
         let text = serde_json::to_string(outcome).unwrap_or_default();
         if let Err(error) = Beside::replace(&outcome_beside(file), 0o600, text.as_bytes()) {
@@ -112,7 +112,7 @@ pub(super) fn run_given(file: &Path) -> Result<(), Failure> {
         if !is_ready.get() {
             say(&Outcome::of(&error));
         }
-        serve::failure_of(&error)
+        failure_of(&error)
     })
 }
 

@@ -11,11 +11,11 @@ use braid_uring::{Config, Executor};
 
 use super::stacks;
 use crate::cli::Cat;
-use crate::failure::{Context, Failure};
-use crate::membership::Membership;
-use crate::places::{Places, check_name};
-use crate::record::Record;
-use crate::volume::{Built, IoMode, Media, OpenOptions, admit, build};
+use braid_service::failure::{Context, Failure};
+use braid_service::membership::Membership;
+use braid_service::places::{Places, check_name};
+use braid_service::record::Record;
+use braid_service::volume::{Built, IoMode, Media, OpenOptions, admit, build};
 
 /// Bytes of a read.
 const STEP: u64 = 1 << 20;

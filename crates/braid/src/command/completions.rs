@@ -12,8 +12,8 @@ use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::{Cli, Completions};
-use crate::failure::{Context, Failure};
-use crate::places::Places;
+use braid_service::failure::{Context, Failure};
+use braid_service::places::Places;
 
 /// Commands that have a `NAME` of something else.
 const OTHERS: [&str; 3] = ["create", "lab", "model"];

@@ -18,13 +18,13 @@ use braid_stack::{ByteSize, Stack};
 use super::past::{self, Wanted};
 use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
-use crate::control::{ErrorCode, OUTPUT_VERSION};
-use crate::failure::Failure;
-use crate::metadata::{
+use braid_service::control::{ErrorCode, OUTPUT_VERSION};
+use braid_service::failure::Failure;
+use braid_service::metadata::{
     Change, Copies, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
 };
-use crate::places::{Places, check_name};
-use crate::record::{Known, Record};
+use braid_service::places::{Places, check_name};
+use braid_service::record::{Known, Record};
 
 /// What stands for a role that nobody takes yet.
 const MISSING: &str = "missing";

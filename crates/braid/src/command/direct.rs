@@ -11,7 +11,7 @@ use braid_fit::fill;
 use braid_probe::{FileKind, MemberFacts};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 /// What direct I/O wants memory to be aligned to, whatever the device.
 const ALIGNMENT: usize = 4096;

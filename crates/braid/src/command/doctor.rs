@@ -9,11 +9,11 @@ use braid_stack::ByteSize;
 use serde::Serialize;
 
 use super::owners::{self, Owned};
-use crate::cgroup;
 use crate::cli;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
-use crate::places::Places;
+use braid_service::cgroup;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
+use braid_service::places::Places;
 
 /// Locked memory that a volume wants: buffers of requests, the program, a reserve of heap.
 const WANTED_LOCK: u64 = 256 << 20;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use braid_stack::ByteSize;
 
 use crate::cli::Down;
-use crate::control::{self, CacheStatus, ControlError, ErrorCode};
-use crate::failure::{Context, Failure};
-use crate::log;
-use crate::places::{Places, check_name};
-use crate::volume::{NameLock, clean_up_after};
+use braid_service::control::{self, CacheStatus, ControlError, ErrorCode};
+use braid_service::failure::{Context, Failure};
+use braid_service::log;
+use braid_service::places::{Places, check_name};
+use braid_service::volume::{NameLock, clean_up_after};
 
 /// A volume answers what is under way and flushes before it says that it has ended.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -8,9 +8,9 @@ use braid_md_text::examine::{self, Surroundings, Written};
 use braid_shell::{shell_path, shown};
 
 use crate::cli::Examine;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
-use crate::metadata::{
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
+use braid_service::metadata::{
     Contents, Image, MetadataError, block_device_name, block_devices, host_name, stripe_log_head,
     utc_offset,
 };

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::cat::{self, Opened};
 use crate::cli::Files;
-use crate::control::{self, ArrayStatus, OUTPUT_VERSION, Status};
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
+use braid_service::control::{self, ArrayStatus, OUTPUT_VERSION, Status};
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
 
 /// The volume that is read: opened as a stack, or through the block device if it is up.
 enum Volume {

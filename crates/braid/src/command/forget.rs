@@ -7,11 +7,11 @@ use braid_shell::shell_path;
 use braid_stack::Node;
 
 use crate::cli::{Forget, Rename};
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
-use crate::record::Record;
-use crate::volume::NameLock;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
+use braid_service::record::Record;
+use braid_service::volume::NameLock;
 
 /// Moves `NAME.toml` to where the next `up NAME` does not look, and an administrator may.
 pub(super) fn forget(forget: &Forget) -> Result<(), Failure> {

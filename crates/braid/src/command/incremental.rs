@@ -26,13 +26,13 @@ use braid_stack::{Node, path_of};
 use super::assemble::stranger;
 use super::stacks::absolute_path;
 use crate::cli::Incremental;
-use crate::control::{self, DeviceOrder, Order, Outcome};
-use crate::failure::{Context, Failure};
-use crate::membership::Membership;
-use crate::metadata::Metadata;
-use crate::ownership::{Owned, Owners};
-use crate::places::{Places, check_name};
-use crate::volume::{LastResort, NameLock, backing_file, is_served};
+use braid_service::control::{self, DeviceOrder, Order, Outcome};
+use braid_service::failure::{Context, Failure};
+use braid_service::membership::Membership;
+use braid_service::metadata::Metadata;
+use braid_service::ownership::{Owned, Owners};
+use braid_service::places::{Places, check_name};
+use braid_service::volume::{LastResort, NameLock, backing_file, is_served};
 
 pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
     let places = Places::from_environment();
@@ -105,7 +105,7 @@ fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
     let mut wanted: Vec<String> = accepted.iter().map(|one| one.array.clone()).collect();
     wanted.sort();
     wanted.dedup();
-    let plain = crate::membership::without_superblocks(&stack);
+    let plain = braid_service::membership::without_superblocks(&stack);
     let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path_of(path).exists()).collect();
     let names = stack.member_names().into_iter();
     let mut found: Vec<Metadata> =

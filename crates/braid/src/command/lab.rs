@@ -13,9 +13,9 @@ use braid_lab_report::{Shown, Summary};
 use braid_stack::Node;
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
-use crate::failure::Failure;
-use crate::profile::modelled;
-use crate::volume::check_stack;
+use braid_service::failure::Failure;
+use braid_service::profile::modelled;
+use braid_service::volume::check_stack;
 
 pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
     match lab {

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap_mangen::Man as Page;
 
 use crate::cli::{Cli, Man};
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 mod roff;
 

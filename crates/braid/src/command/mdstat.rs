@@ -6,9 +6,9 @@ use braid_md_text::mdstat::{
     Access, Action, Array, Bitmap, Member, Metadata, Progress, Running, Work, mdstat,
 };
 
-use crate::control::{self, ArrayMember, ArrayStatus, JobStatus, Status};
-use crate::failure::{Context, Failure};
-use crate::places::Places;
+use braid_service::control::{self, ArrayMember, ArrayStatus, JobStatus, Status};
+use braid_service::failure::{Context, Failure};
+use braid_service::places::Places;
 
 /// What braid serves.
 const PERSONALITIES: &[&str] = &["linear", "raid0", "raid1", "raid10", "raid6", "raid5", "raid4"];

@@ -15,12 +15,12 @@ use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
 use crate::cli::{self, BitmapArg};
-use crate::control::{
+use braid_service::control::{
     self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
     Status,
 };
-use crate::failure::Failure;
-use crate::places::{Places, check_name};
+use braid_service::failure::Failure;
+use braid_service::places::{Places, check_name};
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {

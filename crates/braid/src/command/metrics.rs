@@ -21,11 +21,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::beside::{Beside, may_replace};
 use crate::cli;
-use crate::control;
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
+use braid_service::beside::{Beside, may_replace};
+use braid_service::control;
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
 
 /// Connections at a time; others wait to be accepted.
 const CONNECTIONS: usize = 16;

@@ -13,6 +13,8 @@ mod down;
 mod examine;
 mod files;
 mod forget;
+#[cfg(test)]
+mod fuzz;
 mod given;
 mod incremental;
 mod lab;
@@ -22,7 +24,6 @@ mod member;
 mod metrics;
 mod model;
 mod monitor;
-mod outcome;
 mod owners;
 mod page;
 mod past;
@@ -42,29 +43,24 @@ mod web;
 mod whole;
 mod wipe;
 
-#[cfg(test)]
-pub(crate) use {mdstat::render as render_mdstat, status::render as render_status};
-
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Failure;
-
-/// The word that starts the process of a volume: `up` says it, and nobody else. It is none of the
-/// commands, so help, manual pages and completions do not have it.
-const VOLUME: &str = "__volume";
+use braid_service::failure::Failure;
 
 /// Does what was typed, or is the process of a volume.
 pub(crate) fn main() -> Result<ExitCode, Failure> {
-    std::env::args_os().for_each(|word| crate::log::note_path(Path::new(&word)));
+    std::env::args_os().for_each(|word| braid_service::log::note_path(Path::new(&word)));
     match std::env::args_os().nth(1) {
-        Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
+        Some(word) if word == braid_service::process::VOLUME => {
+            braid_service::process::main().map(|()| ExitCode::SUCCESS)
+        }
         _ => {
             let cli = Cli::parse();
-            crate::log::set_verbose(cli.verbose);
+            braid_service::log::set_verbose(cli.verbose);
             run(cli)
         }
     }

@@ -10,9 +10,9 @@ use braid_model::{Profile, profile, profile_names};
 use serde_json::json;
 
 use crate::cli;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
-use crate::profile::{ModelError, from_file};
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
+use braid_service::profile::{ModelError, from_file};
 
 pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {

@@ -6,9 +6,9 @@ use braid_monitor::{Config, Monitor, MonitorError, Wake};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli;
-use crate::control::MONITOR;
-use crate::failure::{Context, Failure};
-use crate::places::Places;
+use braid_service::control::MONITOR;
+use braid_service::failure::{Context, Failure};
+use braid_service::places::Places;
 
 pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();

@@ -9,10 +9,10 @@ use braid_md_text::mdadm_conf::{MdadmConf, fence};
 use braid_probe::{Holder, find_users};
 use braid_shell::shell_path;
 
-use crate::failure::Failure;
-use crate::metadata::{Metadata, block_devices};
-use crate::ownership::Owners;
-use crate::places::Places;
+use braid_service::failure::Failure;
+use braid_service::metadata::{Metadata, block_devices};
+use braid_service::ownership::Owners;
+use braid_service::places::Places;
 
 /// Where mdadm's configuration may be.
 const MDADM_CONF: [&str; 2] = ["/etc/mdadm/mdadm.conf", "/etc/mdadm.conf"];

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 /// Refuses a file that is there already, before anything is done for its sake.
 pub(super) fn check_new(file: &Path) -> Result<(), Failure> {

@@ -12,8 +12,8 @@ use braid_md::{Level, Superblock, Version};
 use braid_shell::shown;
 use braid_stack::ByteSize;
 
-use crate::metadata::{Copies, Image, Kept};
-use crate::record::Seen;
+use braid_service::metadata::{Copies, Image, Kept};
+use braid_service::record::Seen;
 
 /// The array that is to be made.
 pub(super) struct Wanted {

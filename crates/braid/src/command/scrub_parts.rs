@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::member::{carried_out, is_scrubbed, micros_of, report, status};
 use crate::cli;
-use crate::control::{self, ArrayStatus, Order, Status};
-use crate::failure::Failure;
-use crate::places::Places;
+use braid_service::control::{self, ArrayStatus, Order, Status};
+use braid_service::failure::Failure;
+use braid_service::places::Places;
 
 /// The end of a scrub that has no end of time, in milliseconds since 1970: the year 2255.
 const NEVER: u64 = 9_000_000_000_000;

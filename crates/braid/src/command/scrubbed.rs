@@ -9,7 +9,9 @@ use braid_level::raid10::Columns;
 use braid_level::{Level, Raid10Layout};
 use jiff::Timestamp;
 
-use crate::control::{ArrayStatus, MismatchMember, MismatchStatus, ScrubPlaceStatus, ScrubStatus};
+use braid_service::control::{
+    ArrayStatus, MismatchMember, MismatchStatus, ScrubPlaceStatus, ScrubStatus,
+};
 
 /// How many places are named.
 const PLACES: usize = 8;

@@ -1,14 +1,16 @@
 //! `braid serve`: a volume in the foreground.
 
 use crate::cli::Serve;
-use crate::failure::Failure;
-use crate::places::Places;
-use crate::volume::{Attach, RunError, Spec, run};
+use braid_service::failure::Failure;
+use braid_service::outcome::failure_of;
+use braid_service::places::Places;
+use braid_service::process;
+use braid_service::volume::{Attach, Spec, run};
 
-use super::{given, stacks};
+use super::stacks;
 
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
-    crate::places::check_name(&serve.name)?;
+    braid_service::places::check_name(&serve.name)?;
     let stack = stacks::parse(&serve.stack)?;
     let forced = stacks::forced(&serve.common, &[&stack])?;
     let places = Places::from_environment();
@@ -21,7 +23,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
-        re_add: crate::volume::ReAdd::Never,
+        re_add: braid_service::volume::ReAdd::Never,
         spare_group: None,
         lasting: Vec::new(),
         accepted: forced.clone(),
@@ -41,29 +43,12 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         scrubs: None,
         superblocks: Some(places.superblocks()),
     };
-    raise_open_files();
-    let ready = |ready: &crate::volume::Ready| {
+    process::raise_open_files();
+    let ready = |ready: &braid_service::volume::Ready| {
         ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
         if !serve.quiet {
             ready.uris.iter().for_each(|uri| println!("{uri}"));
         }
     };
     run(&spec, None, ready).map_err(|error| failure_of(&error))
-}
-
-/// Many clients need many descriptors; with fewer, some are turned away, and that is said then.
-pub(super) fn raise_open_files() {
-    let _ = braid_sys::process::raise_open_files();
-}
-
-pub(super) fn failure_of(error: &RunError) -> Failure {
-    if let RunError::Refused(refusal) = error {
-        given::refused(refusal)
-    } else if error.is_refusal() {
-        Failure::refused(error.text())
-    } else if error.is_usage() {
-        Failure::usage(error.text())
-    } else {
-        Failure::failed(error.text())
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::control::{ArrayStatus, Status};
+use braid_service::control::{ArrayStatus, Status};
 
 /// Whether several members are meant. A file of this name is meant by `./failed`.
 pub(super) fn is_word(member: &Path) -> bool {

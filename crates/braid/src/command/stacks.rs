@@ -6,10 +6,10 @@ use braid_level::Raid0Layout;
 use braid_stack::{Cache, File, Md, Node, Ram, Stack};
 
 use crate::cli::{Common, TraceArg};
-use crate::control;
-use crate::failure::Failure;
-use crate::places::Places;
-use crate::volume::TraceTo;
+use braid_service::control;
+use braid_service::failure::Failure;
+use braid_service::places::Places;
+use braid_service::volume::TraceTo;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
@@ -74,7 +74,7 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         return Ok(part.name());
     }
     let path = expand_home(path);
-    crate::log::note_path(&path);
+    braid_service::log::note_path(&path);
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }

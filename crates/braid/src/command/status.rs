@@ -9,9 +9,9 @@ use braid_shell::{shown, shown_lines};
 use braid_stack::ByteSize;
 
 use crate::cli;
-use crate::control::{self, ControlError, MemberStatus, OUTPUT_VERSION, Severity, Status};
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
+use braid_service::control::{self, ControlError, MemberStatus, OUTPUT_VERSION, Severity, Status};
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
 
 use super::screen::{Screen, watched};
 

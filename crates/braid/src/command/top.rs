@@ -4,9 +4,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::cli;
-use crate::control::{self, Status};
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
+use braid_service::control::{self, Status};
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
 
 use super::screen::Screen;
 

@@ -11,8 +11,8 @@ use braid_stack::ByteSize;
 use braid_trace::{Reader, Summary, Trace, TraceError};
 
 use crate::cli;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
 
 /// As much of the file is read at a time, in bytes.
 const PIECE: usize = 1 << 20;

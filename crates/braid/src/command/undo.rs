@@ -7,11 +7,13 @@ use std::path::PathBuf;
 
 use super::given;
 use crate::cli::Undo;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
-use crate::metadata::{Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail, utc_offset};
-use crate::places::Places;
-use crate::record::{Known, Record, Seen};
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
+use braid_service::metadata::{
+    Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail, utc_offset,
+};
+use braid_service::places::Places;
+use braid_service::record::{Known, Record, Seen};
 
 pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     let trail = Trail::new(Places::from_environment().undo());

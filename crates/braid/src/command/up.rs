@@ -17,16 +17,17 @@ use std::time::Duration;
 
 use braid_shell::shell_path;
 
-use super::outcome::Outcome;
-use super::{by_service, serve, stacks};
+use super::{by_service, stacks};
 use crate::cli::Up;
-use crate::control::{self, ErrorCode};
-use crate::failure::{Context, Failure};
-use crate::log;
-use crate::membership::{self, Membership};
-use crate::places::{Places, check_name};
-use crate::record::Record;
-use crate::volume::{Notify, Ready, Spec, logs, run};
+use braid_service::control::{self, ErrorCode};
+use braid_service::failure::{Context, Failure};
+use braid_service::log;
+use braid_service::membership::{self, Membership};
+use braid_service::outcome::{Outcome, failure_of};
+use braid_service::places::{Places, check_name};
+use braid_service::process;
+use braid_service::record::Record;
+use braid_service::volume::{Notify, Ready, Spec, logs, run};
 
 pub(super) fn up(up: &Up) -> Result<(), Failure> {
     if let Some(spec) = by_service::given().filter(|_| up.foreground) {
@@ -244,7 +245,7 @@ fn apply_options(up: &Up, record: &mut Record) {
     }
     record.read_only |= up.common.read_only;
     record.insecure |= up.common.insecure;
-    if up.common.io != crate::volume::IoMode::Auto {
+    if up.common.io != braid_service::volume::IoMode::Auto {
         record.io = up.common.io;
     }
     record.re_add = up.re_add.unwrap_or(record.re_add);
@@ -308,7 +309,7 @@ fn run_in_foreground(
     record: &Record,
     spec: &Spec,
 ) -> Result<(), Failure> {
-    serve::raise_open_files();
+    process::raise_open_files();
     let ready = |ready: &Ready| {
         if let Err(failure) = remember(places, name, record) {
             eprintln!("braid: {}", failure.text());
@@ -316,7 +317,7 @@ fn run_in_foreground(
         print_ready(up, ready);
     };
     let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
-    run(spec, manager, ready).map_err(|error| serve::failure_of(&error))
+    run(spec, manager, ready).map_err(|error| failure_of(&error))
 }
 
 fn print_ready(up: &Up, ready: &Ready) {
@@ -369,7 +370,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         command.arg0(ROOT_STORAGE);
     }
     let mut child = command
-        .arg(super::VOLUME)
+        .arg(process::VOLUME)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log_file)
@@ -395,30 +396,4 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         // It said all that it had to say and ends by itself.
         let _ = child.wait();
     })
-}
-
-/// The process that `up` starts.
-pub(super) fn volume_process() -> Result<(), Failure> {
-    let spec: Spec = serde_json::from_reader(std::io::stdin())
-        .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
-    spec.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
-    if let Some(control) = &spec.control {
-        log::bound(&control.with_extension("log"));
-    }
-    // A process that leads its group already has a session of its own.
-    let _ = braid_sys::process::new_session();
-    serve::raise_open_files();
-    let result = run(&spec, None, |ready| say(&Outcome::Ready(ready.clone())));
-    result.map_err(|error| {
-        say(&Outcome::of(&error));
-        serve::failure_of(&error)
-    })
-}
-
-/// Nobody listens any more once the volume is ready: then the log has it.
-fn say(outcome: &Outcome) {
-    if let Ok(line) = serde_json::to_string(outcome) {
-        let _ = writeln!(std::io::stdout(), "{line}");
-        let _ = std::io::stdout().flush();
-    }
 }

@@ -6,8 +6,8 @@ use braid_shell::shell_path;
 use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, serve};
 
 use crate::cli::Web;
-use crate::failure::{Context, Failure};
-use crate::places::Places;
+use braid_service::failure::{Context, Failure};
+use braid_service::places::Places;
 
 pub(super) fn web(web: &Web) -> Result<(), Failure> {
     let places = Places::from_environment();

@@ -6,10 +6,10 @@ use braid_stack::{ByteSize, Node};
 use super::member::{give_long, status};
 use super::stacks::{absolute_path, promised_but};
 use crate::cli;
-use crate::control::{Order, WholeOrder};
-use crate::failure::Failure;
-use crate::places::Places;
-use crate::record::Record;
+use braid_service::control::{Order, WholeOrder};
+use braid_service::failure::Failure;
+use braid_service::places::Places;
+use braid_service::record::Record;
 
 pub(super) fn lock(lock: &cli::Lock) -> Result<(), Failure> {
     give(&lock.volume, WholeOrder::Lock { force: lock.force }, 0)

@@ -10,11 +10,11 @@ use braid_probe::MemberFacts;
 
 use super::given;
 use crate::cli::Wipe;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
-use crate::metadata::{Change, Copies, Held, Image, Patch, Saved, Trail, stripe_log_head};
-use crate::places::Places;
-use crate::record::Known;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
+use braid_service::metadata::{Change, Copies, Held, Image, Patch, Saved, Trail, stripe_log_head};
+use braid_service::places::Places;
+use braid_service::record::Known;
 
 pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     let paths = given::absolute(&wipe.members)?;

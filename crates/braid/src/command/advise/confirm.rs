@@ -20,7 +20,7 @@ use braid_trace::{Extent, Kind, Request, busiest};
 
 use super::{Advice, Origin};
 use crate::cli;
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 /// So many of the best are measured, the best that survives a loss, and one member alone.
 const MOST: usize = 3;

@@ -6,7 +6,7 @@ use std::path::absolute;
 
 use braid_shell::shell_word;
 
-use crate::failure::Failure;
+use braid_service::failure::Failure;
 
 /// A figure for each member.
 pub(super) struct Costs {

@@ -13,7 +13,7 @@ use braid_shell::shell_path;
 use super::super::{given, model};
 use super::costs::{Costs, missing};
 use crate::cli;
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 /// More members make more layouts than anybody waits for.
 const MOST: usize = 12;

@@ -15,7 +15,7 @@ use super::answer::{answer, create, name, reason, short};
 use super::beside::Beside;
 use super::members::Members;
 use super::words::{rate, ratio, size, sum};
-use crate::control::OUTPUT_VERSION;
+use braid_service::control::OUTPUT_VERSION;
 
 /// A table of layouts that differ in more than their chunk.
 const MOST_ROWS: usize = 10;

@@ -9,9 +9,9 @@ use braid_shell::shell_path;
 
 use crate::cli::Assemble;
 use crate::command::{given, stacks};
-use crate::failure::{Context, Failure};
-use crate::metadata::{Metadata, MetadataError, block_devices, is_behind_another, parts};
-use crate::volume::{OpenOptions, Unusable, admit};
+use braid_service::failure::{Context, Failure};
+use braid_service::metadata::{Metadata, MetadataError, block_devices, is_behind_another, parts};
+use braid_service::volume::{OpenOptions, Unusable, admit};
 
 /// The members that have a superblock: of those that are named, of the places that are to be looked at, and
 /// of `listed`.

@@ -17,10 +17,10 @@ use braid_md::assembly::{Assembly, Candidate, Member, Options, Risk, Set, Start,
 use braid_md::{Resync, Role, Superblock, Version};
 use braid_probe::MemberFacts;
 
-use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved};
-use crate::record::Known;
-use crate::volume::is_served;
+use braid_service::failure::Failure;
+use braid_service::metadata::{Change, Held, Patch, Saved};
+use braid_service::record::Known;
+use braid_service::volume::is_served;
 
 /// What has to be written, and how it can be undone; `None` if all agree.
 ///

@@ -6,9 +6,9 @@ use braid_md::assembly::{Member, Set, group};
 
 use super::{needed, options_of};
 use crate::cli::Assemble;
-use crate::metadata::Metadata;
-use crate::ownership::Owners;
-use crate::record::{Record, Seen};
+use braid_service::metadata::Metadata;
+use braid_service::ownership::Owners;
+use braid_service::record::{Record, Seen};
 
 /// Leaves out members that the array's volume is not recorded with, and in whose company recorded ones would not take
 /// part: a disk that claims to be a member, and to be the freshest, does not make others stale.

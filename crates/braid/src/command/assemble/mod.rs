@@ -27,13 +27,13 @@ use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
-use crate::control::{self, Status};
-use crate::failure::Failure;
-use crate::metadata::{Copies, Metadata, Trail};
-use crate::ownership::Owners;
-use crate::places::{Places, check_name};
-use crate::record::{Known, Record};
-use crate::volume::is_served;
+use braid_service::control::{self, Status};
+use braid_service::failure::Failure;
+use braid_service::metadata::{Copies, Metadata, Trail};
+use braid_service::ownership::Owners;
+use braid_service::places::{Places, check_name};
+use braid_service::record::{Known, Record};
+use braid_service::volume::is_served;
 
 pub(super) use known::stranger;
 use show::Verdict;

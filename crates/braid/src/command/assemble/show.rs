@@ -5,8 +5,8 @@ use braid_md_text::next::command;
 use braid_stack::ByteSize;
 
 use super::Taken;
-use crate::control::OUTPUT_VERSION;
-use crate::volume::log_troubles;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::volume::log_troubles;
 
 /// What is found about an array.
 pub(super) struct Verdict<'a> {

@@ -11,12 +11,12 @@ use braid_md_text::mdadm_conf::{ArrayLine, MdadmConf, fence, matches};
 
 use super::{find, judge, known, show, take};
 use crate::cli::Assemble;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
-use crate::metadata::Metadata;
-use crate::ownership::Owners;
-use crate::places::Places;
-use crate::record::Record;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
+use braid_service::metadata::Metadata;
+use braid_service::ownership::Owners;
+use braid_service::places::Places;
+use braid_service::record::Record;
 
 /// What became of a line.
 struct Outcome<'a> {
@@ -27,7 +27,8 @@ struct Outcome<'a> {
 }
 
 pub(super) fn take_over(assemble: &Assemble, file: &Path) -> Result<(), Failure> {
-    let text = crate::text::read(file).context(format_args!("cannot read {}", file.display()))?;
+    let text =
+        braid_service::text::read(file).context(format_args!("cannot read {}", file.display()))?;
     let conf = MdadmConf::parse(&text)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     let owners = Owners::read(&Places::from_environment())?;

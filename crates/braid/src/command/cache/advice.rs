@@ -6,7 +6,7 @@
 
 use braid_stack::ByteSize;
 
-use crate::control::{CacheCurve, CacheStatus, CurvePoint};
+use braid_service::control::{CacheCurve, CacheStatus, CurvePoint};
 
 /// Hits of a thousand reads: a smaller difference is none.
 const MATTERS: f64 = 10.0;

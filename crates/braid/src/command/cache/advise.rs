@@ -8,9 +8,9 @@ use super::advice::Advice;
 use super::show;
 use crate::cli;
 use crate::command::page::write_new;
-use crate::control::{self, CacheCurve, ControlError, OUTPUT_VERSION};
-use crate::failure::{Context, Failure};
-use crate::places::{Places, check_name};
+use braid_service::control::{self, CacheCurve, ControlError, OUTPUT_VERSION};
+use braid_service::failure::{Context, Failure};
+use braid_service::places::{Places, check_name};
 
 pub(super) fn advise(options: &cli::CacheAdvise) -> Result<(), Failure> {
     let name = &options.name;

@@ -7,11 +7,11 @@ use braid_stack::{ByteSize, Rate};
 use super::super::member::{carried_out, give_long, status};
 use super::super::stacks::{absolute_path, parse, promised_but};
 use crate::cli;
-use crate::control::{CacheOrder, Order};
-use crate::failure::Failure;
-use crate::membership;
-use crate::places::Places;
-use crate::record::Record;
+use braid_service::control::{CacheOrder, Order};
+use braid_service::failure::Failure;
+use braid_service::membership;
+use braid_service::places::Places;
+use braid_service::record::Record;
 
 pub(super) fn attach(attach: &cli::CacheAttach) -> Result<(), Failure> {
     let promised = promised_but(&Places::from_environment(), Some(&attach.volume.name));
@@ -77,7 +77,7 @@ fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
         status(name)?;
         // What does not go with the volume it says itself.
         before = Some(Record::read(&file)?)
-            .filter(|record| crate::control::apply(&order, &record.stack).is_ok());
+            .filter(|record| braid_service::control::apply(&order, &record.stack).is_ok());
     }
     if before.is_some() {
         remember(name, &order)?;
@@ -85,7 +85,7 @@ fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
     // Memory that is attached or added is had first, which takes a while.
     let bytes = match order {
         CacheOrder::Resize { bytes, .. } => bytes,
-        CacheOrder::Attach { .. } => crate::volume::total_memory(),
+        CacheOrder::Attach { .. } => braid_service::volume::total_memory(),
         _ => 0,
     };
     let given = give_long(name, &Order::Cache(order.clone()), bytes, volume.json);
@@ -118,7 +118,7 @@ fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
         return Ok(());
     }
     let mut record = Record::read(&file)?;
-    let stack = crate::control::apply(order, &record.stack);
+    let stack = braid_service::control::apply(order, &record.stack);
     record.stack = stack.map_err(|unsuited| {
         Failure::failed(format!("{} cannot say so: {}", file.display(), unsuited.text(name)))
     })?;

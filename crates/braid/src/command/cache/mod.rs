@@ -8,7 +8,7 @@ mod share;
 mod show;
 
 use crate::cli;
-use crate::failure::Failure;
+use braid_service::failure::Failure;
 
 pub(super) fn cache(cache: &cli::Cache) -> Result<(), Failure> {
     match cache {

@@ -7,8 +7,8 @@ use super::advise::curves_of;
 use super::budget::{Choice, share as divide};
 use super::change;
 use crate::cli;
-use crate::control::{CacheCurve, OUTPUT_VERSION};
-use crate::failure::Failure;
+use braid_service::control::{CacheCurve, OUTPUT_VERSION};
+use braid_service::failure::Failure;
 
 /// A volume's cache, and what it is to have.
 struct Plan {

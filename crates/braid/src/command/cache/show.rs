@@ -10,7 +10,7 @@ use braid_stack::ByteSize;
 use serde_json::{Value, json};
 
 use super::advice::{Advice, Beside, time};
-use crate::control::CurvePoint;
+use braid_service::control::CurvePoint;
 
 /// Characters of a whole bar on a terminal.
 const BAR: usize = 40;

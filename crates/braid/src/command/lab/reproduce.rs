@@ -13,7 +13,7 @@ use braid_published::{
 
 use crate::cli::LabReproduce;
 use crate::command::page::write_new;
-use crate::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure};
 
 /// What is judged.
 fn predictor() -> Box<dyn Predictor> {

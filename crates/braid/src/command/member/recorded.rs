@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use braid_stack::{File, Node, Stack};
 
 use super::status;
-use crate::control::ArrayStatus;
-use crate::failure::Failure;
-use crate::membership;
-use crate::places::Places;
-use crate::record::Record;
+use braid_service::control::ArrayStatus;
+use braid_service::failure::Failure;
+use braid_service::membership;
+use braid_service::places::Places;
+use braid_service::record::Record;
 
 /// Notes which members the volume has now, so that it is brought up with them.
 pub(super) fn change_members(

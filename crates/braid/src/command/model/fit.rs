@@ -22,8 +22,8 @@ use super::super::direct::{Access, Direct};
 use super::super::given;
 use super::super::page::write_new;
 use crate::cli;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
 
 /// So many requests a second by others are no measurement of the device alone.
 const BUSY: f64 = 20.0;
@@ -125,7 +125,7 @@ pub(in crate::command) fn readable(path: &Path) -> Result<(MemberFacts, Vec<Stri
             (Reason::InUse { .. } | Reason::NotRaw { .. }, Some(facts)) => {
                 Ok(((**facts).clone(), vec![refusal.reason.to_string()]))
             }
-            _ => Err(given::refused(&refusal)),
+            _ => Err(braid_service::refusal::refused(&refusal)),
         },
     }
 }

@@ -7,7 +7,7 @@ use braid_stack::{ByteSize, Node, Stack};
 
 use super::super::lab::{campaign, refusal, report};
 use crate::cli::{LabTarget, ModelPredict};
-use crate::failure::Failure;
+use braid_service::failure::Failure;
 
 use oracle::Models;
 

@@ -6,7 +6,7 @@ use braid_stack::ByteSize;
 
 use super::super::scrubbed;
 use super::{disks, duration};
-use crate::control::{ArrayMember, ArrayStatus, JobStatus, Status};
+use braid_service::control::{ArrayMember, ArrayStatus, JobStatus, Status};
 
 /// An array: what it is, how its members are, what goes on.
 pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bool) -> String {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use braid_shell::shown;
 
-use crate::control::{ArrayMember, ArrayStatus, Status};
-use crate::failure::Failure;
+use braid_service::control::{ArrayMember, ArrayStatus, Status};
+use braid_service::failure::Failure;
 
 /// A line for each volume, without a header: its name, its state, and how it is reached: its block
 /// device, else its first URI, else `-`. One that does not answer is `unanswered`.

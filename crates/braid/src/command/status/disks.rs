@@ -4,7 +4,7 @@ use braid_monitor::look_at_disks;
 use braid_shell::shell_path;
 
 use crate::cli;
-use crate::control::Status;
+use braid_service::control::Status;
 
 /// What a volume said, with what the disks below its members say; not for whoever asks again and again, for all
 /// volumes, or for a word.

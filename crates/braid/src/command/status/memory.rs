@@ -3,7 +3,7 @@
 use braid_stack::ByteSize;
 
 use super::duration;
-use crate::control::{CacheStatus, RamStatus, WriteBackStatus};
+use braid_service::control::{CacheStatus, RamStatus, WriteBackStatus};
 
 /// A RAM disk: what it promises, what of it is in use, what the kernel holds, what becomes of it.
 pub(super) fn ram(ram: &RamStatus) -> String {

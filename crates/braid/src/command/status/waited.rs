@@ -1,6 +1,6 @@
 //! How long clients waited for a volume, in one line: pure.
 
-use crate::control::{Latencies, Status};
+use braid_service::control::{Latencies, Status};
 
 use super::super::top::time;
 

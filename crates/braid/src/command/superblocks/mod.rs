@@ -13,11 +13,11 @@ use braid_stack::ByteSize;
 
 use super::given;
 use crate::cli::{Superblocks, SuperblocksList, SuperblocksSave, SuperblocksShow};
-use crate::control::OUTPUT_VERSION;
-use crate::failure::{Context, Failure};
-use crate::metadata::{Carries, Copies, Kept, KeptMember, utc_offset};
-use crate::places::{Places, check_name};
-use crate::record::Record;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::{Context, Failure};
+use braid_service::metadata::{Carries, Copies, Kept, KeptMember, utc_offset};
+use braid_service::places::{Places, check_name};
+use braid_service::record::Record;
 
 pub(super) fn superblocks(what: &Superblocks) -> Result<(), Failure> {
     match what {

@@ -21,11 +21,13 @@ use braid_shell::{shell_path, shown};
 use super::super::given;
 use super::{copies, copy_of};
 use crate::cli::SuperblocksRestore;
-use crate::control::{self, OUTPUT_VERSION};
-use crate::failure::Failure;
-use crate::metadata::{Carries, Change, Held, Image, Kept, KeptMember, Patch, Saved, Trail};
-use crate::places::Places;
-use crate::record::{Known, Seen};
+use braid_service::control::{self, OUTPUT_VERSION};
+use braid_service::failure::Failure;
+use braid_service::metadata::{
+    Carries, Change, Held, Image, Kept, KeptMember, Patch, Saved, Trail,
+};
+use braid_service::places::Places;
+use braid_service::record::{Known, Seen};
 
 /// A member that is to have its superblock.
 struct Target<'a> {

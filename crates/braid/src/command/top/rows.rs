@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use crate::control::{CacheStatus, JobStatus, Latencies, MemberStatus, Status};
+use braid_service::control::{CacheStatus, JobStatus, Latencies, MemberStatus, Status};
 
 /// How volumes were at a time; none of one that did not answer.
 pub(super) struct Look {

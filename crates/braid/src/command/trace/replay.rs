@@ -21,8 +21,8 @@ use super::super::direct::{Access, Direct, Memory};
 use super::super::given;
 use super::super::model::fit::{device, readable};
 use crate::cli;
-use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
 
 /// Memory that is ready for each request under way, in bytes; a longer one gets its own when it comes.
 const READY: usize = 1 << 20;

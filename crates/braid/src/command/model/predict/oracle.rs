@@ -20,7 +20,7 @@ use braid_predict::{
 use braid_stack::{Model, Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
-use crate::profile::{Modelled, kind, modelled};
+use braid_service::profile::{Modelled, kind, modelled};
 use files::files;
 
 /// The models of devices, behind a host's page cache.

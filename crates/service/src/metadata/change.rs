@@ -1,0 +1,249 @@
+//! Members opened for nobody else, and bytes on them replaced: all of them or none.
+//!
+//! ```text
+//!   hold ──▶ read what is there ──▶ save it ──▶ replace, group by group ──▶ done
+//!   (O_EXCL,                        (fsync)     (fsync after each)
+//!    flock)                                        └─ failed: put back, last first
+//! ```
+//!
+//! Invariants: nothing is replaced before what was there is saved; patches of one kind are durable
+//! before one of the next kind is written, which puts superblocks behind what they point to.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use braid_probe::{FileKind, MemberFacts, Place, identify};
+use rustix::fs::{FlockOperation, OFlags};
+
+use super::saved::{Patch, Saved, Trail};
+use crate::failure::{Context, Failure};
+
+/// A member that nobody else may use while this value lives.
+#[derive(Debug)]
+pub struct Held {
+    /// The member's path.
+    pub path: PathBuf,
+    file: File,
+    /// Where the member begins in it, and its size, in bytes.
+    place: (u64, u64),
+}
+
+impl Held {
+    /// Opens a member for writing: a block device exclusively, a regular file locked as volumes
+    /// lock it.
+    ///
+    /// # Errors
+    /// It is in use, may not be written, or is no longer what was examined.
+    pub fn open(facts: &MemberFacts) -> Result<Held, Failure> {
+        let path = &facts.path;
+        let place = Place::of(path).map_err(Failure::failed)?;
+        let block = facts.kind == FileKind::Block;
+        let flags = if block { OFlags::EXCL } else { OFlags::empty() } | OFlags::NONBLOCK;
+        let in_use = || {
+            Failure::refused(format!("{} is in use by another program", path.display()))
+                .next("`braid status` lists the volumes that are up, `lsblk` who holds a device")
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&place.path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::ResourceBusy => in_use(),
+                _ => Failure::failed(format!("cannot open {} to write: {error}", path.display())),
+            })?;
+        let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let same = identify(Path::new(&descriptor)).is_ok_and(|(_, now)| now == facts.identity);
+        if !same {
+            let what = "it became something else while it was examined";
+            return Err(Failure::refused(format!("{}: {what}", path.display())));
+        }
+        if !block {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+                .map_err(|_| in_use())?;
+        }
+        Ok(Held { path: path.clone(), file, place: (place.start, facts.size) })
+    }
+
+    /// `len` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// They cannot be read, or the member ends before.
+    pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, Failure> {
+        let mut bytes = vec![0; len];
+        self.file
+            .read_exact_at(&mut bytes, self.at(offset, len)?)
+            .context(format_args!("cannot read {} at {offset}", self.path.display()))?;
+        Ok(bytes)
+    }
+
+    /// Where in the file `offset` of the member is, from which on it has `len` bytes.
+    fn at(&self, offset: u64, len: usize) -> Result<u64, Failure> {
+        let (start, size) = self.place;
+        let end = offset.checked_add(len as u64).filter(|end| *end <= size);
+        end.map(|_| start + offset).ok_or_else(|| {
+            Failure::failed(format!("{} ends before byte {offset} + {len}", self.path.display()))
+        })
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.file
+            .write_all_at(bytes, self.at(offset, bytes.len())?)
+            .context(format_args!("cannot write {} at {offset}", self.path.display()))
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        let what = format!("cannot make durable what was written to {}", self.path.display());
+        self.file.sync_all().context(what)
+    }
+}
+
+/// Members and what is to be written to them, in order.
+#[derive(Debug)]
+pub struct Change {
+    /// The members, locked.
+    pub members: Vec<Held>,
+    /// The writes, in this order.
+    pub patches: Vec<Patch>,
+}
+
+impl Change {
+    /// What lies in the places of the patches now.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn present(&self) -> Result<Vec<Vec<u8>>, Failure> {
+        let read = |patch: &Patch| self.members[patch.member].read(patch.offset, patch.bytes.len());
+        self.patches.iter().map(read).collect()
+    }
+
+    /// Saves what is there, replaces it, and does what `finish` does. `saved` describes the change
+    /// for `braid undo`. Answers the number of the change.
+    ///
+    /// # Errors
+    /// Also those of `finish`. Nothing is changed then, unless the message says so.
+    pub fn carry_out(
+        &self,
+        trail: &Trail,
+        saved: Saved,
+        finish: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let before = self.present()?;
+        let number = trail.save(saved, &before, &self.patches)?;
+        let Err(failure) = self.replace().and_then(|()| finish()) else { return Ok(number) };
+        match self.put(&before) {
+            Ok(()) => {
+                trail.remove(number)?;
+                Err(failure.note("what was there before was put back"))
+            }
+            Err(second) => Err(failure
+                .note(format!("and it could not be put back: {}", second.text()))
+                .next(format!("`braid undo {number}` puts back what was there"))),
+        }
+    }
+
+    fn replace(&self) -> Result<(), Failure> {
+        for group in self.patches.chunk_by(|left, right| left.what == right.what) {
+            for patch in group {
+                self.members[patch.member].write(patch.offset, &patch.bytes)?;
+            }
+            self.members.iter().try_for_each(Held::sync)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `before`, one for each patch, in the reverse order. All of it is tried.
+    ///
+    /// # Errors
+    /// The first one, if some of it could not be written.
+    pub fn put(&self, before: &[Vec<u8>]) -> Result<(), Failure> {
+        let pairs = || self.patches.iter().zip(before).rev();
+        let mut result = Ok(());
+        for (patch, bytes) in pairs() {
+            let member = &self.members[patch.member];
+            // What is there already need not be written: perhaps it cannot.
+            let there = member.read(patch.offset, bytes.len()).is_ok_and(|now| now == *bytes);
+            if !there {
+                result = result.and(member.write(patch.offset, bytes));
+            }
+        }
+        self.members.iter().fold(result, |result, member| result.and(member.sync()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Saved;
+
+    fn held(path: PathBuf, writable: bool) -> Held {
+        let file = OpenOptions::new().read(true).write(writable).open(&path).expect("a member");
+        Held { path, file, place: (0, u64::MAX) }
+    }
+
+    fn change(folder: &Path, writable: [bool; 2]) -> Change {
+        let member = |index: usize| {
+            let path = folder.join(format!("{index}.img"));
+            std::fs::write(&path, vec![index as u8; 8192]).expect("a member");
+            held(path, writable[index])
+        };
+        let patch = |member, what| Patch { member, offset: 4096, what, bytes: vec![0xff; 512] };
+        let (log, superblock) = ("bad-block log", "superblock");
+        Change {
+            members: vec![member(0), member(1)],
+            patches: vec![
+                patch(0, log),
+                patch(1, log),
+                Patch { offset: 0, ..patch(0, superblock) },
+                Patch { offset: 0, ..patch(1, superblock) },
+            ],
+        }
+    }
+
+    fn is_untouched(folder: &Path, member: u8) -> bool {
+        let bytes = std::fs::read(folder.join(format!("{member}.img"))).expect("a member");
+        bytes == vec![member; 8192]
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trail = Trail::new(folder.path().join("state"));
+        let failing = change(folder.path(), [true, false]);
+        let failure =
+            failing.carry_out(&trail, Saved::new("create"), || Ok(())).expect_err("a write fails");
+        let text = failure.text();
+        assert!(text.contains("cannot write") && text.contains("1.img at 4096"), "{text}");
+        assert!(text.contains("what was there before was put back"), "{text}");
+        assert!(is_untouched(folder.path(), 0) && is_untouched(folder.path(), 1));
+        assert!(trail.list().is_empty(), "nothing is left to undo");
+    }
+
+    #[test]
+    fn what_was_there_is_saved_and_can_be_put_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trail = Trail::new(folder.path().join("state"));
+        let done = change(folder.path(), [true, true]);
+        done.carry_out(&trail, Saved::new("create"), || Ok(())).expect("all can be written");
+        assert!(!is_untouched(folder.path(), 0) && !is_untouched(folder.path(), 1));
+        let saved = trail.list().remove(0);
+        let contents = trail.contents(&saved).expect("the saved bytes");
+        let after: Vec<&[u8]> = done.patches.iter().map(|patch| &patch.bytes[..]).collect();
+        assert_eq!(contents.after, after);
+        done.put(&contents.before).expect("all can be written");
+        assert!(is_untouched(folder.path(), 0) && is_untouched(folder.path(), 1));
+    }
+
+    #[test]
+    fn nothing_is_written_if_nothing_can_be_saved() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("state"), "in the way").expect("a file");
+        let trail = Trail::new(folder.path().join("state"));
+        let change = change(folder.path(), [true, true]);
+        assert!(change.carry_out(&trail, Saved::new("create"), || Ok(())).is_err());
+        assert!(is_untouched(folder.path(), 0) && is_untouched(folder.path(), 1));
+    }
+}

@@ -1,0 +1,174 @@
+//! What a member's superblock says, and what it points to.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use braid_engine::assembled::{self, Carried, CarriedError};
+use braid_md::Superblock;
+use braid_md::assembly::Candidate;
+use braid_md::rejection::LogRejection;
+use braid_md::stripe_log::Head;
+
+use braid_shell::shell_path;
+
+use super::{Contents, Image, part};
+use crate::failure::{Context, Failure};
+
+/// Why nothing can be learnt from a member.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what went wrong, and with what")]
+pub enum MetadataError {
+    #[error("{0}")]
+    Unreadable(String),
+    #[error(
+        "{path} carries no md superblock: {looked}{}\n  next: {}", contents.what, contents.next
+    )]
+    NoSuperblock { path: PathBuf, looked: String, contents: Contents },
+    #[error(
+        "{path}: its superblock of version 0.90 is that of its partition {number}, which ends there\n  \
+         next: `braid examine {}`", shell_path(part(path, *number))
+    )]
+    OfPartition { path: PathBuf, number: u32 },
+    #[error(
+        "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
+    )]
+    Damaged { path: PathBuf, why: String },
+    #[error(
+        "{path}: its bad-block log cannot be used: {why}\n  next: `braid assemble` of the other \
+         members starts the array without it"
+    )]
+    BadBlocks { path: PathBuf, why: String },
+    #[error(
+        "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}\n  \
+         next: `braid wipe --metadata VERSION {path}` removes the one that does not"
+    )]
+    Several { path: PathBuf, count: usize, found: String },
+    #[error(
+        "{path} belongs to another array now, {uuid}: it was of {expected}\n  next: if that one is \
+         meant: `braid assemble {path} MEMBER..`"
+    )]
+    OtherArray { path: PathBuf, uuid: String, expected: String },
+    #[error(
+        "{path} is not one of the volume's members, though its superblock is of the array: its device UUID, \
+         {device}, is not recorded\n  next: if it became a member elsewhere: `braid up` with --accept-members"
+    )]
+    Stranger { path: PathBuf, device: String },
+    #[error("none of the members can be used: {why}")]
+    None { why: String },
+}
+
+impl MetadataError {
+    /// Why, of a member that was named before: in one line.
+    pub fn brief(&self) -> String {
+        match self {
+            MetadataError::Unreadable(why) | MetadataError::None { why } => why.clone(),
+            MetadataError::NoSuperblock { looked, contents, .. } => {
+                format!("it carries no md superblock: {looked}{}", contents.what)
+            }
+            MetadataError::OfPartition { number, .. } => {
+                format!("its superblock is that of its partition {number}")
+            }
+            MetadataError::Damaged { why, .. } => format!("its superblock cannot be used: {why}"),
+            MetadataError::BadBlocks { why, .. } => {
+                format!("its bad-block log cannot be used: {why}")
+            }
+            MetadataError::Several { count, found, .. } => {
+                format!("it carries {count} valid superblocks: {found}")
+            }
+            MetadataError::Stranger { device, .. } => format!(
+                "its superblock is of the array, but its device UUID, {device}, is not recorded; if it became \
+                 a member elsewhere: `braid up` with --accept-members"
+            ),
+            MetadataError::OtherArray { uuid, .. } => {
+                format!("it belongs to another array now, {uuid}")
+            }
+        }
+    }
+}
+
+/// A member's metadata, checked: what it carries, and where.
+pub struct Metadata {
+    /// Where the member is.
+    pub path: PathBuf,
+    /// Its superblock and all that belongs to it.
+    pub carried: Carried,
+}
+
+impl Deref for Metadata {
+    type Target = Carried;
+
+    fn deref(&self) -> &Carried {
+        &self.carried
+    }
+}
+
+impl Metadata {
+    /// Reads the superblock of `path` that holds, and what it points to.
+    ///
+    /// # Errors
+    /// It cannot be read, or has none that can be believed.
+    pub fn read(path: &Path) -> Result<Metadata, MetadataError> {
+        let unreadable = |failure: Failure| MetadataError::Unreadable(failure.text());
+        let image = Image::open(path).map_err(unreadable)?;
+        let path = path.to_owned();
+        if let Some(number) = image.partition_of_superblock() {
+            return Err(MetadataError::OfPartition { path, number });
+        }
+        let found = image.found.clone();
+        let carried = match image.with_source(|source| Carried::of(found, source)) {
+            Ok(carried) => carried,
+            Err(CarriedError::Unreadable(error)) => {
+                let failure = Err::<(), _>(error).context(image.cannot_read());
+                return Err(unreadable(failure.expect_err("it is one")));
+            }
+            Err(CarriedError::Several(count, found)) => {
+                return Err(MetadataError::Several { path, count, found });
+            }
+            Err(CarriedError::BadBlocks(why)) => {
+                return Err(MetadataError::BadBlocks { path, why });
+            }
+            Err(CarriedError::NoSuperblock(found)) => {
+                let looked = image.places();
+                let rejected = found.into_iter().find_map(|one| one.result.err());
+                return Err(match rejected {
+                    Some(why) => MetadataError::Damaged { path, why: why.to_string() },
+                    None => {
+                        let contents = Contents::of(&path);
+                        MetadataError::NoSuperblock { path, looked, contents }
+                    }
+                });
+            }
+        };
+        Ok(Metadata { path, carried })
+    }
+
+    /// The identifier of the member itself, which version 0.90 does not have.
+    pub fn device(&self) -> Option<String> {
+        let device = self.superblock.device_uuid;
+        (!device.is_nil()).then(|| device.to_string())
+    }
+
+    /// What people call it.
+    pub fn label(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// What assembly needs to know of it.
+    pub fn candidate(&self) -> Candidate {
+        self.carried.candidate(self.label())
+    }
+}
+
+/// The head of a stripe log on `image`, or what is wrong with it; `None` where nothing looks like
+/// one.
+///
+/// # Errors
+/// The member cannot be read.
+pub fn stripe_log_head(
+    image: &Image,
+    superblock: &Superblock,
+) -> Result<Option<Result<Head, LogRejection>>, Failure> {
+    image
+        .with_source(|source| assembled::stripe_log_head(source, superblock))
+        .context(image.cannot_read())
+}

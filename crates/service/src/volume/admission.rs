@@ -1,0 +1,266 @@
+//! Which members of a stack may be used, and which ones an array can be asked to do without.
+//!
+//! ```text
+//!   all paths ──probe──▶ free, raw, its own contents ──▶ used
+//!                 │
+//!                 ├─ in use, or named twice ─────────────▶ refused, always
+//!                 └─ missing, blank, cut off, unreadable
+//!                        ├─ of a level without superblocks ──▶ refused: nothing says what it had
+//!                        └─ of an `md(…)` level ─────────────▶ unusable: assembly decides
+//! ```
+//!
+//! Invariant: a member that somebody else uses is never taken for one that is missing: its array
+//! would go on twice.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use braid_md::Uuid;
+use braid_probe::{
+    Holder, MemberFacts, Policy, Purpose, Reason, Refusal, check_member, check_members,
+};
+use braid_stack::{Node, Stack};
+
+use super::options::{Accepted, OpenOptions, Unusable};
+use crate::metadata::{Metadata, MetadataError};
+
+/// Examines the members of `stack`; what `accepted` ones carry is no obstacle. Answers those that
+/// their arrays have to do without.
+///
+/// # Errors
+/// The refusal of a member that stands in the way of all.
+pub fn admit(
+    stack: &Stack,
+    accepted: &[PathBuf],
+    options: &OpenOptions,
+) -> Result<Vec<Unusable>, Box<Refusal>> {
+    let mut paths: Vec<PathBuf> = stack.member_names().into_iter().map(|(name, _)| name).collect();
+    let mut described = md_members(stack);
+    let mut accepted = accepted.to_vec();
+    accepted.extend(described.iter().flatten().filter(|path| is_own(path)).cloned());
+    accepted.extend(logs(stack).into_iter().filter(|path| is_log(path)));
+    let policy = Policy { force: &accepted, read_only: options.read_only, min_bytes: 4096 };
+    let mut unusable = Vec::new();
+    loop {
+        let refusal = match check_patiently(&paths, &policy) {
+            Ok(_) => return Ok(unusable),
+            Err(refusal) => Refusal { purpose: purpose_of(stack, &refusal.path), ..refusal },
+        };
+        let array = described.iter_mut().find(|array| array.contains(&refusal.path));
+        // A level of which nothing is left is told what became of its first member.
+        let Some(array) = array.filter(|array| array.len() > 1) else {
+            return Err(Box::new(refusal));
+        };
+        if !can_be_missed(&refusal, options.degraded) {
+            return Err(Box::new(refusal));
+        }
+        array.retain(|path| *path != refusal.path);
+        paths.retain(|path| *path != refusal.path);
+        unusable.push(Unusable { why: refusal.reason.to_string(), path: refusal.path });
+    }
+}
+
+/// How long a process that has been killed may take to let go of what it had open.
+const DYING: Duration = Duration::from_secs(2);
+/// How often it is looked at again.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Examines all members as [`check_members`] does, and waits for processes that have one open and
+/// are about to end.
+///
+/// # Errors
+/// A refusal.
+pub fn check_patiently(
+    paths: &[PathBuf],
+    policy: &Policy<'_>,
+) -> Result<Vec<MemberFacts>, Refusal> {
+    let deadline = Instant::now() + DYING;
+    loop {
+        match check_members(paths, policy) {
+            Err(refusal) if is_ending(&refusal.reason) && Instant::now() < deadline => {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether only processes stand in the way that have been killed.
+fn is_ending(reason: &Reason) -> bool {
+    let ends = |holder: &Holder| match holder {
+        Holder::Process { pid, .. } => braid_control::is_ending(*pid),
+        _ => false,
+    };
+    matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))
+}
+
+/// Who has a member locked, as far as that can be seen: `, by braid (pid 12)`.
+pub(super) fn locked_by(path: &Path) -> String {
+    let holders = braid_probe::find_users(path).map(|usage| usage.holders).unwrap_or_default();
+    let process = holders.iter().find_map(|holder| match holder {
+        Holder::Process { pid, command, .. } => Some(format!(", by {command} (pid {pid})")),
+        _ => None,
+    });
+    process.unwrap_or_default()
+}
+
+/// Whether a member with superblocks that was refused may be taken for one that is not there.
+fn can_be_missed(refusal: &Refusal, degraded: bool) -> bool {
+    match &refusal.reason {
+        Reason::Missing
+        | Reason::WrongKind { .. }
+        | Reason::TooSmall { .. }
+        | Reason::Unknown { .. } => true,
+        // It carries something beside what the array put there: somebody has to say that it is not
+        // needed any more, unless there is nothing of the array on it.
+        Reason::Contents { .. } | Reason::NotRaw { .. } => {
+            degraded || Metadata::read(&refusal.path).is_err()
+        }
+        _ => false,
+    }
+}
+
+/// The members of each `md(…)` level.
+fn md_members(stack: &Stack) -> Vec<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    if let Node::Md(md) = &stack.node {
+        all.push(md.members.iter().filter_map(path_of).collect());
+    }
+    all.extend(stack.members().iter().flat_map(md_members));
+    all
+}
+
+/// The files and devices that are logs of caches.
+pub fn logs(stack: &Stack) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    if let Node::Cache(cache) = &stack.node
+        && let Some(log) = cache.log()
+    {
+        all.extend(path_of(log));
+    }
+    all.extend(stack.members().iter().flat_map(logs));
+    all
+}
+
+/// The use of `path` in `stack`. A level with redundancy writes to its members at a start.
+fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
+    let is_it = |member: &Stack| path_of(member).as_deref() == Some(path);
+    if logs(stack).iter().any(|log| log == path) {
+        return Purpose::Log;
+    }
+    let passes_on = matches!(
+        stack.node,
+        Node::Linear(_) | Node::Raid0(_) | Node::Cache(_) | Node::Model(_) | Node::File(_)
+    );
+    let is_below = |member: &Stack| purpose_of(member, path) == Purpose::Served;
+    match passes_on && (is_it(stack) || stack.members().iter().any(is_below)) {
+        true => Purpose::Served,
+        false => Purpose::Overwritten,
+    }
+}
+
+/// Whether a path carries nothing but a cache's log: whoever opens it judges it.
+pub(super) fn is_log(path: &Path) -> bool {
+    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
+    match check_member(path, &policy) {
+        Err(Refusal { reason: Reason::Contents { signatures }, .. }) => {
+            signatures.iter().all(|one| one.name == braid_probe::CACHE_LOG)
+        }
+        _ => false,
+    }
+}
+
+/// What a member is called.
+pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
+    match &member.node {
+        Node::File(file) => Some(file.name()),
+        _ => None,
+    }
+}
+
+/// Whether a member carries nothing but what is the array's: its superblock, and what lies in its
+/// data. Something else in front of the data says that the disk has been given to another use
+/// since.
+fn is_own(path: &Path) -> bool {
+    let metadata = match Metadata::read(path) {
+        Ok(metadata) => metadata,
+        // Whoever opens it says what is wrong with its superblock, and changes nothing.
+        Err(
+            MetadataError::Damaged { .. }
+            | MetadataError::BadBlocks { .. }
+            | MetadataError::Several { .. }
+            | MetadataError::OfPartition { .. },
+        ) => return true,
+        Err(_) => return false,
+    };
+    let (data_offset, data_size) = (metadata.superblock.data_offset, metadata.superblock.data_size);
+    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
+    match check_member(path, &policy) {
+        Ok(_) => true,
+        Err(refusal) => match &refusal.reason {
+            Reason::Contents { signatures } => signatures.iter().all(|one| {
+                one.name.starts_with("md ")
+                    || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
+            }),
+            // What stands in the way is not its contents: whoever checks the members says so.
+            _ => true,
+        },
+    }
+}
+
+/// Reads the superblocks of an `md(…)` level, as far as that can be done.
+///
+/// # Errors
+/// None can be read: why the first one cannot.
+pub(super) fn read(
+    members: &[Stack],
+    options: &OpenOptions,
+) -> Result<(Vec<Metadata>, Vec<Unusable>), MetadataError> {
+    let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
+    for path in members.iter().filter_map(path_of) {
+        if let Some(known) = options.unusable.iter().find(|one| one.path == path) {
+            unusable.push(known.clone());
+            continue;
+        }
+        match Metadata::read(&path).and_then(|metadata| of_its_array(metadata, options)) {
+            Ok(metadata) => found.push(metadata),
+            Err(why) => {
+                unusable.push(Unusable { path, why: why.brief() });
+                first = first.or(Some(why));
+            }
+        }
+    }
+    match (found.is_empty(), first) {
+        (false, _) => Ok((found, unusable)),
+        (true, Some(why)) => Err(why),
+        (true, None) => Err(MetadataError::None { why: in_words(&unusable) }),
+    }
+}
+
+/// A member that was given to another array since is not this one's; nor is a device that was never its member.
+fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
+    let now: Uuid = metadata.superblock.array_uuid;
+    let expected = options.arrays.iter().find(|one| one.path == metadata.path);
+    match expected {
+        Some(Accepted { array, .. }) if *array != now.to_string() => {
+            Err(MetadataError::OtherArray {
+                path: metadata.path,
+                uuid: now.to_string(),
+                expected: array.clone(),
+            })
+        }
+        Some(one) if one.is_stranger(metadata.device().as_deref(), &options.arrays) => {
+            Err(MetadataError::Stranger {
+                device: metadata.device().unwrap_or_else(|| "none".to_owned()),
+                path: metadata.path,
+            })
+        }
+        _ => Ok(metadata),
+    }
+}
+
+/// `b.img: it does not exist; c.img: …`
+pub(super) fn in_words(unusable: &[Unusable]) -> String {
+    let one = |one: &Unusable| format!("{}: {}", one.path.display(), one.why);
+    unusable.iter().map(one).collect::<Vec<_>>().join("; ")
+}

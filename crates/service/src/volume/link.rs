@@ -1,0 +1,162 @@
+//! `/dev/braid/NAME`: a symbolic link to a volume's block device, whose number changes from time to time.
+//!
+//! udev makes the same link (packaging/64-braid-assembly.rules), in its own way, `../loopN`; who comes first makes it.
+//!
+//! Invariant: only a link is ever replaced or removed, and only one that is this volume's: that leads to
+//! its device, or to a loop device that serves its mount or nothing any more. What else lies there is
+//! somebody else's.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where the kernel says what a loop device is on: `/sys/block/loopN/loop/backing_file`.
+const BLOCK: &str = "/sys/block";
+
+/// A link, which goes with this value.
+pub(super) struct Link {
+    path: PathBuf,
+    device: PathBuf,
+}
+
+impl Link {
+    /// Makes `path` lead to `device`, which serves what is below `mount`.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(super) fn make(path: &Path, device: &Path, mount: &Path) -> Result<Link, String> {
+        make_by(path, device, mount, &backing_file)?;
+        Ok(Link { path: path.to_owned(), device: device.to_owned() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        remove(&self.path, &self.device);
+    }
+}
+
+/// Makes a link, where `backing` says which file a loop device is on, if it is on one.
+fn make_by(
+    link: &Path,
+    device: &Path,
+    mount: &Path,
+    backing: &dyn Fn(&Path) -> Option<PathBuf>,
+) -> Result<(), String> {
+    let text = |error: io::Error| error.to_string();
+    // Another volume that goes may take the folder, when it is empty, at any time.
+    for _ in 0..16 {
+        if let Some(folder) = link.parent() {
+            std::fs::create_dir_all(folder).map_err(text)?;
+        }
+        match std::os::unix::fs::symlink(device, link) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(text(error)),
+        }
+        let old = match leads_to(link) {
+            Ok(old) => old,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(_) => return Err("something else is there, which is no link".to_owned()),
+        };
+        if old == device {
+            return Ok(());
+        }
+        if !old.to_string_lossy().starts_with("/dev/loop") {
+            return Err(format!("it is a link to {}, which braid did not make", old.display()));
+        }
+        if backing(&old).is_some_and(|file| !file.starts_with(mount)) {
+            return Err(format!("it leads to {}, which is in use", old.display()));
+        }
+        remove(link, &old);
+    }
+    Err("it comes and goes".to_owned())
+}
+
+/// Takes the link away, if it leads to `device`, and the folder, if it was the last.
+pub(super) fn remove(link: &Path, device: &Path) {
+    if leads_to(link).is_ok_and(|to| to == device) {
+        // One that stays leads nowhere, and the next `up` replaces it.
+        let _ = std::fs::remove_file(link);
+        if let Some(folder) = link.parent() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Where a link leads to; `../loop0` of `/dev/braid/NAME` to `/dev/loop0`.
+fn leads_to(link: &Path) -> io::Result<PathBuf> {
+    let to = std::fs::read_link(link)?;
+    let above = link.parent().and_then(Path::parent);
+    Ok(match (to.strip_prefix(".."), above) {
+        (Ok(rest), Some(above)) => above.join(rest),
+        _ => to,
+    })
+}
+
+/// The file that a loop device is on; none if it is on nothing.
+pub fn backing_file(device: &Path) -> Option<PathBuf> {
+    let name = device.file_name()?;
+    let file =
+        std::fs::read_to_string(Path::new(BLOCK).join(name).join("loop/backing_file")).ok()?;
+    Some(PathBuf::from(file.trim_end_matches('\n')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_made_and_replaced_only_if_it_is_the_volumes_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("dev/v");
+        let (device, mount) = (Path::new("/dev/loop70"), Path::new("/run/braid/v.mount"));
+        let to = || std::fs::read_link(&link).unwrap();
+        let on = |file: Option<&'static str>| move |_: &Path| file.map(PathBuf::from);
+        make_by(&link, device, mount, &on(None)).unwrap();
+        make_by(&link, device, mount, &on(None)).unwrap();
+        assert_eq!(to(), device);
+
+        let next = Path::new("/dev/loop71");
+        let why = make_by(&link, next, mount, &on(Some("/elsewhere/v.mount/volume"))).unwrap_err();
+        assert!(why.contains("/dev/loop70, which is in use"), "{why}");
+        assert_eq!(to(), device);
+        make_by(&link, next, mount, &on(Some("/run/braid/v.mount/volume"))).unwrap();
+        assert_eq!(to(), next);
+        make_by(&link, device, mount, &on(None)).unwrap();
+        assert_eq!(to(), device);
+
+        remove(&link, next);
+        assert_eq!(to(), device);
+
+        // As udev makes it.
+        let (udevs, above) = (Path::new("../loop72"), folder.path().join("loop72"));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(udevs, &link).unwrap();
+        make_by(&link, &above, mount, &on(None)).unwrap();
+        assert_eq!(to(), udevs);
+        remove(&link, &above);
+        make_by(&link, device, mount, &on(None)).unwrap();
+        remove(&link, device);
+        assert!(!link.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn what_is_somebody_elses_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, other) = (folder.path().join("file"), folder.path().join("other"));
+        std::fs::write(&file, "precious").unwrap();
+        std::os::unix::fs::symlink(&file, &other).unwrap();
+        let device = Path::new("/dev/loop70");
+        for link in [&file, &other, &folder.path().to_owned()] {
+            make_by(link, device, Path::new("/run"), &|_| None).unwrap_err();
+            remove(link, device);
+        }
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+        assert_eq!(std::fs::read_link(&other).unwrap(), file);
+    }
+}

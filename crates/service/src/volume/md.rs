@@ -1,0 +1,236 @@
+//! An array whose members describe it themselves: from their superblocks to what the engine is
+//! given.
+//!
+//! ```text
+//!   paths ──read──▶ superblocks ──assess──▶ who takes part ──open──▶ members at work
+//!                                   │
+//!                                   └──▶ or why not, and the next command
+//! ```
+//!
+//! Who takes part, and as what, is decided by [`braid_engine::assembled`]; here members are opened.
+//!
+//! Invariant: nothing is written here; and what is found on the members is only believed after
+//! `braid_md` has checked it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use braid_block::Limits;
+use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
+use braid_engine::redundant::{Layout, Setup};
+use braid_engine::{Clock, Dev};
+use braid_level::Raid0Layout;
+use braid_md::{Superblock, Uuid};
+use braid_md_text::next::command;
+use braid_stack::Stack;
+
+use super::admission;
+use super::deadline::MemberDeadline;
+use super::leaf::{Leaf, LeafError, Medium, open_file};
+use super::level::Level;
+use super::options::{OpenOptions, Unusable};
+use super::warnings::Warning;
+use crate::control::LeftOutStatus;
+use crate::metadata::{Metadata, MetadataError, random_number};
+
+pub use braid_engine::assembled::is_served;
+
+/// Why members do not make an array.
+#[derive(Debug, thiserror::Error)]
+pub enum MdError {
+    #[error("{0}")]
+    Metadata(#[from] MetadataError),
+    #[error("{refusal}{}", next.iter().map(|next| format!("\n  next: {next}")).collect::<String>())]
+    Refused {
+        refusal: Refusal,
+        /// Commands that lead on.
+        next: Vec<String>,
+    },
+    #[error("{0}")]
+    Member(#[from] LeafError),
+}
+
+/// An array that was assembled.
+pub struct MdArray {
+    pub level: Level,
+    /// What people call it.
+    pub name: String,
+    pub warnings: Vec<Warning>,
+    /// Members of old that are there, and take no part.
+    pub left_out: Vec<LeftOutStatus>,
+    /// The members that the stack names, and those that came since, wherever they are.
+    named: Mutex<BTreeSet<String>>,
+    /// The freshest superblock.
+    pub superblock: Superblock,
+    /// What closes the write hole.
+    pub(super) log: LogPlace,
+    /// The superblocks count on a member that does not take part.
+    pub is_changed: bool,
+    assembled: Assembled,
+    limits: Limits,
+    /// The open members, those first that it was assembled of: a member that is let go of is
+    /// closed, so that others may have it.
+    open: Mutex<Vec<Arc<Leaf>>>,
+    /// Those that were let go of while they had requests under way, which stay open as long.
+    former: Mutex<Vec<Arc<Leaf>>>,
+    /// How long members may take for a request.
+    pub(super) deadline: MemberDeadline,
+}
+
+impl MdArray {
+    /// Reads the members' superblocks, decides who takes part, and opens those. A member that
+    /// cannot be opened is one that is missing. `raid0_layout` is used where none is recorded.
+    pub fn open(
+        members: &[Stack],
+        raid0_layout: Option<Raid0Layout>,
+        options: &OpenOptions,
+    ) -> Result<MdArray, MdError> {
+        let mut options = options.clone();
+        loop {
+            match MdArray::open_usable(members, raid0_layout, &options) {
+                Err(MdError::Member(LeafError::Open { path, source }))
+                    if options.unusable.iter().all(|one| one.path != path) =>
+                {
+                    let why = format!("it cannot be opened: {source}");
+                    options.unusable.push(Unusable { path, why });
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn open_usable(
+        members: &[Stack],
+        raid0_layout: Option<Raid0Layout>,
+        options: &OpenOptions,
+    ) -> Result<MdArray, MdError> {
+        let (metadata, unusable) = admission::read(members, options)?;
+        let found: Vec<_> = metadata.iter().map(|one| (one.label(), &one.carried)).collect();
+        let OpenOptions { read_only, degraded, .. } = *options;
+        let how = assembled::Options { read_only, degraded, raid0_layout };
+        let assembled =
+            assemble(&found, how).map_err(|refusal| led_on(refusal, &unusable, options))?;
+        let open = open_members(&assembled, &metadata, options)?;
+        let combined = Limits::combine(open.iter().map(|leaf| leaf.limits()));
+        let left_out = |(member, by_bitmap): &(String, bool)| LeftOutStatus {
+            member: member.clone(),
+            by_bitmap: *by_bitmap,
+        };
+        let label = |path: &Path| path.display().to_string();
+        let uuid = assembled.superblock.array_uuid.to_string();
+        let of_array = |text, member| Warning::of_array(text, uuid.clone(), member);
+        let mut warnings: Vec<Warning> =
+            assembled.warnings.iter().map(|text| of_array(text.clone(), None)).collect();
+        for Unusable { path, why } in &unusable {
+            let text = format!("{}: {} is not used: {why}", assembled.name, path.display());
+            warnings.push(of_array(text, Some(label(path))));
+        }
+        Ok(MdArray {
+            level: assembled.level.clone(),
+            name: assembled.name.clone(),
+            warnings,
+            named: Mutex::new(
+                members.iter().filter_map(admission::path_of).map(|one| label(&one)).collect(),
+            ),
+            left_out: assembled.left_out.iter().map(left_out).collect(),
+            superblock: assembled.superblock.clone(),
+            log: assembled.log,
+            is_changed: assembled.is_changed,
+            limits: Limits { size: assembled.level.size(), ..combined },
+            assembled,
+            open: Mutex::new(open),
+            former: Mutex::default(),
+            deadline: options.deadline,
+        })
+    }
+
+    /// The members that take part, in the order in which the level has them.
+    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The members that it was ever to have, wherever they are.
+    pub(super) fn named(&self) -> BTreeSet<String> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What tells the member called `label` apart, if the array was assembled of it.
+    pub(super) fn uuid_of(&self, label: &str) -> Option<Uuid> {
+        let found = self.assembled.members.iter().find(|one| one.label == label)?;
+        Some(found.superblock.device_uuid)
+    }
+
+    /// Keeps a member that came.
+    pub fn adopt(&self, leaf: Arc<Leaf>) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
+    }
+
+    /// Lets go of a member.
+    pub fn forget(&self, label: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = open.extract_if(.., |leaf| leaf.label == label);
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.extend(gone);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+    }
+
+    /// Requests that a member of before, which `path` leads to, has not answered; none if it has
+    /// answered all.
+    pub(super) fn unanswered(&self, path: &Path) -> Option<u64> {
+        let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+        former.iter().find(|leaf| leaf.is_at(path)).map(|leaf| leaf.tally.read().in_flight)
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// What the engine is given: `devs` are on the [`MdArray::leaves`].
+    ///
+    /// # Errors
+    /// No randomness for the log.
+    pub fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> io::Result<Setup> {
+        self.assembled.setup(layout, devs, clock, random_number)
+    }
+}
+
+/// A refusal with what is wrong with the members that are missing, and the command that leads on.
+fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdError {
+    let Refusal::State { what, mut state, next, without_missing } = refusal else {
+        return MdError::Refused { refusal, next: Vec::new() };
+    };
+    if !unusable.is_empty() {
+        state = format!("{state}; {}", admission::in_words(unusable));
+    }
+    let commands = match without_missing {
+        true => vec![options.degraded_command()],
+        false => next.iter().map(command).collect(),
+    };
+    let refusal = Refusal::State { what, state, next, without_missing };
+    MdError::Refused { refusal, next: commands }
+}
+
+fn open_members(
+    assembled: &Assembled,
+    metadata: &[Metadata],
+    options: &OpenOptions,
+) -> Result<Vec<Arc<Leaf>>, MdError> {
+    let open = |member: &assembled::TakesPart| {
+        let of = metadata.iter().find(|one| one.label() == member.label);
+        let path = &of.expect("who takes part is one of the members").path;
+        // Without copies nothing is ever recorded, so only the data is opened.
+        let (offset, length) = match assembled.level.is_redundant() {
+            true => (0, None),
+            false => (member.superblock.data_offset, Some(member.usable)),
+        };
+        let file = open_file(path, options, offset, length)?;
+        let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
+        Ok(Arc::new(Leaf::called(member.label.clone(), Medium::File(file), deadline)))
+    };
+    assembled.members.iter().map(open).collect()
+}

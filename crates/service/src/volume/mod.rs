@@ -1,0 +1,82 @@
+//! A volume: one process, its shards, its exports, its end.
+//!
+//! ```text
+//!   main thread          events: signals, control requests, shards that end
+//!      │
+//!      ├─ shard 0        executor, pool, devices, NBD sessions; accepts; serves FUSE
+//!      ├─ shard 1 …      executor, pool, devices, NBD sessions
+//!      ├─ control        HTTP on a Unix socket (its own runtime)
+//!      ├─ returning      looks for members that went away
+//!      ├─ keeper         keeps copies of superblocks
+//!      └─ signals        SIGTERM, SIGINT
+//! ```
+//!
+//! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
+//! (or refuse to), stop taking requests, answer those under way, flush, exit.
+
+mod admission;
+mod all_shards;
+mod arrays;
+mod asking;
+mod attachment;
+mod bridge;
+mod build;
+mod cache_log;
+mod caches;
+mod caching;
+mod deadline;
+mod error;
+mod following;
+mod front;
+mod given_up;
+mod health;
+mod held;
+mod image;
+mod keeper;
+mod leaf;
+mod level;
+mod link;
+mod live;
+mod md;
+mod media;
+mod memory;
+mod name_lock;
+mod new_root;
+mod newcomer;
+mod notify;
+mod options;
+mod orders;
+mod own;
+mod prepare;
+mod promises;
+mod restart;
+mod returning;
+mod run;
+mod scrubs;
+mod shard;
+mod shared;
+mod slow;
+mod spec;
+mod to_write_back;
+mod trace;
+mod verdict;
+mod warm;
+mod warnings;
+mod watcher;
+
+pub use admission::{admit, check_patiently, logs};
+pub use attachment::clean_up_after;
+pub use braid_engine::assembled::log_troubles;
+pub use build::{Built, build};
+pub use deadline::MemberDeadline;
+pub use error::RunError;
+pub use link::backing_file;
+pub use md::is_served;
+pub use media::Media;
+pub use name_lock::NameLock;
+pub use notify::Notify;
+pub use options::{Accepted, OpenOptions, Unusable};
+pub use promises::{check_stack, total_memory};
+pub use run::{Ready, run};
+pub use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
+pub use trace::TraceTo;

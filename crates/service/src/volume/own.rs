@@ -1,0 +1,118 @@
+//! Whether something that a volume is to use lies on the volume itself: it would wait for itself, and write
+//! over its own content.
+//!
+//! Invariant: whatever an order, a start or a member that comes back names is asked for here, before it is
+//! opened. [`Own::check_order`] has an arm for each order.
+
+use std::path::{Path, PathBuf};
+
+use braid_stack::{Node, Stack};
+
+use super::attachment::process_of;
+use super::spec::Spec;
+use crate::control::{CacheOrder, DeviceOrder, Order, WholeOrder, apply};
+
+/// What a volume is known by on this machine.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    name: String,
+    /// The folder in which its file is served.
+    mount: PathBuf,
+}
+
+/// Why something is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum OnItself {
+    #[error(
+        "{} is refused: {way}\n  next: a file or device that does not lie on {name}",
+        path.display()
+    )]
+    Is { path: PathBuf, way: String, name: String },
+    #[error(
+        "{} is refused: what it lies on cannot be found out: {error}\n  next: repair the cause, then \
+         again",
+        path.display()
+    )]
+    Unknown { path: PathBuf, error: braid_probe::ProbeError },
+}
+
+impl Own {
+    pub(super) fn new(spec: &Spec) -> Own {
+        Own { name: spec.name.clone(), mount: spec.mount.clone() }
+    }
+
+    /// # Errors
+    /// `path` lies on the volume, or that cannot be found out.
+    pub(super) fn check(&self, path: &Path) -> Result<(), OnItself> {
+        let path = path.to_owned();
+        match braid_probe::stands_on(&path, &self.mount, &process_of) {
+            Ok(None) => Ok(()),
+            Ok(Some(way)) => Err(OnItself::Is { path, way, name: self.name.clone() }),
+            // A path in no folder lies nowhere: opening it says so.
+            Err(braid_probe::ProbeError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(OnItself::Unknown { path, error }),
+        }
+    }
+
+    /// # Errors
+    /// Something that the volume is to be brought up with lies on it.
+    pub(super) fn check_start(&self, spec: &Spec) -> Result<(), OnItself> {
+        let trace = spec.trace.iter().map(|trace| trace.path.clone());
+        paths(&spec.stack).into_iter().chain(trace).try_for_each(|path| self.check(&path))
+    }
+
+    /// # Errors
+    /// Something that `order` names, for a volume with this stack, lies on it.
+    pub(super) fn check_order(&self, order: &Order, stack: &Stack) -> Result<(), OnItself> {
+        match order {
+            Order::Add { member: path, .. }
+            | Order::Replace { with: path, .. }
+            | Order::Device(DeviceOrder::Back { device: path })
+            | Order::Whole(
+                WholeOrder::Save { file: path, .. } | WholeOrder::Restore { file: path, .. },
+            ) => self.check(path),
+            Order::Cache(order @ (CacheOrder::Attach { .. } | CacheOrder::Mode { .. })) => {
+                // One that cannot be carried out says so itself.
+                let after = apply(order, stack).map_or(Vec::new(), |after| paths(&after));
+                let before = paths(stack);
+                let mut new = after.iter().filter(|path| !before.contains(path));
+                new.try_for_each(|path| self.check(path))
+            }
+            Order::Cache(
+                CacheOrder::Detach | CacheOrder::Resize { .. } | CacheOrder::Drain { .. },
+            )
+            | Order::Whole(
+                WholeOrder::Lock { .. }
+                | WholeOrder::Unlock
+                | WholeOrder::Erase { .. }
+                | WholeOrder::Resize { .. },
+            )
+            | Order::Device(DeviceOrder::Gone { .. })
+            | Order::Fail { .. }
+            | Order::Remove { .. }
+            | Order::Retest { .. }
+            | Order::Scrub { .. }
+            | Order::ScrubUntil { .. }
+            | Order::Speed { .. }
+            | Order::RaidDisks { .. }
+            | Order::MemberSize { .. }
+            | Order::Bitmap { .. } => Ok(()),
+        }
+    }
+}
+
+/// All that a stack reads or writes: members, logs, what caches and RAM disks are kept in.
+fn paths(stack: &Stack) -> Vec<PathBuf> {
+    let kept = match &stack.node {
+        Node::Cache(cache) => cache.warm.as_ref().map(|warm| warm.path.clone()),
+        Node::Ram(ram) => ram.image.clone(),
+        Node::File(file) => Some(file.path.clone()),
+        _ => None,
+    };
+    let below = stack.members().iter().flat_map(paths);
+    kept.map(PathBuf::from).into_iter().chain(below).collect()
+}

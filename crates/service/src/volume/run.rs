@@ -1,0 +1,438 @@
+//! A volume's life, from its first check to its last flush.
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use braid_export_nbd::Listener;
+use braid_uring::Remote;
+use serde::{Deserialize, Serialize};
+
+use super::arrays;
+use super::attachment::{AttachError, Attached, clear_left, leave_traces};
+use super::caching::Caching;
+use super::error::{RunError, StopError, system};
+use super::health::Health;
+use super::held::Held;
+use super::image::ImageError;
+use super::keeper::Keeper;
+use super::live::Live;
+use super::memory;
+use super::name_lock::NameLock;
+use super::new_root;
+use super::notify::Notify;
+use super::own::Own;
+use super::prepare::{
+    accept_on, check_open_files, claim_name, listen_on, open_members, refuse_nested_images,
+    start_shards, start_trace, written_files,
+};
+use super::restart::ShardError;
+use super::scrubs::Scrubs;
+use super::shard::{self, Shard};
+use super::shared::Shared;
+use super::spec::Spec;
+use super::trace::Recorder;
+use super::warnings::{Warning, Warnings};
+use super::watcher::{self, Watcher};
+use crate::control::{self, Event, StopAnswer, StopSender};
+use braid_control::Process;
+
+/// So long after a signal that was refused, another one means it. Sooner it is the same wish:
+/// `timeout` signals the process and then its group.
+const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
+
+/// What a volume that is ready offers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// The volume's name.
+    pub name: String,
+    /// The block device, if it is attached.
+    pub device: Option<PathBuf>,
+    /// A link to it, whose name stays.
+    #[serde(default)]
+    pub link: Option<PathBuf>,
+    /// Where NBD clients connect.
+    pub uris: Vec<String>,
+    /// Warnings that hold from the start.
+    pub warnings: Vec<String>,
+}
+
+/// Brings the volume up, calls `ready`, and serves until it is told to end; `manager` hears of all that.
+///
+/// # Errors
+/// Before `ready`: nothing was changed. After: how it ended.
+pub fn run(
+    spec: &Spec,
+    manager: Option<Notify>,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), RunError> {
+    // A member that may not grow answers with an error, which is the member's matter.
+    braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
+    let mut volume = Volume::bring_up(spec)?;
+    ready(&volume.ready());
+    if let Some(manager) = manager.map(Arc::new) {
+        manager.say(&format!("READY=1\nSTATUS={}", spec.stack));
+        feed_watchdog(&manager, &volume.shared.remotes).map_err(system("cannot start a thread"))?;
+        volume.manager = Some(manager);
+    }
+    volume.serve()
+}
+
+struct Volume {
+    shards: Vec<Shard>,
+    listeners: Vec<Listener>,
+    attached: Option<Attached>,
+    shared: Arc<Shared>,
+    events: Receiver<Event>,
+    control: Option<PathBuf>,
+    server: Option<control::Server>,
+    /// Ends when nobody is served any more.
+    trace: Option<Recorder>,
+    /// What the start has to say.
+    told: Vec<String>,
+    manager: Option<Arc<Notify>>,
+    /// Held for the life of the process.
+    _name: Option<NameLock>,
+}
+
+impl Volume {
+    fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        let attaches = spec.attach.attaches();
+        if attaches {
+            memory::prepare();
+        }
+        let name = claim_name(spec)?;
+        let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
+        // What the start did, and what the machine lacks: said once.
+        let mut told = Vec::new();
+        let mut is_dying = false;
+        if name.is_some() {
+            let left = clear_left(spec)?;
+            told.extend(left.told);
+            is_dying = left.is_dying;
+        }
+        refuse_nested_images(&spec.stack)?;
+        let own = Own::new(spec);
+        own.check_start(spec)?;
+        let media = Arc::new(open_members(spec, is_dying)?);
+        warnings.extend(media.warnings());
+        if attaches {
+            told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
+        }
+        let (listeners, risks) = listen_on(spec)?;
+        warnings.extend(risks);
+        let (send, events) = channel();
+        watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
+        // What keeps copies is one thread's, which is why it needs no locks.
+        let count = if media.has_state() { 1 } else { spec.shard_count() };
+        let (mut trace, lanes) = start_trace(spec, count)?;
+        let panicked = Arc::default();
+        let shards = start_shards(spec, &media, lanes, &send, &panicked)?;
+        told.extend(shard::pool_warning(&shards));
+        let limits = shards[0].facts.limits;
+        let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        let health =
+            Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
+        let live = Live::new(spec, &media, remotes.clone(), limits);
+        if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
+            // Before anybody is served.
+            live.restore_from(image).map_err(RunError::Restore)?;
+        }
+        accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
+        let attached = match attaches {
+            false => None,
+            true => {
+                told.extend(memory::hold(spec.attach)?);
+                // What is in memory is read-only at the exports alone.
+                let mut limits = limits;
+                limits.read_only |= spec.read_only;
+                let mut unlinked = Vec::new();
+                let made = Attached::attach(spec, &shards[0], limits, send.clone(), &mut unlinked)?;
+                warnings.extend(unlinked.into_iter().map(Warning::lasting));
+                Some(made)
+            }
+        };
+        live.set_attached(attached.as_ref().and_then(Attached::device));
+        if spec.root_storage {
+            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
+        }
+        check_open_files()?;
+        // From here on serving takes no page fault, but for what RAM disks hold.
+        let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
+        let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
+        let arrays = arrays::all(&media, Some(&remotes[0]), limits.read_only);
+        told.extend(warnings.iter().map(|one| one.text.clone()));
+        let shared = Arc::new(Shared {
+            watcher: Watcher::new(spec, &media, remotes[0].clone()),
+            keeper: Keeper::start(spec, &media, &remotes[0])
+                .map_err(system("cannot keep superblocks"))?,
+            spec: spec.clone(),
+            own,
+            media,
+            caching: Caching::new(spec, &remotes),
+            scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
+            remotes,
+            live,
+            nbd: shards
+                .iter()
+                .map(|shard| (Arc::clone(&shard.facts.counters), shard.facts.asked.clone()))
+                .collect(),
+            uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
+            attached: attached.as_ref().map(|attached| attached.facts().clone()),
+            warnings: Warnings::new(warnings, &arrays),
+            panicked,
+            driver: shards[0].facts.driver,
+            threads,
+            faults,
+            started: Instant::now(),
+            trace: trace.as_ref().map(Recorder::recording),
+            health,
+            held: Held::default(),
+        });
+        watch_members(&shared).map_err(system("cannot watch for members"))?;
+        let mut server = None;
+        if let Some(path) = &spec.control {
+            if attached.is_none() {
+                leave_traces(spec)?;
+            }
+            let status = Arc::clone(&shared);
+            let served = control::serve(path, status, send);
+            server = Some(served.map_err(system("cannot make the control socket"))?);
+        }
+        let control = spec.control.clone();
+        trace.iter_mut().for_each(Recorder::keep);
+        Ok(Volume {
+            shards,
+            listeners,
+            attached,
+            shared,
+            events,
+            control,
+            server,
+            trace,
+            told,
+            manager: None,
+            _name: name,
+        })
+    }
+
+    fn ready(&self) -> Ready {
+        Ready {
+            name: self.shared.spec.name.clone(),
+            device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
+            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
+            uris: self.shared.uris.clone(),
+            warnings: self.told.clone(),
+        }
+    }
+
+    /// Serves until the end, and tells those that asked for it how that went.
+    fn serve(mut self) -> Result<(), RunError> {
+        let mut asked = Vec::new();
+        let lost = self.wait_for_end(&mut asked);
+        if let Some(server) = &self.server {
+            server.is_ending();
+        }
+        let ended = self.end(lost);
+        // Those that asked meanwhile have their wish, too.
+        asked.extend(self.events.try_iter().filter_map(|event| match event {
+            Event::Stop { answer, .. } => Some(answer),
+            _ => None,
+        }));
+        let stopped = StopAnswer {
+            stopped: true,
+            process: Process::this(),
+            holders: Vec::new(),
+            error: ended.as_ref().err().map(ToString::to_string),
+        };
+        // A client that is gone already needs no answer.
+        asked.into_iter().for_each(|answer| drop(answer.send(stopped.clone())));
+        // One that asks only now is answered by the server itself, which sees that nothing receives its request.
+        drop(self.events);
+        // The answers must be out before the process ends.
+        if let Some(server) = self.server.take() {
+            server.end();
+        }
+        ended
+    }
+
+    /// Waits for what ends the volume, and lets go of what it holds; answers what was lost by that. `asked`
+    /// has who is to be told.
+    fn wait_for_end(&mut self, asked: &mut Vec<StopSender>) -> Option<ImageError> {
+        let mut warned: Option<Instant> = None;
+        loop {
+            match self.events.recv() {
+                Ok(Event::Signal) => {
+                    let force = warned.is_some_and(|at| INSISTS.contains(&at.elapsed()));
+                    match self.let_go(force) {
+                        Ok(lost) => return lost,
+                        Err(error) => {
+                            eprintln!(
+                                "{error}; once more within 10 s ends the volume all the same"
+                            );
+                            warned = Some(Instant::now());
+                        }
+                    }
+                }
+                // Whoever asked has gone, and may not want it any more.
+                Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
+                Ok(Event::Stop { force, answer, .. }) => match self.let_go(force) {
+                    Ok(lost) => {
+                        asked.push(answer);
+                        return lost;
+                    }
+                    Err(error) => {
+                        let holders = error.holders();
+                        let error = Some(error.to_string());
+                        // Whoever asked may have gone; the volume goes on all the same.
+                        let process = Process::this();
+                        let _ = answer.send(StopAnswer { stopped: false, process, holders, error });
+                    }
+                },
+                Ok(Event::Unmounted) => {
+                    // A shard that panicked lets go of it, too: that is the next event.
+                    if self.attached.is_none() || self.shared.panicked.load(Ordering::SeqCst) {
+                        continue;
+                    }
+                    eprintln!("the file system below the device was unmounted from outside");
+                    self.attached = None;
+                    return save_to_the_end(&self.shared.live).err();
+                }
+                Ok(Event::ShardEnded) => {
+                    // Whoever uses the device gets errors instead of waiting for good.
+                    return self.let_go(true).unwrap_or_else(|error| {
+                        eprintln!("{error}");
+                        None
+                    });
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Takes the block device away and saves what is to be saved; answers what was lost, which is
+    /// something by force only.
+    fn let_go(&mut self, force: bool) -> Result<Option<ImageError>, StopError> {
+        // An order that is being carried out is waited for, and none begins.
+        let shared = Arc::clone(&self.shared);
+        let _none = shared.live.hold();
+        if force {
+            self.detach(true)?;
+            return Ok(save_to_the_end(&shared.live).err());
+        }
+        // What cannot be saved goes on being served: so first it is saved.
+        if let Some(attached) = &self.attached {
+            attached.check_unused()?;
+        }
+        let name = shared.spec.name.clone();
+        let sealed = shared.live.save_image();
+        let sealed = sealed.map_err(|source| StopError::NotSaved { name, source })?;
+        self.detach(false)?;
+        if let Some(sealed) = sealed {
+            sealed.keep();
+        }
+        Ok(None)
+    }
+
+    fn detach(&mut self, force: bool) -> Result<(), AttachError> {
+        match &mut self.attached {
+            None => Ok(()),
+            Some(attached) => {
+                attached.detach(force)?;
+                self.attached = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes no more requests, answers those under way, flushes.
+    fn end(&mut self, lost: Option<ImageError>) -> Result<(), RunError> {
+        if let Some(manager) = &self.manager {
+            // From here on nobody feeds its watchdog.
+            manager.say("STOPPING=1");
+        }
+        self.listeners.clear();
+        let shards = std::mem::take(&mut self.shards);
+        shards.iter().for_each(Shard::stop);
+        let mut result = lost.map_or(Ok(()), |error| Err(RunError::Lost(error)));
+        // The first last: others may have it serve.
+        for shard in shards.into_iter().rev() {
+            shard.end();
+            match (shard.join(), &result) {
+                // Whatever else is lost is lost by that.
+                (Ok(()), _) | (Err(_), Err(RunError::Panicked(_))) => {}
+                (Err(ShardError::Panicked(what)), Ok(())) => result = Err(RunError::Panicked(what)),
+                (Err(ShardError::Panicked(what)), Err(lost)) => {
+                    result = Err(RunError::Panicked(format!("{what}; {lost}")));
+                }
+                (Err(error), _) => result = Err(RunError::LastFlush(error)),
+            }
+        }
+        if result.is_ok() {
+            self.shared.keeper.end();
+        }
+        drop(self.trace.take());
+        if let Some(path) = self.control.take() {
+            // The process ends now; a socket that stays is recognised as stale.
+            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(self.shared.spec.traces());
+        }
+        result
+    }
+}
+
+/// Feeds the service manager's watchdog for as long as all shards answer.
+fn feed_watchdog(manager: &Arc<Notify>, remotes: &[Remote]) -> io::Result<()> {
+    let Some(every) = manager.watchdog else { return Ok(()) };
+    let (manager, remotes) = (Arc::clone(manager), remotes.to_vec());
+    let feed = move || {
+        loop {
+            if shard::silent(&remotes, shard::PATIENCE).is_empty() {
+                manager.say("WATCHDOG=1");
+            }
+            std::thread::sleep(every);
+        }
+    };
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(feed).map(drop)
+}
+
+/// Looks for members that went away, for as long as there is a volume.
+fn watch_members(shared: &Arc<Shared>) -> io::Result<()> {
+    if shared.watcher.policy().is_none() {
+        return Ok(());
+    }
+    let shared = Arc::downgrade(shared);
+    let watch = move || {
+        while let Some(shared) = shared.upgrade() {
+            shared.watcher.look(&shared.media, None);
+            drop(shared);
+            std::thread::sleep(watcher::PERIOD);
+        }
+    };
+    std::thread::Builder::new().name("returning".to_owned()).spawn(watch).map(drop)
+}
+
+/// Saves the content of a volume that ends, if it has an image, whatever comes of it.
+fn save_to_the_end(live: &Live) -> Result<(), ImageError> {
+    if let Some(sealed) = live.save_image()? {
+        sealed.keep();
+    }
+    Ok(())
+}
+
+fn watch_signals(events: Sender<Event>) -> io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            if events.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,447 @@
+//! A shard: one thread with its own executor, memory and devices.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use braid_block::{Io, Limits};
+use braid_device::{Stopwatch, Tally};
+use braid_export_nbd::{Bounds, Counters, Server, Stop};
+use braid_mem::Pool;
+use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
+
+use super::build::{AtCache, AtWork, build};
+use super::following::Following;
+use super::front::Front;
+use super::media::Media;
+use super::memory;
+use super::restart::{ShardError, replay, restart};
+use super::spec::Spec;
+use super::trace::Lane;
+use crate::control::{Giver, OrderAnswer};
+
+/// How long a shard may take to answer a status: a turn of its takes milliseconds.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Memory of a shard for requests under way, in bytes.
+const POOL: usize = 64 << 20;
+/// How long connections may take to end when the volume goes down.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A shard that runs.
+pub(super) struct Shard {
+    pub facts: Facts,
+    thread: JoinHandle<Result<(), ShardError>>,
+}
+
+/// What a shard says when it has started.
+pub(super) struct Facts {
+    pub remote: Remote,
+    pub counters: Arc<Counters>,
+    /// How long requests of its NBD clients take.
+    pub asked: Tally,
+    pub limits: Limits,
+    /// `uring` or `threads`.
+    pub driver: &'static str,
+    /// Whether its memory is locked.
+    pub locked: Result<(), io::ErrorKind>,
+    /// The kernel's number of its thread.
+    pub thread: u32,
+}
+
+/// What a shard's thread has at hand for calls from the main thread.
+pub(super) struct Local {
+    pub server: Server,
+    /// What its exports offer.
+    pub(super) front: Front,
+    pub pool: Pool,
+    pub arrays: Vec<Rc<AtWork>>,
+    /// Caches, those below others first.
+    pub caches: Rc<RefCell<Vec<AtCache>>>,
+    /// Whether another shard serves what is asked of this one.
+    pub(super) following: Rc<Following>,
+    /// Raised when no other shard follows this one any more.
+    alone: Stop,
+}
+
+thread_local! {
+    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+}
+
+/// While this is there, the shard takes calls. It goes before the executor, which waits for the kernel to let
+/// go of memory: a member that does not answer must not keep the main thread from hearing of a panic.
+struct Serving<F: FnOnce(bool)>(Option<F>);
+
+impl<F: FnOnce(bool)> Serving<F> {
+    fn begin(local: Local, ended: F) -> Serving<F> {
+        LOCAL.with_borrow_mut(|slot| *slot = Some(local));
+        Serving(Some(ended))
+    }
+}
+
+impl<F: FnOnce(bool)> Drop for Serving<F> {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended(std::thread::panicking());
+        }
+        LOCAL.with_borrow_mut(Option::take);
+    }
+}
+
+impl Shard {
+    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `ended` is told
+    /// when it serves no more, and whether that is because of a panic.
+    ///
+    /// # Errors
+    /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
+    /// array and cannot be made good.
+    pub(super) fn start(
+        index: usize,
+        spec: &Spec,
+        media: &Arc<Media>,
+        mode: Mode,
+        lane: Option<Lane>,
+        ended: impl FnOnce(bool) + Send + 'static,
+    ) -> Result<Shard, ShardError> {
+        let (send, receive) = channel();
+        let (media, spec) = (Arc::clone(media), spec.clone());
+        let thread = std::thread::Builder::new()
+            .name(format!("shard-{index}"))
+            .spawn(move || run(&media, &spec, mode, lane, send, ended))?;
+        match receive.recv() {
+            Ok(facts) => Ok(Shard { facts, thread }),
+            // It ended before it had started: its result says why.
+            Err(_) => {
+                let why = join(thread).err();
+                Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::Other).into()))
+            }
+        }
+    }
+
+    /// Calls `f` on the shard's thread.
+    pub(super) fn call(&self, f: impl FnOnce(&Handle, &Local) + Send + 'static) {
+        call(&self.facts.remote, f);
+    }
+
+    /// Takes no more requests; the thread answers what is under way.
+    pub(super) fn stop(&self) {
+        self.call(|_, local| local.server.stop());
+    }
+
+    /// Has the thread, once it is stopped, flush and end: no other follows this shard any more.
+    pub(super) fn end(&self) {
+        self.call(|_, local| local.alone.raise());
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The last flush failed.
+    pub(super) fn join(self) -> Result<(), ShardError> {
+        join(self.thread)
+    }
+}
+
+/// Calls `f` on the thread of `remote`.
+pub(super) fn call(remote: &Remote, f: impl FnOnce(&Handle, &Local) + Send + 'static) {
+    remote.call(|handle| {
+        LOCAL.with_borrow(|local| {
+            if let Some(local) = local {
+                f(handle, local);
+            }
+        });
+    });
+}
+
+/// How an order reaches the shard on which arrays live.
+pub(super) struct Orders {
+    remote: Remote,
+    giver: Arc<Giver>,
+}
+
+impl Orders {
+    pub(super) fn new(remote: Remote, giver: Giver) -> Orders {
+        Orders { remote, giver: Arc::new(giver) }
+    }
+
+    /// For an order of the volume's own.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(super) fn own(remote: &Remote) -> io::Result<Orders> {
+        Ok(Orders::new(remote.clone(), Giver::own()?))
+    }
+
+    /// The same shard, for an order of the volume's own.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(super) fn another(&self) -> io::Result<Orders> {
+        Orders::own(&self.remote)
+    }
+
+    /// The shard.
+    pub(super) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
+    pub(super) fn begin(&self) -> bool {
+        self.giver.begin()
+    }
+
+    /// Whether an order that was begun is still waited for.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.giver.is_waiting()
+    }
+
+    /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
+    /// sends, for up to `limit`.
+    pub(super) fn carry_out(
+        &self,
+        limit: Duration,
+        f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
+    ) -> OrderAnswer {
+        let (send, receive) = channel();
+        let giver = Arc::clone(&self.giver);
+        call(&self.remote, move |handle, local| {
+            if giver.begin() || giver.is_waiting() {
+                f(handle, local, send);
+            }
+        });
+        let seconds = limit.as_secs();
+        match receive.recv_timeout(limit) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Disconnected) if self.giver.give_up() => OrderAnswer::failed(
+                "the volume is ending: the order was not carried out, and will not be",
+            ),
+            Err(_) if self.giver.give_up() => OrderAnswer::failed(format!(
+                "the array did not come to it within {seconds} s: the order was not carried out, \
+                 and will not be"
+            )),
+            Err(_) => OrderAnswer::failed(format!(
+                "the order was begun, but the array was not through with it within {seconds} s: \
+                 whether it will be carried out is not known"
+            )),
+        }
+    }
+}
+
+/// What `f` answers on the thread of `remote`; `None` if that takes longer than a status waits.
+pub(super) fn ask<T: Send + 'static>(
+    remote: &Remote,
+    f: impl FnOnce(&Local) -> T + Send + 'static,
+) -> Option<T> {
+    let (send, receive) = channel();
+    call(remote, move |_, local| {
+        // Whoever asked may have lost patience.
+        let _ = send.send(f(local));
+    });
+    receive.recv_timeout(PATIENCE).ok()
+}
+
+/// Which of the shards do not answer within `limit`, by their numbers.
+pub(super) fn silent(remotes: &[Remote], limit: Duration) -> Vec<usize> {
+    let (send, receive) = channel();
+    for (index, remote) in remotes.iter().enumerate() {
+        let send = send.clone();
+        remote.call(move |_| {
+            // Whoever asked may have lost patience.
+            let _ = send.send(index);
+        });
+    }
+    drop(send);
+    let deadline = Instant::now() + limit;
+    let mut silent: Vec<usize> = (0..remotes.len()).collect();
+    while !silent.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match receive.recv_timeout(left) {
+            Ok(index) => silent.retain(|other| *other != index),
+            Err(_) => break,
+        }
+    }
+    silent
+}
+
+fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
+    thread.join().unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("it gave no reason");
+        Err(ShardError::Panicked(what.to_owned()))
+    })
+}
+
+fn run(
+    media: &Media,
+    spec: &Spec,
+    mode: Mode,
+    lane: Option<Lane>,
+    started: Sender<Facts>,
+    ended: impl FnOnce(bool),
+) -> Result<(), ShardError> {
+    memory::prepare_shard();
+    let workers = memory::workers(spec.attach.attaches());
+    let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
+    let handle = executor.handle();
+    let pool = Pool::new(POOL)?;
+    let locked = pool.lock().map_err(|error| error.kind());
+    let built = build(media, &handle, &pool, spec.read_only)?;
+    let dev = built.dev;
+    let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
+    for one in &arrays {
+        restart(&executor, one)?;
+        handle.spawn(one.array.run());
+        if one.is_changed {
+            let array = one.array.clone();
+            // Before anybody is served: what a read shows of copies that a crash left different must
+            // not change when a member comes back that was not there. What cannot be recorded stops
+            // the array, which its status says.
+            executor.block_on(async move { drop(array.record().await) });
+        }
+    }
+    for one in &built.caches {
+        replay(&executor, one)?;
+        if let Some(run) = one.cache.run() {
+            handle.spawn(run);
+        }
+        let warm = one.warm.as_ref();
+        if let Some(text) = warm.and_then(|warm| warm.restore(&one.cache, &handle, &pool)) {
+            eprintln!("{text}");
+        }
+    }
+    let bad = std::cell::Cell::new(0u64);
+    let on_end = move |end: &braid_export_nbd::End| {
+        if !end.is_protocol_error() && !matches!(end, braid_export_nbd::End::Idle) {
+            return;
+        }
+        bad.set(bad.get() + 1);
+        // The first, and then ever fewer: clients must not fill the log. A status counts them all.
+        match bad.get() {
+            1 => eprintln!("nbd: {end}"),
+            count if count.is_power_of_two() => {
+                eprintln!("nbd: {end} (the {count}th connection that ended so or alike)");
+            }
+            _ => {}
+        }
+    };
+    let bounds = Bounds::default();
+    let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
+    let asked = Tally::default();
+    let watch = Stopwatch::new(&asked, Rc::new(ExecutorClock::new(&handle)));
+    let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
+    let (name, overlaps) = (&spec.name, &media.overlaps);
+    let server = Server::new(&handle, offered, pool.clone(), name, bounds, overlaps, on_end)?;
+    let caches = Rc::new(RefCell::new(built.caches));
+    let (following, alone) = (Rc::<Following>::default(), Stop::default());
+    let local = Local {
+        server: server.clone(),
+        front: front.clone(),
+        pool,
+        arrays: arrays.clone(),
+        caches: Rc::clone(&caches),
+        following: Rc::clone(&following),
+        alone: alone.clone(),
+    };
+    let _serving = Serving::begin(local, ended);
+    let facts = Facts {
+        remote: handle.remote(),
+        counters: server.counters(),
+        asked,
+        limits: *dev.limits(),
+        driver: handle.driver_name(),
+        locked,
+        thread: rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned(),
+    };
+    if started.send(facts).is_err() {
+        return Ok(());
+    }
+    planted_panic(&handle);
+    let result = executor.block_on(async move {
+        server.stopped().await;
+        let deadline = Instant::now() + DRAIN;
+        while server.open_connections() > 0 && Instant::now() < deadline {
+            handle.sleep(Duration::from_millis(2)).await;
+        }
+        alone.wait().await;
+        if dev.limits().read_only || following.first().is_some() {
+            // Who serves it flushes it.
+            return Ok(());
+        }
+        let mut flushed = front.dev().start(Io::flush()).await.result.map_err(io::Error::from);
+        // From above: what one drains another may hold.
+        let caches = caches.borrow().clone();
+        for one in caches.iter().rev() {
+            let drained = one.cache.shut_down().await.map_err(io::Error::from);
+            flushed = flushed.and(drained);
+        }
+        for one in &arrays {
+            one.array.shut_down().await;
+        }
+        // When nobody writes the origins any more.
+        for (one, warm) in caches.iter().filter_map(|one| Some((one, one.warm.as_ref()?))) {
+            if flushed.is_ok()
+                && let Err(error) = warm.save(&one.cache)
+            {
+                let path = warm.path().display();
+                eprintln!("{path}: {error}: the cache will be as it was before, or empty");
+            }
+        }
+        flushed
+    });
+    Ok(result?)
+}
+
+/// For tests of what a panic does: one comes when the file that `BRAID_PLANTED_PANIC` names is there. Without
+/// the engine's feature `canary`, which nothing that is shipped has, this does nothing.
+fn planted_panic(handle: &Handle) {
+    let file = braid_engine::canary::ARE_THERE.then(|| std::env::var_os("BRAID_PLANTED_PANIC"));
+    if let Some(file) = file.flatten().map(std::path::PathBuf::from) {
+        let waiting = handle.clone();
+        handle.spawn(async move {
+            while !file.exists() {
+                waiting.sleep(Duration::from_millis(5)).await;
+            }
+            panic!("a panic was planted");
+        });
+    }
+}
+
+/// What is to be said of the shards' memory for requests.
+pub(super) fn pool_warning(shards: &[Shard]) -> Option<String> {
+    let kind = shards.iter().find_map(|shard| shard.facts.locked.err())?;
+    let why = match kind {
+        io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
+            "the limit is too low".to_owned()
+        }
+        other => other.to_string(),
+    };
+    Some(format!("memory of requests could not be locked: {why} (`braid doctor` says what to do)"))
+}
+
+/// Accepts connections on `listener` and deals them out to `shards` in turn.
+pub(super) fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: Vec<Remote>) {
+    let server = local.server.clone();
+    let listener = braid_uring::Fd::new(listener);
+    let next = std::cell::Cell::new(0);
+    handle.spawn(async move {
+        let place = |fd: OwnedFd| {
+            let index = next.get();
+            next.set((index + 1) % shards.len());
+            call(&shards[index], move |_, local| match local.following.first() {
+                None => local.server.connect(fd),
+                Some(first) => call(&first, move |_, local| local.server.connect(fd)),
+            });
+        };
+        if let Err(error) = server.accept(&listener, place).await {
+            eprintln!("nbd: no more connections are accepted: {error}");
+        }
+    });
+}

@@ -1,0 +1,208 @@
+//! What a volume process is told to do.
+
+use std::path::{Path, PathBuf};
+
+use braid_stack::Stack;
+use serde::{Deserialize, Serialize};
+
+use super::deadline::MemberDeadline;
+use super::options::{Accepted, OpenOptions};
+use super::trace::TraceTo;
+
+/// How a volume becomes a block device of this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Attach {
+    /// The best that this machine and user have, or none
+    #[default]
+    Auto,
+    /// A file system of one file, and a loop device on it
+    Fuse,
+    /// Not at all
+    None,
+}
+
+impl Attach {
+    /// Whether a volume that is told so becomes a block device here.
+    pub fn attaches(self) -> bool {
+        match self {
+            Attach::Auto => can_attach(),
+            Attach::Fuse => true,
+            Attach::None => false,
+        }
+    }
+}
+
+/// Whether this user, on this machine, can attach a volume.
+fn can_attach() -> bool {
+    rustix::process::geteuid().is_root()
+        && Path::new("/dev/fuse").exists()
+        && Path::new("/dev/loop-control").exists()
+}
+
+/// What carries out the volume's input and output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum IoMode {
+    /// io_uring where it is allowed, else threads
+    #[default]
+    Auto,
+    /// io_uring, or an error
+    Uring,
+    /// System calls on a pool of threads
+    Threads,
+}
+
+impl IoMode {
+    /// The same for an executor.
+    pub fn executor_mode(self) -> braid_uring::Mode {
+        match self {
+            IoMode::Auto => braid_uring::Mode::Auto,
+            IoMode::Uring => braid_uring::Mode::Uring,
+            IoMode::Threads => braid_uring::Mode::Threads,
+        }
+    }
+}
+
+/// What becomes of a member that went away and is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ReAdd {
+    /// It is re-added, if copying what was written meanwhile suffices
+    #[default]
+    Auto,
+    /// Status says so, with the command that re-adds it
+    Ask,
+    /// Nothing
+    Never,
+}
+
+impl ReAdd {
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReAdd::Auto => "auto",
+            ReAdd::Ask => "ask",
+            ReAdd::Never => "never",
+        }
+    }
+}
+
+/// What becomes of arrays that stay incomplete at boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LastResort {
+    /// They are started without the members that did not come
+    #[default]
+    Degraded,
+    /// They wait until they are complete, or somebody starts them
+    Wait,
+}
+
+/// Everything a volume process needs; handed to it as JSON on its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    /// What `status` and `down` call it.
+    pub name: String,
+    /// With absolute paths.
+    pub stack: Stack,
+    /// Where NBD clients connect.
+    pub nbd: Vec<String>,
+    /// Allow TCP beyond the loopback.
+    pub insecure: bool,
+    /// The way in which it becomes a block device of this machine, if any.
+    pub attach: Attach,
+    /// Nothing is written, neither by clients nor by braid.
+    pub read_only: bool,
+    /// Start arrays without members that they were last seen with.
+    #[serde(default)]
+    pub degraded: bool,
+    /// Members whose contents are accepted, whatever they are.
+    pub accepted: Vec<PathBuf>,
+    /// Of these, those that were named again.
+    #[serde(default)]
+    pub forced: Vec<PathBuf>,
+    /// What members with superblocks were accepted as.
+    #[serde(default)]
+    pub arrays: Vec<Accepted>,
+    /// What becomes of a member that went away and is back.
+    #[serde(default)]
+    pub re_add: ReAdd,
+    /// Volumes of one group share their spares.
+    #[serde(default)]
+    pub spare_group: Option<String>,
+    /// Members with superblocks that can be found at another path: path, and what they are known by.
+    #[serde(default)]
+    pub lasting: Vec<(PathBuf, String)>,
+    /// What whoever brings it up has found out and is to be known.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Memory that other volumes have promised, in bytes.
+    #[serde(default)]
+    pub promised: u64,
+    /// The interface that carries out its input and output.
+    pub io: IoMode,
+    /// How long members may take for a request.
+    #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
+    pub member_deadline: MemberDeadline,
+    /// Threads that serve; 0 for the machine's best.
+    pub shards: usize,
+    /// The control socket; none for a volume in the foreground that nobody asks.
+    pub control: Option<PathBuf>,
+    /// The folder of a FUSE mount.
+    pub mount: PathBuf,
+    /// The link to the block device, under a name that stays.
+    #[serde(default)]
+    pub link: Option<PathBuf>,
+    /// Where clients' requests are recorded, if they are.
+    #[serde(default)]
+    pub trace: Option<TraceTo>,
+    /// The folder that says which logs of caches must not be replayed.
+    #[serde(default)]
+    pub given_up: PathBuf,
+    /// The root file system is on it: whoever ends all processes passes this one over.
+    #[serde(default)]
+    pub root_storage: bool,
+    /// Where it is kept how far scrubs in parts are; nowhere without.
+    #[serde(default)]
+    pub scrubs: Option<PathBuf>,
+    /// The folder of copies of superblocks; none are kept without.
+    #[serde(default)]
+    pub superblocks: Option<PathBuf>,
+}
+
+impl Spec {
+    /// How its stack is opened.
+    pub fn open_options(&self) -> OpenOptions {
+        OpenOptions {
+            read_only: self.read_only,
+            degraded: self.degraded,
+            forced: self.forced.clone(),
+            unusable: Vec::new(),
+            arrays: self.arrays.clone(),
+            promised: self.promised,
+            most_ram: 0,
+            given_up: self.given_up.clone(),
+            deadline: self.member_deadline,
+            command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
+        }
+    }
+
+    /// Where the process notes what must be cleared away if it is killed.
+    pub fn traces(&self) -> PathBuf {
+        self.mount.with_extension("json")
+    }
+
+    /// How many shards: what was asked for, or half of the processors (the clients run on the
+    /// others), at most four. One serves several connections with less processor time than two
+    /// do, because it finds more to do each time it wakes; more only pay when one is saturated.
+    pub fn shard_count(&self) -> usize {
+        match self.shards {
+            0 => {
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                (processors / 2).clamp(1, 4)
+            }
+            count => count,
+        }
+    }
+}
