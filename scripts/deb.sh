@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a Debian package of what was built: `make install` into a folder, and dpkg-deb over that.
 #
-#   BINARY   target/release/braid  the program
+#   BINARY   target/release/braid  the program; braid-volume, which serves, lies beside it
 #   VERSION  of Cargo.toml         the package's
 #   OUT      target                where braid_VERSION_ARCH.deb goes
 #   DEBFULLNAME, DEBEMAIL          its maintainer
@@ -63,7 +63,7 @@ depends='libc6, libgcc-s1'
 if command -v dpkg-shlibdeps >/dev/null; then
     mkdir -p "$work/debian"
     printf 'Source: braid\n\nPackage: braid\nArchitecture: any\n' >"$work/debian/control"
-    found=$(cd "$work" && dpkg-shlibdeps -O "$root/usr/bin/braid" 2>/dev/null | sed -n 's/^shlibs:Depends=//p') || found=''
+    found=$(cd "$work" && dpkg-shlibdeps -O "$root/usr/bin/braid" "$root/usr/libexec/braid/braid-volume" 2>/dev/null | sed -n 's/^shlibs:Depends=//p') || found=''
     depends=${found:-$depends}
 fi
 size=$(du -k -s --exclude DEBIAN "$root" | cut -f 1)

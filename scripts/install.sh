@@ -3,7 +3,7 @@
 #
 #   PREFIX    /usr/local  below which all of it lies; units look for the program there
 #   DESTDIR               put in front of every path, for who makes a package
-#   BINARY    target/release/braid  the program
+#   BINARY    target/release/braid  the program; braid-volume, which serves, lies beside it
 #   ZSH_DIR   PREFIX/share/zsh/site-functions
 #   SYSCONFDIR  /etc, if PREFIX is /usr or /usr/local; else PREFIX/etc
 #
@@ -39,7 +39,8 @@ put() { # MODE FILE PATH
 
 # A file whose text says where the program and its documentation are.
 put_located() { # FILE PATH [MODE]
-    sed -e "s|/usr/bin/braid|$PREFIX/bin/braid|g" -e "s|/usr/share/doc/braid|$doc|g" "$1" >"$work/located"
+    sed -e "s|/usr/bin/braid|$PREFIX/bin/braid|g" \
+        -e "s|/usr/libexec/braid|$PREFIX/libexec/braid|g" -e "s|/usr/share/doc/braid|$doc|g" "$1" >"$work/located"
     put "${3:-644}" "$work/located" "$2"
 }
 
@@ -51,13 +52,18 @@ put_folder() { # FOLDER PATH [MODE]
 }
 
 install_all() {
-    if [ ! -x "$BINARY" ]; then
-        echo "install.sh: there is no program $BINARY; next: make build" >&2
-        exit 1
-    fi
+    volume=$(dirname "$BINARY")/braid-volume
+    for program in "$BINARY" "$volume"; do
+        if [ ! -x "$program" ]; then
+            echo "install.sh: there is no program $program; next: make build" >&2
+            exit 1
+        fi
+    done
     cp "$BINARY" "$work/braid"
-    strip --strip-unneeded --remove-section=.comment --remove-section=.note "$work/braid"
+    cp "$volume" "$work/braid-volume"
+    strip --strip-unneeded --remove-section=.comment --remove-section=.note "$work/braid" "$work/braid-volume"
     put 755 "$work/braid" "$PREFIX/bin/braid"
+    put 755 "$work/braid-volume" "$PREFIX/libexec/braid/braid-volume"
 
     for file in "$here"/packaging/*; do
         name=${file##*/}

@@ -135,9 +135,12 @@ fn status_says_that_another_program_was_installed_since() {
     let program = scratch.join("braid");
     let install = || {
         // As packages do: the file that runs is replaced, not written.
-        let new = scratch.join("braid.new");
-        std::fs::copy(env!("CARGO_BIN_EXE_braid"), &new).expect("a copy");
-        std::fs::rename(&new, &program).expect("a new program");
+        let built = Path::new(env!("CARGO_BIN_EXE_braid")).parent().expect("a folder");
+        for name in ["braid", "braid-volume"] {
+            let new = scratch.join("new");
+            std::fs::copy(built.join(name), &new).expect("a copy");
+            std::fs::rename(&new, scratch.join(name)).expect("a new program");
+        }
     };
     let run = |args: &[&str]| {
         let here = |what| scratch.join(what);

@@ -75,7 +75,7 @@ fn every_command_explains_itself() {
             assert!(output.out.contains(part), "{part:?} is not in {output}");
         }
         assert!(
-            !output.out.contains("__volume"),
+            !output.out.contains("braid-volume"),
             "the volume's process is not for people: {output}"
         );
         assert!(output.out.lines().all(|line| line.chars().count() <= 100), "narrow: {output}");
@@ -101,7 +101,7 @@ fn manual_pages_and_completions_know_every_command() {
         for part in ["re-add", "lab", "scrub"] {
             assert!(script.out.contains(part), "{shell}: {part:?} is not in {script}");
         }
-        assert!(!script.out.contains("__volume"), "{shell}: {script}");
+        assert!(!script.out.contains("braid-volume"), "{shell}: {script}");
     }
     scratch.run(&["completions", "csh"]).fails(2, &["possible values: bash"]);
 }
@@ -128,8 +128,6 @@ fn wrong_usage_ends_with_2() {
         assert_eq!(output.code(), 2, "{output}");
         assert!(!output.err.is_empty(), "{output}");
     }
-    // The volume's process is started by `up` alone, and says so.
-    scratch.run(&["__volume"]).fails(2, &["`braid up` starts this process"]);
 }
 
 #[test]

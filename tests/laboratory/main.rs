@@ -101,7 +101,7 @@ impl Drop for Lab {
         let folder = self.scratch.path().display().to_string();
         for path in marked_processes(&format!("{folder}/")) {
             if let Some(pid) = path.rsplit('/').next().and_then(|name| name.parse().ok())
-                && lines_with(&format!("{path}/cmdline"), "__volume").is_empty()
+                && lines_with(&format!("{path}/cmdline"), "braid-volume").is_empty()
             {
                 common::send_signal(pid, rustix::process::Signal::KILL);
             }

@@ -51,10 +51,15 @@ fn root_folder(scratch: &Scratch) -> PathBuf {
     for folder in ["dev", "proc", "sys", "run", "tmp", "etc", "bin"] {
         fs::create_dir_all(root.join(folder)).expect("a folder can be made");
     }
-    let program = scratch.join("braid");
-    Tool::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_braid")).run().ok();
-    let needs = Tool::new("ldd").arg(&program).run().ok().out;
-    copy(&program, &root.join("usr/bin/braid"));
+    let built = Path::new(env!("CARGO_BIN_EXE_braid"));
+    let volume = built.with_file_name("braid-volume");
+    let strip = |from: &Path, to: &Path| {
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder can be made");
+        Tool::new("strip").arg("-o").arg(to).arg(from).run().ok();
+    };
+    strip(built, &root.join("usr/bin/braid"));
+    strip(&volume, &root.join("usr/libexec/braid/braid-volume"));
+    let needs = Tool::new("ldd").args([built, &volume]).run().ok().out;
     for library in needs.split_whitespace().filter_map(|word| word.strip_prefix('/')) {
         copy(&Path::new("/").join(library), &root.join(library));
     }

@@ -50,13 +50,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match command::main() {
         Ok(code) => code,
-        Err(failure) => {
-            // `braid web` runs this program, and has to tell one failure from another.
-            match std::env::var_os("BRAID_ERRORS").is_some_and(|how| how == "json") {
-                true => eprintln!("{}", failure.json()),
-                false => eprintln!("braid: {}", failure.text()),
-            }
-            failure.exit_code()
-        }
+        Err(failure) => failure.report(),
     }
 }

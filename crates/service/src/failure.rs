@@ -60,7 +60,7 @@ impl Failure {
     }
 
     /// The same for a program that started this one: a line of JSON.
-    pub fn json(&self) -> String {
+    fn json(&self) -> String {
         let by_kind = match self.kind {
             Kind::Failed | Kind::Interrupted => ErrorCode::Failed,
             Kind::Usage => ErrorCode::BadRequest,
@@ -89,8 +89,18 @@ impl Failure {
         }
     }
 
+    /// Says it on standard error, in JSON if the caller is a program that asked for that, and answers the exit
+    /// status.
+    pub fn report(&self) -> ExitCode {
+        match std::env::var_os("BRAID_ERRORS").is_some_and(|form| form == "json") {
+            true => eprintln!("{}", self.json()),
+            false => eprintln!("braid: {}", self.text()),
+        }
+        self.exit_code()
+    }
+
     /// The exit status of a command that fails so.
-    pub fn exit_code(&self) -> ExitCode {
+    fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::Failed => 1,
             Kind::Usage => 2,

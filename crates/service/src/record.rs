@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::beside::Beside;
 use crate::failure::{Context, Failure};
 use crate::log;
+use crate::places::Places;
 use crate::volume::{Accepted, Attach, IoMode, LastResort, MemberDeadline, ReAdd};
 
 /// The contents of `NAME.toml`.
@@ -213,6 +214,16 @@ impl Record {
             format!("# How braid brings this volume up. Edit it while the volume is down.\n{text}");
         let written = Beside::replace(path, 0o644, text.as_bytes());
         written.context(format_args!("cannot write {}", path.display()))
+    }
+
+    /// Makes it the record of the volume called `name`, unless it is that already.
+    pub fn store(&self, places: &Places, name: &str) -> Result<(), Failure> {
+        let file = places.config_file(name);
+        if Record::read(&file).is_ok_and(|there| there == *self) {
+            return Ok(());
+        }
+        places.prepare_config()?;
+        self.write(&file)
     }
 
     /// What is known of the member at `path`.

@@ -18,6 +18,7 @@ installkernel() {
 install() {
     local name
     inst /usr/bin/braid
+    inst /usr/libexec/braid/braid-volume
     inst_multiple mkdir cat cut
     inst_simple /etc/braid/initramfs
     while read -r name; do

@@ -8,17 +8,17 @@
 //! The volume then has the limits, the watchdog and the sandbox of its own unit. `braid web` asks for this by the
 //! variable [`BY`]. Where no systemd is in charge, or the unit is not installed, `up` starts the process itself.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use braid_service::beside::Beside;
 use braid_service::control::ErrorCode;
 use braid_service::failure::{Context, Failure};
-use braid_service::outcome::{Outcome, failure_of};
+use braid_service::outcome::Outcome;
 use braid_service::places::Places;
-use braid_service::process;
-use braid_service::volume::{Notify, Ready, Spec, run};
+use braid_service::process::{Start, Tell};
+use braid_service::record::Record;
+use braid_service::volume::{Ready, Spec};
 
 /// `service` asks for the unit.
 const BY: &str = "BRAID_UP_BY";
@@ -38,10 +38,10 @@ pub(super) fn is_asked(places: &Places) -> bool {
 }
 
 /// Starts the volume as its unit, and waits until it is ready or has said why not.
-pub(super) fn start(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
+pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Ready, Failure> {
     let (file, told) = (places.one_spec(&spec.name), places.one_start(&spec.name));
     let outcome = outcome_beside(&file);
-    let text = serde_json::to_string(spec).context("cannot describe the volume")?;
+    let text = serde_json::to_string(&(spec, record)).context("cannot describe the volume")?;
     let put = |file: &Path, text: &str| {
         let put = Beside::replace(file, 0o600, text.as_bytes());
         put.context(format_args!("cannot write {}", file.display()))
@@ -90,30 +90,15 @@ pub(super) fn given() -> Option<PathBuf> {
     std::env::var_os(SPEC).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
-/// Runs the volume of the specification in `file`, and says how its start went beside it.
-pub(super) fn run_given(file: &Path) -> Result<(), Failure> {
-    let cannot = || format!("cannot read {}", file.display());
-    let text = std::fs::read_to_string(file).context(cannot())?;
-    let spec: Spec = serde_json::from_str(&text).context(cannot())?;
-    process::raise_open_files();
-    let say = |outcome: &Outcome| {
-        let text = serde_json::to_string(outcome).unwrap_or_default();
-        if let Err(error) = Beside::replace(&outcome_beside(file), 0o600, text.as_bytes()) {
-            eprintln!("braid: nobody hears how the start went: {error}");
-        }
+/// Becomes the volume of the specification in `file`, which says how its start went beside it.
+pub(super) fn run_given(file: &Path) -> Failure {
+    let start = || {
+        let cannot = || format!("cannot read {}", file.display());
+        let text = std::fs::read_to_string(file).context(cannot())?;
+        let (spec, record) = serde_json::from_str(&text).context(cannot())?;
+        Ok(Start::new(spec, Some(record), Tell::CommandOfUnit(outcome_beside(file))))
     };
-    let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
-    let is_ready = Cell::new(false);
-    let result = run(&spec, manager, |ready| {
-        is_ready.set(true);
-        say(&Outcome::Ready(ready.clone()));
-    });
-    result.map_err(|error| {
-        if !is_ready.get() {
-            say(&Outcome::of(&error));
-        }
-        failure_of(&error)
-    })
+    start().map_or_else(|failure| failure, |start| start.exec())
 }
 
 fn outcome_beside(spec: &Path) -> PathBuf {

@@ -51,22 +51,14 @@ use clap::Parser;
 use crate::cli::{Cli, Command};
 use braid_service::failure::Failure;
 
-/// Does what was typed, or is the process of a volume.
+/// Does what was typed.
 pub(crate) fn main() -> Result<ExitCode, Failure> {
     std::env::args_os().for_each(|word| braid_service::log::note_path(Path::new(&word)));
-    match std::env::args_os().nth(1) {
-        Some(word) if word == braid_service::process::VOLUME => {
-            braid_service::process::main().map(|()| ExitCode::SUCCESS)
-        }
-        _ => {
-            let cli = Cli::parse();
-            braid_service::log::set_verbose(cli.verbose);
-            run(cli)
-        }
-    }
+    let cli = Cli::parse();
+    braid_service::log::set_verbose(cli.verbose);
+    run(cli)
 }
 
-/// Does what was typed.
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Up(up) => up::up(&up),

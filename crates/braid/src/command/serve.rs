@@ -2,10 +2,9 @@
 
 use crate::cli::Serve;
 use braid_service::failure::Failure;
-use braid_service::outcome::failure_of;
 use braid_service::places::Places;
-use braid_service::process;
-use braid_service::volume::{Attach, Spec, run};
+use braid_service::process::{Start, Tell};
+use braid_service::volume::{Attach, Printed, Spec};
 
 use super::stacks;
 
@@ -43,12 +42,6 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         scrubs: None,
         superblocks: Some(places.superblocks()),
     };
-    process::raise_open_files();
-    let ready = |ready: &braid_service::volume::Ready| {
-        ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
-        if !serve.quiet {
-            ready.uris.iter().for_each(|uri| println!("{uri}"));
-        }
-    };
-    run(&spec, None, ready).map_err(|error| failure_of(&error))
+    let printed = Printed { json: false, quiet: serve.quiet, with_name: false };
+    Err(Start::new(spec, None, Tell::User(printed)).exec())
 }

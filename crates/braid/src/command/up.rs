@@ -1,19 +1,16 @@
 //! `braid up`: a volume in the background, and the process it becomes.
 //!
 //! ```text
-//!   braid up ──spec as JSON──▶ braid __volume        (new session, log file, folder /)
-//!      │                            │ checks, opens, attaches
-//!      ◀──── one line of JSON ──────┘ Ready or what went wrong
-//!      writes NAME.toml, prints the device
+//!   braid up ──Start as JSON──▶ braid-volume          (new session, log file, folder /)
+//!      │                            │ checks, opens, attaches, stores NAME.toml
+//!      ◀──── one line of JSON ──────┘ ready, or the reason why not
+//!      prints the device
 //! ```
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use braid_shell::shell_path;
 
@@ -23,15 +20,15 @@ use braid_service::control::{self, ErrorCode};
 use braid_service::failure::{Context, Failure};
 use braid_service::log;
 use braid_service::membership::{self, Membership};
-use braid_service::outcome::{Outcome, failure_of};
+use braid_service::outcome::Outcome;
 use braid_service::places::{Places, check_name};
-use braid_service::process;
+use braid_service::process::{Start, Tell};
 use braid_service::record::Record;
-use braid_service::volume::{Notify, Ready, Spec, logs, run};
+use braid_service::volume::{Printed, Ready, Spec, logs};
 
 pub(super) fn up(up: &Up) -> Result<(), Failure> {
     if let Some(spec) = by_service::given().filter(|_| up.foreground) {
-        return by_service::run_given(&spec);
+        return Err(by_service::run_given(&spec));
     }
     let places = Places::from_environment();
     places.prepare_run()?;
@@ -78,20 +75,16 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
+    let with_name = up.name.is_none() && stacks::is_expression(&up.target);
+    let printed = Printed { json: up.json, quiet: false, with_name };
     if up.foreground {
-        return run_in_foreground(up, &places, &name, &record, &spec);
+        return Err(Start::new(spec, Some(record), Tell::User(printed)).exec());
     }
     let ready = match by_service::is_asked(&places) {
-        true => by_service::start(&places, &spec),
-        false => start_process(&places, &spec),
+        true => by_service::start(&places, &spec, &record),
+        false => start_process(&places, spec, record),
     };
-    let ready = ready.map_err(|failure| members.explain(failure))?;
-    if let Err(failure) = remember(&places, &name, &record) {
-        // Who reads that it failed would not look for a volume that is up.
-        let _ = control::post_stop(&places.control(&name), true, Duration::from_secs(15));
-        return Err(failure);
-    }
-    print_ready(up, &ready);
+    ready.map_err(|failure| members.explain(failure))?.print(printed);
     Ok(())
 }
 
@@ -293,67 +286,8 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
     }
 }
 
-fn remember(places: &Places, name: &str, record: &Record) -> Result<(), Failure> {
-    let file = places.config_file(name);
-    if Record::read(&file).is_ok_and(|there| there == *record) {
-        return Ok(());
-    }
-    places.prepare_config()?;
-    record.write(&file)
-}
-
-fn run_in_foreground(
-    up: &Up,
-    places: &Places,
-    name: &str,
-    record: &Record,
-    spec: &Spec,
-) -> Result<(), Failure> {
-    process::raise_open_files();
-    let ready = |ready: &Ready| {
-        if let Err(failure) = remember(places, name, record) {
-            eprintln!("braid: {}", failure.text());
-        }
-        print_ready(up, ready);
-    };
-    let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;
-    run(spec, manager, ready).map_err(|error| failure_of(&error))
-}
-
-fn print_ready(up: &Up, ready: &Ready) {
-    if up.json {
-        println!(
-            "{}",
-            serde_json::json!({
-                "output_version": control::OUTPUT_VERSION,
-                "name": ready.name,
-                "device": ready.device,
-                "link": ready.link,
-                "nbd": ready.uris,
-                "warnings": ready.warnings,
-            })
-        );
-        return;
-    }
-    ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
-    if let Some(device) = &ready.device {
-        println!("{}", device.display());
-    }
-    if let Some(link) = &ready.link {
-        eprintln!("its name that stays is {}", link.display());
-    }
-    ready.uris.iter().for_each(|uri| println!("{uri}"));
-    if up.name.is_none() && stacks::is_expression(&up.target) {
-        eprintln!("the volume is called {}: `braid down {}` ends it", ready.name, ready.name);
-    }
-}
-
-/// A process of such a name is not ended by systemd when it ends all others
-/// (systemd.io/ROOT_STORAGE_DAEMONS).
-const ROOT_STORAGE: &str = "@braid";
-
 /// Starts the volume's process and waits until it is ready, or has said why not.
-fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
+fn start_process(places: &Places, spec: Spec, record: Record) -> Result<Ready, Failure> {
     let log = places.log(&spec.name);
     log::make_room(&log).context(format_args!("cannot make room in the log {}", log.display()))?;
     verbose!("starts the process of {}, which logs to {}", spec.name, log.display());
@@ -364,33 +298,15 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(&log)
         .context(format_args!("cannot open the log {}", log.display()))?;
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
-    if spec.root_storage {
-        command.arg0(ROOT_STORAGE);
-    }
-    let mut child = command
-        .arg(process::VOLUME)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(log_file)
-        .current_dir("/")
-        .spawn()
-        .context("cannot start the volume's process")?;
-    let text = serde_json::to_string(spec).context("cannot describe the volume")?;
-    let stdin = child.stdin.take();
-    let written = stdin.map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes()));
+    let mut child = Start::new(spec, Some(record), Tell::Command).spawn(log_file)?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         BufReader::new(stdout).read_line(&mut line).context("the volume's process")?;
     }
     match serde_json::from_str(&line) {
         Ok(outcome) => Outcome::into_result(outcome),
-        Err(_) => {
-            written.context("the volume's process took no orders")?;
-            Err(Failure::failed("the volume's process ended without a word")
-                .next(format!("its log is {}", log.display())))
-        }
+        Err(_) => Err(Failure::failed("the volume's process ended without a word")
+            .next(format!("its log is {}", log.display()))),
     }
     .inspect_err(|_| {
         // It said all that it had to say and ends by itself.

@@ -79,7 +79,8 @@ fn look_at(pid: Pid, wanted: &[u8], but_volumes: bool) -> Option<OwnedFd> {
     let is_marked = read("environ")?.split(|byte| *byte == 0).any(|word| word == wanted);
     let is_volume = || {
         let words = read("cmdline").unwrap_or_default();
-        words.split(|byte| *byte == 0).nth(1) == Some(b"__volume")
+        let program = words.split(|byte| *byte == 0).next().unwrap_or_default();
+        program.ends_with(b"braid-volume")
     };
     (is_marked && !(but_volumes && is_volume())).then_some(hold)
 }
@@ -96,9 +97,9 @@ mod tests {
         // Shells that wait without a child, one of them named as a volume's process is.
         let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status();
         assert!(made.unwrap().success());
-        std::fs::write(dir.path().join("__volume"), "read line < pipe").unwrap();
         let folder = dir.path().display().to_string();
-        let volume = CommandLine::new("sh").arg("__volume").in_folder(&folder);
+        let wait = "exec -a braid-volume sh -c 'read line < pipe'";
+        let volume = CommandLine::new("bash").args(["-c", wait]).in_folder(&folder);
         let sleep = CommandLine::new("sleep").arg("1000");
         let (mine, other) = (dir.path().join("a"), dir.path().join("a-b"));
         let (mine, other) = (mine.into_os_string(), other.into_os_string());

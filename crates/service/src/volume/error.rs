@@ -51,6 +51,8 @@ pub enum RunError {
          volume as a whole"
     )]
     NestedImage { ram: String },
+    #[error("{0}")]
+    NotReady(String),
     #[error("the RAM disk is not restored: {0}")]
     Restore(ImageError),
     #[error("the content is lost: {0}")]

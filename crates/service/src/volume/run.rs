@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use braid_export_nbd::Listener;
 use braid_uring::Remote;
-use serde::{Deserialize, Serialize};
 
 use super::arrays;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
@@ -30,6 +29,7 @@ use super::prepare::{
     accept_on, check_open_files, claim_name, listen_on, open_members, refuse_nested_images,
     start_shards, start_trace, written_files,
 };
+use super::ready::Ready;
 use super::restart::ShardError;
 use super::scrubs::Scrubs;
 use super::shard::{self, Shard};
@@ -39,41 +39,34 @@ use super::trace::Recorder;
 use super::warnings::{Warning, Warnings};
 use super::watcher::{self, Watcher};
 use crate::control::{self, Event, StopAnswer, StopSender};
+use crate::failure::Failure;
 use braid_control::Process;
 
 /// So long after a signal that was refused, another one means it. Sooner it is the same wish:
 /// `timeout` signals the process and then its group.
 const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
 
-/// What a volume that is ready offers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ready {
-    /// The volume's name.
-    pub name: String,
-    /// The block device, if it is attached.
-    pub device: Option<PathBuf>,
-    /// A link to it, whose name stays.
-    #[serde(default)]
-    pub link: Option<PathBuf>,
-    /// Where NBD clients connect.
-    pub uris: Vec<String>,
-    /// Warnings that hold from the start.
-    pub warnings: Vec<String>,
-}
-
-/// Brings the volume up, calls `ready`, and serves until it is told to end; `manager` hears of all that.
+/// Brings the volume up, calls `ready`, and serves until it is told to end; `manager` hears of all that. A `ready` that
+/// fails ends the volume.
 ///
 /// # Errors
 /// Before `ready`: nothing was changed. After: how it ended.
 pub fn run(
     spec: &Spec,
     manager: Option<Notify>,
-    ready: impl FnOnce(&Ready),
+    ready: impl FnOnce(&Ready) -> Result<(), Failure>,
 ) -> Result<(), RunError> {
     // A member that may not grow answers with an error, which is the member's matter.
     braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
     let mut volume = Volume::bring_up(spec)?;
-    ready(&volume.ready());
+    if let Err(failure) = ready(&volume.ready()) {
+        let lost = volume.let_go(true).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            None
+        });
+        volume.end(lost)?;
+        return Err(RunError::NotReady(failure.text()));
+    }
     if let Some(manager) = manager.map(Arc::new) {
         manager.say(&format!("READY=1\nSTATUS={}", spec.stack));
         feed_watchdog(&manager, &volume.shared.remotes).map_err(system("cannot start a thread"))?;
