@@ -25,6 +25,7 @@ mod nested;
 mod older;
 mod parity;
 mod partitions;
+mod recorded;
 mod sets;
 mod superblocks;
 mod symptoms;

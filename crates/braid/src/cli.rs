@@ -2,6 +2,7 @@
 
 mod boot;
 mod cache;
+mod choice;
 mod comfort;
 mod lab;
 mod metadata;
@@ -165,7 +166,7 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) insecure: bool,
     /// How input and output are carried out
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
     /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever
     /// [default: 30s of members that are used directly and whose array survives a failure]
@@ -189,7 +190,7 @@ pub(crate) struct Up {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// How it becomes a block device of this machine
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choice::attach())]
     pub(crate) attach: Option<Attach>,
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
     #[arg(long, value_name = "ADDRESS")]
@@ -207,7 +208,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
     /// What becomes of a member that went away and is back: re-added, said, nothing [default: auto]
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_parser = choice::re_add(), value_name = "POLICY")]
     pub(crate) re_add: Option<ReAdd>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]

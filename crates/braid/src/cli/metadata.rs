@@ -10,6 +10,8 @@ use clap::Args;
 
 use braid_service::volume::IoMode;
 
+use super::choice;
+
 #[derive(Debug, Args)]
 pub(crate) struct Examine {
     /// Files or block devices; nothing is written to them
@@ -226,7 +228,7 @@ pub(crate) struct Cat {
     #[arg(long, value_name = "SIZE")]
     pub(crate) length: Option<ByteSize>,
     /// How input and output are carried out
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
 }
 
@@ -243,7 +245,7 @@ pub(crate) struct Files {
     #[arg(value_name = "OFFSET[+LENGTH]", required = true, value_parser = parse_range)]
     pub(crate) ranges: Vec<Range<u64>>,
     /// How input and output are carried out
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
     /// Print JSON
     #[arg(long)]

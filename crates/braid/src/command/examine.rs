@@ -7,12 +7,12 @@ use braid_md::stripe_log::Head;
 use braid_md_text::examine::{self, Surroundings, Written};
 use braid_shell::{shell_path, shown};
 
+use super::local_time::utc_offset;
 use crate::cli::Examine;
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
 use braid_service::metadata::{
     Contents, Image, MetadataError, block_device_name, block_devices, host_name, stripe_log_head,
-    utc_offset,
 };
 
 pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {

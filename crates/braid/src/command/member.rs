@@ -1,14 +1,10 @@
 //! `braid member`, `scrub`, `grow`, `speed`: what an operator does with an array that is up.
 
-mod recorded;
-
 use std::path::Path;
 use std::time::Duration;
 
 use braid_md::Uuid;
 use braid_stack::{ByteSize, Latency};
-
-use recorded::change_members;
 
 use super::files;
 use super::scrubbed;
@@ -31,19 +27,10 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
             give(&target.volume, &order, target.json)
         }
-        cli::Member::Remove(target) if is_left_out(target)? => {
-            change_members(&target.volume, &[], &[absolute_path(&target.member)?])?;
-            tell_several(
-                target,
-                &[format!("{} is forgotten: it took no part", named(&target.member)?)],
-            );
-            Ok(())
-        }
         cli::Member::Remove(target) => {
             let order =
                 Order::Remove { member: named(&target.member)?, array: array_of(&target.which) };
-            give(&target.volume, &order, target.json)?;
-            change_members(&target.volume, &[], &[absolute_path(&target.member)?])
+            give(&target.volume, &order, target.json)
         }
         cli::Member::Retest(all) => {
             give(&all.volume, &Order::Retest { array: array_of(&all.which) }, all.json)
@@ -52,25 +39,15 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
         cli::Member::ReAdd(new) => add(new, true),
         cli::Member::Replace(replace) => {
             let target = &replace.target;
-            let with = absolute_path(&replace.with)?;
-            let member = named(&target.member)?;
             let order = Order::Replace {
-                member,
-                with: with.clone(),
+                member: named(&target.member)?,
+                with: absolute_path(&replace.with)?,
                 force: replace.force,
                 array: array_of(&target.which),
             };
-            give(&target.volume, &order, target.json)?;
-            change_members(&target.volume, &[with], &[])
+            give(&target.volume, &order, target.json)
         }
     }
-}
-
-/// Whether the array knew the member once and has no place for it any more, so that the record alone names it.
-fn is_left_out(target: &cli::MemberTarget) -> Result<bool, Failure> {
-    let (member, arrays) = (named(&target.member)?, status(&target.volume)?.arrays);
-    let has = |array: &ArrayStatus| array.left_out.iter().any(|one| one.member == member);
-    Ok(arrays.iter().any(has))
 }
 
 /// Takes out the members whose device has gone, one by one.
@@ -93,9 +70,7 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
     for (array, member) in
         several::meant(&now, which.as_deref(), &target.member, &|path| path.exists())
     {
-        let order = Order::Remove { member: member.clone(), array };
-        done.push(carried_out(volume, &order, 0)?);
-        change_members(volume, &[], &[absolute_path(Path::new(&member))?])?;
+        done.push(carried_out(volume, &Order::Remove { member, array }, 0)?);
     }
     tell_several(target, &done);
     Ok(())
@@ -115,15 +90,13 @@ fn tell_several(target: &cli::MemberTarget, done: &[String]) {
 
 fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
     let target = &new.target;
-    let member = absolute_path(&target.member)?;
     let order = Order::Add {
-        member: member.clone(),
+        member: absolute_path(&target.member)?,
         force: new.force,
         again,
         array: array_of(&target.which),
     };
-    give(&target.volume, &order, target.json)?;
-    change_members(&target.volume, &[member], &[])
+    give(&target.volume, &order, target.json)
 }
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ mod fuzz;
 mod given;
 mod incremental;
 mod lab;
+mod local_time;
 mod man;
 mod mdstat;
 mod member;

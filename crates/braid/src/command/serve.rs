@@ -41,6 +41,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         root_storage: false,
         scrubs: None,
         superblocks: Some(places.superblocks()),
+        record: None,
     };
     let printed = Printed { json: false, quiet: serve.quiet, with_name: false };
     Err(Start::new(spec, None, Tell::User(printed)).exec())

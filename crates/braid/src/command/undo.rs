@@ -6,12 +6,11 @@
 use std::path::PathBuf;
 
 use super::given;
+use super::local_time::utc_offset;
 use crate::cli::Undo;
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
-use braid_service::metadata::{
-    Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail, utc_offset,
-};
+use braid_service::metadata::{Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail};
 use braid_service::places::Places;
 use braid_service::record::{Known, Record, Seen};
 

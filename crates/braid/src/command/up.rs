@@ -283,6 +283,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         root_storage: false,
         scrubs: Some(places.scrubs(name)),
         superblocks: Some(places.superblocks()),
+        record: Some(places.config_file(name)),
     }
 }
 

@@ -1,23 +1,27 @@
 //! The volume's end of the control socket. It runs on a thread and a runtime of its own, so that
 //! no request of a client and no slow reader of a status touches the data path.
 
+use std::convert::Infallible;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::task::Poll;
 use std::time::Duration;
 
-use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::serve::IncomingStream;
-use axum::{Json, Router};
-use serde::Deserialize;
-use tokio::sync::oneshot;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc as turns, oneshot, watch};
 
 use braid_control::{CacheCurve, Giver, Order, OrderAnswer, Process, Status, StopAnswer};
 
@@ -56,30 +60,8 @@ struct Shared {
     is_ending: Arc<AtomicBool>,
 }
 
-/// The connection that a request came on. None if there are too few descriptors to hold another.
-#[derive(Clone)]
-struct Connection(Option<Arc<OwnedFd>>);
-
-impl Connected<IncomingStream<'_, tokio::net::UnixListener>> for Connection {
-    fn connect_info(stream: IncomingStream<'_, tokio::net::UnixListener>) -> Connection {
-        Connection(stream.io().as_fd().try_clone_to_owned().ok().map(Arc::new))
-    }
-}
-
-impl Connection {
-    /// Whoever gives an order by it, who is told that it was taken.
-    fn giver(self) -> Result<Giver, StatusCode> {
-        let giver = Giver::new(self.0.ok_or(StatusCode::SERVICE_UNAVAILABLE)?);
-        giver.accept();
-        Ok(giver)
-    }
-}
-
-#[derive(Deserialize)]
-struct StopQuery {
-    #[serde(default)]
-    force: bool,
-}
+/// The most bytes of a request's body.
+const MOST: usize = 1 << 20;
 
 /// How long answers may take to get out once the volume has ended: a client that does not read
 /// its answer goes without.
@@ -123,26 +105,14 @@ pub(crate) fn serve(
     let listener = listen(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let is_ending = Arc::<AtomicBool>::default();
-    let app = Router::new()
-        .route("/v1/status", get(get_status))
-        .route("/v1/curves", get(get_curves))
-        .route("/metrics", get(get_metrics))
-        .route("/v1/stop", post(post_stop))
-        .route("/v1/order", post(post_order))
-        .with_state(Shared { volume, events, is_ending: Arc::clone(&is_ending) })
-        .into_make_service_with_connect_info::<Connection>();
+    let shared = Shared { volume, events, is_ending: Arc::clone(&is_ending) };
     let (end, asked_to_end) = oneshot::channel::<()>();
     let (has_ended, ended) = mpsc::channel();
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
         let served = runtime.block_on(async move {
             let listener = tokio::net::UnixListener::from_std(listener)?;
-            // A handle that is dropped asks for nothing: the process ends anyway.
-            let asked = async move {
-                if asked_to_end.await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            axum::serve(listener, app).with_graceful_shutdown(asked).await
+            accept(&listener, &shared, asked_to_end).await;
+            Ok::<(), std::io::Error>(())
         });
         if let Err(error) = served {
             eprintln!("control: {error}");
@@ -164,55 +134,176 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
     Ok(UnixListener::from(fd))
 }
 
-async fn get_status(State(shared): State<Shared>) -> Result<Json<Status>, StatusCode> {
-    // It asks the shards, which may be busy; others are answered meanwhile.
-    let asked = tokio::task::spawn_blocking(move || shared.volume.status());
-    asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+/// Serves connections until it is told to end, and those that are served then to the end of their answers.
+async fn accept(
+    listener: &tokio::net::UnixListener,
+    shared: &Shared,
+    asked_to_end: oneshot::Receiver<()>,
+) {
+    let (ending, is_ending) = watch::channel(false);
+    // It has an end when every connection has dropped its own.
+    let (served, mut all_served) = turns::channel::<()>(1);
+    let mut asked = pin!(async {
+        // A handle that is dropped asks for nothing: the process ends anyway.
+        if asked_to_end.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    });
+    let mut next = pin!(listener.accept());
+    loop {
+        let accepted = std::future::poll_fn(|cx| {
+            if asked.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            next.as_mut().poll(cx).map(Some)
+        });
+        match accepted.await {
+            None => break,
+            Some(Ok((stream, _))) => {
+                let served = served.clone();
+                let connection = connection(stream, shared.clone(), is_ending.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(served);
+                });
+            }
+            // No descriptor is left: some are let go of soon.
+            Some(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+        next.set(listener.accept());
+    }
+    let _ = ending.send(true);
+    drop(served);
+    let _ = all_served.recv().await;
 }
 
-/// The same in Prometheus' text.
-async fn get_metrics(State(shared): State<Shared>) -> Result<impl IntoResponse, StatusCode> {
-    let Json(status) = get_status(State(shared)).await?;
-    let text = braid_metrics::render(&[status], &[]);
-    Ok(([(header::CONTENT_TYPE, braid_metrics::CONTENT_TYPE)], text))
+/// Serves one connection to its end, or to the end of its answer when the volume has ended.
+async fn connection(
+    stream: tokio::net::UnixStream,
+    shared: Shared,
+    mut is_ending: watch::Receiver<bool>,
+) {
+    // None if there are too few descriptors to hold another.
+    let held = stream.as_fd().try_clone_to_owned().ok().map(Arc::new);
+    let answer = service_fn(move |request| {
+        let (shared, held) = (shared.clone(), held.clone());
+        async move { Ok::<_, Infallible>(answer(shared, held, request).await) }
+    });
+    let mut served = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+    let mut ending = pin!(is_ending.wait_for(|is_ending| *is_ending));
+    let mut is_told = false;
+    // A client that breaks off is not told.
+    let _ = std::future::poll_fn(|cx| {
+        if !is_told && ending.as_mut().poll(cx).is_ready() {
+            is_told = true;
+            served.as_mut().graceful_shutdown();
+        }
+        served.as_mut().poll(cx)
+    })
+    .await;
 }
 
-async fn get_curves(
-    State(shared): State<Shared>,
-) -> Result<Json<Option<Vec<CacheCurve>>>, StatusCode> {
-    let asked = tokio::task::spawn_blocking(move || shared.volume.curves());
-    asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+type Answer = Response<Full<Bytes>>;
+
+async fn answer(
+    shared: Shared,
+    connection: Option<Arc<OwnedFd>>,
+    request: Request<Incoming>,
+) -> Answer {
+    let result = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/v1/status") => {
+            ask(&shared, |volume| volume.status()).await.map(|it| json(&it))
+        }
+        (&Method::GET, "/v1/curves") => {
+            ask(&shared, |volume| volume.curves()).await.map(|it| json(&it))
+        }
+        (&Method::GET, "/metrics") => ask(&shared, |volume| volume.status()).await.map(|status| {
+            let text = braid_metrics::render(&[status], &[]);
+            with_type(Response::new(text.into()), braid_metrics::CONTENT_TYPE)
+        }),
+        (&Method::POST, "/v1/order") => post_order(&shared, connection, request).await,
+        (&Method::POST, "/v1/stop") => post_stop(&shared, connection, request.uri().query()).await,
+        (_, "/v1/status" | "/v1/curves" | "/metrics" | "/v1/order" | "/v1/stop") => {
+            Err(StatusCode::METHOD_NOT_ALLOWED)
+        }
+        _ => Err(StatusCode::NOT_FOUND),
+    };
+    result.unwrap_or_else(|code| {
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = code;
+        answer
+    })
+}
+
+/// Asks the volume on a thread of its own: it asks the shards, which may be busy, and others are answered meanwhile.
+async fn ask<T: Send + 'static>(
+    shared: &Shared,
+    f: impl FnOnce(&dyn Volume) -> T + Send + 'static,
+) -> Result<T, StatusCode> {
+    let volume = Arc::clone(&shared.volume);
+    let asked = tokio::task::spawn_blocking(move || f(&*volume));
+    asked.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn json(value: &impl Serialize) -> Answer {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    with_type(Response::new(text.into()), "application/json")
+}
+
+fn with_type(mut answer: Answer, kind: &'static str) -> Answer {
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// The giver of an order, who is told that it was taken.
+fn giver(connection: Option<Arc<OwnedFd>>) -> Result<Giver, StatusCode> {
+    let giver = Giver::new(connection.ok_or(StatusCode::SERVICE_UNAVAILABLE)?);
+    giver.accept();
+    Ok(giver)
+}
+
+async fn read_json<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, StatusCode> {
+    let body = Limited::new(request.into_body(), MOST).collect().await;
+    let body = body.map_err(|_| StatusCode::BAD_REQUEST)?.to_bytes();
+    serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)
 }
 
 async fn post_order(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
-    Json(order): Json<Order>,
-) -> Result<Json<OrderAnswer>, StatusCode> {
-    let giver = connection.giver()?;
-    // It waits for members, and the status must be had meanwhile.
-    let done = tokio::task::spawn_blocking(move || shared.volume.carry_out(order, giver));
-    done.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    shared: &Shared,
+    connection: Option<Arc<OwnedFd>>,
+    request: Request<Incoming>,
+) -> Result<Answer, StatusCode> {
+    let order: Order = read_json(request).await?;
+    let giver = giver(connection)?;
+    ask(shared, move |volume| volume.carry_out(order, giver)).await.map(|answer| json(&answer))
 }
 
 async fn post_stop(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
-    Query(query): Query<StopQuery>,
-) -> Result<impl IntoResponse, StatusCode> {
-    let giver = connection.giver()?;
+    shared: &Shared,
+    connection: Option<Arc<OwnedFd>>,
+    query: Option<&str>,
+) -> Result<Answer, StatusCode> {
+    let force = match query {
+        None | Some("force=false") => false,
+        Some("force=true") => true,
+        Some(_) => return Err(StatusCode::BAD_REQUEST),
+    };
+    let giver = giver(connection)?;
     if shared.is_ending.load(Ordering::SeqCst) {
         giver.begin();
     }
     let (answer, receive) = oneshot::channel();
-    let sent = shared.events.send(Event::Stop { force: query.force, giver, answer });
+    let sent = shared.events.send(Event::Stop { force, giver, answer });
     // All is flushed and let go of by then: what is left to wait for is the end of the process.
     let gone =
         StopAnswer { stopped: true, process: Process::this(), holders: Vec::new(), error: None };
-    let answer = match sent {
+    let stopped = match sent {
         Ok(()) => receive.await.unwrap_or(gone),
         Err(_) => gone,
     };
-    let code = if answer.stopped { StatusCode::OK } else { StatusCode::CONFLICT };
-    Ok((code, Json(answer)))
+    let mut answer = json(&stopped);
+    if !stopped.stopped {
+        *answer.status_mut() = StatusCode::CONFLICT;
+    }
+    Ok(answer)
 }

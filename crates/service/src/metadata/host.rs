@@ -4,23 +4,12 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use braid_md::{Timestamp, Uuid};
-use jiff::tz::TimeZone;
 
 use crate::failure::{Context, Failure};
 
 /// The machine's name, which mdadm puts before the names of arrays that are made here.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// By how many seconds local time (`TZ`, else `/etc/localtime`) is ahead at a time given in
-/// seconds since 1970; 0 where the zone is not known.
-pub fn utc_offset() -> impl Fn(u64) -> i64 {
-    let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
-    move |seconds| {
-        let time = i64::try_from(seconds).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
-        time.map_or(0, |time| zone.to_offset(time).seconds().into())
-    }
 }
 
 /// The time.

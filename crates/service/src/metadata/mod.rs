@@ -34,7 +34,7 @@ mod scan;
 pub use allocate::allocate;
 pub use change::{Change, Held};
 pub use contents::{Contents, part, parts};
-pub use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
+pub use host::{block_device_name, host_name, now, random_number, random_uuid};
 pub use image::Image;
 pub use kept::{Carries, Copies, Kept, KeptMember};
 pub use member::{Metadata, MetadataError, stripe_log_head};

@@ -30,6 +30,7 @@ use super::prepare::{
     start_shards, start_trace, written_files,
 };
 use super::ready::Ready;
+use super::recorded::Recorded;
 use super::restart::ShardError;
 use super::scrubs::Scrubs;
 use super::shard::{self, Shard};
@@ -185,6 +186,7 @@ impl Volume {
             trace: trace.as_ref().map(Recorder::recording),
             health,
             held: Held::default(),
+            recorded: Recorded::new(spec),
         });
         watch_members(&shared).map_err(system("cannot watch for members"))?;
         let mut server = None;

@@ -18,14 +18,16 @@ use super::keeper::Keeper;
 use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
+use super::orders::Orders;
 use super::own::Own;
+use super::recorded::Recorded;
 use super::scrubs::Scrubs;
 use super::spec::Spec;
 use super::trace::Recording;
 use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
-use super::{arrays, caches, memory, orders, shard};
+use super::{arrays, caches, memory, shard};
 use crate::control::{
     self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
@@ -55,6 +57,7 @@ pub(super) struct Shared {
     pub(super) trace: Option<Arc<Recording>>,
     pub(super) health: Health,
     pub(super) held: Held,
+    pub(super) recorded: Recorded,
     pub(super) watcher: Watcher,
     pub(super) keeper: Arc<Keeper>,
 }
@@ -62,27 +65,19 @@ pub(super) struct Shared {
 impl control::Volume for Shared {
     fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
         let remote = shard::Orders::new(self.remotes[0].clone(), giver);
-        let removes = match &order {
-            control::Order::Remove { member, .. } => Some(member.clone()),
-            _ => None,
-        };
-        let devices = |order: &control::DeviceOrder| self.watcher.told(&self.media, order);
         if let Err(error) = self.own.check_order(&order, &self.caching.stack()) {
             return control::OrderAnswer::refused(error.to_string());
         }
-        let answer = orders::carry_out(
-            &self.media,
-            &self.live,
-            &self.caching,
-            &devices,
-            &self.scrubs,
-            &remote,
-            order,
-        );
-        if let (Some(member), control::Outcome::Done) = (removes, answer.outcome) {
-            self.watcher.let_go(&member);
-        }
-        answer
+        let orders = Orders {
+            media: &self.media,
+            live: &self.live,
+            caching: &self.caching,
+            watcher: &self.watcher,
+            scrubs: &self.scrubs,
+            recorded: &self.recorded,
+            remote: &remote,
+        };
+        orders.carry_out(order)
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {

@@ -10,7 +10,7 @@ use super::options::{Accepted, OpenOptions};
 use super::trace::TraceTo;
 
 /// How a volume becomes a block device of this machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Attach {
     /// The best that this machine and user have, or none
@@ -41,7 +41,7 @@ fn can_attach() -> bool {
 }
 
 /// What carries out the volume's input and output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoMode {
     /// io_uring where it is allowed, else threads
@@ -65,7 +65,7 @@ impl IoMode {
 }
 
 /// What becomes of a member that went away and is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReAdd {
     /// It is re-added, if copying what was written meanwhile suffices
@@ -89,7 +89,7 @@ impl ReAdd {
 }
 
 /// What becomes of arrays that stay incomplete at boot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LastResort {
     /// They are started without the members that did not come
@@ -169,6 +169,9 @@ pub struct Spec {
     /// The folder of copies of superblocks; none are kept without.
     #[serde(default)]
     pub superblocks: Option<PathBuf>,
+    /// The volume's record, which follows its members while it is up; none for a volume that is not remembered.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
 }
 
 impl Spec {

@@ -25,7 +25,7 @@ use super::own::Own;
 use super::returning::{Act, Back, Returning, Sight, Standing};
 use super::shard::Orders;
 use super::spec::{ReAdd, Spec};
-use super::{arrays, orders};
+use super::{arrays, members};
 use crate::control::{ArrayMember, ArrayStatus, DeviceOrder, OrderAnswer, Outcome};
 use crate::membership::find_device;
 use crate::metadata::Metadata;
@@ -132,7 +132,7 @@ impl Watcher {
         let (Some(array), Ok(remote)) = (redundant(media).find(has), self.orders()) else {
             return OrderAnswer::refused(format!("{device} is no member of {}", self.volume));
         };
-        orders::device_went(array, &remote, &label, DEVICE_WENT)
+        members::device_went(array, &remote, &label, DEVICE_WENT)
     }
 
     fn orders(&self) -> std::io::Result<Orders> {
@@ -182,7 +182,7 @@ impl Watcher {
         };
         match &act {
             Act::Note { text, .. } => {
-                answer(&|remote| orders::note(array, remote, text.clone()));
+                answer(&|remote| members::note(array, remote, text.clone()));
                 Some(text.clone())
             }
             Act::ReAdd { member, at } => {
@@ -191,7 +191,7 @@ impl Watcher {
                 let again = !is_spare;
                 let answer = match self.own.check(path) {
                     Ok(()) => {
-                        answer(&|remote| orders::bring_back(array, remote, member, path, again))
+                        answer(&|remote| members::bring_back(array, remote, member, path, again))
                     }
                     Err(error) => OrderAnswer::refused(error.to_string()),
                 };

@@ -12,10 +12,11 @@ use braid_shell::shown;
 use braid_stack::ByteSize;
 
 use super::given;
+use super::local_time::utc_offset;
 use crate::cli::{Superblocks, SuperblocksList, SuperblocksSave, SuperblocksShow};
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
-use braid_service::metadata::{Carries, Copies, Kept, KeptMember, utc_offset};
+use braid_service::metadata::{Carries, Copies, Kept, KeptMember};
 use braid_service::places::{Places, check_name};
 use braid_service::record::Record;
 

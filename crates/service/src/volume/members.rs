@@ -1,0 +1,167 @@
+//! Members that come to an array that is up, and go: asked by an operator, or found by the watcher.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use braid_engine::redundant::{MemberState, MemberStatus, NewMember, Redundant};
+use braid_shell::shown;
+
+use super::asking::{Which, answer_of, ask, on_each, on_one, send};
+use super::build::AtWork;
+use super::md::MdArray;
+use super::newcomer::Newcomer;
+use super::shard::Orders as Remote;
+use crate::control::{OrderAnswer, Outcome};
+use crate::metadata::Metadata;
+
+/// Takes in again, at `at`, what was the member `label`: `again` only by the bitmap.
+pub(super) fn bring_back(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+    again: bool,
+) -> OrderAnswer {
+    match let_go_of_faulty(array, remote, label, at) {
+        Ok(()) => match Newcomer::open(array, at, false) {
+            Ok(newcomer) => add(array, remote, newcomer, again),
+            Err(answer) => answer,
+        },
+        Err(answer) => answer,
+    }
+}
+
+/// Takes out the member `label`, whose device is gone.
+pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &str) -> OrderAnswer {
+    let (uuid, member, why) =
+        (array.superblock.array_uuid.to_string(), label.to_owned(), why.to_owned());
+    on_one(remote, Which::member(label, Some(uuid)), move |engine| {
+        let text = format!("{} is faulty: {why}", shown(&member));
+        async move { engine.fail_because(&member, &why).await.map(|()| text) }
+    })
+}
+
+/// Adds a line to the log of an array.
+pub(super) fn note(array: &MdArray, remote: &Remote, text: String) -> OrderAnswer {
+    let uuid = array.superblock.array_uuid.to_string();
+    on_each(remote, Some(uuid), move |_, engine| {
+        engine.note(text.clone());
+        Ok(text.clone())
+    })
+}
+
+/// Lets go of what is left of a faulty member, if what is at `at` is of the array; one that is not
+/// faulty stays.
+pub(super) fn let_go_of_faulty(
+    array: &MdArray,
+    remote: &Remote,
+    label: &str,
+    at: &Path,
+) -> Result<(), OrderAnswer> {
+    let uuid = array.superblock.array_uuid;
+    let is_there = array.leaves().iter().any(|leaf| leaf.label == label);
+    let is_ours = || Metadata::read(at).is_ok_and(|own| own.superblock.array_uuid == uuid);
+    if !is_there || !is_ours() {
+        return Ok(());
+    }
+    let remote = remote.another().map_err(|error| OrderAnswer::failed(error.to_string()))?;
+    let (member, of_array) = (label.to_owned(), Some(uuid.to_string()));
+    let answer = on_one(&remote, Which::Member(label.to_owned(), of_array), move |engine| {
+        let is_faulty =
+            |one: &MemberStatus| one.label == member && one.state == MemberState::Faulty;
+        let faulty = engine.status().members.iter().any(is_faulty);
+        async move {
+            if faulty {
+                engine.remove(&member).await?;
+            }
+            Ok(if faulty { "removed" } else { "" }.to_owned())
+        }
+    });
+    if answer.outcome == Outcome::Done && !answer.text.is_empty() {
+        array.forget(label);
+    }
+    Ok(())
+}
+
+/// Takes in a device; `again` only by the bitmap.
+pub(super) fn add(
+    array: &MdArray,
+    remote: &Remote,
+    newcomer: Newcomer,
+    again: bool,
+) -> OrderAnswer {
+    let label = shown(&newcomer.path.display().to_string()).into_owned();
+    take_in(array, remote, newcomer, false, move |engine, new, why_anew| async move {
+        let text = match (new.role, why_anew) {
+            (Some(role), _) => format!(
+                "{label} is back in role {role}: what was written meanwhile is copied to it"
+            ),
+            (None, Some(why)) if again => {
+                return OrderAnswer::refused(format!(
+                    "{label} cannot come back by the bitmap: {why}\n  next: `braid member add` takes \
+                     it in anew"
+                ));
+            }
+            (None, _) => format!("{label} was added"),
+        };
+        answer_of(engine.add(new).await.map(|()| text))
+    })
+}
+
+/// Fills a device beside the member that it then replaces.
+pub(super) fn replace(
+    array: &MdArray,
+    remote: &Remote,
+    member: &str,
+    newcomer: Newcomer,
+) -> OrderAnswer {
+    let with = shown(&newcomer.path.display().to_string()).into_owned();
+    let member = member.to_owned();
+    // Whatever it was before, it starts anew.
+    take_in(array, remote, newcomer, true, move |engine, new, _| async move {
+        let text = format!("{with} is filled and then replaces {}", shown(&member));
+        answer_of(engine.replace(&member, new).await.map(|()| text))
+    })
+}
+
+/// Has `f` take `newcomer` in on the shard; a member that was taken in stays open.
+fn take_in<F, W>(
+    array: &MdArray,
+    remote: &Remote,
+    newcomer: Newcomer,
+    anew: bool,
+    f: F,
+) -> OrderAnswer
+where
+    F: FnOnce(Redundant, NewMember, Option<String>) -> W + Send + 'static,
+    W: Future<Output = OrderAnswer> + 'static,
+{
+    let (uuid, log) = (array.superblock.array_uuid.to_string(), array.log);
+    let label = shown(&newcomer.path.display().to_string()).into_owned();
+    let leaf = newcomer.leaf();
+    let answer = ask(remote, move |handle, local, answer| {
+        let of_array = |one: &&Rc<AtWork>| one.uuid.as_deref() == Some(&uuid);
+        let Some(engine) = local.arrays.iter().find(of_array).map(|one| one.array.clone()) else {
+            return send(&answer, OrderAnswer::refused("this array survives no failure"));
+        };
+        let not_taken =
+            move |why: String| OrderAnswer::refused(format!("{label} is not taken: {why}"));
+        match newcomer.admit(log, anew, &engine, handle, local) {
+            Ok(admitted) => {
+                let pool = local.pool.clone();
+                handle.spawn(async move {
+                    let answered = match admitted.prepare(&pool).await {
+                        Ok((new, why_anew)) => f(engine, new, why_anew).await,
+                        Err(why) => not_taken(why),
+                    };
+                    send(&answer, answered);
+                });
+            }
+            Err(why) => send(&answer, not_taken(why)),
+        }
+    });
+    if answer.outcome == Outcome::Done {
+        array.adopt(leaf);
+    }
+    answer
+}

@@ -1,0 +1,135 @@
+//! The record of a volume that is up: it follows the members of the volume's arrays.
+//!
+//! ```text
+//!   add, replace   NAME.toml lists the newcomer ──▶ superblocks name it ──▶ NAME.toml has its identity ──▶ answer
+//!   remove         superblocks let go of it     ──▶ NAME.toml forgets it ──▶ answer
+//! ```
+//!
+//! Invariant: whenever the process is killed, the record lists every member that superblocks count on. It may list one
+//! more, which the next start passes over.
+//!
+//! Deliberately absent: where a member that came back lies now. A start finds it by its identity.
+
+use std::path::{Path, PathBuf};
+
+use braid_stack::{File, Node, Stack};
+
+use super::md::MdArray;
+use super::spec::Spec;
+use crate::control::OrderAnswer;
+use crate::failure::Failure;
+use crate::membership;
+use crate::record::Record;
+
+/// The record of the volume, if it has one.
+pub(super) struct Recorded(Option<PathBuf>);
+
+/// A change of the record that can be taken back.
+#[must_use]
+pub(super) struct Listed<'a> {
+    recorded: &'a Recorded,
+    before: Option<Record>,
+    path: &'a Path,
+}
+
+impl Recorded {
+    pub(super) fn new(spec: &Spec) -> Recorded {
+        Recorded(spec.record.clone())
+    }
+
+    /// Lists `path` as a member of `array`, before anything on it is changed.
+    ///
+    /// # Errors
+    /// The record cannot be read or written: nothing is to be changed then.
+    pub(super) fn list<'a>(
+        &'a self,
+        array: &MdArray,
+        path: &'a Path,
+    ) -> Result<Listed<'a>, OrderAnswer> {
+        let labels: Vec<String> = array.leaves().iter().map(|leaf| leaf.label.clone()).collect();
+        let before = self.change(|record| {
+            let levels = md_levels(&record.stack);
+            let has = |level: &Vec<PathBuf>| {
+                level.iter().any(|member| labels.contains(&member.display().to_string()))
+            };
+            let of_array = levels.iter().position(has);
+            let Some(level) = of_array.or((levels.len() == 1).then_some(0)) else { return };
+            edit_md(&mut record.stack, &mut 0, Some((level, path)), None);
+            membership::accept(record, path);
+        });
+        match before {
+            Ok(before) => Ok(Listed { recorded: self, before, path }),
+            Err(failure) => Err(OrderAnswer::failed(failure.text())),
+        }
+    }
+
+    /// Forgets a member that the array let go of.
+    ///
+    /// # Errors
+    /// The record cannot be read or written.
+    pub(super) fn forget(&self, path: &Path) -> Result<(), Failure> {
+        let forget = |record: &mut Record| {
+            edit_md(&mut record.stack, &mut 0, None, Some(path));
+            membership::forget_removed(record);
+        };
+        self.change(forget).map(drop)
+    }
+
+    /// Changes the record; answers what it was, if there is one.
+    fn change(&self, f: impl FnOnce(&mut Record)) -> Result<Option<Record>, Failure> {
+        // One that its user has removed while the volume is up stays away.
+        let Some(file) = self.0.as_ref().filter(|file| file.exists()) else { return Ok(None) };
+        let before = Record::read(file)?;
+        let mut record = before.clone();
+        f(&mut record);
+        if record != before {
+            record.write(file)?;
+        }
+        Ok(Some(before))
+    }
+}
+
+impl Listed<'_> {
+    /// The member was taken in: what its superblock says of it is recorded, too.
+    ///
+    /// # Errors
+    /// The record cannot be read or written.
+    pub(super) fn keep(self) -> Result<(), Failure> {
+        self.recorded.change(|record| membership::accept(record, self.path)).map(drop)
+    }
+
+    /// The member was not taken in.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub(super) fn take_back(self) -> Result<(), Failure> {
+        self.recorded.change(|record| *record = self.before.unwrap_or(record.clone())).map(drop)
+    }
+}
+
+/// The members of each `md(…)` level, from left to right.
+fn md_levels(stack: &Stack) -> Vec<Vec<PathBuf>> {
+    if let Node::Md(_) = &stack.node {
+        return vec![stack.member_names().into_iter().map(|(name, _)| name).collect()];
+    }
+    stack.members().iter().flat_map(md_levels).collect()
+}
+
+/// Changes the members of `md(…)` levels: `come` has the number of its level, `go` is in one of them. `level` is the
+/// number of the next one.
+fn edit_md(stack: &mut Stack, level: &mut usize, come: Option<(usize, &Path)>, go: Option<&Path>) {
+    let Node::Md(md) = &mut stack.node else {
+        for member in stack.members_mut() {
+            edit_md(member, level, come, go);
+        }
+        return;
+    };
+    let is = |member: &Stack, path: &Path| matches!(&member.node, Node::File(file) if file.name() == path);
+    md.members.retain(|member| go.is_none_or(|path| !is(member, path)));
+    if let Some((_, path)) = come.filter(|(number, _)| number == level)
+        && !md.members.iter().any(|member| is(member, path))
+    {
+        md.members.push(Stack::from(Node::File(File::called(&path.to_string_lossy()))));
+    }
+    *level += 1;
+}
