@@ -291,7 +291,13 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
 fn start_process(places: &Places, spec: Spec, record: Record) -> Result<Ready, Failure> {
     let log = places.log(&spec.name);
     log::make_room(&log).context(format_args!("cannot make room in the log {}", log.display()))?;
-    verbose!("starts the process of {}, which logs to {}", spec.name, log.display());
+    let file = places.config_file(&spec.name);
+    verbose!(
+        "starts the process of {}, which logs to {} and writes {}",
+        spec.name,
+        log.display(),
+        file.display()
+    );
     let log_file = OpenOptions::new()
         .create(true)
         .append(true)

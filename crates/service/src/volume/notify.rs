@@ -11,7 +11,12 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
 use std::time::Duration;
+
+use braid_uring::Remote;
+
+use super::shard;
 
 /// The service manager.
 pub struct Notify {
@@ -53,6 +58,21 @@ impl Notify {
             eprintln!("braid: the service manager cannot be told {state:?}: {error}");
         }
     }
+}
+
+/// Feeds the service manager's watchdog for as long as all shards answer.
+pub(super) fn feed_watchdog(manager: &Arc<Notify>, remotes: &[Remote]) -> io::Result<()> {
+    let Some(every) = manager.watchdog else { return Ok(()) };
+    let (manager, remotes) = (Arc::clone(manager), remotes.to_vec());
+    let feed = move || {
+        loop {
+            if shard::silent(&remotes, shard::PATIENCE).is_empty() {
+                manager.say("WATCHDOG=1");
+            }
+            std::thread::sleep(every);
+        }
+    };
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(feed).map(drop)
 }
 
 #[cfg(test)]

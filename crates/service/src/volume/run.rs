@@ -23,7 +23,7 @@ use super::live::Live;
 use super::memory;
 use super::name_lock::NameLock;
 use super::new_root;
-use super::notify::Notify;
+use super::notify::{Notify, feed_watchdog};
 use super::own::Own;
 use super::prepare::{
     accept_on, check_open_files, claim_name, listen_on, open_members, refuse_nested_images,
@@ -141,13 +141,7 @@ impl Volume {
             false => None,
             true => {
                 told.extend(memory::hold(spec.attach)?);
-                // What is in memory is read-only at the exports alone.
-                let mut limits = limits;
-                limits.read_only |= spec.read_only;
-                let mut unlinked = Vec::new();
-                let made = Attached::attach(spec, &shards[0], limits, send.clone(), &mut unlinked)?;
-                warnings.extend(unlinked.into_iter().map(Warning::lasting));
-                Some(made)
+                Some(attach(spec, &shards[0], send.clone(), &mut warnings)?)
             }
         };
         live.set_attached(attached.as_ref().and_then(Attached::device));
@@ -189,15 +183,7 @@ impl Volume {
             recorded: Recorded::new(spec),
         });
         watch_members(&shared).map_err(system("cannot watch for members"))?;
-        let mut server = None;
-        if let Some(path) = &spec.control {
-            if attached.is_none() {
-                leave_traces(spec)?;
-            }
-            let status = Arc::clone(&shared);
-            let served = control::serve(path, status, send);
-            server = Some(served.map_err(system("cannot make the control socket"))?);
-        }
+        let server = serve_control(spec, &shared, attached.is_some(), send)?;
         let control = spec.control.clone();
         trace.iter_mut().for_each(Recorder::keep);
         Ok(Volume {
@@ -380,19 +366,36 @@ impl Volume {
     }
 }
 
-/// Feeds the service manager's watchdog for as long as all shards answer.
-fn feed_watchdog(manager: &Arc<Notify>, remotes: &[Remote]) -> io::Result<()> {
-    let Some(every) = manager.watchdog else { return Ok(()) };
-    let (manager, remotes) = (Arc::clone(manager), remotes.to_vec());
-    let feed = move || {
-        loop {
-            if shard::silent(&remotes, shard::PATIENCE).is_empty() {
-                manager.say("WATCHDOG=1");
-            }
-            std::thread::sleep(every);
-        }
-    };
-    std::thread::Builder::new().name("watchdog".to_owned()).spawn(feed).map(drop)
+/// Makes the volume a block device of this machine.
+fn attach(
+    spec: &Spec,
+    first: &Shard,
+    events: Sender<Event>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Attached, RunError> {
+    let mut limits = first.facts.limits;
+    // What is in memory is read-only at the exports alone.
+    limits.read_only |= spec.read_only;
+    let mut unlinked = Vec::new();
+    let attached = Attached::attach(spec, first, limits, events, &mut unlinked)?;
+    warnings.extend(unlinked.into_iter().map(Warning::lasting));
+    Ok(attached)
+}
+
+/// Serves the control socket, if the volume has one.
+fn serve_control(
+    spec: &Spec,
+    shared: &Arc<Shared>,
+    is_attached: bool,
+    events: Sender<Event>,
+) -> Result<Option<control::Server>, RunError> {
+    let Some(path) = &spec.control else { return Ok(None) };
+    if !is_attached {
+        leave_traces(spec)?;
+    }
+    let volume: Arc<Shared> = Arc::clone(shared);
+    let served = control::serve(path, volume, events);
+    served.map(Some).map_err(system("cannot make the control socket"))
 }
 
 /// Looks for members that went away, for as long as there is a volume.
