@@ -12,7 +12,7 @@ all: build
 
 build:
 	@scripts/setup.sh build
-	$(CARGO) build $(FLAGS) --release --package braid
+	$(CARGO) build $(FLAGS) --release --package braid --package braid-service
 
 # What was built, to PREFIX below DESTDIR, and away again. As root nothing is compiled: `make build` first.
 export PREFIX DESTDIR BINARY
@@ -26,7 +26,7 @@ deb: build
 # The main job on real data: a few minutes, in a temporary folder.
 demo:
 	@scripts/setup.sh build demo
-	$(CARGO) build $(FLAGS) --release --package braid
+	$(CARGO) build $(FLAGS) --release --package braid --package braid-service
 	@scripts/demo.sh
 
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
@@ -164,7 +164,7 @@ fuzz:
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:
 	@scripts/setup.sh build bench
-	$(CARGO) build $(FLAGS) --release --package braid --package braid-bench
+	$(CARGO) build $(FLAGS) --release --package braid --package braid-service --package braid-bench
 	target/release/parity
 	target/release/engine
 	target/release/peers-nbd

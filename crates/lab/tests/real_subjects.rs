@@ -640,6 +640,7 @@ fn the_kernels_md_works_in_a_guest() {
     // Beside each other as where they were built.
     fs::create_dir(share.path().join("deps")).unwrap();
     fs::copy(std::env::current_exe().unwrap(), share.path().join("deps/tests")).unwrap();
+    fs::copy(braid.with_file_name("braid-volume"), share.path().join("braid-volume")).unwrap();
     fs::copy(braid, share.path().join("braid")).unwrap();
     // A guest has no udev, and mdadm makes its nodes itself.
     let script = "modprobe loop; modprobe md_mod; cd /tmp && \

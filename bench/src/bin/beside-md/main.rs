@@ -66,6 +66,9 @@ fn run() -> Result<()> {
     let share = tempfile::tempdir().map_err(Error::io("a temporary directory"))?;
     let copied = share.path().join("braid");
     std::fs::copy(&braid, &copied).map_err(Error::io("a copy of braid for the guest"))?;
+    let (volume, copied) =
+        (braid.with_file_name("braid-volume"), copied.with_file_name("braid-volume"));
+    std::fs::copy(volume, copied).map_err(Error::io("a copy of braid-volume for the guest"))?;
     let script = share.path().join("guest.sh");
     std::fs::write(&script, SCRIPT).map_err(Error::io("a script for the guest"))?;
     let limit = BOOT + rounds * 2 * (runtime + 8);
