@@ -94,6 +94,22 @@ pub enum Order {
     Cache(CacheOrder),
 }
 
+impl Order {
+    /// Bytes that the order goes through before it is answered, of a volume with `content` bytes: what
+    /// [`post_order`](crate::post_order) waits for.
+    pub fn bytes_of_work(&self, content: u64) -> u64 {
+        match self {
+            Order::Whole(WholeOrder::Save { .. }) => content,
+            // It is read twice.
+            Order::Whole(WholeOrder::Restore { .. }) => content.saturating_mul(2),
+            // Memory is had first, and locked, which takes a while.
+            Order::Cache(CacheOrder::Resize { bytes }) => *bytes,
+            Order::Cache(CacheOrder::Attach { .. }) => 1 << 40,
+            _ => 0,
+        }
+    }
+}
+
 /// What is done with a volume as a whole. `force`: whoever uses it, or whatever would be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -109,11 +125,9 @@ pub enum WholeOrder {
         #[serde(default)]
         force: bool,
     },
-    /// Give a RAM disk so many bytes, where other volumes have promised so many.
+    /// Give a RAM disk so many bytes.
     Resize {
         bytes: u64,
-        #[serde(default)]
-        promised: u64,
     },
     /// Write the content to a new file.
     Save {
@@ -139,24 +153,16 @@ pub enum DeviceOrder {
     Gone { device: String },
 }
 
-/// An order about caches. `promised`: memory that other volumes have promised, in bytes.
+/// An order about caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheOrder {
     /// Put a cache in front of the volume: with these parameters, as a stack has them.
-    Attach {
-        parameters: String,
-        #[serde(default)]
-        promised: u64,
-    },
+    Attach { parameters: String },
     /// Take off the cache that is in front of the volume.
     Detach,
     /// Give the volume's cache so much memory.
-    Resize {
-        bytes: u64,
-        #[serde(default)]
-        promised: u64,
-    },
+    Resize { bytes: u64 },
     /// Have it treat writes otherwise; with what write-back mode has, as a stack has it.
     Mode {
         mode: String,
@@ -165,6 +171,17 @@ pub enum CacheOrder {
     },
     /// Hold its draining to so many bytes a second, or to nothing.
     Drain { bytes_per_second: Option<u64> },
+}
+
+impl CacheOrder {
+    /// Whether a log is to keep what clients flushed and the origin does not have.
+    pub fn names_log(&self) -> bool {
+        let (CacheOrder::Attach { parameters, .. } | CacheOrder::Mode { parameters, .. }) = self
+        else {
+            return false;
+        };
+        parameters.contains("log=")
+    }
 }
 
 /// What became of it.

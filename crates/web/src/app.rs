@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
-use crate::command::{Line, of_order, relative_path};
+use crate::command::{Line, relative_path};
 use crate::doors::Door;
 use crate::followers::{FOLLOWERS, KEPT};
 use crate::guard::only_json;
@@ -274,7 +274,7 @@ async fn give_order(
     }
     possible(&plan)?;
     still(&status, if_state.as_deref())?;
-    shared.carry_out(of_order(&name, &order)).await
+    shared.give(&status, order, plan.command).await
 }
 
 #[derive(Deserialize)]

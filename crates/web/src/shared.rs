@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
+use braid_control::{Order, OrderAnswer, Outcome, Status, post_order};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -15,7 +16,7 @@ use crate::guard::Guard;
 use crate::program;
 use crate::reports::Reports;
 use crate::ticket::Tickets;
-use crate::watch::{Folders, Watch};
+use crate::watch::{Folders, Watch, unanswered};
 
 /// Commands that are under way at a time.
 const COMMANDS: usize = 4;
@@ -61,6 +62,38 @@ impl Shared {
             )
             .next("try again when one of them has ended")
         })
+    }
+
+    /// Gives an order to the volume that `status` is of; `typed` is the command that would give it.
+    pub(crate) async fn give(
+        self: Arc<Shared>,
+        status: &Status,
+        order: Order,
+        typed: String,
+    ) -> Result<Json<Value>, Refusal> {
+        let permit = self.begin()?;
+        let (name, bytes) = (status.name.clone(), order.bytes_of_work(status.device.size_bytes));
+        let answer = blocking(move || {
+            let _permit = permit;
+            let socket = self.folders.socket(&name)?;
+            post_order(&socket, &order, bytes).map_err(|error| unanswered(&name, &error))
+        });
+        let OrderAnswer { text, outcome, code } = answer.await?;
+        let status = match outcome {
+            Outcome::Done => {
+                let answer = json!({ "done": text });
+                return Ok(Json(json!({ "done": text, "command": typed, "answer": answer })));
+            }
+            Outcome::Usage => StatusCode::BAD_REQUEST,
+            Outcome::Refused => StatusCode::CONFLICT,
+            Outcome::Failed => StatusCode::BAD_GATEWAY,
+        };
+        let refusal = match text.split_once("\n  next: ") {
+            Some((error, next)) => Refusal::new(status, error).next(next),
+            None => Refusal::new(status, text),
+        };
+        let code = code.unwrap_or(refusal.code);
+        Err(refusal.code(code))
     }
 
     /// Runs a command of this program, which ends even if nobody waits for it any more.

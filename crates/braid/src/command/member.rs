@@ -13,7 +13,7 @@ use super::stacks::absolute_path;
 use crate::cli::{self, BitmapArg};
 use braid_service::control::{
     self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
-    Status,
+    Status, WholeOrder,
 };
 use braid_service::failure::Failure;
 use braid_service::places::{Places, check_name};
@@ -56,7 +56,7 @@ fn fail_detached(target: &cli::MemberTarget) -> Result<(), Failure> {
     let which = array_of(&target.which);
     let mut done = Vec::new();
     for (array, member) in several::detached(&now, which.as_deref(), &|path| path.exists()) {
-        done.push(carried_out(&target.volume, &Order::Fail { member, array }, 0)?);
+        done.push(carried_out(&target.volume, &Order::Fail { member, array })?);
     }
     tell_several(target, &done);
     Ok(())
@@ -70,7 +70,7 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
     for (array, member) in
         several::meant(&now, which.as_deref(), &target.member, &|path| path.exists())
     {
-        done.push(carried_out(volume, &Order::Remove { member, array }, 0)?);
+        done.push(carried_out(volume, &Order::Remove { member, array })?);
     }
     tell_several(target, &done);
     Ok(())
@@ -111,7 +111,7 @@ pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
         array: array_of(&scrub.which),
     };
     let Some(before) = before else { return give(scrub.name(), &order, scrub.json) };
-    let text = carried_out(scrub.name(), &order, 0)?;
+    let text = carried_out(scrub.name(), &order)?;
     if !scrub.json {
         println!("{text}");
     }
@@ -323,18 +323,9 @@ fn named(member: &Path) -> Result<String, Failure> {
     Ok(absolute_path(member)?.to_string_lossy().into_owned())
 }
 
-fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
-    give_long(volume, order, 0, json)
-}
-
-/// Gives an order that goes through `bytes` of content, and prints what was done.
-pub(super) fn give_long(
-    volume: &str,
-    order: &Order,
-    bytes: u64,
-    json: bool,
-) -> Result<(), Failure> {
-    let text = carried_out(volume, order, bytes)?;
+/// Gives an order, and prints what was done.
+pub(super) fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
+    let text = carried_out(volume, order)?;
     match json {
         true => {
             println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": text }));
@@ -345,12 +336,18 @@ pub(super) fn give_long(
 }
 
 /// Has an order carried out; answers what was done.
-pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
+pub(super) fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
     check_name(volume)?;
+    let content = match order {
+        Order::Whole(WholeOrder::Save { .. } | WholeOrder::Restore { .. }) => {
+            status(volume)?.device.size_bytes
+        }
+        _ => 0,
+    };
     let places = Places::from_environment();
     verbose!("gives {} the order {order:?}", places.control(volume).display());
-    let answer =
-        control::post_order(&places.control(volume), order, bytes).map_err(unreachable(volume))?;
+    let answer = control::post_order(&places.control(volume), order, order.bytes_of_work(content))
+        .map_err(unreachable(volume))?;
     let OrderAnswer { text, outcome, code } = answer;
     match outcome {
         Outcome::Done => Ok(text),

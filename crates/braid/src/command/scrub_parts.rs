@@ -52,7 +52,7 @@ fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<String, Failure> {
     let array = scrub.which.array.clone();
     let (repair, force) = (scrub.repair, scrub.force);
     let order = Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array };
-    carried_out(scrub.name(), &order, 0)
+    carried_out(scrub.name(), &order)
 }
 
 /// The arrays to scrub, by their volumes, in their order: what paused goes on first, then whoever was scrubbed

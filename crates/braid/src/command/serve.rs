@@ -29,7 +29,6 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         forced,
         arrays: Vec::new(),
         notes: Vec::new(),
-        promised: stacks::promised_beside(&places, &stack),
         io: serve.common.io,
         member_deadline: serve.common.member_deadline.unwrap_or_default(),
         shards: serve.common.shards.map_or(0, usize::from),

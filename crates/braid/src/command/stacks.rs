@@ -6,9 +6,7 @@ use braid_level::Raid0Layout;
 use braid_stack::{Cache, File, Md, Node, Ram, Stack};
 
 use crate::cli::{Common, TraceArg};
-use braid_service::control;
 use braid_service::failure::Failure;
-use braid_service::places::Places;
 use braid_service::volume::TraceTo;
 
 /// Reads an expression.
@@ -44,24 +42,6 @@ fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
         warm.path = absolute_path(Path::new(&warm.path))?.to_string_lossy().into_owned();
     }
     stack.members_mut().iter_mut().try_for_each(make_absolute)
-}
-
-/// Memory that the volumes which are up have promised, where `stack` wants any.
-pub(super) fn promised_beside(places: &Places, stack: &Stack) -> u64 {
-    if stack.memory() == 0 { 0 } else { promised_but(places, None) }
-}
-
-/// Memory that the volumes which are up, but for one, have promised. Those that do not answer are not
-/// counted.
-pub(super) fn promised_but(places: &Places, but: Option<&str>) -> u64 {
-    let names = places.running_names().unwrap_or_default();
-    let sockets: Vec<PathBuf> = names
-        .iter()
-        .filter(|name| Some(name.as_str()) != but)
-        .map(|name| places.control(name))
-        .collect();
-    let statuses = control::get_statuses(&sockets).into_iter().flatten();
-    statuses.fold(0, |all, status| all.saturating_add(status.promised_bytes))
 }
 
 /// The path of a member, as the stack has it once it is absolute; of a part, with its path inside made

@@ -271,7 +271,6 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         forced: Vec::new(),
         arrays: Vec::new(),
         notes: Vec::new(),
-        promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
         member_deadline: record.member_deadline,
         shards: record.shards,

@@ -1,5 +1,7 @@
 //! What an operator asks of a volume's caches while it is up, and what becomes of its stack by that. Pure.
 
+use std::path::Path;
+
 use braid_level::{CacheMode, CachePolicy};
 use braid_stack::{ByteSize, Cache, Node, Rate, Stack};
 
@@ -88,6 +90,26 @@ impl Unsuited {
 /// # Errors
 /// [`Unsuited`].
 pub fn apply(order: &CacheOrder, stack: &Stack) -> Result<Stack, Unsuited> {
+    let changed = change(order, stack)?;
+    let before = paths(stack);
+    let come = paths(&changed).into_iter().filter(|path| !before.contains(path));
+    // It would be looked for in the folder of the volume's process.
+    match come.into_iter().find(|path| !path.is_absolute()) {
+        None => Ok(changed),
+        Some(path) => Err(Unsuited::Parameters(format!(
+            "{:?} is no whole path\n  next: name it from the root, as /var/lib/braid/cache.log",
+            path.display().to_string()
+        ))),
+    }
+}
+
+/// The paths that a stack names.
+fn paths(stack: &Stack) -> Vec<&Path> {
+    let warm = caches_of(stack).into_iter().filter_map(|cache| cache.warm.as_ref());
+    stack.member_paths().into_iter().chain(warm.map(|warm| Path::new(&warm.path))).collect()
+}
+
+fn change(order: &CacheOrder, stack: &Stack) -> Result<Stack, Unsuited> {
     match order {
         CacheOrder::Attach { parameters, .. } => attached(stack, parameters),
         CacheOrder::Detach => match (&stack.node, caches_of(stack).len()) {
@@ -221,7 +243,7 @@ mod tests {
     }
 
     fn attach(parameters: &str) -> CacheOrder {
-        CacheOrder::Attach { parameters: parameters.to_owned(), promised: 0 }
+        CacheOrder::Attach { parameters: parameters.to_owned() }
     }
 
     #[test]
@@ -244,8 +266,16 @@ mod tests {
     }
 
     #[test]
+    fn paths_that_come_are_whole() {
+        for relative in ["size=1M, warm=w", "size=1M, mode=write-back, log=l.img"] {
+            let error = applied(&attach(relative), "a.img").unwrap_err();
+            assert!(error.text("v").contains("is no whole path"), "{relative}: {error:?}");
+        }
+    }
+
+    #[test]
     fn the_one_cache_changes() {
-        let resize = |bytes| CacheOrder::Resize { bytes, promised: 0 };
+        let resize = |bytes| CacheOrder::Resize { bytes };
         let with = |mode: &str, parameters: &str| CacheOrder::Mode {
             mode: mode.to_owned(),
             parameters: parameters.to_owned(),
@@ -260,20 +290,20 @@ mod tests {
         let volatile = with("write-back", "volatile=yes");
         assert_eq!(applied(&volatile, below), Err(Unsuited::NotInFront));
         assert_eq!(applied(&mode("fast"), below), Err(Unsuited::Mode("fast".to_owned())));
-        let back = "cache(size=1M, mode=write-back, log=l.img, age=5s, a.img)";
+        let back = "cache(size=1M, mode=write-back, log=/l.img, age=5s, a.img)";
         let through = "cache(size=1M, mode=write-through, a.img)";
         assert_eq!(applied(&mode("write-through"), back), Ok(through.to_owned()));
-        let logged = with("write-back", "log=l.img, age=5s");
+        let logged = with("write-back", "log=/l.img, age=5s");
         assert_eq!(applied(&logged, through), Ok(back.to_owned()));
         assert_eq!(applied(&logged, back), Err(Unsuited::WriteBack));
-        for wrong in ["", "log=l.img, policy=lru", "log=l.img, size=2M", "dirty=2M, volatile=yes"] {
+        for wrong in ["", "log=/l.img, policy=lru", "log=/l.img, size=2M", "dirty=2M, volatile=yes"] {
             let error = applied(&with("write-back", wrong), through).unwrap_err();
             assert!(matches!(error, Unsuited::Parameters(_)), "{wrong}: {error:?}");
         }
-        let error = applied(&with("write-around", "log=l.img"), through).unwrap_err();
+        let error = applied(&with("write-around", "log=/l.img"), through).unwrap_err();
         assert!(matches!(error, Unsuited::Parameters(_)), "{error:?}");
         let drain = |bytes_per_second| CacheOrder::Drain { bytes_per_second };
-        let held = "cache(size=1M, mode=write-back, log=l.img, age=5s, drain=1M/s, a.img)";
+        let held = "cache(size=1M, mode=write-back, log=/l.img, age=5s, drain=1M/s, a.img)";
         assert_eq!(applied(&drain(Some(1 << 20)), back), Ok(held.to_owned()));
         assert_eq!(applied(&drain(None), held), Ok(back.to_owned()));
         assert_eq!(applied(&drain(None), below), Err(Unsuited::NothingDirty));

@@ -95,6 +95,11 @@ impl Caching {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether an order is being carried out still, though its giver may have had an answer.
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_changing.load(Ordering::Acquire)
+    }
+
     /// Carries out an order, if none is being carried out on the volume as a whole.
     pub(super) fn carry_out(
         &self,
@@ -123,13 +128,9 @@ impl Caching {
         let others = self.others.clone();
         let change = Change { stack, before: before.clone(), after, is_changing, others };
         match order {
-            CacheOrder::Attach { promised, .. } => {
-                self.attach(live, orders, &before, change, *promised)
-            }
+            CacheOrder::Attach { .. } => self.attach(live, orders, &before, change),
             CacheOrder::Detach => self.detach(orders, change),
-            CacheOrder::Resize { bytes, promised } => {
-                self.resize(live, orders, &before, change, *bytes, *promised)
-            }
+            CacheOrder::Resize { bytes } => self.resize(live, orders, &before, change, *bytes),
             CacheOrder::Mode { .. } => self.set_mode(orders, change, live.limits()),
             CacheOrder::Drain { bytes_per_second } => {
                 self.set_drain(orders, change, *bytes_per_second)
@@ -137,18 +138,11 @@ impl Caching {
         }
     }
 
-    fn attach(
-        &self,
-        live: &Live,
-        orders: &Orders,
-        before: &Stack,
-        change: Change,
-        promised: u64,
-    ) -> OrderAnswer {
+    fn attach(&self, live: &Live, orders: &Orders, before: &Stack, change: Change) -> OrderAnswer {
         let (name, limits) = (self.name.clone(), live.limits());
         let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
         let (config, text) = (config_of(cache), change.after.to_string());
-        let others = promised.saturating_add(before.memory());
+        let others = promises::of_others(&self.name).saturating_add(before.memory());
         if let Err(error) = promises::check(cache.size, &text, others) {
             return OrderAnswer::refused(error.to_string());
         }
@@ -233,7 +227,6 @@ impl Caching {
         before: &Stack,
         change: Change,
         bytes: u64,
-        promised: u64,
     ) -> OrderAnswer {
         let name = self.name.clone();
         let Some((old, new)) = one_cache(before).zip(one_cache(&change.after)) else {
@@ -243,7 +236,7 @@ impl Caching {
         let mut more = Memory::default();
         if is_larger {
             let others = before.memory() - old.size.bytes();
-            let others = promised.saturating_add(others);
+            let others = promises::of_others(&self.name).saturating_add(others);
             if let Err(error) = promises::check(new.size, &text, others) {
                 return OrderAnswer::refused(error.to_string());
             }

@@ -171,7 +171,7 @@ impl Live {
             WholeOrder::Lock { force } => self.lock(*force, begin),
             WholeOrder::Unlock => self.unlock(begin),
             WholeOrder::Erase { force } => self.erase(*force, begin),
-            WholeOrder::Resize { bytes, promised } => self.resize(*bytes, *promised, begin),
+            WholeOrder::Resize { bytes } => self.resize(*bytes, begin),
             WholeOrder::Save { file, force } => self.save(file, *force, begin),
             WholeOrder::Restore { file, force } => self.restore(file, *force, begin),
         };
@@ -242,12 +242,7 @@ impl Live {
         ))
     }
 
-    fn resize(
-        &self,
-        bytes: u64,
-        promised: u64,
-        begin: impl Fn() -> Result<(), No>,
-    ) -> Result<String, No> {
+    fn resize(&self, bytes: u64, begin: impl Fn() -> Result<(), No>) -> Result<String, No> {
         let name = &self.spec.name;
         let (Some(ram), Node::Ram(told)) = (self.media.ram(), &self.spec.stack.node) else {
             return Err(No::refused(format!(
@@ -262,7 +257,7 @@ impl Live {
         }
         self.refuse_locked()?;
         if bytes > old && !told.overcommit {
-            promises::check(wish, &format!("{wish:#} for {name}"), promised)
+            promises::check(wish, &format!("{wish:#} for {name}"), promises::of_others(name))
                 .map_err(|error| No::refused(error.to_string()))?;
         }
         if told.preallocate

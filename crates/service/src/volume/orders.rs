@@ -25,7 +25,7 @@ use super::recorded::Recorded;
 use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs, scrub_kind};
 use super::shard::Orders as Remote;
 use super::watcher::Watcher;
-use crate::control::{Order, OrderAnswer, Outcome};
+use crate::control::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder, apply};
 use crate::failure::Failure;
 
 /// The parts of a volume that orders change. Arrays live on the shard of `remote`.
@@ -44,8 +44,8 @@ impl Orders<'_> {
     pub(super) fn carry_out(&self, order: Order) -> OrderAnswer {
         let remote = self.remote;
         match order {
-            Order::Whole(order) => self.live.carry_out(&order, remote),
-            Order::Cache(order) => self.caching.carry_out(self.live, remote, &order),
+            Order::Whole(order) => self.whole(&order),
+            Order::Cache(order) => self.cache(&order),
             Order::Device(order) if remote.begin() => self.watcher.told(self.media, &order),
             Order::Device(_) => OrderAnswer::failed("whoever told of the device has gone"),
             Order::Add { member, force, again, array } => {
@@ -177,6 +177,41 @@ impl Orders<'_> {
         arrays.iter().for_each(|array| array.forget(member));
         self.watcher.let_go(member);
         not_recorded(answer, self.recorded.forget(Path::new(member)))
+    }
+
+    fn whole(&self, order: &WholeOrder) -> OrderAnswer {
+        let answer = self.live.carry_out(order, self.remote);
+        match order {
+            WholeOrder::Resize { bytes } if answer.outcome == Outcome::Done => {
+                not_recorded(answer, self.recorded.resize(*bytes))
+            }
+            _ => answer,
+        }
+    }
+
+    /// A log is recorded before the cache has it: once a FLUSH returns by it, the next start must know of it, whether
+    /// this process lived to see that or not.
+    fn cache(&self, order: &CacheOrder) -> OrderAnswer {
+        let carry_out = || self.caching.carry_out(self.live, self.remote, order);
+        let stack = self.caching.stack();
+        if !order.names_log() || apply(order, &stack).is_err() {
+            let answer = carry_out();
+            return match answer.outcome {
+                Outcome::Done => not_recorded(answer, self.recorded.cache(order).map(drop)),
+                _ => answer,
+            };
+        }
+        let before = match self.recorded.cache(order) {
+            Ok(before) => before,
+            Err(failure) => return OrderAnswer::failed(failure.text()),
+        };
+        let answer = carry_out();
+        // A change that may still be under way stays recorded.
+        match answer.outcome {
+            Outcome::Done => answer,
+            _ if self.caching.is_changing() => answer,
+            _ => not_recorded(answer, self.recorded.restore(before)),
+        }
     }
 
     fn scrub(&self, kind: Option<JobKind>, array: Option<String>) -> OrderAnswer {

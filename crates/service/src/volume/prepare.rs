@@ -15,6 +15,7 @@ use super::leaf::{Leaf, Medium};
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
+use super::promises;
 use super::restart::ShardError;
 use super::shard::{self, Shard};
 use super::spec::Spec;
@@ -74,6 +75,9 @@ pub(super) fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunErro
     let open = || {
         let mut options = spec.open_options();
         options.most_ram = memory::most_ram(spec.attach);
+        if spec.stack.memory() > 0 {
+            options.promised = promises::of_others(&spec.name);
+        }
         options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
         Ok::<Media, RunError>(Media::open(&spec.stack, &options)?)
     };

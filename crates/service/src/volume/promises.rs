@@ -4,9 +4,13 @@
 //! RAM disks take memory as they are written: a promise that cannot be kept ends in the kernel's killing
 //! a process in the middle of a write, which is why it is not given.
 
+use std::path::PathBuf;
+
 use braid_stack::{ByteSize, Node, Stack};
 
 use crate::cgroup;
+use crate::control::get_statuses;
+use crate::places::Places;
 
 /// More than there is.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +71,17 @@ pub(super) fn available_memory() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.map_or(u64::MAX, |kib| kib << 10)
+}
+
+/// Bytes of memory that the volumes which are up have promised, but for the one called `name`. Those that do not
+/// answer are not counted.
+pub(super) fn of_others(name: &str) -> u64 {
+    let places = Places::from_environment();
+    let names = places.running_names().unwrap_or_default().into_iter();
+    let sockets: Vec<PathBuf> =
+        names.filter(|other| other != name).map(|other| places.control(&other)).collect();
+    let statuses = get_statuses(&sockets).into_iter().flatten();
+    statuses.fold(0, |all, status| all.saturating_add(status.promised_bytes))
 }
 
 /// Whether what `stack` takes can be promised, beside what others have; but for disks that say that they

@@ -12,17 +12,20 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::{File, Node, Stack};
+use braid_stack::{ByteSize, File, Node, Stack};
 
 use super::md::MdArray;
 use super::spec::Spec;
-use crate::control::OrderAnswer;
+use crate::control::{CacheOrder, OrderAnswer, apply};
 use crate::failure::Failure;
 use crate::membership;
 use crate::record::Record;
 
 /// The record of the volume, if it has one.
-pub(super) struct Recorded(Option<PathBuf>);
+pub(super) struct Recorded {
+    file: Option<PathBuf>,
+    name: String,
+}
 
 /// A change of the record that can be taken back.
 #[must_use]
@@ -34,7 +37,7 @@ pub(super) struct Listed<'a> {
 
 impl Recorded {
     pub(super) fn new(spec: &Spec) -> Recorded {
-        Recorded(spec.record.clone())
+        Recorded { file: spec.record.clone(), name: spec.name.clone() }
     }
 
     /// Lists `path` as a member of `array`, before anything on it is changed.
@@ -75,10 +78,55 @@ impl Recorded {
         self.change(forget).map(drop)
     }
 
+    /// Records the size of the RAM disk that the volume is.
+    ///
+    /// # Errors
+    /// The record cannot be read or written.
+    pub(super) fn resize(&self, bytes: u64) -> Result<(), Failure> {
+        let resize = |record: &mut Record| {
+            if let Node::Ram(ram) = &mut record.stack.node {
+                ram.size = ByteSize(bytes);
+            }
+        };
+        self.change(resize).map(drop)
+    }
+
+    /// Records the stack that an order about caches leads to; answers what the record was, if there is one.
+    ///
+    /// # Errors
+    /// The record cannot be read or written, or the order does not suit it.
+    pub(super) fn cache(&self, order: &CacheOrder) -> Result<Option<Record>, Failure> {
+        let mut unsuited = None;
+        let before = self.change(|record| {
+            match apply(order, &record.stack) {
+                Ok(stack) => record.stack = stack,
+                Err(why) => return unsuited = Some(why),
+            }
+            // A log is a member from then on.
+            let known = |path: &&Path| record.members.iter().any(|one| one.path == **path);
+            let come = record.stack.member_paths().into_iter().filter(|path| !known(path));
+            for path in come.map(Path::to_owned).collect::<Vec<_>>() {
+                membership::accept(record, &path);
+            }
+        })?;
+        match unsuited {
+            None => Ok(before),
+            Some(why) => Err(Failure::failed(why.text(&self.name))),
+        }
+    }
+
+    /// Makes the record what it was.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn restore(&self, before: Option<Record>) -> Result<(), Failure> {
+        self.change(|record| *record = before.unwrap_or(record.clone())).map(drop)
+    }
+
     /// Changes the record; answers what it was, if there is one.
     fn change(&self, f: impl FnOnce(&mut Record)) -> Result<Option<Record>, Failure> {
         // One that its user has removed while the volume is up stays away.
-        let Some(file) = self.0.as_ref().filter(|file| file.exists()) else { return Ok(None) };
+        let Some(file) = self.file.as_ref().filter(|file| file.exists()) else { return Ok(None) };
         let before = Record::read(file)?;
         let mut record = before.clone();
         f(&mut record);
@@ -103,7 +151,7 @@ impl Listed<'_> {
     /// # Errors
     /// The record cannot be written.
     pub(super) fn take_back(self) -> Result<(), Failure> {
-        self.recorded.change(|record| *record = self.before.unwrap_or(record.clone())).map(drop)
+        self.recorded.restore(self.before)
     }
 }
 

@@ -137,9 +137,6 @@ pub struct Spec {
     /// What whoever brings it up has found out and is to be known.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Memory that other volumes have promised, in bytes.
-    #[serde(default)]
-    pub promised: u64,
     /// The interface that carries out its input and output.
     pub io: IoMode,
     /// How long members may take for a request.
@@ -183,7 +180,7 @@ impl Spec {
             forced: self.forced.clone(),
             unusable: Vec::new(),
             arrays: self.arrays.clone(),
-            promised: self.promised,
+            promised: 0,
             most_ram: 0,
             given_up: self.given_up.clone(),
             deadline: self.member_deadline,

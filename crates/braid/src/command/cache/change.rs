@@ -1,22 +1,18 @@
-//! `braid cache attach`, `detach`, `resize`, `mode`, `drain`: done to a volume that is up, and remembered.
+//! `braid cache attach`, `detach`, `resize`, `mode`, `drain`: done to a volume that is up, which records them.
 
 use std::path::Path;
 
 use braid_stack::{ByteSize, Rate};
 
-use super::super::member::{carried_out, give_long, status};
-use super::super::stacks::{absolute_path, parse, promised_but};
+use super::super::member::{self, carried_out};
+use super::super::stacks::{absolute_path, parse};
 use crate::cli;
 use braid_service::control::{CacheOrder, Order};
 use braid_service::failure::Failure;
-use braid_service::membership;
-use braid_service::places::Places;
-use braid_service::record::Record;
 
 pub(super) fn attach(attach: &cli::CacheAttach) -> Result<(), Failure> {
-    let promised = promised_but(&Places::from_environment(), Some(&attach.volume.name));
     let parameters = joined(&attach.parameters)?;
-    give(&attach.volume, CacheOrder::Attach { parameters, promised })
+    give(&attach.volume, CacheOrder::Attach { parameters })
 }
 
 pub(super) fn detach(volume: &cli::OneVolume) -> Result<(), Failure> {
@@ -24,20 +20,13 @@ pub(super) fn detach(volume: &cli::OneVolume) -> Result<(), Failure> {
 }
 
 pub(super) fn resize(resize: &cli::CacheResize) -> Result<(), Failure> {
-    let order = resize_order(&resize.volume.name, resize.size);
-    give(&resize.volume, order)
+    give(&resize.volume, CacheOrder::Resize { bytes: resize.size.bytes() })
 }
 
 /// Resizes, and says nothing.
 pub(super) fn resize_to(name: &str, size: ByteSize) -> Result<(), Failure> {
-    let order = resize_order(name, size);
-    carried_out(name, &Order::Cache(order.clone()), size.bytes())?;
-    remember(name, &order)
-}
-
-fn resize_order(name: &str, size: ByteSize) -> CacheOrder {
-    let promised = promised_but(&Places::from_environment(), Some(name));
-    CacheOrder::Resize { bytes: size.bytes(), promised }
+    let order = CacheOrder::Resize { bytes: size.bytes() };
+    carried_out(name, &Order::Cache(order)).map(drop)
 }
 
 pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
@@ -67,66 +56,6 @@ pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
     give(&drain.volume, CacheOrder::Drain { bytes_per_second })
 }
 
-/// Has it carried out, and notes it, so that the volume is brought up as it is now. A log is noted before: once a
-/// FLUSH returns by it, whoever brings the volume up must know of it, whether this process lived to see that or not.
 fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
-    let name = &volume.name;
-    let file = Places::from_environment().config_file(name);
-    let mut before = None;
-    if names_log(&order) && file.exists() {
-        status(name)?;
-        // What does not go with the volume it says itself.
-        before = Some(Record::read(&file)?)
-            .filter(|record| braid_service::control::apply(&order, &record.stack).is_ok());
-    }
-    if before.is_some() {
-        remember(name, &order)?;
-    }
-    // Memory that is attached or added is had first, which takes a while.
-    let bytes = match order {
-        CacheOrder::Resize { bytes, .. } => bytes,
-        CacheOrder::Attach { .. } => braid_service::volume::total_memory(),
-        _ => 0,
-    };
-    let given = give_long(name, &Order::Cache(order.clone()), bytes, volume.json);
-    match before {
-        None if given.is_ok() => remember(name, &order)?,
-        // What may still be carried out stays noted.
-        Some(before) if given.is_err() && is_as(name, &before) => before.write(&file)?,
-        _ => {}
-    }
-    given
-}
-
-/// Whether something is to keep what was flushed that the origin does not have.
-fn names_log(order: &CacheOrder) -> bool {
-    let (CacheOrder::Attach { parameters, .. } | CacheOrder::Mode { parameters, .. }) = order
-    else {
-        return false;
-    };
-    parameters.contains("log=")
-}
-
-/// Whether the volume says that it still is what `record` has.
-fn is_as(name: &str, record: &Record) -> bool {
-    status(name).is_ok_and(|status| status.stack == record.stack.to_string())
-}
-
-fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
-    let file = Places::from_environment().config_file(name);
-    if !file.exists() {
-        return Ok(());
-    }
-    let mut record = Record::read(&file)?;
-    let stack = braid_service::control::apply(order, &record.stack);
-    record.stack = stack.map_err(|unsuited| {
-        Failure::failed(format!("{} cannot say so: {}", file.display(), unsuited.text(name)))
-    })?;
-    // A log is a member from then on.
-    let known = |path: &&Path| record.members.iter().any(|one| one.path == **path);
-    let come = record.stack.member_paths().into_iter().filter(|path| !known(path));
-    for path in come.map(Path::to_owned).collect::<Vec<_>>() {
-        membership::accept(&mut record, &path);
-    }
-    record.write(&file)
+    member::give(&volume.name, &Order::Cache(order), volume.json)
 }
