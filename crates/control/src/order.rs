@@ -174,7 +174,7 @@ pub enum CacheOrder {
 }
 
 impl CacheOrder {
-    /// Whether a log is to keep what clients flushed and the origin does not have.
+    /// Tells if a log is to keep what clients flushed and the origin does not have.
     pub fn names_log(&self) -> bool {
         let (CacheOrder::Attach { parameters, .. } | CacheOrder::Mode { parameters, .. }) = self
         else {
