@@ -158,7 +158,8 @@ impl Core {
     }
 
     /// No superblock names the bitmap any more.
-    fn forget_bitmap(&self, _: Published) {
+    pub(super) fn forget_bitmap(&self, published: Published) {
+        published.check(self.id, self.publisher.bitmap_named());
         self.intent.take();
     }
 
@@ -173,7 +174,9 @@ impl Core {
         }
         // Whoever cannot make durable what has no bit is left behind before the bitmap is named: superblocks
         // that name it would let kernels before 6.8 believe it beside them.
+        let begun = self.flushes.begun();
         let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
+        durable.check(self.id, begun);
         let bitmap = self.new_bitmap(place, old, &durable)?;
         let start = StartingBitmap { bitmap, is_on_members: false };
         self.intent.replace(Some(Intent::new(start)));
@@ -193,6 +196,7 @@ impl Core {
             if offset.is_some() || !Canary::BitmapLeftBeforeRecorded.is_planted() {
                 self.publisher.require();
             }
+            self.publisher.name_bitmap();
         }
         let core = Rc::clone(self);
         let published = self.background.see_through(async move { core.fence().await }).await;

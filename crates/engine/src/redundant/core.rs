@@ -30,6 +30,7 @@ use braid_block::{Completion, Errno, Limits};
 use braid_mem::Pool;
 
 use super::agreement::Agreement;
+use super::array_id::ArrayId;
 use super::background::Background;
 use super::background::Later;
 use super::flush::{Durable, Flushes};
@@ -68,6 +69,8 @@ pub(super) trait Follower {
 
 /// The parts that all arrays share.
 pub(super) struct Core {
+    /// What the array's proofs carry.
+    pub(super) id: ArrayId,
     pub(super) roster: Roster,
     pub(super) gate: Rc<Gate>,
     pub(super) agreement: Agreement,

@@ -26,6 +26,7 @@
 //! | `metadata` | bytes beside the data, on many members at once |
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
 //! | `bad` | md's bad-block logs, kept up |
+//! | `array_id` | the identity that an array's proofs carry |
 //! | `agreement`, `gate` | what was resynchronised; what lets requests through |
 //! | `keeping` | a way of keeping data, as a trait |
 //! | `copies/`, `parity/` | the two ways there are |
@@ -61,6 +62,7 @@
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for what members expect.
 
 mod agreement;
+mod array_id;
 mod background;
 mod bad;
 mod bitmap;
@@ -81,6 +83,8 @@ mod layout;
 mod leftovers;
 mod log;
 mod metadata;
+#[cfg(test)]
+mod misuse;
 mod parity;
 mod pass;
 mod publish;
@@ -110,6 +114,7 @@ use crate::{Device, Pending};
 
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
+use array_id::ArrayId;
 use copies::Copies;
 use flush::Flushes;
 use gate::Gate;
@@ -189,10 +194,10 @@ impl Redundant {
             assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
         }
         let limits = limits_of(&setup);
-        let count = setup.layout.members();
+        let (id, count) = (ArrayId::next(), setup.layout.members());
         let log = match &setup.layout {
             Layout::Copies(_) => None,
-            Layout::Parity(_) => setup.log.map(|log| log::new(log, count)),
+            Layout::Parity(_) => setup.log.map(|log| log::new(id, log, count)),
         };
         let keeping: Box<dyn Keeping> = match &setup.layout {
             Layout::Copies(geometry) => Box::new(Copies::new(Rc::clone(geometry))),
@@ -202,7 +207,8 @@ impl Redundant {
         };
         let has_partial_log = log.as_ref().is_some_and(|log| log.consistency() == Consistency::Ppl);
         let core = Core {
-            roster: Roster::new(count, setup.members),
+            id,
+            roster: Roster::new(id, count, setup.members),
             gate: Rc::new(Gate::default()),
             agreement: Agreement::new(setup.resync),
             intent: RefCell::new(setup.bitmap.map(Intent::new)),

@@ -49,7 +49,7 @@ impl Core {
     /// Nothing can be written any more.
     pub(super) async fn begin_write(self: &Rc<Self>, span: SyncSpan) -> Result<Guard, Errno> {
         let writer = Writer::new(&self.gate);
-        self.activate().await?;
+        let _active = self.activate().await?;
         let free = SyncSpan::new(span.offset, 0);
         let locked = if Canary::ParityWithoutLock.is_planted() { free } else { span };
         let entered = self.ranges.enter(locked).await;
@@ -62,8 +62,16 @@ impl Core {
             self.store_bits(span).await;
         }
         // A member that failed meanwhile does not have the bits: nobody must count on it any more.
-        match self.fence().await {
-            Ok(_published) => Ok(guard),
+        let required = self.publisher.required();
+        let published = match self.published() {
+            Some(published) => Ok(published),
+            None => self.fence().await,
+        };
+        match published {
+            Ok(published) => {
+                published.check(self.id, required);
+                Ok(guard)
+            }
             Err(errno) => {
                 let finished = guard.finish(true, Err(errno)).await;
                 Err(finished.result.err().unwrap_or(errno))
@@ -78,7 +86,10 @@ impl Core {
             self.set_active(true);
         }
         // Also the writer that comes while another has the superblocks written waits for them.
-        self.fence().await
+        match self.published() {
+            Some(published) => Ok(published),
+            None => self.fence().await,
+        }
     }
 
     /// Makes what was written durable on every member.
@@ -151,7 +162,16 @@ impl Guard {
         }
         drop(entered);
         core.gate.touch();
-        let published = core.fence().await;
-        Finished { result: published.map(|_published| ()).and(result) }
+        let required = core.publisher.required();
+        let published = match core.published() {
+            Some(published) => Ok(published),
+            None => core.fence().await,
+        };
+        Finished {
+            result: published.and_then(|published| {
+                published.check(core.id, required);
+                result
+            }),
+        }
     }
 }

@@ -6,13 +6,14 @@ use std::cell::Cell;
 
 use braid_block::Errno;
 
+use crate::redundant::array_id::ArrayId;
 use crate::signal::Signal;
 
 /// The flushes of an array, one at a time.
 #[derive(Default)]
 pub(crate) struct Flushes {
     /// How many began.
-    pub(super) begun: Cell<u64>,
+    begun: Cell<u64>,
     busy: Cell<bool>,
     /// The one that ended last.
     last: Cell<Option<Ended>>,
@@ -23,11 +24,16 @@ pub(crate) struct Flushes {
 pub(super) struct Ended {
     /// How many had begun, with it.
     number: u64,
-    /// The [`Flushed`], if it went well: units and generation.
-    pub(super) result: Result<(u64, u64), Errno>,
+    /// If it went well.
+    pub(super) result: Result<Flushed, Errno>,
 }
 
 impl Flushes {
+    /// How many began.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.get()
+    }
+
     /// The result of a flush that began after `begun` others had, once there is one; or the turn to
     /// make one.
     pub(super) async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
@@ -50,11 +56,12 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    pub(super) fn end(self, result: &Result<Flushed, Errno>) {
-        let result = match result {
-            Ok(flushed) => Ok((flushed.units, flushed.generation)),
-            Err(errno) => Err(*errno),
-        };
+    /// Which flush it is: as many began up to it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn end(self, result: Result<Flushed, Errno>) {
         self.flushes.last.set(Some(Ended { number: self.number, result }));
     }
 }
@@ -67,8 +74,12 @@ impl Drop for Running<'_> {
 }
 
 /// What completed before a flush of all members began is durable on those that are not out.
+#[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Flushed {
+    pub(super) of: ArrayId,
+    /// Which flush it was.
+    pub(super) number: u64,
     /// How many units of the log were in place when the flush began.
     pub(super) units: u64,
     /// The membership for which this is true.
@@ -77,12 +88,29 @@ pub(crate) struct Flushed {
 
 /// What is durable on every member that the superblocks count on.
 pub(crate) struct Durable {
+    pub(super) of: ArrayId,
+    pub(super) number: u64,
     pub(super) units: u64,
 }
 
 impl Durable {
-    /// How many units of the log are durable in place.
-    pub(crate) fn units(&self) -> u64 {
+    /// How many units of the log of the array `id` are durable in place, of which `written` are there.
+    /// An earlier proof is true of fewer units.
+    ///
+    /// # Panics
+    /// If the proof is of another array.
+    pub(crate) fn units(&self, id: ArrayId, written: u64) -> u64 {
+        id.check(self.of);
+        assert!(self.units <= written, "a proof of {} units of {written}", self.units);
         self.units
+    }
+
+    /// Checks that the flush of the array `id` began after `begun` others.
+    ///
+    /// # Panics
+    /// If the proof is of another array, or of an earlier flush.
+    pub(crate) fn check(&self, id: ArrayId, begun: u64) {
+        id.check(self.of);
+        assert!(self.number > begun, "a proof of the flush {}, after {begun} others", self.number);
     }
 }

@@ -38,8 +38,12 @@ impl Flushed {
     /// The proof that a log needs, if superblocks that are on the members say who is out.
     pub(super) fn durable(&self, core: &Core) -> Option<Durable> {
         let is_recorded = core.publisher.recorded_generation() >= self.generation;
-        (is_recorded || Canary::LogForgottenBeforeFence.is_planted())
-            .then_some(Durable { units: self.units })
+        let Flushed { of, number, units, .. } = *self;
+        (is_recorded || Canary::LogForgottenBeforeFence.is_planted()).then_some(Durable {
+            of,
+            number,
+            units,
+        })
     }
 }
 
@@ -49,19 +53,19 @@ impl Core {
     /// # Errors
     /// The last members failed at it, or nothing is written any more.
     pub(super) async fn flush(self: &Rc<Self>) -> Result<Flushed, Errno> {
-        let running = match self.flushes.join(self.flushes.begun.get()).await {
+        let running = match self.flushes.join(self.flushes.begun()).await {
             Ok(Ended { result, .. }) => {
                 self.check_running()?;
-                return result.map(|(units, generation)| Flushed { units, generation });
+                return result;
             }
             Err(running) => running,
         };
-        let result = self.flush_once().await;
-        running.end(&result);
+        let result = self.flush_once(running.number()).await;
+        running.end(result);
         result
     }
 
-    async fn flush_once(self: &Rc<Self>) -> Result<Flushed, Errno> {
+    async fn flush_once(self: &Rc<Self>, number: u64) -> Result<Flushed, Errno> {
         let mut members = self.roster.written();
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
         if Canary::InSyncBeforeFlush.is_planted() {
@@ -80,7 +84,7 @@ impl Core {
             return Err(failed[0].1);
         }
         self.check_running()?;
-        Ok(Flushed { units, generation: self.roster.generation() })
+        Ok(Flushed { of: self.id, number, units, generation: self.roster.generation() })
     }
 
     /// Flushes, and has the superblocks say who did not take part.

@@ -76,14 +76,37 @@ impl Core {
             }
         }
         self.check_running()?;
-        Ok(Published(()))
+        Ok(Published { of: self.id, upto: self.publisher.done.get() })
+    }
+
+    /// What [`Core::fence`] would return at once: everything is recorded, and the array runs.
+    #[inline]
+    pub(super) fn published(&self) -> Option<Published> {
+        let upto = self.publisher.done.get();
+        let is_settled = upto == self.publisher.required.get() && !self.gate.is_stopped();
+        is_settled.then_some(Published { of: self.id, upto })
     }
 
     /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed
     /// since.
     pub(super) fn counted_on(&self, generation: u64) -> Option<CountedOn> {
         let recorded = self.publisher.recorded_generation.get();
-        (recorded == generation && self.roster.generation() == generation).then_some(CountedOn(()))
+        (recorded == generation && self.roster.generation() == generation)
+            .then_some(CountedOn { of: self.id, generation })
+    }
+
+    /// [`CountedOn`] of the members of now, once superblocks tell of them.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn counted_on_now(self: &Rc<Self>) -> Result<CountedOn, Errno> {
+        loop {
+            self.check_running()?;
+            if let Some(counted_on) = self.counted_on(self.roster.generation()) {
+                return Ok(counted_on);
+            }
+            let _published = self.publish().await?;
+        }
     }
 
     /// [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first
@@ -94,8 +117,9 @@ impl Core {
         if self.publisher.recorded.get() == Resync::From(0) {
             let _published = self.publish().await?;
         }
-        let is_recorded = self.publisher.recorded.get() != Resync::From(0);
-        Ok(is_recorded.then_some(RecordedFrontier(())))
+        let recorded = self.publisher.recorded.get();
+        let frontier = RecordedFrontier { of: self.id, recorded };
+        Ok((recorded != Resync::From(0)).then_some(frontier))
     }
 
     /// Writes until all members that are left have it.
@@ -318,7 +342,9 @@ impl Core {
                 Err(Round::Failed(others)) => failed = others,
             }
             if failed.is_empty() && member.recovering().is_some() {
-                if let Some(replaced) = self.roster.promote(member, Announced(())) {
+                let generation = self.roster.generation();
+                let announced = Announced { of: self.id, number: member.number, generation };
+                if let Some(replaced) = self.roster.promote(member, &announced) {
                     self.publisher.leave_behind(replaced.told.get());
                 }
                 self.note(format!("{} is in sync", member.label));
@@ -358,4 +384,32 @@ enum Round {
     /// The membership changed under it: superblocks have to be made anew.
     Again,
     Failed(Failures),
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_array::Role;
+
+    use super::*;
+    use crate::redundant::misuse::{array, assert_refused, member};
+
+    #[test]
+    fn announced() {
+        let (one, other) = (array(), array());
+        let first = Rc::clone(&one.roster.members()[0]);
+        assert!(one.fail(&first, "a test"), "two others have all of it");
+        let member = Rc::new(Member::new(member(3, None)));
+        one.roster.admit(Rc::clone(&member));
+        let before = one.roster.generation();
+        one.roster.take_over(&member, Role::nth(0));
+        let (of, generation) = (one.id, one.roster.generation());
+        let promote = |of, number, generation| {
+            drop(one.roster.promote(&member, &Announced { of, number, generation }));
+        };
+        assert_refused("a proof of another array", || promote(other.id, 3, generation));
+        assert_refused("a proof of the member 1, not 3", || promote(of, 1, generation));
+        assert_refused("a proof of the membership", || promote(of, 3, before));
+        promote(of, 3, generation);
+        assert!(member.is_in_sync());
+    }
 }

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use braid_md::{Resync, Superblock, Timestamp};
 
 use crate::canary::Canary;
+use crate::redundant::array_id::ArrayId;
 use crate::redundant::layout::SyncByte;
 use crate::signal::Signal;
 
@@ -32,24 +33,96 @@ pub(crate) struct Publisher {
     pub(super) recorded: Cell<Resync>,
     /// The membership that stored superblocks tell of.
     pub(super) recorded_generation: Cell<u64>,
+    /// The change by which the array's part came to name another bitmap, or none.
+    bitmap_named: Cell<u64>,
     /// What they say of the resync: from the start of the array on while writes may be under way.
     pub(crate) said: Cell<Resync>,
     changed: Signal,
 }
 
 /// The proof that what was required before it is on the members.
-pub(crate) struct Published(pub(super) ());
+pub(crate) struct Published {
+    pub(super) of: ArrayId,
+    /// The changes up to this one are on the members.
+    pub(super) upto: u64,
+}
+
+impl Published {
+    /// Checks that the proof is of the array `id`, and that the first `required` changes are on the
+    /// members.
+    ///
+    /// # Panics
+    /// If it is of another array, or of an earlier state.
+    #[inline]
+    pub(crate) fn check(&self, id: ArrayId, required: u64) {
+        id.check(self.of);
+        assert!(self.upto >= required, "a proof of {} changes, not of {required}", self.upto);
+    }
+}
 
 /// The proof that superblocks count on parity only where a resync has been, so that entries of a
 /// partial parity log do not make a resync that has just begun look done.
-pub(crate) struct RecordedFrontier(pub(super) ());
+pub(crate) struct RecordedFrontier {
+    pub(super) of: ArrayId,
+    pub(super) recorded: Resync,
+}
+
+impl RecordedFrontier {
+    /// Checks that the superblocks of the array `id`, whose publications `publisher` has, still say
+    /// what the proof says.
+    ///
+    /// # Panics
+    /// If the proof is of another array, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, publisher: &Publisher) {
+        id.check(self.of);
+        assert!(self.recorded == publisher.recorded.get(), "a proof of another frontier");
+    }
+}
 
 /// The proof that what a member was filled with is durable, and that its own superblock says that
 /// it is in sync.
-pub(crate) struct Announced(pub(super) ());
+pub(crate) struct Announced {
+    pub(super) of: ArrayId,
+    /// The member's device number.
+    pub(super) number: u32,
+    /// The membership in which it was announced.
+    pub(super) generation: u64,
+}
 
-/// The proof that superblocks count on exactly the members that a plan was made for.
-pub(crate) struct CountedOn(pub(super) ());
+impl Announced {
+    /// Checks that the member `number` of the array `id` was announced, and that the membership is
+    /// still the same.
+    ///
+    /// # Panics
+    /// If the proof is of another array, of another member, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, number: u32, generation: u64) {
+        id.check(self.of);
+        assert!(self.number == number, "a proof of the member {}, not {number}", self.number);
+        check_generation(self.generation, generation);
+    }
+}
+
+/// The proof that superblocks count on exactly the members of one membership, for which a plan was
+/// made.
+pub(crate) struct CountedOn {
+    pub(super) of: ArrayId,
+    pub(super) generation: u64,
+}
+
+impl CountedOn {
+    /// Checks that the proof is of the array `id` with the membership `generation`.
+    ///
+    /// # Panics
+    /// If it is of another array, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, generation: u64) {
+        id.check(self.of);
+        check_generation(self.generation, generation);
+    }
+}
+
+fn check_generation(proved: u64, now: u64) {
+    assert!(proved == now, "a proof of the membership {proved}, which is {now} now");
+}
 
 impl Publisher {
     pub(crate) fn new(array: Option<Superblock>) -> Publisher {
@@ -66,6 +139,7 @@ impl Publisher {
             prepared: Cell::new(Resync::From(0)),
             recorded: Cell::new(Resync::From(0)),
             recorded_generation: Cell::new(0),
+            bitmap_named: Cell::new(0),
             changed: Signal::default(),
         }
     }
@@ -73,6 +147,22 @@ impl Publisher {
     /// The state changed: what is answered from now on depends on its being recorded.
     pub(crate) fn require(&self) {
         self.required.set(self.required.get() + 1);
+    }
+
+    /// How many changes were required.
+    #[inline]
+    pub(crate) fn required(&self) -> u64 {
+        self.required.get()
+    }
+
+    /// The superblocks that are required now name the bitmap that the array has from now on.
+    pub(crate) fn name_bitmap(&self) {
+        self.bitmap_named.set(self.required.get());
+    }
+
+    /// The change by which superblocks came to name the bitmap that the array has now.
+    pub(crate) fn bitmap_named(&self) -> u64 {
+        self.bitmap_named.get()
     }
 
     /// A member is out, or missing, whose superblock may count as many as `events`, at most one more
