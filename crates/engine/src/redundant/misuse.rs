@@ -125,7 +125,7 @@ fn durable() {
     let begun = one.flushes.begun();
     let later = now(one.settle()).expect("it runs");
     later.check(one.id, begun);
-    assert_refused("a proof of the flush 2, after 2 others", || {
+    assert_refused("a proof of the flush 3, after 3 others", || {
         later.check(one.id, one.flushes.begun());
     });
     assert_refused(OTHER, || later.check(other.id, begun));
