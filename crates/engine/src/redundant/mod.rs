@@ -14,7 +14,8 @@
 //!                               ▼
 //!        keeping:  copies | parity ── stripe ── log: partial | records
 //!                               ▼
-//!        core:  roster  publish  superblocks  bits  flush  agreement  gate  intent  ranges
+//!        core:  roster  publish  superblocks  bits  flush  agreement  gate
+//!        lane:  intent  ranges
 //! ```
 //!
 //! | file | what |
@@ -27,7 +28,8 @@
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
 //! | `bad` | md's bad-block logs, kept up |
 //! | `array_id` | the identity that an array's proofs carry |
-//! | `agreement`, `gate` | what was resynchronised; what lets requests through |
+//! | `agreement`, `gate` | what was resynchronised; the course of the array |
+//! | `lane` | what belongs to stripes: what lets requests through, locks, bits; and what it is told |
 //! | `keeping` | a way of keeping data, as a trait |
 //! | `copies/`, `parity/` | the two ways there are |
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
@@ -79,6 +81,7 @@ mod intent;
 mod job;
 mod keeping;
 mod kind;
+mod lane;
 mod layout;
 mod leftovers;
 mod log;
@@ -118,8 +121,8 @@ use array_id::ArrayId;
 use copies::Copies;
 use flush::Flushes;
 use gate::Gate;
-use intent::Intent;
 use keeping::{Inner, Keeping};
+use lane::Lane;
 use log::Log;
 use parity::Parity;
 use publish::Publisher;
@@ -209,14 +212,13 @@ impl Redundant {
         let core = Core {
             id,
             roster: Roster::new(id, count, setup.members),
-            gate: Rc::new(Gate::default()),
+            gate: Gate::default(),
+            lane: Lane::new(setup.bitmap),
             agreement: Agreement::new(setup.resync),
-            intent: RefCell::new(setup.bitmap.map(Intent::new)),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
-            ranges: Rc::default(),
             background: Rc::default(),
             work: Work::new(setup.speed)?,
             clock: setup.clock,

@@ -337,7 +337,7 @@ impl Partial {
             self.units.forget(&durable);
         }
         // Units waited for the header, and the membership that they were planned for may be an earlier
-        // one: superblocks say who is out since.
+        // one: superblocks have to name the members that are out since.
         let counted_on = core.counted_on_now().await;
         let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
         let room = room_for_parity(&members);
