@@ -7,8 +7,12 @@ pub struct Errno(i32);
 impl Errno {
     /// Not permitted: a write to a read-only device.
     pub const PERM: Errno = Errno(1);
+    /// Interrupted before anything was done.
+    pub const INTR: Errno = Errno(4);
     /// The device failed.
     pub const IO: Errno = Errno(5);
+    /// It would have to wait.
+    pub const AGAIN: Errno = Errno(11);
     /// No memory.
     pub const NOMEM: Errno = Errno(12);
     /// The request makes no sense: out of range, unaligned.

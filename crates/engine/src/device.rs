@@ -6,6 +6,7 @@ use braid_array::{ArrayByte, ArraySpan};
 use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 
 use crate::Pending;
+use crate::contract::Contract;
 
 /// What a request to an array addresses: of an array as a device, all bytes are the array's.
 #[inline]
@@ -23,6 +24,9 @@ pub trait Device {
 
     /// Starts a request and answers at once. Never blocks; requests that overlap in time may be
     /// carried out in any order.
+    ///
+    /// The completion has a payload of as many bytes as the request, also after an error. A read or a
+    /// write is not completed with [`Errno::INTR`] or [`Errno::AGAIN`]: the device tries it again.
     fn start(&self, io: Io) -> Pending;
 
     /// What lies behind `span`, as extents that cover it in order, or its beginning when there
@@ -32,8 +36,8 @@ pub trait Device {
     }
 }
 
-/// A device behind the seam: each request is checked against the device's limits before, its
-/// completion's shape after. Cheap to clone, all clones are the same device.
+/// A device behind the seam: each request is checked against the device's limits before; its
+/// completion's shape after, whenever it comes, in builds with debug assertions. Cheap to clone, all clones are the same device.
 #[derive(Clone)]
 pub struct Dev {
     device: Rc<dyn Device>,
@@ -92,10 +96,9 @@ impl Dev {
         if io.span.is_empty() && io.op != Op::Flush {
             return Pending::ready(io.complete(Ok(())));
         }
-        let pending = self.device.start(io);
-        if let Pending::Ready(Some(completion)) = &pending {
-            debug_assert!(completion.payload.len() == expected, "a payload went missing");
-        }
+        let op = io.op;
+        let mut pending = self.device.start(io);
+        pending.hold_to(Contract::of(op, expected));
         pending
     }
 

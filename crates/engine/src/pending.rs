@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use braid_array::ArrayByte;
 use braid_block::{Completion, Payload};
 
+use crate::contract::Contract;
+
 /// The future of a completion, in the three ways a device can answer.
 pub enum Pending {
     /// Done already. `None` once the completion was taken.
@@ -17,7 +19,7 @@ pub enum Pending {
     /// The same, where somebody looks at the completion before it is handed on.
     Watched(Watched),
     /// Several steps.
-    Task(Pin<Box<dyn Future<Output = Completion>>>),
+    Task(Steps),
 }
 
 impl Pending {
@@ -33,7 +35,30 @@ impl Pending {
         let mut future = Box::pin(future);
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(completion) => Pending::ready(completion),
-            Poll::Pending => Pending::Task(future),
+            Poll::Pending => Pending::steps(future),
+        }
+    }
+
+    /// Several steps, of which the first was made.
+    pub(crate) fn steps(future: Pin<Box<dyn Future<Output = Completion>>>) -> Pending {
+        Pending::Task(Steps { future, contract: Contract::default() })
+    }
+
+    /// Holds the answer to `contract`, whenever it comes.
+    ///
+    /// # Panics
+    /// In builds with debug assertions, if the answer is there and breaks the contract.
+    #[inline(always)]
+    pub(crate) fn hold_to(&mut self, mut contract: Contract) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        match self {
+            Pending::Ready(Some(completion)) => contract.check(completion),
+            Pending::Ready(None) => panic!("a request was answered with nothing"),
+            Pending::Ticket(ticket) => ticket.contract.join(contract),
+            Pending::Watched(watched) => watched.contract.join(contract),
+            Pending::Task(steps) => steps.contract.join(contract),
         }
     }
 
@@ -59,13 +84,35 @@ impl Future for Pending {
                     return Poll::Ready(completion.take().expect("a completion is taken once"));
                 }
                 Pending::Ticket(ticket) => return Pin::new(ticket).poll(cx),
-                Pending::Task(future) => return future.as_mut().poll(cx),
+                Pending::Task(steps) => return steps.poll(cx),
                 Pending::Watched(watched) => match Pin::new(&mut watched.ticket).poll(cx) {
-                    Poll::Ready(completion) => *self = watched.judge(completion),
+                    Poll::Ready(completion) => {
+                        let contract = std::mem::take(&mut watched.contract);
+                        *self = watched.judge(completion);
+                        self.hold_to(contract);
+                    }
                     Poll::Pending => return Poll::Pending,
                 },
             }
         }
+    }
+}
+
+/// Several steps, and what their answer is held to.
+pub struct Steps {
+    future: Pin<Box<dyn Future<Output = Completion>>>,
+    contract: Contract,
+}
+
+impl Steps {
+    #[inline]
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Completion> {
+        self.contract.check_unanswered();
+        let poll = self.future.as_mut().poll(cx);
+        if let Poll::Ready(completion) = &poll {
+            self.contract.check(completion);
+        }
+        poll
     }
 }
 
@@ -93,12 +140,13 @@ pub struct Watched {
     ticket: Ticket,
     watch: Option<Rc<dyn Watch>>,
     token: Token,
+    contract: Contract,
 }
 
 impl Watched {
     /// Has `watch` look at the completion of `ticket`.
     pub fn new(ticket: Ticket, watch: Rc<dyn Watch>, token: Token) -> Watched {
-        Watched { ticket, watch: Some(watch), token }
+        Watched { ticket, watch: Some(watch), token, contract: Contract::default() }
     }
 
     fn judge(&mut self, completion: Completion) -> Pending {
@@ -137,12 +185,13 @@ pub struct Ticket {
     source: Rc<dyn CompletionSource>,
     id: u32,
     taken: bool,
+    contract: Contract,
 }
 
 impl Ticket {
     /// A claim on operation `id`, of which there is one.
     pub fn new(source: Rc<dyn CompletionSource>, id: u32) -> Ticket {
-        Ticket { source, id, taken: false }
+        Ticket { source, id, taken: false, contract: Contract::default() }
     }
 }
 
@@ -150,8 +199,12 @@ impl Future for Ticket {
     type Output = Completion;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
+        self.contract.check_unanswered();
         let poll = self.source.poll_completion(self.id, cx);
         self.taken = poll.is_ready();
+        if let Poll::Ready(completion) = &poll {
+            self.contract.check(completion);
+        }
         poll
     }
 }

@@ -41,7 +41,7 @@ use std::rc::Rc;
 use braid_array::{self as array, GeometryError, MemberByte};
 use braid_level::Raid0Layout;
 use braid_md::assembly::{
-    self, Assembly, LeftOut, Member, Next, Reason, Slot, Start, State, group,
+    self, Assembly, LeftOut, Member, Next, Reason, Set, Slot, Start, State, group,
 };
 use braid_md::{BadBlocks, Level as MdLevel, Resync, Role, Superblock};
 
@@ -203,13 +203,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         name => format!("{name} ({})", set.uuid),
     };
     if verdict.can_start < needed {
-        let mut state = verdict.state.to_string();
-        for (label, why) in log_troubles(set, &verdict) {
-            state = format!("{state}; {label}: {why}");
-        }
-        for one in &verdict.left_out {
-            state = format!("{state}; {} is left out: {}", one.label, one.reason);
-        }
+        let state = state_in_words(set, &verdict);
         let without_missing = assess(true).can_start >= needed;
         return Err(Refusal::State { what, state, next: verdict.next, without_missing });
     }
@@ -224,18 +218,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
     let level = Level::of(&freshest.superblock, options.raid0_layout, sizes)
         .map_err(|source| Refusal::Geometry { what: what.clone(), source })?;
     let log = LogPlace::of(&freshest.superblock, set, &verdict, &of);
-    let mut warnings: Vec<String> =
-        verdict.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
-    for left_out in &verdict.left_out {
-        warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
-    }
-    for (label, why) in log_troubles(set, &verdict) {
-        let so = match log {
-            LogPlace::Records { .. } => format!("the log of {label} begins anew"),
-            _ => format!("{label} has a log that is not used"),
-        };
-        warnings.push(format!("{what}: {so}: {why}"));
-    }
+    let mut warnings = warnings_of(&what, set, &verdict, &log);
     if log_place::is_closed_by_log(&verdict.state) {
         if options.read_only {
             warnings.push(format!("{what}: {NOT_MADE_GOOD}"));
@@ -269,6 +252,35 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         read_only: options.read_only,
         is_changed,
     })
+}
+
+/// Returns the state of an array that cannot be started, and what else stands in the way.
+fn state_in_words(set: &Set, verdict: &Assembly) -> String {
+    let mut state = verdict.state.to_string();
+    for (label, why) in log_troubles(set, verdict) {
+        state = format!("{state}; {label}: {why}");
+    }
+    for one in &verdict.left_out {
+        state = format!("{state}; {} is left out: {}", one.label, one.reason);
+    }
+    state
+}
+
+/// Lists what is not as it should be with the array `what`, though it can be started.
+fn warnings_of(what: &str, set: &Set, verdict: &Assembly, log: &LogPlace) -> Vec<String> {
+    let mut warnings: Vec<String> =
+        verdict.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
+    for left_out in &verdict.left_out {
+        warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
+    }
+    for (label, why) in log_troubles(set, verdict) {
+        let so = match log {
+            LogPlace::Records { .. } => format!("the log of {label} begins anew"),
+            _ => format!("{label} has a log that is not used"),
+        };
+        warnings.push(format!("{what}: {so}: {why}"));
+    }
+    warnings
 }
 
 impl Assembled {

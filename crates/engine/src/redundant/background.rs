@@ -50,7 +50,7 @@ impl Background {
             Poll::Ready(completion) => Pending::ready(completion),
             Poll::Pending => {
                 let owned = Owned { future: Some(future), background: Rc::downgrade(self) };
-                Pending::Task(Box::pin(owned))
+                Pending::steps(Box::pin(owned))
             }
         }
     }

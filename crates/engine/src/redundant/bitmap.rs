@@ -29,8 +29,9 @@ use super::Redundant;
 use super::control::ControlError;
 use super::core::Core;
 use super::flush::Durable;
-use super::intent::{Intent, StartingBitmap};
+use super::intent::StartingBitmap;
 use super::keeping::Inner;
+use super::lane::Told;
 use super::layout::SyncSpan;
 use super::publish::Published;
 use super::ranges::Locked;
@@ -49,7 +50,7 @@ impl Redundant {
     /// members are being filled or compared.
     pub async fn add_bitmap(&self, chunk: Option<u64>) -> Result<u64, ControlError> {
         let core = self.writable()?;
-        let has = || core.intent.borrow().as_ref().map(|one| one.bitmap().header.chunk_size);
+        let has = || core.lane.bitmap().map(|bitmap| bitmap.header.chunk_size);
         if let Some(has) = has().filter(|has| chunk.is_none_or(|chunk| chunk == *has)) {
             return Ok(has);
         }
@@ -63,7 +64,7 @@ impl Redundant {
             }
         }
         let place = core.place_for_bitmap(chunk)?;
-        let old = core.intent.borrow().as_ref().map(|intent| intent.bitmap().clone());
+        let old = core.lane.bitmap().map(|bitmap| bitmap.clone());
         if old.is_some() {
             core.leave_bitmap().await?;
         }
@@ -80,7 +81,7 @@ impl Redundant {
     /// The volume is read-only; members are being filled or compared.
     pub async fn remove_bitmap(&self) -> Result<bool, ControlError> {
         let core = self.writable()?;
-        if core.intent.borrow().is_none() {
+        if !core.lane.has_bitmap() {
             return Ok(false);
         }
         self.inner.check_suits_bitmap()?;
@@ -128,7 +129,7 @@ impl Inner {
     async fn lock_at_rest(&self) -> Result<Locked, ControlError> {
         let core = &self.core;
         let sync_size = core.layout.borrow().sync_size();
-        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
+        let locked = core.lane.ranges().lock(SyncSpan::first(sync_size)).await;
         if core.layout.borrow().sync_size() != sync_size {
             let why = "the array became larger meanwhile".to_owned();
             return Err(ControlError::Unsuitable(why));
@@ -158,8 +159,9 @@ impl Core {
     }
 
     /// No superblock names the bitmap any more.
-    fn forget_bitmap(&self, _: Published) {
-        self.intent.take();
+    pub(super) fn forget_bitmap(&self, published: Published) {
+        published.check(self.id, self.publisher.bitmap_named());
+        self.lane.tell(Told::Bitmap(None));
     }
 
     /// Has a new bitmap at `place` on the members, and superblocks that name it. No write is under way.
@@ -173,10 +175,12 @@ impl Core {
         }
         // Whoever cannot make durable what has no bit is left behind before the bitmap is named: superblocks
         // that name it would let kernels before 6.8 believe it beside them.
+        let begun = self.flushes.begun();
         let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
+        durable.check(self.id, begun);
         let bitmap = self.new_bitmap(place, old, &durable)?;
         let start = StartingBitmap { bitmap, is_on_members: false };
-        self.intent.replace(Some(Intent::new(start)));
+        self.lane.tell(Told::Bitmap(Some(start)));
         self.publish_bitmap(Some(place.offset)).await?;
         Ok(())
     }
@@ -193,6 +197,7 @@ impl Core {
             if offset.is_some() || !Canary::BitmapLeftBeforeRecorded.is_planted() {
                 self.publisher.require();
             }
+            self.publisher.name_bitmap();
         }
         let core = Rc::clone(self);
         let published = self.background.see_through(async move { core.fence().await }).await;

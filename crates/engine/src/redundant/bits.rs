@@ -25,13 +25,9 @@ use crate::canary::Canary;
 impl Core {
     /// Has the bits of `span` on the members.
     pub(super) async fn store_bits(self: &Rc<Self>, span: SyncSpan) {
-        let is_there = || {
-            let intent = self.intent.borrow();
-            intent.as_ref().is_none_or(|intent| intent.is_on_members(span))
-        };
-        while !is_there() && !self.gate.is_stopped() {
+        while !self.lane.has_bits(span) && !self.gate.is_stopped() {
             let turn = self.publisher.turn().await;
-            if !is_there() {
+            if !self.lane.has_bits(span) {
                 self.store_changed_pages().await;
             }
             drop(turn);
@@ -49,15 +45,7 @@ impl Core {
                 let _flushed = self.flush().await?;
             }
             let events = self.publisher.events();
-            let is_complete = !self.gate.is_degraded();
-            let mut is_swept = false;
-            if let Some(intent) = self.intent.borrow_mut().as_mut().filter(|_| is_complete)
-                && intent.sweep()
-            {
-                intent.bitmap_mut().header.events_cleared = events;
-                is_swept = true;
-            }
-            if is_swept {
+            if self.lane.sweep(events) {
                 self.store_changed_pages().await;
             }
         }
@@ -67,32 +55,20 @@ impl Core {
     }
 
     async fn store_changed_pages(self: &Rc<Self>) {
-        let pages = match &mut *self.intent.borrow_mut() {
-            Some(intent) => intent.take_changed(),
-            None => return,
-        };
+        let Some(pages) = self.lane.take_changed() else { return };
         let failed = self.store_pages(&pages.pages).await;
         self.fail_or_stop(failed);
         if self.gate.is_stopped() {
             return;
         }
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.stored(&pages);
-        }
+        self.lane.stored(&pages, true);
     }
 
     /// Writes pages of the bitmap to every member that is written; answers those that failed.
     pub(super) async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
         let mut failed = Failures::new();
         for page in pages {
-            let bytes = match &*self.intent.borrow() {
-                Some(intent) => {
-                    let bitmap = intent.bitmap();
-                    // Something else may follow behind the last page.
-                    bitmap.page(*page as u64)[..bitmap.page_len(*page as u64)].to_vec()
-                }
-                None => return failed,
-            };
+            let Some(bytes) = self.lane.page(*page) else { return failed };
             let area = |member: Rc<Member>| {
                 let area = self.bitmap_area(&member)?;
                 Some((member, area + (*page * PAGE) as u64, bytes.clone()))

@@ -30,7 +30,7 @@ impl Inner {
             kind,
             total: SyncByte::new(core.layout.borrow().sync_size()),
             // A bitmap says where copies can differ; a scrub looks everywhere.
-            by_bitmap: is_resync && core.intent.borrow().is_some(),
+            by_bitmap: is_resync && core.lane.has_bitmap(),
             is_stuck: Rc::default(),
             ahead: Rc::default(),
         };

@@ -162,8 +162,7 @@ impl Redundant {
     /// Up to which event the bitmap knows what was written: a member that left later can come back
     /// by it. `None` without a bitmap.
     pub fn events_cleared(&self) -> Option<u64> {
-        let intent = self.inner.core.intent.borrow();
-        intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
+        self.inner.core.lane.bitmap().map(|bitmap| bitmap.header.events_cleared)
     }
 
     /// The core, once all members say who is out, and are two events ahead of it: so that a newcomer which
@@ -274,7 +273,7 @@ impl Redundant {
         }
         // Nobody is on its way to the members of before.
         let sync_size = core.layout.borrow().sync_size();
-        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
+        let locked = core.lane.ranges().lock(SyncSpan::first(sync_size)).await;
         let turn = core.settled_turn().await?;
         let member_size = core.layout.borrow().member_size();
         let grown = Raid1::new(member_size, count)
@@ -408,14 +407,14 @@ impl Core {
     /// Whether a member with the superblock `own` can have the array's bitmap where the others do.
     fn has_room_for_bitmap(&self, own: &Superblock) -> bool {
         let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
-        let (Some(offset), Some(intent)) = (offset, &*self.intent.borrow()) else { return true };
-        bitmap_room_at(own, offset) >= intent.bitmap().byte_len()
+        let (Some(offset), Some(bitmap)) = (offset, self.lane.bitmap()) else { return true };
+        bitmap_room_at(own, offset) >= bitmap.byte_len()
     }
 
     /// Whether all that `new` may lack is still in the bitmap.
     fn has_seen_what_is_cleared(&self, new: &NewMember) -> bool {
-        let intent = self.intent.borrow();
-        let (Some(intent), Some(superblock)) = (&*intent, &new.superblock) else { return false };
-        superblock.events >= intent.bitmap().header.events_cleared
+        let bitmap = self.lane.bitmap();
+        let (Some(bitmap), Some(superblock)) = (bitmap, &new.superblock) else { return false };
+        superblock.events >= bitmap.header.events_cleared
     }
 }

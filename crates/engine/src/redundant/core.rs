@@ -5,10 +5,10 @@
 //!            ┌──────────── Core ────────────┐
 //!   roster   who has which role             │  fail, take_out_failed, stop
 //!   publisher  superblocks, in turn         │  publish, fence            (publish)
-//!   intent   the write-intent bitmap        │  store_bits, sweep_bits    (bits)
 //!   agreement  what was resynchronised      │  (agreement)
-//!   gate     what lets requests through     │  reconsider
-//!   ranges, background, work, notes         │
+//!   gate     the course of the array        │  reconsider
+//!   lane     what belongs to stripes        │  store_bits, sweep_bits    (bits)
+//!   background, work, notes                 │
 //!            └──────────────────────────────┘
 //! ```
 //!
@@ -30,14 +30,14 @@ use braid_block::{Completion, Errno, Limits};
 use braid_mem::Pool;
 
 use super::agreement::Agreement;
+use super::array_id::ArrayId;
 use super::background::Background;
 use super::background::Later;
 use super::flush::{Durable, Flushes};
 use super::gate::Gate;
-use super::intent::Intent;
+use super::lane::{Lane, Told};
 use super::layout::Layout;
 use super::publish::Publisher;
-use super::ranges::Ranges;
 use super::roster::{Member, MemberState, Roster};
 use super::work::Work;
 use crate::canary::Canary;
@@ -68,17 +68,19 @@ pub(super) trait Follower {
 
 /// The parts that all arrays share.
 pub(super) struct Core {
+    /// The identity that the array's proofs carry.
+    pub(super) id: ArrayId,
     pub(super) roster: Roster,
-    pub(super) gate: Rc<Gate>,
+    pub(super) gate: Gate,
+    /// The parts that belong to stripes. There is one lane.
+    pub(super) lane: Lane,
     pub(super) agreement: Agreement,
-    pub(super) intent: RefCell<Option<Intent>>,
     pub(super) publisher: Publisher,
     pub(super) flushes: Flushes,
     pub(super) follower: Option<Rc<dyn Follower>>,
     /// Whether the log is md's partial parity log, which lets superblocks of an array that is
     /// written say how far it is in sync.
     pub(super) has_partial_log: bool,
-    pub(super) ranges: Rc<Ranges>,
     pub(super) background: Rc<Background>,
     pub(super) work: Work,
     pub(super) clock: Rc<dyn Clock>,
@@ -105,7 +107,8 @@ impl Core {
         let immediate = slots.values().all(|slot| slot.written().all(immediate));
         let degraded = slots.values().any(|slot| slot.readable().is_none());
         drop(slots);
-        self.gate.set_members(degraded, immediate);
+        self.gate.set_degraded(degraded);
+        self.lane.tell(Told::Members { degraded, immediate });
         self.work.put_off(Duration::ZERO);
         self.reopen();
         self.work.tell();
@@ -113,7 +116,8 @@ impl Core {
 
     /// Whether writes may go straight to the members.
     pub(super) fn reopen(&self) {
-        self.gate.set_open(self.publisher.is_settled() && !self.work.is_timing());
+        let is_settled = self.publisher.is_settled() && !self.work.is_timing();
+        self.lane.tell(Told::Open(is_settled && self.gate.may_open()));
     }
 
     /// What the superblocks are to say from now on; answers what they said. Whoever makes them
@@ -130,6 +134,7 @@ impl Core {
             self.note(format!("{why}: nothing is written any more"));
         }
         self.gate.stop();
+        self.lane.tell(Told::Open(false));
         self.publisher.wake();
         self.work.tell();
     }
@@ -204,8 +209,7 @@ impl Core {
     fn is_parity_in_doubt(&self) -> bool {
         let has_parity = matches!(&*self.layout.borrow(), Layout::Parity(_));
         // Of a complete array the bitmap says where.
-        let intent = self.intent.borrow();
-        let somewhere = intent.as_ref().is_none_or(|intent| intent.needed() > 0);
+        let somewhere = self.lane.needed_chunks().is_none_or(|needed| needed > 0);
         has_parity && !self.agreement.is_clean() && (somewhere || self.gate.is_degraded())
     }
 
@@ -216,10 +220,8 @@ impl Core {
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {
-        if member.is_in_sync()
-            && let Some(intent) = &mut *self.intent.borrow_mut()
-        {
-            intent.need_all_set();
+        if member.is_in_sync() {
+            self.lane.tell(Told::MemberLost);
         }
         self.roster.take_out(member, why);
         self.note(format!("{} is faulty: {why}", member.label));
@@ -232,9 +234,7 @@ impl Core {
 
     /// `member` is to be given the bitmap before superblocks count on it.
     pub(super) fn welcome(&self) {
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.welcome();
-        }
+        self.lane.tell(Told::Newcomer);
     }
 
     /// Waits until the state is on the members, all of it or with `changed` the one of now; which

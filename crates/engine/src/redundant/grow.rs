@@ -10,7 +10,8 @@ use braid_md::{SECTOR, Version};
 use super::Redundant;
 use super::control::ControlError;
 use super::core::Core;
-use super::intent::{Intent, StartingBitmap};
+use super::intent::StartingBitmap;
+use super::lane::Told;
 use super::layout::{SyncByte, SyncSpan};
 use super::roster::Member;
 
@@ -58,7 +59,7 @@ impl Redundant {
             member.data_size.set(core.room_of(&member));
         }
         core.recorded(true).await?;
-        let locked = core.ranges.lock(SyncSpan::first(now)).await;
+        let locked = core.lane.ranges().lock(SyncSpan::first(now)).await;
         let turn = core.settled_turn().await?;
         if wanted > core.room() || core.layout.borrow().member_size() != now {
             return unsuitable("its members changed meanwhile".to_owned());
@@ -69,7 +70,7 @@ impl Redundant {
         core.agreement.grow_from(SyncByte::new(now));
         if let Some(bitmap) = bitmap {
             let start = StartingBitmap { bitmap, is_on_members: false };
-            core.intent.replace(Some(Intent::new(start)));
+            core.lane.tell(Told::Bitmap(Some(start)));
         }
         if let Some(array) = &mut *core.publisher.array.borrow_mut() {
             array.grow(wanted);
@@ -100,8 +101,7 @@ impl Core {
 
     /// The bitmap for a larger array, in which all that is new is set.
     fn grown_bitmap(&self, now: u64, wanted: u64) -> Result<Option<Bitmap>, ControlError> {
-        let intent = self.intent.borrow();
-        let Some(old) = intent.as_ref().map(Intent::bitmap) else { return Ok(None) };
+        let Some(old) = self.lane.bitmap() else { return Ok(None) };
         let mut header = old.header.clone();
         header.sync_size = wanted;
         let cannot = |why: String| ControlError::Unsuitable(format!("the bitmap: {why}"));

@@ -13,9 +13,9 @@ impl Redundant {
         let cache = self.status().stripe_cache.map_or(0, |cache| cache.used);
         let held = core.metadata_pool.total_bytes() - core.metadata_pool.free_bytes();
         let facts = [
-            (core.gate.has_writers(), "writes that were let in".to_owned()),
+            (core.lane.has_writers(), "writes that were let in".to_owned()),
             (!core.background.is_idle(), "work that nobody waits for".to_owned()),
-            (!core.ranges.is_free(all), "ranges that are locked or written".to_owned()),
+            (!core.lane.ranges().is_free(all), "ranges that are locked or written".to_owned()),
             (held > 0, format!("{held} bytes of memory for metadata")),
             (cache > 0, format!("{cache} bytes of the stripe cache")),
         ];

@@ -14,7 +14,8 @@
 //!                               ▼
 //!        keeping:  copies | parity ── stripe ── log: partial | records
 //!                               ▼
-//!        core:  roster  publish  superblocks  bits  flush  agreement  gate  intent  ranges
+//!        core:  roster  publish  superblocks  bits  flush  agreement  gate
+//!        lane:  intent  ranges
 //! ```
 //!
 //! | file | what |
@@ -26,7 +27,9 @@
 //! | `metadata` | bytes beside the data, on many members at once |
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
 //! | `bad` | md's bad-block logs, kept up |
-//! | `agreement`, `gate` | what was resynchronised; what lets requests through |
+//! | `array_id` | the identity that an array's proofs carry |
+//! | `agreement`, `gate` | what was resynchronised; the course of the array |
+//! | `lane` | what belongs to stripes: what lets requests through, locks, bits; and what it is told |
 //! | `keeping` | a way of keeping data, as a trait |
 //! | `copies/`, `parity/` | the two ways there are |
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
@@ -61,6 +64,7 @@
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for what members expect.
 
 mod agreement;
+mod array_id;
 mod background;
 mod bad;
 mod bitmap;
@@ -77,10 +81,13 @@ mod intent;
 mod job;
 mod keeping;
 mod kind;
+mod lane;
 mod layout;
 mod leftovers;
 mod log;
 mod metadata;
+#[cfg(test)]
+mod misuse;
 mod parity;
 mod pass;
 mod publish;
@@ -110,11 +117,12 @@ use crate::{Device, Pending};
 
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
+use array_id::ArrayId;
 use copies::Copies;
 use flush::Flushes;
 use gate::Gate;
-use intent::Intent;
 use keeping::{Inner, Keeping};
+use lane::Lane;
 use log::Log;
 use parity::Parity;
 use publish::Publisher;
@@ -189,10 +197,10 @@ impl Redundant {
             assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
         }
         let limits = limits_of(&setup);
-        let count = setup.layout.members();
+        let (id, count) = (ArrayId::next(), setup.layout.members());
         let log = match &setup.layout {
             Layout::Copies(_) => None,
-            Layout::Parity(_) => setup.log.map(|log| log::new(log, count)),
+            Layout::Parity(_) => setup.log.map(|log| log::new(id, log, count)),
         };
         let keeping: Box<dyn Keeping> = match &setup.layout {
             Layout::Copies(geometry) => Box::new(Copies::new(Rc::clone(geometry))),
@@ -202,15 +210,15 @@ impl Redundant {
         };
         let has_partial_log = log.as_ref().is_some_and(|log| log.consistency() == Consistency::Ppl);
         let core = Core {
-            roster: Roster::new(count, setup.members),
-            gate: Rc::new(Gate::default()),
+            id,
+            roster: Roster::new(id, count, setup.members),
+            gate: Gate::default(),
+            lane: Lane::new(setup.bitmap),
             agreement: Agreement::new(setup.resync),
-            intent: RefCell::new(setup.bitmap.map(Intent::new)),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
-            ranges: Rc::default(),
             background: Rc::default(),
             work: Work::new(setup.speed)?,
             clock: setup.clock,

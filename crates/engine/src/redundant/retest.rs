@@ -84,7 +84,7 @@ impl Redundant {
     async fn accept(&self, core: &Rc<Core>, one: &Listed) -> bool {
         let Listed { member, place, lock } = one;
         let buf = core.work.pool().get_wait(place.len as usize).await;
-        let _locked = core.ranges.lock(*lock).await;
+        let _locked = core.lane.ranges().lock(*lock).await;
         if !member.is_bad(*place) || !member.is_in_sync() || core.gate.is_stopped() {
             return false;
         }

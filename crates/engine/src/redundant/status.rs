@@ -116,13 +116,10 @@ impl Redundant {
         let in_sync: Vec<bool> =
             core.roster.slots().values().map(|slot| slot.readable().is_some()).collect();
         let found = core.work.found();
-        let bitmap = core.intent.borrow().as_ref().map(|intent| {
-            let bitmap = intent.bitmap();
-            BitmapStatus {
-                chunk_size: bitmap.header.chunk_size,
-                chunks: bitmap.chunk_count(),
-                set: bitmap.count_set(),
-            }
+        let bitmap = core.lane.bitmap().map(|bitmap| BitmapStatus {
+            chunk_size: bitmap.header.chunk_size,
+            chunks: bitmap.chunk_count(),
+            set: bitmap.count_set(),
         });
         let log = keeping.log();
         let without_log = if bitmap.is_some() { Consistency::Bitmap } else { Consistency::Resync };

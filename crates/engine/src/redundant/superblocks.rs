@@ -15,6 +15,7 @@ use braid_md::superblock::{OfMember, Recovery};
 use braid_md::{Level, Resync, Role, Superblock, Timestamp, Version};
 
 use super::core::Core;
+use super::lane::Told;
 use super::roster::{Member, MemberState};
 use crate::canary::Canary;
 
@@ -103,11 +104,7 @@ impl Core {
             raid_disks,
             members.iter().map(|member| (member.number, role_of(member))),
         );
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            let header = &mut intent.bitmap_mut().header;
-            header.events = events;
-            header.events_cleared = header.events_cleared.min(events);
-        }
+        self.lane.tell(Told::Events(events));
         let known = members.iter().filter(|member| member.is_known());
         let superblocks = known.filter_map(|member| {
             let own = member.superblock.borrow();

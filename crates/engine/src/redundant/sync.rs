@@ -22,6 +22,7 @@ use braid_array::{MemberByte, MemberSpan, Role};
 use super::background::Later;
 use super::keeping::{Inner, Lost};
 use super::kind::JobKind;
+use super::lane::Told;
 use super::layout::SyncSpan;
 use super::pass::{End, Walk};
 use super::roster::Member;
@@ -88,9 +89,8 @@ impl Inner {
         let core = &self.core;
         if core.agreement.is_clean() {
             // What a bitmap said when the array was put together.
-            let intent = core.intent.borrow();
-            let is_degraded = core.gate.is_degraded();
-            !is_degraded && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
+            let needed = || core.lane.needed_chunks().is_some_and(|needed| needed > 0);
+            !core.gate.is_degraded() && needed()
         } else {
             // Where nothing is left to compare with, nothing tells that members agree.
             self.keeping.may_agree(core)
@@ -164,9 +164,8 @@ impl Inner {
         if !core.gate.is_degraded()
             && core.roster.recovering().is_empty()
             && core.agreement.is_clean()
-            && let Some(intent) = &mut *core.intent.borrow_mut()
         {
-            intent.need_nothing();
+            core.lane.tell(Told::Agreed);
         }
     }
 }
@@ -292,10 +291,8 @@ impl Inner {
         most: u64,
         by_bitmap: bool,
     ) -> (u64, Option<SyncSpan>) {
-        let (len, needed) = match &*self.core.intent.borrow() {
-            Some(intent) if by_bitmap => intent.stretch(span, most),
-            _ => (span.len.min(most), true),
-        };
+        let by_bits = by_bitmap.then(|| self.core.lane.stretch(span, most)).flatten();
+        let (len, needed) = by_bits.unwrap_or((span.len.min(most), true));
         (len, needed.then(|| SyncSpan::new(span.offset, len)))
     }
 

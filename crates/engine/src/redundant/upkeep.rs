@@ -42,13 +42,13 @@ impl Redundant {
         let core = &self.inner.core;
         core.work.stop();
         core.work.until_idle().await;
-        while core.gate.has_writers() || !core.background.is_idle() {
+        while core.lane.has_writers() || !core.background.is_idle() {
             core.clock.sleep(Duration::from_millis(1)).await;
         }
         if core.read_only || core.gate.is_stopped() {
             return;
         }
-        if core.intent.borrow().is_some() {
+        if core.lane.has_bitmap() {
             // Twice: what is quiet is only known at the second time. A failure stops the array,
             // or is in the superblocks below.
             let _ = core.sweep_bits().await;
@@ -71,7 +71,7 @@ impl Core {
         loop {
             self.gate.until_active().await;
             self.clock.sleep(SAFE_MODE_DELAY).await;
-            if self.gate.was_quiet() && self.gate.is_active() && self.agreement.is_clean() {
+            if self.lane.was_quiet() && self.gate.is_active() && self.agreement.is_clean() {
                 self.set_active(false);
                 // A stopped array stays as it is.
                 let _ = self.publish().await;
@@ -85,13 +85,11 @@ impl Core {
             return;
         }
         loop {
-            self.work.until(|| self.intent.borrow().is_some()).await;
-            let daemon_sleep =
-                self.intent.borrow().as_ref().map(|one| one.bitmap().header.daemon_sleep);
+            self.work.until(|| self.lane.has_bitmap()).await;
+            let daemon_sleep = self.lane.bitmap().map(|bitmap| bitmap.header.daemon_sleep);
             let pause = daemon_sleep.map_or(SWEEP, |seconds| Duration::from_secs(seconds.into()));
             self.clock.sleep(pause.max(Duration::from_secs(1))).await;
-            let any = self.intent.borrow().as_ref().is_some_and(|intent| intent.has_set());
-            if any && !self.gate.is_degraded() && !self.gate.is_stopped() {
+            if self.lane.may_sweep() && !self.gate.is_degraded() && !self.gate.is_stopped() {
                 // A failure stops the array, or takes a member out, and is told there.
                 let _ = self.sweep_bits().await;
             }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use braid_block::{Completion, Errno, Io, Payload};
 
 use super::core::Core;
-use super::gate::Writer;
+use super::lane::Writer;
 use super::layout::SyncSpan;
 use super::publish::Published;
 use super::ranges::Entered;
@@ -48,22 +48,27 @@ impl Core {
     /// # Errors
     /// Nothing can be written any more.
     pub(super) async fn begin_write(self: &Rc<Self>, span: SyncSpan) -> Result<Guard, Errno> {
-        let writer = Writer::new(&self.gate);
-        self.activate().await?;
+        let writer = self.lane.writer();
+        let _active = self.activate().await?;
         let free = SyncSpan::new(span.offset, 0);
         let locked = if Canary::ParityWithoutLock.is_planted() { free } else { span };
-        let entered = self.ranges.enter(locked).await;
-        let ready = match &mut *self.intent.borrow_mut() {
-            Some(intent) => intent.begin(span),
-            None => true,
-        };
+        let entered = self.lane.ranges().enter(locked).await;
+        let ready = self.lane.begin_write(span);
         let guard = Guard { core: Rc::clone(self), span, entered, _writer: writer };
         if !ready && !Canary::BitmapAfterData.is_planted() {
             self.store_bits(span).await;
         }
         // A member that failed meanwhile does not have the bits: nobody must count on it any more.
-        match self.fence().await {
-            Ok(_published) => Ok(guard),
+        let required = self.publisher.required();
+        let published = match self.published() {
+            Some(published) => Ok(published),
+            None => self.fence().await,
+        };
+        match published {
+            Ok(published) => {
+                published.check(self.id, required);
+                Ok(guard)
+            }
             Err(errno) => {
                 let finished = guard.finish(true, Err(errno)).await;
                 Err(finished.result.err().unwrap_or(errno))
@@ -78,7 +83,10 @@ impl Core {
             self.set_active(true);
         }
         // Also the writer that comes while another has the superblocks written waits for them.
-        self.fence().await
+        match self.published() {
+            Some(published) => Ok(published),
+            None => self.fence().await,
+        }
     }
 
     /// Makes what was written durable on every member.
@@ -145,13 +153,19 @@ impl Guard {
     /// All that comes after it: `everywhere` if every member has it, `result` is how it went.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
         let Guard { core, span, entered, _writer } = self;
-        let everywhere = everywhere && !core.gate.is_degraded();
-        if let Some(intent) = &mut *core.intent.borrow_mut() {
-            intent.end(span, everywhere || Canary::RetrySkipsBit.is_planted());
-        }
+        core.lane.end_write(span, everywhere);
         drop(entered);
-        core.gate.touch();
-        let published = core.fence().await;
-        Finished { result: published.map(|_published| ()).and(result) }
+        core.lane.touch();
+        let required = core.publisher.required();
+        let published = match core.published() {
+            Some(published) => Ok(published),
+            None => core.fence().await,
+        };
+        Finished {
+            result: published.and_then(|published| {
+                published.check(core.id, required);
+                result
+            }),
+        }
     }
 }

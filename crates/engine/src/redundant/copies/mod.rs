@@ -79,9 +79,8 @@ impl Keeping for Copies {
     #[inline]
     fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let core = &inner.core;
-        if core.gate.is_open()
-            && core.gate.is_immediate()
-            && core.may_write_now(in_sync_bytes(addressed(io.span)))
+        if core.lane.is_open_and_immediate()
+            && core.lane.may_write_now(in_sync_bytes(addressed(io.span)))
         {
             return self.store_now(inner, io);
         }

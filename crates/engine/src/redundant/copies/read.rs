@@ -190,7 +190,7 @@ impl Copies {
         let Some(buf) = core.work.pool().get(span.len as usize) else {
             return; // The next read of it tries again.
         };
-        let _locked = core.ranges.lock(in_sync_bytes(span)).await;
+        let _locked = core.lane.ranges().lock(in_sync_bytes(span)).await;
         if !member.is_in_sync() || core.gate.is_stopped() {
             return;
         }

@@ -11,28 +11,9 @@ use super::{Copies, in_sync_bytes};
 use crate::device::addressed;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::Inner;
-use crate::redundant::layout::SyncSpan;
 use crate::redundant::roster::Member;
 use crate::redundant::write::{Finished, Guard};
 use crate::{Pending, join_all};
-
-impl Core {
-    /// Whether no lock and no bit is in the way; takes note of the write.
-    #[inline]
-    pub(in crate::redundant) fn may_write_now(&self, span: SyncSpan) -> bool {
-        if !self.ranges.is_free(span) {
-            return false;
-        }
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            if !intent.is_on_members(span) {
-                return false;
-            }
-            intent.touch(span, !self.gate.is_degraded());
-        }
-        self.gate.touch();
-        true
-    }
-}
 
 /// What storing on every copy came to.
 struct Stored {

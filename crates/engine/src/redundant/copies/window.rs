@@ -27,7 +27,7 @@ impl Copies {
         let core = &inner.core;
         // Memory first: whoever holds some then needs only the lock.
         let buf = core.work.pool().get_wait(array.len as usize).await;
-        let _locked = core.ranges.lock(in_sync_bytes(array)).await;
+        let _locked = core.lane.ranges().lock(in_sync_bytes(array)).await;
         members.retain(|member| member.recovering().is_some());
         let mut lost = Vec::new();
         let mut parts = vec![(array, Payload::One(buf))];
@@ -74,7 +74,7 @@ impl Copies {
         let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
-        let _locked = core.ranges.lock(in_sync_bytes(array)).await;
+        let _locked = core.lane.ranges().lock(in_sync_bytes(array)).await;
         let block = u64::from(core.limits.logical_block);
         let mut parts = vec![array];
         while let Some(part) = parts.pop() {

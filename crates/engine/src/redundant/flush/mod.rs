@@ -1,101 +1,119 @@
-//! Making what was written durable, and the proofs of it.
+//! Flushes in turn, and the proofs of what they made durable: what an array remembers of them.
 //!
-//! ```text
-//!   writes completed ──▶ flush of every member ──▶ Flushed
-//!                                                    │ superblocks say who did not take part
-//!                                                    ▼
-//!                                                  Durable ──▶ a log may forget
-//! ```
-//!
-//! A flush counts for the members that were asked and answered. A member that is out by then has
-//! not been asked, and as long as superblocks count on it, a crash makes it a member in sync
-//! again whose cache was never flushed. So a [`Flushed`] proves nothing to a log; [`Durable`]
-//! does, and is had only when the membership that was flushed is the one that is recorded.
-//!
-//! Invariants
-//! * Every flush of an array is made here: a flush that fails takes its member out, whoever
-//!   asked, because no later flush can tell what the failed one lost.
-//! * One flush of the members at a time, for all who asked before it began: one beside it could
-//!   succeed on the member that the other is about to lose, and be answered before that is known.
-//! * The fields of both proofs are private to this folder, and they are made in this file alone.
-//!
-//! Source: Linux `drivers/md/md.c` (`md_flush_request`), which merges flushes in the same way.
+//! Deliberately absent: flushing members, and making a [`Flushed`] or a [`Durable`], which is done in
+//! [`members`] alone: the fields of both proofs are private to this folder.
 
-mod flushes;
+mod members;
 
-use std::rc::Rc;
+use std::cell::Cell;
 
-use braid_block::{Errno, Io};
+use braid_block::Errno;
 
-use super::core::{Core, failures};
-use crate::canary::Canary;
-use crate::join_all;
+use crate::redundant::array_id::ArrayId;
+use crate::signal::Signal;
 
-use flushes::Ended;
-pub(super) use flushes::{Durable, Flushed, Flushes};
+/// The flushes of an array, one at a time.
+#[derive(Default)]
+pub(crate) struct Flushes {
+    /// How many began.
+    begun: Cell<u64>,
+    busy: Cell<bool>,
+    /// The one that ended last.
+    last: Cell<Option<Ended>>,
+    changed: Signal,
+}
 
-impl Flushed {
-    /// The proof that a log needs, if superblocks that are on the members say who is out.
-    pub(super) fn durable(&self, core: &Core) -> Option<Durable> {
-        let is_recorded = core.publisher.recorded_generation() >= self.generation;
-        (is_recorded || Canary::LogForgottenBeforeFence.is_planted())
-            .then_some(Durable { units: self.units })
+#[derive(Clone, Copy)]
+struct Ended {
+    /// How many had begun, with it.
+    number: u64,
+    /// If it went well.
+    result: Result<Flushed, Errno>,
+}
+
+impl Flushes {
+    /// Returns the number of flushes that began.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.get()
+    }
+
+    /// The result of a flush that began after `begun` others had, once there is one; or the turn to
+    /// make one.
+    async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
+        let ended = || self.last.get().filter(|last| last.number > begun);
+        self.changed.until(|| ended().is_some() || !self.busy.get()).await;
+        ended().ok_or_else(|| self.start())
+    }
+
+    fn start(&self) -> Running<'_> {
+        self.busy.set(true);
+        self.begun.set(self.begun.get() + 1);
+        Running { flushes: self, number: self.begun.get() }
     }
 }
 
-impl Core {
-    /// Flushes every member that is written. Members that fail at it are taken out.
-    ///
-    /// # Errors
-    /// The last members failed at it, or nothing is written any more.
-    pub(super) async fn flush(self: &Rc<Self>) -> Result<Flushed, Errno> {
-        let running = match self.flushes.join(self.flushes.begun.get()).await {
-            Ok(Ended { result, .. }) => {
-                self.check_running()?;
-                return result.map(|(units, generation)| Flushed { units, generation });
-            }
-            Err(running) => running,
-        };
-        let result = self.flush_once().await;
-        running.end(&result);
-        result
+/// A flush that is under way, until it is dropped.
+struct Running<'a> {
+    flushes: &'a Flushes,
+    number: u64,
+}
+
+impl Running<'_> {
+    /// Which flush it is: as many began up to it.
+    fn number(&self) -> u64 {
+        self.number
     }
 
-    async fn flush_once(self: &Rc<Self>) -> Result<Flushed, Errno> {
-        let mut members = self.roster.written();
-        let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
-        if Canary::InSyncBeforeFlush.is_planted() {
-            members.retain(|member| member.is_in_sync());
-        }
-        if Canary::FlushOfOneMember.is_planted() {
-            members.truncate(1);
-        }
-        let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
-        let completions = join_all(started).await;
-        let failed = failures(members, &completions);
-        if !failed.is_empty() && !self.take_out_failed(&failed, "a flush") {
-            // Nobody knows what of the only copy is durable, and no later flush can tell: a system
-            // that answered an error once may have dropped what it could not write.
-            self.stop(&format!("a flush of the last members failed ({})", failed[0].1));
-            return Err(failed[0].1);
-        }
-        self.check_running()?;
-        Ok(Flushed { units, generation: self.roster.generation() })
+    fn end(self, result: Result<Flushed, Errno>) {
+        self.flushes.last.set(Some(Ended { number: self.number, result }));
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.flushes.busy.set(false);
+        self.flushes.changed.notify();
+    }
+}
+
+/// What completed before a flush of all members began is durable on those that are not out.
+#[derive(Clone, Copy)]
+#[must_use]
+pub(crate) struct Flushed {
+    of: ArrayId,
+    /// Which flush it was.
+    number: u64,
+    /// How many units of the log were in place when the flush began.
+    units: u64,
+    /// The membership for which this is true.
+    generation: u64,
+}
+
+/// What is durable on every member that the superblocks count on.
+pub(crate) struct Durable {
+    of: ArrayId,
+    number: u64,
+    units: u64,
+}
+
+impl Durable {
+    /// Returns how many units of the log of the array `id` are durable in place, of which `written` are there.
+    /// An earlier proof is true of fewer units.
+    ///
+    /// # Panics
+    /// If the proof is of another array.
+    pub(crate) fn units(&self, id: ArrayId, written: u64) -> u64 {
+        id.check(self.of);
+        assert!(self.units <= written, "a proof of {} units of {written}", self.units);
+        self.units
     }
 
-    /// Flushes, and has the superblocks say who did not take part.
+    /// Checks that the flush of the array `id` began after `begun` others.
     ///
-    /// # Errors
-    /// Nothing is written any more.
-    pub(super) async fn settle(self: &Rc<Self>) -> Result<Durable, Errno> {
-        loop {
-            let flushed = self.flush().await?;
-            self.fence().await?;
-            if let Some(durable) = flushed.durable(self) {
-                return Ok(durable);
-            }
-            // The membership changed while it was being recorded.
-            self.publish().await?;
-        }
+    /// # Panics
+    /// If the proof is of another array, or of an earlier flush.
+    pub(crate) fn check(&self, id: ArrayId, begun: u64) {
+        id.check(self.of);
+        assert!(self.number > begun, "a proof of the flush {}, after {begun} others", self.number);
     }
 }

@@ -31,6 +31,7 @@ use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Uuid;
 use braid_mem::Buf;
 
+use super::array_id::ArrayId;
 use super::background::Later;
 use super::core::{Core, Failures, Follower};
 use super::flush::Durable;
@@ -197,25 +198,33 @@ pub(super) struct Restarted {
     pub(super) unfit: Vec<MemberSpan>,
 }
 
-/// The log of `setup`, for an array of `members`.
-pub(super) fn new(setup: LogSetup, members: usize) -> Rc<dyn Log> {
+/// The log of `setup`, for the array `id` of `members`.
+pub(super) fn new(id: ArrayId, setup: LogSetup, members: usize) -> Rc<dyn Log> {
+    let units = Units::new(id);
     match setup {
-        LogSetup::Partial { signature } => Rc::new(partial::Partial::new(signature, members)),
+        LogSetup::Partial { signature } => {
+            Rc::new(partial::Partial::new(signature, members, units))
+        }
         LogSetup::Records { array_uuid, area, nonce } => {
-            Rc::new(records::Records::new(array_uuid, area, nonce))
+            Rc::new(records::Records::new(array_uuid, area, nonce, units))
         }
     }
 }
 
 /// How many units were written in place, how many of them are durable, and what that cost.
-#[derive(Default)]
 struct Units {
+    id: ArrayId,
     written: Cell<u64>,
     durable: Cell<u64>,
     cost: Cell<LogCost>,
 }
 
 impl Units {
+    fn new(id: ArrayId) -> Units {
+        let (written, durable, cost) = (Cell::new(0), Cell::new(0), Cell::default());
+        Units { id, written, durable, cost }
+    }
+
     /// Another unit is in its place; answers its number.
     fn count(&self, core: &Core, entry: &Entry) -> u64 {
         let time = core.clock.now() - entry.start;
@@ -233,7 +242,7 @@ impl Units {
     }
 
     fn forget(&self, durable: &Durable) {
-        self.durable.set(self.durable.get().max(durable.units()));
+        self.durable.set(self.durable.get().max(durable.units(self.id, self.written())));
     }
 
     /// Whether the first `written` units are durable on all members that superblocks count on.
@@ -256,8 +265,9 @@ impl Units {
         &self,
         core: &Rc<Core>,
         areas: Vec<(Rc<Member>, u64, Payload)>,
-        _: &CountedOn,
+        counted_on: &CountedOn,
     ) -> Result<(), Errno> {
+        counted_on.check(self.id, core.roster.generation());
         let mut members = Vec::with_capacity(areas.len());
         let mut started = Vec::with_capacity(areas.len());
         for (member, offset, payload) in areas {
@@ -316,4 +326,25 @@ async fn write_role(
         written.map_err(|errno| format!("{}: a write failed: {errno}", member.label))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redundant::misuse::{array, assert_refused, now};
+
+    #[test]
+    fn counted_on() {
+        let (one, other) = (array(), array());
+        let units = Units::new(one.id);
+        let counted_on = |core: &Rc<Core>| now(core.counted_on_now()).expect("it runs");
+        let store = |proof: &CountedOn| now(units.store(&one, Vec::new(), proof)).expect("it runs");
+        let proof = counted_on(&one);
+        store(&proof);
+        assert_refused("a proof of another array", || store(&counted_on(&other)));
+        let first = Rc::clone(&one.roster.members()[0]);
+        assert!(one.fail(&first, "a test"), "two others have all of it");
+        assert_refused("a proof of the membership 1, which is 2 now", || store(&proof));
+        assert!(one.counted_on(one.roster.generation()).is_none(), "superblocks count on it");
+    }
 }

@@ -25,11 +25,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_array::Geometry;
 use braid_block::{Errno, Flags, Io, Payload};
 
-use super::Parity;
-use crate::redundant::keeping::Inner;
+use crate::redundant::core::Core;
 use crate::redundant::write::Finished;
 use crate::signal::Signal;
 
@@ -148,14 +146,20 @@ impl Run {
     }
 }
 
-impl Parity {
-    /// Stores a write, together with those around it where that makes whole stripes.
-    pub(super) async fn gather(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
-        let width = self.geometry.stripe();
-        if inner.core.gate.is_immediate() || io.span.len >= width {
-            return self.store_span(inner, io).await;
+impl Gather {
+    /// Has `store` store a write, together with those around it where that makes whole stripes of
+    /// `width` bytes.
+    pub(super) async fn write<F: Future<Output = (Finished, Payload)>>(
+        &self,
+        core: &Core,
+        width: u64,
+        io: Io,
+        store: impl Fn(Io) -> F,
+    ) -> (Finished, Payload) {
+        if core.lane.is_immediate() || io.span.len >= width {
+            return store(io).await;
         }
-        let stream = self.gather.stream_of(&io);
+        let stream = self.stream_of(&io);
         let goes_on = stream.under_way.get() > 0;
         stream.under_way.set(stream.under_way.get() + 1);
         let _under_way = UnderWay(Rc::clone(&stream));
@@ -165,37 +169,39 @@ impl Parity {
         }
         let end = (io.span.offset / width + 1) * width;
         if goes_on && io.span.end() < end && !take_one(&stream.penalty) {
-            self.lead(inner, &stream, io, end).await
+            stream.lead(core, io, end, store).await
         } else {
-            self.store_span(inner, io).await
+            store(io).await
         }
     }
+}
 
-    /// Holds `io` for others up to `end`, and stores what came.
-    async fn lead(
+impl Stream {
+    /// Holds `io` for others up to `end`, and has `store` store what came.
+    async fn lead<F: Future<Output = (Finished, Payload)>>(
         &self,
-        inner: &Rc<Inner>,
-        stream: &Rc<Stream>,
+        core: &Core,
         io: Io,
         end: u64,
+        store: impl Fn(Io) -> F,
     ) -> (Finished, Payload) {
         let len = io.span.len;
         let run = Rc::new(Run::new(io, end));
-        stream.held.replace(Some(Rc::clone(&run)));
+        self.held.replace(Some(Rc::clone(&run)));
         {
             let mut closed = pin!(run.changed.until(|| run.is_closed.get()));
-            let is_alone = || stream.under_way.get() <= run.count();
-            either(closed.as_mut(), pin!(stream.changed.until(is_alone))).await;
+            let is_alone = || self.under_way.get() <= run.count();
+            either(closed.as_mut(), pin!(self.changed.until(is_alone))).await;
             if !run.is_closed.get() {
-                either(closed, inner.core.clock.sleep(HOLD)).await;
+                either(closed, core.clock.sleep(HOLD)).await;
             }
         }
         run.is_closed.set(true);
         if !run.is_full() {
-            stream.penalty.set(PENALTY);
+            self.penalty.set(PENALTY);
         }
         let whole = Io::write(run.start, run.payload.take(), run.flags.get());
-        let (finished, mut payload) = self.store_span(inner, whole).await;
+        let (finished, mut payload) = store(whole).await;
         let own = payload.take_front(len);
         for (len, part) in run.followers.borrow_mut().iter_mut() {
             *part = payload.take_front(*len);

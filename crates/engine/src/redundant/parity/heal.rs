@@ -50,7 +50,7 @@ impl Parity {
         finder: Finder,
     ) -> bool {
         let mut columns = self.columns(rows).await;
-        let _locked = core.ranges.lock(in_sync_bytes(rows)).await;
+        let _locked = core.lane.ranges().lock(in_sync_bytes(rows)).await;
         let Some(role) = member.role() else { return true };
         let has_role = |one: &Rc<Member>| Rc::ptr_eq(one, member);
         if core.gate.is_stopped() || !core.roster.slots()[role].readable().is_some_and(has_role) {

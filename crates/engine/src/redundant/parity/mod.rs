@@ -126,8 +126,7 @@ impl Parity {
             return true;
         }
         let is_complete = !readable.roles().any(is_missing);
-        let quiet =
-            core.intent.borrow().as_ref().is_some_and(|one| !one.is_needed(in_sync_bytes(rows)));
+        let quiet = core.lane.is_needed(in_sync_bytes(rows)) == Some(false);
         Canary::DoubtfulParityBelieved.is_planted()
             || core.agreement.holds_for(in_sync_bytes(rows))
             || (is_complete && quiet)

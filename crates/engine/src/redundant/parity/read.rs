@@ -202,7 +202,7 @@ impl Parity {
         role: Role,
     ) -> bool {
         let rows = columns.rows;
-        let entered = inner.core.ranges.enter(in_sync_bytes(rows)).await;
+        let entered = inner.core.lane.ranges().enter(in_sync_bytes(rows)).await;
         let Reconstructed { is_known, unreadable } =
             self.reconstruct(&inner.core, columns, role, false).await;
         drop(entered);

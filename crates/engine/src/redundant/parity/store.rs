@@ -57,7 +57,11 @@ impl Parity {
             Op::WriteZeroes => {
                 (self.write_zeroes(inner, addressed(io.span), io.flags).await, io.payload)
             }
-            _ => self.gather(inner, io).await,
+            _ => {
+                let width = self.geometry.stripe();
+                let store = |io| self.store_span(inner, io);
+                self.gather.write(&inner.core, width, io, store).await
+            }
         }
     }
 

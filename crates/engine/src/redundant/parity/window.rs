@@ -41,7 +41,7 @@ impl Parity {
         let needed = self.geometry.members() * rows.len as usize;
         let memory = core.work.pool().get_wait(needed).await;
         let (mut columns, _) = Columns::new(&self.geometry, rows, memory, |_| true);
-        let _locked = core.ranges.lock(in_sync_bytes(rows)).await;
+        let _locked = core.lane.ranges().lock(in_sync_bytes(rows)).await;
         let mut lost = Vec::new();
         let mut parts = vec![rows];
         while let Some(part) = parts.pop() {
@@ -142,7 +142,7 @@ impl Parity {
             // Memory first, for each part: who waits for it may have what others wait for.
             let needed = (geometry.members() + geometry.parities()) * part.len as usize;
             let memory = core.work.pool().get_wait(needed).await;
-            let _locked = core.ranges.lock(in_sync_bytes(part)).await;
+            let _locked = core.lane.ranges().lock(in_sync_bytes(part)).await;
             match self.compare_part(core, part, kind, memory).await {
                 Compared::Done(one) => {
                     if kind == JobKind::Resync && one.unsettled.is_none() {

@@ -1,361 +1,263 @@
-//! Superblocks, to the members.
+//! What superblocks are to say, how far that is done, whose turn it is to write them, and the proofs
+//! that they have been written: what an array remembers of its publications.
 //!
-//! ```text
-//!   bitmap's first page (it counts events, too) ──▶ flush ──▶ logs ──▶ superblocks, durable
-//! ```
-//!
-//! The flush is what makes a "clean" true: the data of all members is durable before any
-//! superblock says that they agree.
-//!
-//! Invariants
-//! * One writing at a time; what is asked for meanwhile is in the next one.
-//! * [`Core::fence`] returns when every change that was required before it is on the members
-//!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
-//! * Before anybody relies on a member's absence, or announces itself, the others are two events
-//!   ahead of it: kernels before 6.8 take a member that is one behind for as good as the others. A
-//!   member that was to announce something, and is out before the others followed, counts one event
-//!   more than they do ([`Member::told`]).
-//! * Whoever takes a role has a superblock that says so before those of the others do: who has
-//!   which role is read from the freshest, how far it was filled from its own.
-//! * A member is in sync when what it was filled with is durable and its own superblock says so
-//!   ([`Core::promote`]); until then the one that it replaces keeps the role.
-//! * No two members come to be two events apart that were one apart when the array was started:
-//!   a crash then, the second in a row, would leave good ones out.
-//! * A log forgets what superblocks do not make up for: a flush counts for it only when they say
-//!   who is out, and its heads say of the resync what was done before the flush began.
-//! * An array without superblocks has the same order of events; there is nothing to write.
+//! Deliberately absent: writing superblocks, and making a proof, which is done in [`writing`] alone: the
+//! fields of proofs are private to this folder.
 
-mod publisher;
+mod writing;
 
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
 
-use braid_array::MemberByte;
-use braid_block::Errno;
-use braid_md::{Resync, Role, Superblock};
+use braid_md::{Resync, Superblock, Timestamp};
 
-use super::core::{Before, Core, Failures};
-use super::roster::{Member, MemberState};
-use super::superblocks::{Next, said_of};
+use crate::canary::Canary;
+use crate::redundant::array_id::ArrayId;
+use crate::redundant::layout::SyncByte;
+use crate::signal::Signal;
 
-pub(super) use publisher::{Announced, CountedOn, Published, Publisher, RecordedFrontier, Turn};
+/// What is to be recorded, and how far that is done.
+pub(crate) struct Publisher {
+    /// The array's part of the superblocks; none for an array without.
+    pub(crate) array: RefCell<Option<Superblock>>,
+    /// How many changes were required, and how many of them are on the members.
+    required: Cell<u64>,
+    done: Cell<u64>,
+    /// How many events superblocks are to count before anybody relies on them: two more than those
+    /// of whoever is out may count.
+    goal: Cell<u64>,
+    busy: Cell<bool>,
+    /// When the superblocks before the latest were written.
+    before: Cell<Timestamp>,
+    /// The events for which these times are: those of superblocks that are tried again stay.
+    timed: Cell<u64>,
+    /// How far the array was in sync when superblocks were last made, and when they were last
+    /// stored.
+    prepared: Cell<Resync>,
+    recorded: Cell<Resync>,
+    /// The membership that stored superblocks tell of.
+    recorded_generation: Cell<u64>,
+    /// The change by which the array's part came to name another bitmap, or none.
+    bitmap_named: Cell<u64>,
+    /// What they say of the resync: from the start of the array on while writes may be under way.
+    pub(crate) said: Cell<Resync>,
+    changed: Signal,
+}
 
-impl Core {
-    /// Records the state as it is now.
+/// The proof that what was required before it is on the members.
+pub(crate) struct Published {
+    of: ArrayId,
+    /// The changes up to this one are on the members.
+    upto: u64,
+}
+
+impl Published {
+    /// Checks that the proof is of the array `id`, and that the first `required` changes are on the
+    /// members.
     ///
-    /// # Errors
-    /// Nothing is written any more.
-    pub(super) async fn publish(self: &Rc<Self>) -> Result<Published, Errno> {
-        self.publisher.require();
-        self.fence().await
-    }
-
-    /// Has the others be two events ahead of whoever is not there, before another announces itself:
-    /// it may be as fresh as that one is then.
-    ///
-    /// # Errors
-    /// Nothing is written any more.
-    pub(super) async fn leave_behind(self: &Rc<Self>) -> Result<(), Errno> {
-        while self.publisher.events() < self.publisher.goal.get() {
-            let _published = self.publish().await?;
-        }
-        Ok(())
-    }
-
-    /// Returns when all that was required up to now is recorded.
-    ///
-    /// # Errors
-    /// Nothing is written any more.
-    pub(super) async fn fence(self: &Rc<Self>) -> Result<Published, Errno> {
-        let required = self.publisher.required.get();
-        while self.publisher.done.get() < required {
-            self.check_running()?;
-            let _turn = self.publisher.turn().await;
-            self.check_running()?;
-            if self.publisher.done.get() < required {
-                self.write_superblocks().await;
-            }
-        }
-        self.check_running()?;
-        Ok(Published(()))
-    }
-
-    /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed
-    /// since.
-    pub(super) fn counted_on(&self, generation: u64) -> Option<CountedOn> {
-        let recorded = self.publisher.recorded_generation.get();
-        (recorded == generation && self.roster.generation() == generation).then_some(CountedOn(()))
-    }
-
-    /// [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first
-    /// bytes, or that none is needed; `None` as long as they cannot say so.
-    pub(super) async fn recorded_frontier(
-        self: &Rc<Self>,
-    ) -> Result<Option<RecordedFrontier>, Errno> {
-        if self.publisher.recorded.get() == Resync::From(0) {
-            let _published = self.publish().await?;
-        }
-        let is_recorded = self.publisher.recorded.get() != Resync::From(0);
-        Ok(is_recorded.then_some(RecordedFrontier(())))
-    }
-
-    /// Writes until all members that are left have it.
-    async fn write_superblocks(self: &Rc<Self>) {
-        loop {
-            let required = self.publisher.required.get();
-            if self.publisher.array.borrow().is_none() || self.read_only {
-                self.publisher.recorded.set(self.agreement.resync());
-                self.publisher.recorded_generation.set(self.roster.generation());
-                self.publisher.done.set(required);
-                self.refuse_to_forget();
-                break;
-            }
-            let is_last = self.publisher.is_last();
-            match self.write_superblocks_once(is_last).await {
-                Round::Done if is_last => {
-                    self.publisher.done.set(required);
-                    break;
-                }
-                Round::Done | Round::Again => {}
-                Round::Failed(failed) => self.fail_or_stop(failed),
-            }
-            if self.gate.is_stopped() {
-                return;
-            }
-        }
-        self.reopen();
-    }
-
-    /// Without superblocks nothing tells the next who brings the array up that a member was taken
-    /// out and holds old data. So nothing is written any more: what both had is what both have.
-    /// Memory is gone by then, and need not be told.
-    fn refuse_to_forget(&self) {
-        let members = self.roster.members();
-        let faulty = members
-            .iter()
-            .find(|member| member.state() == MemberState::Faulty && !member.dev.limits().volatile);
-        let faulty = faulty.map(|member| member.label.clone());
-        drop(members);
-        if let Some(label) = faulty.filter(|_| !self.read_only) {
-            self.stop(&format!("{label} failed, and without superblocks that would be forgotten"));
-        }
-    }
-
-    /// What one step found out is in the superblocks before the next is taken: no superblock counts
-    /// on a member that could not be flushed. Those before the last of several that leave a member
-    /// behind count as many events as it may, or one more, and are believed beside it. So they say of
-    /// the resync what was said before ([`Core::prepare_superblocks`]), and they give nobody a role: there
-    /// would be two with it.
-    async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
-        let failed = self.catch_up().await;
-        if !failed.is_empty() {
-            return Round::Failed(failed);
-        }
-        let mut next = match self.lead_up(None).await {
-            Ok(next) => next,
-            Err(round) => return round,
-        };
-        if !is_last {
-            next.put_off_changes();
-        }
-        let Next { superblocks, generation, resync } = next;
-        let failed = self.announce(&superblocks).await;
-        if !failed.is_empty() {
-            return Round::Failed(failed);
-        }
-        if self.roster.generation() != generation {
-            // Who was to announce itself may be out, and have said nothing.
-            return Round::Again;
-        }
-        // Counted only now: a member that misses two events by no fault of its own is left out.
-        let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
-            array.count_event();
-            array.resync
-        });
-        let failed = self.write_to(superblocks).await;
-        if !failed.is_empty() {
-            return Round::Failed(failed);
-        }
-        self.publisher.said.set(said.unwrap_or(resync));
-        self.publisher.recorded.set(resync);
-        if is_last {
-            self.publisher.recorded_generation.set(generation);
-        }
-        Round::Done
-    }
-
-    /// All that has to be on the members before superblocks are: what they count on, and what
-    /// counts events beside them. Answers the superblocks, which were made before.
-    async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
-        let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
-        self.publisher.prepared.set(next.resync);
-        let failed = self.store_events().await;
-        if !failed.is_empty() {
-            return Err(Round::Failed(failed));
-        }
-        let flushed = self.flush().await.map_err(|_| Round::Again)?;
-        if self.roster.generation() != next.generation {
-            // The superblocks that were made count on somebody who is out, or has another role.
-            return Err(Round::Again);
-        }
-        if let Some(log) = self.follower.clone() {
-            let events = self.publisher.events() + 1;
-            let before = Before { events, durable: flushed.durable(self) };
-            let failed = log.before_superblocks(self, before).await;
-            if !failed.is_empty() {
-                return Err(Round::Failed(failed));
-            }
-        }
-        Ok(next)
-    }
-
-    /// Has members that are an event behind, as a crash left them, say what the others do, before
-    /// anybody is a further event ahead. (One that comes back is further behind: it is announced
-    /// when it has the bitmap.) A member that said of itself that it was being filled goes
-    /// on saying so: what it was given since is counted on when that is durable, and not before.
-    async fn catch_up(&self) -> Failures {
-        let behind = {
-            let array = self.publisher.array.borrow();
-            let Some(array) = array.as_ref() else { return Failures::new() };
-            let members = self.roster.members();
-            let next = |member: &Rc<Member>| {
-                let own = member.superblock.borrow();
-                let own = own.as_ref().filter(|own| {
-                    own.events + 1 == array.events && matches!(own.role(), Role::Active(_))
-                })?;
-                let next = array.of_member(own, said_of(member));
-                let says_more = own.recovery_offset.is_some() || own.is_replacement();
-                let next = if says_more && matches!(next.role(), Role::Active(_)) {
-                    next.filled_as(own)
-                } else {
-                    next
-                };
-                Some((Rc::clone(member), next))
-            };
-            members.iter().filter(|member| member.is_written()).filter_map(next).collect()
-        };
-        self.write_to(behind).await
-    }
-
-    /// Has members that are being filled say that they are filled below `first` only, in bytes of
-    /// their data, before a log forgets what it knows of the rows beyond.
-    pub(super) async fn fill_again_from(&self, first: MemberByte) {
-        self.roster.fill_again_from(first);
-        let lowered = |member: Rc<Member>| {
-            let own = member.superblock.borrow().clone()?;
-            let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first.get());
-            is_beyond.then(|| (member, own.filled_to(first.get())))
-        };
-        let failed =
-            self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());
-        self.fail_or_stop(failed.await);
-    }
-
-    /// Stores the bitmap's first page, which counts events, and all of it if a member or the bitmap is new.
-    async fn store_events(self: &Rc<Self>) -> Failures {
-        let pages = match &mut *self.intent.borrow_mut() {
-            Some(intent) => intent.take_publication(),
-            None => return Failures::new(),
-        };
-        let failed = self.store_pages(&pages.pages).await;
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            if failed.is_empty() {
-                intent.stored(&pages);
-            } else {
-                intent.not_stored(&pages);
-            }
-        }
-        failed
-    }
-
-    /// Has who takes a role say so itself before anybody else counts on it: one after the other,
-    /// since they would count on each other.
-    async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
-        let mut changed: Vec<_> =
-            superblocks.iter().filter(|(member, next)| member.is_changed_by(next)).collect();
-        changed.sort_by_key(|(member, _)| !member.is_in_sync());
-        for (index, (member, next)) in changed.iter().enumerate() {
-            let mut next = next.clone();
-            for (later, _) in &changed[index + 1..] {
-                let role = later.superblock.borrow().as_ref().map(|own| own.role());
-                next.set_role(later.number, role.unwrap_or(Role::Spare));
-            }
-            let failed = self.write_to(vec![(Rc::clone(member), next)]).await;
-            if !failed.is_empty() {
-                return failed;
-            }
-        }
-        Failures::new()
-    }
-
-    /// Makes `member`, to which a recovery gave all that its role has, a member in sync: what it
-    /// was filled with is flushed, then its own superblock says so, then the others' do. If that
-    /// superblock cannot be written, the member is out, and the one that it was to replace stays.
-    ///
-    /// # Errors
-    /// Nothing is written any more.
-    pub(super) async fn promote(self: &Rc<Self>, member: &Rc<Member>) -> Result<(), Errno> {
-        while member.recovering().is_some() {
-            self.leave_behind().await?;
-            let turn = self.publisher.turn().await;
-            self.check_running()?;
-            if !self.publisher.is_last() {
-                continue;
-            }
-            let mut failed = self.catch_up().await;
-            if !failed.is_empty() {
-                self.fail_or_stop(failed);
-                continue;
-            }
-            match self.lead_up(Some(member)).await {
-                Ok(next) => {
-                    let own = next.superblocks.into_iter();
-                    let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
-                    failed = self.write_to(own.collect()).await;
-                }
-                // An array without superblocks has been flushed by whoever asks.
-                Err(Round::Done) => drop(self.flush().await?),
-                Err(Round::Again) => continue,
-                Err(Round::Failed(others)) => failed = others,
-            }
-            if failed.is_empty() && member.recovering().is_some() {
-                if let Some(replaced) = self.roster.promote(member, Announced(())) {
-                    self.publisher.leave_behind(replaced.told.get());
-                }
-                self.note(format!("{} is in sync", member.label));
-            }
-            self.fail_or_stop(failed);
-            self.publisher.require();
-            drop(turn);
-        }
-        self.reconsider();
-        let _published = self.fence().await?;
-        Ok(())
-    }
-
-    /// Writes `superblocks`, all at once. Who is out since they were made is told nothing more.
-    async fn write_to(&self, mut superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
-        superblocks.retain(|(member, _)| member.is_known());
-        let area = |(member, superblock): &(Rc<Member>, Superblock)| {
-            (Rc::clone(member), superblock.super_offset, superblock.encode())
-        };
-        for (member, superblock) in &superblocks {
-            member.told.set(member.told.get().max(superblock.events));
-        }
-        let failed =
-            self.store_metadata("superblock", superblocks.iter().map(area).collect()).await;
-        for (member, superblock) in superblocks {
-            if !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member)) {
-                *member.superblock.borrow_mut() = Some(superblock);
-            }
-        }
-        failed
+    /// # Panics
+    /// If it is of another array, or of an earlier state.
+    #[inline]
+    pub(crate) fn check(&self, id: ArrayId, required: u64) {
+        id.check(self.of);
+        assert!(self.upto >= required, "a proof of {} changes, not of {required}", self.upto);
     }
 }
 
-/// How one writing of all superblocks went.
-enum Round {
-    Done,
-    /// The membership changed under it: superblocks have to be made anew.
-    Again,
-    Failed(Failures),
+/// The proof that superblocks count on parity only where a resync has been, so that entries of a
+/// partial parity log do not make a resync that has just begun look done.
+pub(crate) struct RecordedFrontier {
+    of: ArrayId,
+    recorded: Resync,
+}
+
+impl RecordedFrontier {
+    /// Checks that the superblocks of the array `id`, whose publications `publisher` has, still say
+    /// what the proof says.
+    ///
+    /// # Panics
+    /// If the proof is of another array, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, publisher: &Publisher) {
+        id.check(self.of);
+        assert!(self.recorded == publisher.recorded.get(), "a proof of another frontier");
+    }
+}
+
+/// The proof that what a member was filled with is durable, and that its own superblock says that
+/// it is in sync.
+pub(crate) struct Announced {
+    of: ArrayId,
+    /// The member's device number.
+    number: u32,
+    /// The membership in which it was announced.
+    generation: u64,
+}
+
+impl Announced {
+    /// Checks that the member `number` of the array `id` was announced, and that the membership is
+    /// still the same.
+    ///
+    /// # Panics
+    /// If the proof is of another array, of another member, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, number: u32, generation: u64) {
+        id.check(self.of);
+        assert!(self.number == number, "a proof of the member {}, not {number}", self.number);
+        check_generation(self.generation, generation);
+    }
+}
+
+/// The proof that superblocks count on exactly the members of one membership, for which a plan was
+/// made.
+pub(crate) struct CountedOn {
+    of: ArrayId,
+    generation: u64,
+}
+
+impl CountedOn {
+    /// Checks that the proof is of the array `id` with the membership `generation`.
+    ///
+    /// # Panics
+    /// If it is of another array, or of an earlier state.
+    pub(crate) fn check(&self, id: ArrayId, generation: u64) {
+        id.check(self.of);
+        check_generation(self.generation, generation);
+    }
+}
+
+fn check_generation(proved: u64, now: u64) {
+    assert!(proved == now, "a proof of the membership {proved}, which is {now} now");
+}
+
+impl Publisher {
+    pub(crate) fn new(array: Option<Superblock>) -> Publisher {
+        let said = array.as_ref().map_or(Resync::From(0), |array| array.resync);
+        Publisher {
+            said: Cell::new(said),
+            array: RefCell::new(array),
+            required: Cell::new(0),
+            done: Cell::new(0),
+            goal: Cell::new(0),
+            busy: Cell::new(false),
+            before: Cell::default(),
+            timed: Cell::new(0),
+            prepared: Cell::new(Resync::From(0)),
+            recorded: Cell::new(Resync::From(0)),
+            recorded_generation: Cell::new(0),
+            bitmap_named: Cell::new(0),
+            changed: Signal::default(),
+        }
+    }
+
+    /// The state changed: what is answered from now on depends on its being recorded.
+    pub(crate) fn require(&self) {
+        self.required.set(self.required.get() + 1);
+    }
+
+    /// Returns the number of changes that were required.
+    #[inline]
+    pub(crate) fn required(&self) -> u64 {
+        self.required.get()
+    }
+
+    /// The superblocks that are required now name the bitmap that the array has from now on.
+    pub(crate) fn name_bitmap(&self) {
+        self.bitmap_named.set(self.required.get());
+    }
+
+    /// The change by which superblocks came to name the bitmap that the array has now.
+    pub(crate) fn bitmap_named(&self) -> u64 {
+        self.bitmap_named.get()
+    }
+
+    /// A member is out, or missing, whose superblock may count as many as `events`, at most one more
+    /// than the others': they are to be two ahead of it.
+    pub(crate) fn leave_behind(&self, events: u64) {
+        let lead = if Canary::SecondSuperblockLeftOut.is_planted() { 1 } else { 2 };
+        if let Some(array) = &*self.array.borrow() {
+            let goal = events.min(array.events + 1) + lead;
+            self.goal.set(self.goal.get().max(goal));
+        }
+    }
+
+    /// Whether the next superblocks leave behind whoever is out.
+    fn is_last(&self) -> bool {
+        self.leaves_behind(self.events() + 1)
+    }
+
+    /// Whether superblocks with so many `events` leave behind whoever is out.
+    pub(crate) fn leaves_behind(&self, events: u64) -> bool {
+        events >= self.goal.get()
+    }
+
+    /// Whether everything is recorded.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.done.get() == self.required.get()
+    }
+
+    /// Has those look again that wait for their turn.
+    pub(crate) fn wake(&self) {
+        self.changed.notify();
+    }
+
+    /// Waits for the turn to write metadata.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        self.changed.until(|| !self.busy.get()).await;
+        self.busy.set(true);
+        Turn { publisher: self }
+    }
+
+    /// When the superblocks are written, and when those before them were.
+    pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
+        let updated = self.array.borrow().as_ref().map_or(Timestamp::default(), |one| one.updated);
+        (updated, self.before.get())
+    }
+
+    /// The membership that the superblocks on the members tell of.
+    pub(crate) fn recorded_generation(&self) -> u64 {
+        self.recorded_generation.get()
+    }
+
+    /// Whether superblocks on the members may say that parity fits the row at sync byte `row`.
+    pub(crate) fn may_call_in_sync(&self, row: SyncByte) -> bool {
+        match self.recorded.get() {
+            Resync::Clean => true,
+            Resync::From(frontier) => row.get() < frontier,
+        }
+    }
+
+    /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
+    /// as far as `resync` says now.
+    pub(crate) fn synced(&self, resync: Resync) -> u64 {
+        let bytes = |resync| match resync {
+            Resync::Clean => u64::MAX,
+            Resync::From(from) => from,
+        };
+        bytes(self.prepared.get()).min(bytes(resync))
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.array.borrow().as_ref().map_or(0, |array| array.events)
+    }
+
+    /// The next superblocks have `events`, and are made at `now`: the array's time of update.
+    pub(crate) fn set_time(&self, events: u64, now: Timestamp) {
+        if self.timed.replace(events) != events
+            && let Some(array) = &mut *self.array.borrow_mut()
+        {
+            self.before.set(array.updated);
+            array.set_updated(now);
+        }
+    }
+}
+
+/// The turn to write metadata, until it is dropped.
+pub(crate) struct Turn<'a> {
+    publisher: &'a Publisher,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.publisher.busy.set(false);
+        self.publisher.changed.notify();
+    }
 }

@@ -24,6 +24,7 @@ use std::rc::Rc;
 
 use braid_array::{ByRole, MemberByte, Role};
 
+use super::array_id::ArrayId;
 use super::publish::Announced;
 pub(crate) use member::{Member, Slot};
 pub use member::{MemberState, NewMember};
@@ -33,6 +34,7 @@ pub const REPLACED_BY: &str = "replaced by ";
 
 /// The members and their places.
 pub(crate) struct Roster {
+    id: ArrayId,
     slots: RefCell<ByRole<Slot>>,
     /// All that are there, also spares and faulty ones.
     members: RefCell<Vec<Rc<Member>>>,
@@ -40,11 +42,11 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// `members` in an array of `count` roles.
+    /// `members` in the array `id`, of `count` roles.
     ///
     /// # Panics
     /// If a role is out of range or taken twice.
-    pub(crate) fn new(count: usize, members: Vec<NewMember>) -> Roster {
+    pub(crate) fn new(id: ArrayId, count: usize, members: Vec<NewMember>) -> Roster {
         let mut slots = ByRole::new(count, |_| Slot::default());
         let members: Vec<Rc<Member>> =
             members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
@@ -56,7 +58,7 @@ impl Roster {
             assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
         }
         let (slots, members) = (RefCell::new(slots), RefCell::new(members));
-        let roster = Roster { slots, members, generation: Cell::new(1) };
+        let roster = Roster { id, slots, members, generation: Cell::new(1) };
         roster.check();
         roster
     }
@@ -158,7 +160,8 @@ impl Roster {
     }
 
     /// `member` has all that its role has; the one that it replaces is out, and answered.
-    pub(super) fn promote(&self, member: &Rc<Member>, _: Announced) -> Option<Rc<Member>> {
+    pub(super) fn promote(&self, member: &Rc<Member>, announced: &Announced) -> Option<Rc<Member>> {
+        announced.check(self.id, member.number, self.generation());
         assert!(member.recovering().is_some(), "{} is not being filled", member.label);
         member.state.set(MemberState::InSync);
         member.by_bitmap.set(false);

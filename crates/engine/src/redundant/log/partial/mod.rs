@@ -32,7 +32,7 @@ use crate::canary::Canary;
 use crate::redundant::background::Later;
 use crate::redundant::core::{Before, Core, Failures, Follower};
 use crate::redundant::flush::Durable;
-use crate::redundant::publish::{CountedOn, RecordedFrontier};
+use crate::redundant::publish::RecordedFrontier;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{compute, compute_band, restore};
@@ -66,8 +66,6 @@ struct Queue {
 }
 
 struct Waiting {
-    /// What its entries rely on.
-    counted_on: CountedOn,
     /// The rows that they tell of.
     rows: Option<MemberSpan>,
     entries: Vec<ppl::Entry>,
@@ -77,15 +75,9 @@ struct Waiting {
 }
 
 impl Partial {
-    pub(super) fn new(signature: u32, members: usize) -> Partial {
+    pub(super) fn new(signature: u32, members: usize, units: Units) -> Partial {
         let queues = ByRole::new(members, |_| Queue::default());
-        Partial {
-            signature,
-            generation: Cell::new(0),
-            queues,
-            doubtful: RefCell::default(),
-            units: Units::default(),
-        }
+        Partial { signature, generation: Cell::new(0), queues, doubtful: RefCell::default(), units }
     }
 
     fn next_generation(&self) -> u64 {
@@ -197,14 +189,14 @@ impl Partial {
         // entry would make a crash call it clean. Of a unit on both sides of a resync's frontier
         // all rows are logged: their parity is computed from all of their data.
         let frontier = if change.is_counted_on { core.recorded_frontier().await? } else { None };
-        let Some(counted_on) = core.counted_on(change.plan.generation) else {
+        if core.counted_on(change.plan.generation).is_none() {
             let _published = core.publish().await?;
             return Ok(Entered::Replan(memory));
-        };
+        }
         let role = change.columns.role_of(Column::P);
         let entered = match frontier {
             Some(frontier) if change.plan.parity[role] => {
-                self.enter_partial(core, change, role, memory, (frontier, counted_on)).await?
+                self.enter_partial(core, change, role, memory, &frontier).await?
             }
             // Without parity there is no hole.
             _ if !change.plan.parity[role] || !self.tells_of(role, change.unit.rows) => {
@@ -217,13 +209,8 @@ impl Partial {
                 compute(change.unit, change.columns, change.plan);
                 let mut header = memory;
                 header.truncate(ppl::HEADER_BYTES);
-                let empty = Waiting {
-                    counted_on,
-                    rows: None,
-                    entries: Vec::new(),
-                    parity: Payload::None,
-                    header,
-                };
+                let (entries, parity) = (Vec::new(), Payload::None);
+                let empty = Waiting { rows: None, entries, parity, header };
                 self.wait_for_header(core, role, empty, entry).await?
             }
         };
@@ -240,8 +227,9 @@ impl Partial {
         change: Change<'_>,
         role: Role,
         mut memory: Buf,
-        proofs: (RecordedFrontier, CountedOn),
+        frontier: &RecordedFrontier,
     ) -> Result<Entered, Errno> {
+        frontier.check(core.id, &core.publisher);
         let entry = change.entry(role.get().into());
         let Change { unit, columns, plan, .. } = change;
         let mut parity = memory.split_off(ppl::HEADER_BYTES);
@@ -267,9 +255,8 @@ impl Partial {
         }
         parity.truncate(len);
         let parity = if len == 0 { Payload::None } else { Payload::One(parity) };
-        let (_frontier, counted_on) = proofs;
         let rows = Some(unit.rows);
-        let waiting = Waiting { counted_on, rows, entries, parity, header };
+        let waiting = Waiting { rows, entries, parity, header };
         self.wait_for_header(core, role, waiting, entry).await
     }
 
@@ -349,12 +336,15 @@ impl Partial {
         {
             self.units.forget(&durable);
         }
+        // Units waited for the header, and the membership that they were planned for may be an earlier
+        // one: superblocks have to name the members that are out since.
+        let counted_on = core.counted_on_now().await;
         let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
         let room = room_for_parity(&members);
         let (mut entries, mut parity) = (Vec::new(), Payload::None);
         let mut told = Vec::new();
         let mut units = 0;
-        let (mut header, mut counted_on) = (None, None);
+        let mut header = None;
         {
             let mut waiting = queue.waiting.borrow_mut();
             while let Some(next) = waiting.front() {
@@ -368,14 +358,11 @@ impl Partial {
                 told.extend(next.rows);
                 parity.append(next.parity);
                 header.get_or_insert(next.header);
-                counted_on = Some(next.counted_on);
                 units += 1;
             }
         }
         // Otherwise nothing is written any more, and all of them are told so.
-        if let (Some(mut header), Some(counted_on)) = (header, counted_on)
-            && !core.gate.is_stopped()
-        {
+        if let (Some(mut header), Ok(counted_on)) = (header, counted_on) {
             let generation = self.next_generation();
             let signature = self.signature;
             Header { signature, generation, entries }.encode_into(&mut header);

@@ -59,7 +59,7 @@ struct Live {
 }
 
 impl Records {
-    pub(super) fn new(array_uuid: Uuid, area: u64, nonce: u64) -> Records {
+    pub(super) fn new(array_uuid: Uuid, area: u64, nonce: u64, units: Units) -> Records {
         Records {
             array_uuid,
             area,
@@ -69,7 +69,7 @@ impl Records {
             rings: RefCell::default(),
             live: RefCell::default(),
             changed: Signal::default(),
-            units: Units::default(),
+            units,
         }
     }
 

@@ -1,0 +1,247 @@
+//! A lane: the parts of an array that belong to its stripes and not to the array as a whole.
+//!
+//! ```text
+//!   conductor ── Told ──▶ Lane        the members changed, the bitmap changed, writes may go on
+//!   (Core)    ◀── pages ──            bits to be stored, bits to be cleared
+//!   requests  ──────────▶ Lane        may this be written now, begin, end, lock
+//! ```
+//!
+//! An array has one lane today. The fields are private: the conductor changes a lane by [`Told`]
+//! alone and asks it by the methods here, so that a lane can come to live on a shard of its own.
+//!
+//! Invariant: what a lane knows of the members is what it was told. Nothing here reads the roster, the
+//! publisher or the agreement.
+//!
+//! Deliberately absent: what the superblocks say ([`super::gate`]), and storing pages of the bitmap
+//! ([`super::bits`]).
+
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+
+use braid_md::bitmap::Bitmap;
+
+use super::intent::{Intent, Pages, StartingBitmap};
+use super::layout::SyncSpan;
+use super::ranges::Ranges;
+use crate::canary::Canary;
+
+/// A message of the conductor to a lane.
+pub(super) enum Told {
+    /// The members changed. `degraded`: a role has no member that is in sync. `immediate`: every
+    /// member that is written answers in the call that asks.
+    Members { degraded: bool, immediate: bool },
+    /// True if writes may go straight to the members, if no lock and no bit is in the way.
+    Open(bool),
+    /// A member that was in sync is out: what it had in its cache is perhaps lost with it.
+    MemberLost,
+    /// A member without a bitmap is written from now on.
+    Newcomer,
+    /// All members are in sync and agree.
+    Agreed,
+    /// Superblocks with so many events are written next.
+    Events(u64),
+    /// The array has this bitmap from now on.
+    Bitmap(Option<StartingBitmap>),
+}
+
+/// The state of the requests and the bits of an array's stripes.
+pub(super) struct Lane {
+    /// See [`Told::Open`].
+    open: Cell<bool>,
+    /// See [`Told::Members`].
+    immediate: Cell<bool>,
+    degraded: Cell<bool>,
+    /// Something was written since this was last reset.
+    touched: Cell<bool>,
+    /// Writes that were let in, or are about to be.
+    writers: Rc<Cell<u32>>,
+    ranges: Rc<Ranges>,
+    intent: RefCell<Option<Intent>>,
+}
+
+impl Lane {
+    pub(super) fn new(bitmap: Option<StartingBitmap>) -> Lane {
+        Lane {
+            open: Cell::new(false),
+            immediate: Cell::new(false),
+            degraded: Cell::new(false),
+            touched: Cell::new(false),
+            writers: Rc::default(),
+            ranges: Rc::default(),
+            intent: RefCell::new(bitmap.map(Intent::new)),
+        }
+    }
+
+    /// Takes a message of the conductor.
+    pub(super) fn tell(&self, told: Told) {
+        match told {
+            Told::Members { degraded, immediate } => {
+                self.degraded.set(degraded);
+                self.immediate.set(immediate);
+            }
+            Told::Open(open) => self.open.set(open),
+            Told::Bitmap(bitmap) => drop(self.intent.replace(bitmap.map(Intent::new))),
+            Told::MemberLost => self.change_bits(Intent::need_all_set),
+            Told::Newcomer => self.change_bits(Intent::welcome),
+            Told::Agreed => self.change_bits(Intent::need_nothing),
+            Told::Events(events) => self.change_bits(|intent| {
+                let header = &mut intent.bitmap_mut().header;
+                header.events = events;
+                header.events_cleared = header.events_cleared.min(events);
+            }),
+        }
+    }
+
+    fn change_bits(&self, change: impl FnOnce(&mut Intent)) {
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            change(intent);
+        }
+    }
+
+    /// Returns whether a write may be stored in the call, if no lock and no bit is in its way.
+    #[inline]
+    pub(super) fn is_open_and_immediate(&self) -> bool {
+        self.open.get() && self.immediate.get()
+    }
+
+    /// Returns whether every member that is written answers in the call that asks.
+    #[inline]
+    pub(super) fn is_immediate(&self) -> bool {
+        self.immediate.get()
+    }
+
+    /// Notes a write, and returns true, if no lock and no bit is in the way.
+    #[inline]
+    pub(super) fn may_write_now(&self, span: SyncSpan) -> bool {
+        if !self.ranges.is_free(span) {
+            return false;
+        }
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            if !intent.is_on_members(span) {
+                return false;
+            }
+            intent.touch(span, !self.degraded.get());
+        }
+        self.touched.set(true);
+        true
+    }
+
+    /// A write that keeps the array from being marked clean.
+    pub(super) fn writer(&self) -> Writer {
+        self.writers.set(self.writers.get() + 1);
+        Writer { writers: Rc::clone(&self.writers) }
+    }
+
+    /// Takes a write of `span` in; answers whether its bits are on the members.
+    pub(super) fn begin_write(&self, span: SyncSpan) -> bool {
+        self.intent.borrow_mut().as_mut().is_none_or(|intent| intent.begin(span))
+    }
+
+    /// A write that was taken in is over; `everywhere` if every member that is written has it.
+    pub(super) fn end_write(&self, span: SyncSpan, everywhere: bool) {
+        let everywhere = everywhere && !self.degraded.get();
+        let everywhere = everywhere || Canary::RetrySkipsBit.is_planted();
+        self.change_bits(|intent| intent.end(span, everywhere));
+    }
+
+    /// Something was written.
+    pub(super) fn touch(&self) {
+        self.touched.set(true);
+    }
+
+    /// Returns whether nothing was written since the last call, and nothing is under way.
+    pub(super) fn was_quiet(&self) -> bool {
+        !self.touched.replace(false) && self.writers.get() == 0
+    }
+
+    pub(super) fn has_writers(&self) -> bool {
+        self.writers.get() > 0
+    }
+
+    /// The writes under way and the locks.
+    #[inline]
+    pub(super) fn ranges(&self) -> &Rc<Ranges> {
+        &self.ranges
+    }
+
+    pub(super) fn has_bitmap(&self) -> bool {
+        self.intent.borrow().is_some()
+    }
+
+    /// The bitmap, if there is one. Not to be held over an await.
+    pub(super) fn bitmap(&self) -> Option<Ref<'_, Bitmap>> {
+        Ref::filter_map(self.intent.borrow(), |one| one.as_ref().map(Intent::bitmap)).ok()
+    }
+
+    /// Returns whether the bits of `span` are on the members, or no bitmap needs them.
+    pub(super) fn has_bits(&self, span: SyncSpan) -> bool {
+        self.intent.borrow().as_ref().is_none_or(|intent| intent.is_on_members(span))
+    }
+
+    /// Returns the number of chunks that must be synchronised; `None` without a bitmap, here and below.
+    pub(super) fn needed_chunks(&self) -> Option<usize> {
+        self.intent.borrow().as_ref().map(Intent::needed)
+    }
+
+    /// Returns whether copies may differ somewhere in `span`, apart from writes under way.
+    pub(super) fn is_needed(&self, span: SyncSpan) -> Option<bool> {
+        self.intent.borrow().as_ref().map(|intent| intent.is_needed(span))
+    }
+
+    /// See [`Intent::stretch`].
+    pub(super) fn stretch(&self, span: SyncSpan, most: u64) -> Option<(u64, bool)> {
+        self.intent.borrow().as_ref().map(|intent| intent.stretch(span, most))
+    }
+
+    /// Returns whether a sweep may find something.
+    pub(super) fn may_sweep(&self) -> bool {
+        self.intent.borrow().as_ref().is_some_and(Intent::has_set)
+    }
+
+    /// Clears what was quiet since the last sweep, up to so many `events`; answers whether anything was.
+    pub(super) fn sweep(&self, events: u64) -> bool {
+        let mut intent = self.intent.borrow_mut();
+        let Some(intent) = intent.as_mut().filter(|_| !self.degraded.get()) else { return false };
+        let is_swept = intent.sweep();
+        if is_swept {
+            intent.bitmap_mut().header.events_cleared = events;
+        }
+        is_swept
+    }
+
+    /// See [`Intent::take_changed`].
+    pub(super) fn take_changed(&self) -> Option<Pages> {
+        self.intent.borrow_mut().as_mut().map(Intent::take_changed)
+    }
+
+    /// See [`Intent::take_publication`].
+    pub(super) fn take_publication(&self) -> Option<Pages> {
+        self.intent.borrow_mut().as_mut().map(Intent::take_publication)
+    }
+
+    /// These pages are on all members that are written; or, unless `everywhere`, some are not.
+    pub(super) fn stored(&self, pages: &Pages, everywhere: bool) {
+        self.change_bits(|intent| match everywhere {
+            true => intent.stored(pages),
+            false => intent.not_stored(pages),
+        });
+    }
+
+    /// The bytes of a page. Something else may follow behind the last one.
+    pub(super) fn page(&self, number: usize) -> Option<Vec<u8>> {
+        let bitmap = self.bitmap()?;
+        let page = number as u64;
+        Some(bitmap.page(page)[..bitmap.page_len(page)].to_vec())
+    }
+}
+
+/// A write that keeps the array from being marked clean.
+pub(super) struct Writer {
+    writers: Rc<Cell<u32>>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.writers.set(self.writers.get() - 1);
+    }
+}

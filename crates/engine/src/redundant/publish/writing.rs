@@ -1,0 +1,406 @@
+//! Writing superblocks to the members, in their order.
+//!
+//! ```text
+//!   bitmap's first page (it counts events, too) ──▶ flush ──▶ logs ──▶ superblocks, durable
+//! ```
+//!
+//! The flush is what makes a "clean" true: the data of all members is durable before any
+//! superblock says that they agree.
+//!
+//! Invariants
+//! * One writing at a time; what is asked for meanwhile is in the next one.
+//! * [`Core::fence`] returns when every change that was required before it is on the members
+//!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
+//! * Before anybody relies on a member's absence, or announces itself, the others are two events
+//!   ahead of it: kernels before 6.8 take a member that is one behind for as good as the others. A
+//!   member that was to announce something, and is out before the others followed, counts one event
+//!   more than they do ([`Member::told`]).
+//! * Whoever takes a role has a superblock that says so before those of the others do: who has
+//!   which role is read from the freshest, how far it was filled from its own.
+//! * A member is in sync when what it was filled with is durable and its own superblock says so
+//!   ([`Core::promote`]); until then the one that it replaces keeps the role.
+//! * No two members come to be two events apart that were one apart when the array was started:
+//!   a crash then, the second in a row, would leave good ones out.
+//! * A log forgets what superblocks do not make up for: a flush counts for it only when they say
+//!   who is out, and its heads say of the resync what was done before the flush began.
+//! * An array without superblocks has the same order of events; there is nothing to write.
+
+use std::rc::Rc;
+
+use braid_array::MemberByte;
+use braid_block::Errno;
+use braid_md::{Resync, Role, Superblock};
+
+use super::{Announced, CountedOn, Published, RecordedFrontier};
+use crate::redundant::core::{Before, Core, Failures};
+use crate::redundant::roster::{Member, MemberState};
+use crate::redundant::superblocks::{Next, said_of};
+
+impl Core {
+    /// Records the state as it is now.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(in crate::redundant) async fn publish(self: &Rc<Self>) -> Result<Published, Errno> {
+        self.publisher.require();
+        self.fence().await
+    }
+
+    /// Has the others be two events ahead of whoever is not there, before another announces itself:
+    /// it may be as fresh as that one is then.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(in crate::redundant) async fn leave_behind(self: &Rc<Self>) -> Result<(), Errno> {
+        while self.publisher.events() < self.publisher.goal.get() {
+            let _published = self.publish().await?;
+        }
+        Ok(())
+    }
+
+    /// Returns when all that was required up to now is recorded.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(in crate::redundant) async fn fence(self: &Rc<Self>) -> Result<Published, Errno> {
+        let required = self.publisher.required.get();
+        while self.publisher.done.get() < required {
+            self.check_running()?;
+            let _turn = self.publisher.turn().await;
+            self.check_running()?;
+            if self.publisher.done.get() < required {
+                self.write_superblocks().await;
+            }
+        }
+        self.check_running()?;
+        Ok(Published { of: self.id, upto: self.publisher.done.get() })
+    }
+
+    /// Returns what [`Core::fence`] would return at once, if everything is recorded and the array runs.
+    #[inline]
+    pub(in crate::redundant) fn published(&self) -> Option<Published> {
+        let upto = self.publisher.done.get();
+        let is_settled = upto == self.publisher.required.get() && !self.gate.is_stopped();
+        is_settled.then_some(Published { of: self.id, upto })
+    }
+
+    /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed
+    /// since.
+    pub(in crate::redundant) fn counted_on(&self, generation: u64) -> Option<CountedOn> {
+        let recorded = self.publisher.recorded_generation.get();
+        (recorded == generation && self.roster.generation() == generation)
+            .then_some(CountedOn { of: self.id, generation })
+    }
+
+    /// [`CountedOn`] of the members of now, once superblocks tell of them.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(in crate::redundant) async fn counted_on_now(self: &Rc<Self>) -> Result<CountedOn, Errno> {
+        loop {
+            self.check_running()?;
+            if let Some(counted_on) = self.counted_on(self.roster.generation()) {
+                return Ok(counted_on);
+            }
+            let _published = self.publish().await?;
+        }
+    }
+
+    /// [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first
+    /// bytes, or that none is needed; `None` as long as they cannot say so.
+    pub(in crate::redundant) async fn recorded_frontier(
+        self: &Rc<Self>,
+    ) -> Result<Option<RecordedFrontier>, Errno> {
+        if self.publisher.recorded.get() == Resync::From(0) {
+            let _published = self.publish().await?;
+        }
+        let recorded = self.publisher.recorded.get();
+        let frontier = RecordedFrontier { of: self.id, recorded };
+        Ok((recorded != Resync::From(0)).then_some(frontier))
+    }
+
+    /// Writes until all members that are left have it.
+    async fn write_superblocks(self: &Rc<Self>) {
+        loop {
+            let required = self.publisher.required.get();
+            if self.publisher.array.borrow().is_none() || self.read_only {
+                self.publisher.recorded.set(self.agreement.resync());
+                self.publisher.recorded_generation.set(self.roster.generation());
+                self.publisher.done.set(required);
+                self.refuse_to_forget();
+                break;
+            }
+            let is_last = self.publisher.is_last();
+            match self.write_superblocks_once(is_last).await {
+                Round::Done if is_last => {
+                    self.publisher.done.set(required);
+                    break;
+                }
+                Round::Done | Round::Again => {}
+                Round::Failed(failed) => self.fail_or_stop(failed),
+            }
+            if self.gate.is_stopped() {
+                return;
+            }
+        }
+        self.reopen();
+    }
+
+    /// Without superblocks nothing tells the next who brings the array up that a member was taken
+    /// out and holds old data. So nothing is written any more: what both had is what both have.
+    /// Memory is gone by then, and need not be told.
+    fn refuse_to_forget(&self) {
+        let members = self.roster.members();
+        let faulty = members
+            .iter()
+            .find(|member| member.state() == MemberState::Faulty && !member.dev.limits().volatile);
+        let faulty = faulty.map(|member| member.label.clone());
+        drop(members);
+        if let Some(label) = faulty.filter(|_| !self.read_only) {
+            self.stop(&format!("{label} failed, and without superblocks that would be forgotten"));
+        }
+    }
+
+    /// What one step found out is in the superblocks before the next is taken: no superblock counts
+    /// on a member that could not be flushed. Those before the last of several that leave a member
+    /// behind count as many events as it may, or one more, and are believed beside it. So they say of
+    /// the resync what was said before ([`Core::prepare_superblocks`]), and they give nobody a role: there
+    /// would be two with it.
+    async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
+        let failed = self.catch_up().await;
+        if !failed.is_empty() {
+            return Round::Failed(failed);
+        }
+        let mut next = match self.lead_up(None).await {
+            Ok(next) => next,
+            Err(round) => return round,
+        };
+        if !is_last {
+            next.put_off_changes();
+        }
+        let Next { superblocks, generation, resync } = next;
+        let failed = self.announce(&superblocks).await;
+        if !failed.is_empty() {
+            return Round::Failed(failed);
+        }
+        if self.roster.generation() != generation {
+            // Who was to announce itself may be out, and have said nothing.
+            return Round::Again;
+        }
+        // Counted only now: a member that misses two events by no fault of its own is left out.
+        let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
+            array.count_event();
+            array.resync
+        });
+        let failed = self.write_to(superblocks).await;
+        if !failed.is_empty() {
+            return Round::Failed(failed);
+        }
+        self.publisher.said.set(said.unwrap_or(resync));
+        self.publisher.recorded.set(resync);
+        if is_last {
+            self.publisher.recorded_generation.set(generation);
+        }
+        Round::Done
+    }
+
+    /// All that has to be on the members before superblocks are: what they count on, and what
+    /// counts events beside them. Answers the superblocks, which were made before.
+    async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
+        let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
+        self.publisher.prepared.set(next.resync);
+        let failed = self.store_events().await;
+        if !failed.is_empty() {
+            return Err(Round::Failed(failed));
+        }
+        let flushed = self.flush().await.map_err(|_| Round::Again)?;
+        if self.roster.generation() != next.generation {
+            // The superblocks that were made count on somebody who is out, or has another role.
+            return Err(Round::Again);
+        }
+        if let Some(log) = self.follower.clone() {
+            let events = self.publisher.events() + 1;
+            let before = Before { events, durable: flushed.durable(self) };
+            let failed = log.before_superblocks(self, before).await;
+            if !failed.is_empty() {
+                return Err(Round::Failed(failed));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Has members that are an event behind, as a crash left them, say what the others do, before
+    /// anybody is a further event ahead. (One that comes back is further behind: it is announced
+    /// when it has the bitmap.) A member that said of itself that it was being filled goes
+    /// on saying so: what it was given since is counted on when that is durable, and not before.
+    async fn catch_up(&self) -> Failures {
+        let behind = {
+            let array = self.publisher.array.borrow();
+            let Some(array) = array.as_ref() else { return Failures::new() };
+            let members = self.roster.members();
+            let next = |member: &Rc<Member>| {
+                let own = member.superblock.borrow();
+                let own = own.as_ref().filter(|own| {
+                    own.events + 1 == array.events && matches!(own.role(), Role::Active(_))
+                })?;
+                let next = array.of_member(own, said_of(member));
+                let says_more = own.recovery_offset.is_some() || own.is_replacement();
+                let next = if says_more && matches!(next.role(), Role::Active(_)) {
+                    next.filled_as(own)
+                } else {
+                    next
+                };
+                Some((Rc::clone(member), next))
+            };
+            members.iter().filter(|member| member.is_written()).filter_map(next).collect()
+        };
+        self.write_to(behind).await
+    }
+
+    /// Has members that are being filled say that they are filled below `first` only, in bytes of
+    /// their data, before a log forgets what it knows of the rows beyond.
+    pub(in crate::redundant) async fn fill_again_from(&self, first: MemberByte) {
+        self.roster.fill_again_from(first);
+        let lowered = |member: Rc<Member>| {
+            let own = member.superblock.borrow().clone()?;
+            let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first.get());
+            is_beyond.then(|| (member, own.filled_to(first.get())))
+        };
+        let failed =
+            self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());
+        self.fail_or_stop(failed.await);
+    }
+
+    /// Stores the bitmap's first page, which counts events, and all of it if a member or the bitmap is new.
+    async fn store_events(self: &Rc<Self>) -> Failures {
+        let Some(pages) = self.lane.take_publication() else { return Failures::new() };
+        let failed = self.store_pages(&pages.pages).await;
+        self.lane.stored(&pages, failed.is_empty());
+        failed
+    }
+
+    /// Has who takes a role say so itself before anybody else counts on it: one after the other,
+    /// since they would count on each other.
+    async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
+        let mut changed: Vec<_> =
+            superblocks.iter().filter(|(member, next)| member.is_changed_by(next)).collect();
+        changed.sort_by_key(|(member, _)| !member.is_in_sync());
+        for (index, (member, next)) in changed.iter().enumerate() {
+            let mut next = next.clone();
+            for (later, _) in &changed[index + 1..] {
+                let role = later.superblock.borrow().as_ref().map(|own| own.role());
+                next.set_role(later.number, role.unwrap_or(Role::Spare));
+            }
+            let failed = self.write_to(vec![(Rc::clone(member), next)]).await;
+            if !failed.is_empty() {
+                return failed;
+            }
+        }
+        Failures::new()
+    }
+
+    /// Makes `member`, to which a recovery gave all that its role has, a member in sync: what it
+    /// was filled with is flushed, then its own superblock says so, then the others' do. If that
+    /// superblock cannot be written, the member is out, and the one that it was to replace stays.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(in crate::redundant) async fn promote(
+        self: &Rc<Self>,
+        member: &Rc<Member>,
+    ) -> Result<(), Errno> {
+        while member.recovering().is_some() {
+            self.leave_behind().await?;
+            let turn = self.publisher.turn().await;
+            self.check_running()?;
+            if !self.publisher.is_last() {
+                continue;
+            }
+            let mut failed = self.catch_up().await;
+            if !failed.is_empty() {
+                self.fail_or_stop(failed);
+                continue;
+            }
+            match self.lead_up(Some(member)).await {
+                Ok(next) => {
+                    let own = next.superblocks.into_iter();
+                    let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
+                    failed = self.write_to(own.collect()).await;
+                }
+                // An array without superblocks has been flushed by whoever asks.
+                Err(Round::Done) => drop(self.flush().await?),
+                Err(Round::Again) => continue,
+                Err(Round::Failed(others)) => failed = others,
+            }
+            if failed.is_empty() && member.recovering().is_some() {
+                let generation = self.roster.generation();
+                let announced = Announced { of: self.id, number: member.number, generation };
+                if let Some(replaced) = self.roster.promote(member, &announced) {
+                    self.publisher.leave_behind(replaced.told.get());
+                }
+                self.note(format!("{} is in sync", member.label));
+            }
+            self.fail_or_stop(failed);
+            self.publisher.require();
+            drop(turn);
+        }
+        self.reconsider();
+        let _published = self.fence().await?;
+        Ok(())
+    }
+
+    /// Writes `superblocks`, all at once. Who is out since they were made is told nothing more.
+    async fn write_to(&self, mut superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
+        superblocks.retain(|(member, _)| member.is_known());
+        let area = |(member, superblock): &(Rc<Member>, Superblock)| {
+            (Rc::clone(member), superblock.super_offset, superblock.encode())
+        };
+        for (member, superblock) in &superblocks {
+            member.told.set(member.told.get().max(superblock.events));
+        }
+        let failed =
+            self.store_metadata("superblock", superblocks.iter().map(area).collect()).await;
+        for (member, superblock) in superblocks {
+            if !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member)) {
+                *member.superblock.borrow_mut() = Some(superblock);
+            }
+        }
+        failed
+    }
+}
+
+/// How one writing of all superblocks went.
+enum Round {
+    Done,
+    /// The membership changed under it: superblocks have to be made anew.
+    Again,
+    Failed(Failures),
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_array::Role;
+
+    use super::*;
+    use crate::redundant::misuse::{array, assert_refused, member};
+
+    #[test]
+    fn announced() {
+        let (one, other) = (array(), array());
+        let first = Rc::clone(&one.roster.members()[0]);
+        assert!(one.fail(&first, "a test"), "two others have all of it");
+        let member = Rc::new(Member::new(member(3, None)));
+        one.roster.admit(Rc::clone(&member));
+        let before = one.roster.generation();
+        one.roster.take_over(&member, Role::nth(0));
+        let (of, generation) = (one.id, one.roster.generation());
+        let promote = |of, number, generation| {
+            drop(one.roster.promote(&member, &Announced { of, number, generation }));
+        };
+        assert_refused("a proof of another array", || promote(other.id, 3, generation));
+        assert_refused("a proof of the member 1, not 3", || promote(of, 1, generation));
+        assert_refused("a proof of the membership", || promote(of, 3, before));
+        promote(of, 3, generation);
+        assert!(member.is_in_sync());
+    }
+}
