@@ -71,10 +71,15 @@ pub enum Canary {
     HalfTakenBack,
     /// The head of a log is left out if its time is before the superblock's.
     OlderHeadLeftOut,
+    /// A pass takes the memory for its copies one by one, and holds some while it waits for the next.
+    MemoryInParts,
+    /// A member that is being filled has a vote in a repair of copies. Only a directed test finds it: no seed has come
+    /// to two members that come back with the same old content while a window waits.
+    FilledVotes,
 }
 
 impl Canary {
-    /// All of them.
+    /// All of them that seeds have to find.
     pub const ALL: &[Canary] = &[
         Canary::BitmapAfterData,
         Canary::SuperblocksAfterAnswer,
@@ -108,6 +113,7 @@ impl Canary {
         Canary::AskedWhileOverdue,
         Canary::HalfTakenBack,
         Canary::OlderHeadLeftOut,
+        Canary::MemoryInParts,
     ];
 
     /// What it is called in reports: its name in the source.

@@ -12,11 +12,14 @@
 //! "not now" when it is spent, so that memory pressure becomes back-pressure.
 
 mod buddy;
+mod limit;
 mod pool;
 mod region;
 pub mod steady;
 mod stream;
 
+#[cfg(feature = "limit")]
+pub use limit::set_limit;
 pub use pool::{Buf, Pool, keep_arenas};
 pub use region::{Advice, HUGE_PAGE, Pages, Region};
 

@@ -10,6 +10,7 @@ use braid_engine::Dev;
 use braid_engine::redundant::MemberState;
 use braid_export_nbd::Export;
 use braid_md::Resync;
+use braid_mem::Buf;
 
 use crate::brief::brief;
 use crate::decay::check_decay;
@@ -153,8 +154,11 @@ impl Acting {
                 let over = sessions.clone();
                 sessions.one_more();
                 handle.spawn(format!("session {index}"), async move {
-                    let inbox = pool().get_wait(INBOX).await;
-                    let end = export.serve(ours.clone(), inbox).await;
+                    // Production has a pool for inboxes alone, with room for each connection.
+                    let end = match Buf::apart(INBOX) {
+                        Ok(inbox) => export.serve(ours.clone(), inbox).await,
+                        Err(why) => return told.tell(&of, format!("no inbox: {why}")),
+                    };
                     ours.close();
                     if end.is_protocol_error() && !leaves {
                         told.tell(&of, format!("session {index}: {end}"));
@@ -248,6 +252,10 @@ impl Acting {
             return Err(format!("down, and not clean: {}", brief(&self.stage.array)));
         }
         let mut left = self.stage.array.leftovers();
+        let lent = pool().total_bytes() - pool().free_bytes();
+        if lent > 0 {
+            left.push(format!("{lent} bytes of memory for requests"));
+        }
         // What a disk works on that has not answered is kept for it.
         if self.stage.opened.is_asked() {
             left.retain(|one| !one.contains(" bytes of "));

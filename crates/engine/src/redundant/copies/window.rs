@@ -7,6 +7,7 @@ use braid_block::{Completion, Flags, Io, Payload};
 
 use super::ballot::Ballot;
 use super::{Copies, in_sync_bytes};
+use crate::canary::Canary;
 use crate::join_all;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
@@ -74,6 +75,12 @@ impl Copies {
         let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
+        if Canary::MemoryInParts.is_planted() {
+            bufs.clear();
+            for _ in 0..count {
+                bufs.push(Payload::One(core.work.pool().get_wait(array.len as usize).await));
+            }
+        }
         let _locked = core.ranges.lock(in_sync_bytes(array)).await;
         let block = u64::from(core.limits.logical_block);
         let mut parts = vec![array];
@@ -90,6 +97,16 @@ impl Copies {
         found
     }
 
+    /// Whose copies of `part` are compared: of members in sync only.
+    fn voters(&self, core: &Core, part: ArraySpan) -> Vec<(Rc<Member>, MemberByte)> {
+        if !Canary::FilledVotes.is_planted() {
+            return self.holders(core, part);
+        }
+        let (geometry, slots) = (self.mirrored(), core.roster.slots());
+        let runs = (0..geometry.copies()).map(|copy| geometry.locate(part.offset, copy));
+        runs.filter_map(|run| Some((slots[run.role].primary.clone()?, run.offset))).collect()
+    }
+
     /// Compares the copies of `part`, with memory in `bufs`. `None` if one of them cannot be read
     /// as a whole: its halves are to be compared, so that each page is judged by what was read of
     /// it, and each sector where no copy of the page can be read.
@@ -103,7 +120,7 @@ impl Copies {
         let mut found = Found::default();
         let is_large = part.len > BLOCK as u64;
         let is_divisible = part.len > u64::from(core.limits.logical_block);
-        let mut holders = self.holders(core, part);
+        let mut holders = self.voters(core, part);
         holders.truncate(bufs.len());
         let is_bad = |(member, offset): &(Rc<Member>, MemberByte)| {
             member.is_bad(MemberSpan::new(*offset, part.len))
