@@ -73,13 +73,10 @@ pub enum Canary {
     OlderHeadLeftOut,
     /// A pass takes the memory for its copies one by one, and holds some while it waits for the next.
     MemoryInParts,
-    /// A member that is being filled has a vote in a repair of copies. Only a directed test finds it: no seed has come
-    /// to two members that come back with the same old content while a window waits.
-    FilledVotes,
 }
 
 impl Canary {
-    /// All of them that seeds have to find.
+    /// All of them.
     pub const ALL: &[Canary] = &[
         Canary::BitmapAfterData,
         Canary::SuperblocksAfterAnswer,

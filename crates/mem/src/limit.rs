@@ -5,9 +5,9 @@
 //!   lent  |                 nothing: any buffer is lent, also one beyond the limit
 //! ```
 //!
-//! Invariant: a request is kept waiting only while another buffer of its pool is lent. Whoever holds no buffer of a
-//! pool while it waits for one gets it in the end, under any limit; a task that holds one and waits for the next
-//! may wait for ever, as it may where requests like it hold the rest of the pool.
+//! Invariant: a request is kept waiting only while another buffer of its pool is lent. A task that holds no
+//! buffer of a pool while it waits for one gets it in the end, under any limit. A task that holds one and waits for
+//! the next may wait for ever, as it may where requests like it hold the rest of the pool.
 //!
 //! Without the feature `limit` there is none, and no code for one.
 
@@ -23,7 +23,7 @@ pub fn set_limit(bytes: Option<usize>) {
     LIMIT.set(bytes);
 }
 
-/// Whether a pool that has lent so many bytes may not lend `more`.
+/// True if a pool that has lent so many bytes may not lend `more`.
 #[cfg(feature = "limit")]
 pub(crate) fn is_beyond(lent: impl FnOnce() -> usize, more: usize) -> bool {
     let Some(limit) = LIMIT.get() else { return false };
@@ -31,7 +31,7 @@ pub(crate) fn is_beyond(lent: impl FnOnce() -> usize, more: usize) -> bool {
     lent > 0 && lent + more > limit
 }
 
-/// Whether a pool that has lent so many bytes may not lend `more`: never, without the feature.
+/// True if a pool that has lent so many bytes may not lend `more`: never, without the feature.
 #[cfg(not(feature = "limit"))]
 #[inline(always)]
 pub(crate) fn is_beyond(_: impl FnOnce() -> usize, _: usize) -> bool {

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::buddy::Buddy;
-use crate::{Advice, PAGE, Region, limit};
+use crate::{Advice, PAGE, Region, arenas, limit};
 
 /// A fixed arena of page-aligned buffers; cheap to clone, all clones are the same pool.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ struct Inner {
     arena: ManuallyDrop<Region>,
     largest: usize,
     state: RefCell<State>,
+    #[cfg(feature = "limit")]
+    is_exempt: std::cell::Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -65,37 +67,10 @@ struct Block {
     order: u8,
 }
 
-thread_local! {
-    /// Arenas of pools that were dropped, where they are to be kept.
-    static KEPT: RefCell<Option<Vec<Region>>> = const { RefCell::new(None) };
-}
-
-/// From now on this thread keeps the arenas of its pools that are dropped, for those that are made:
-/// faulting memory in would be most of the work of who makes arrays by the thousand, and drops
-/// them (a simulation).
-pub fn keep_arenas() {
-    KEPT.with(|kept| _ = kept.borrow_mut().get_or_insert_with(Vec::new));
-}
-
-fn kept(len: usize) -> Option<Region> {
-    KEPT.with(|kept| {
-        let mut kept = kept.borrow_mut();
-        let kept = kept.as_mut()?;
-        let index = kept.iter().position(|arena| arena.len() == len)?;
-        Some(kept.swap_remove(index))
-    })
-}
-
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the arena is taken once, here, and whoever has the value drops it no more.
-        let arena = unsafe { ManuallyDrop::take(&mut self.arena) };
-        // At the end of a thread there is nobody left to keep it.
-        let _ = KEPT.try_with(|kept| {
-            if let Some(kept) = &mut *kept.borrow_mut() {
-                kept.push(arena);
-            }
-        });
+        arenas::keep(unsafe { ManuallyDrop::take(&mut self.arena) });
     }
 }
 
@@ -107,7 +82,7 @@ impl Pool {
     pub fn new(bytes: usize) -> io::Result<Pool> {
         let pages = bytes.div_ceil(PAGE).max(1);
         let pages = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let arena = match kept(pages as usize * PAGE) {
+        let arena = match arenas::kept(pages as usize * PAGE) {
             Some(arena) => arena,
             None => {
                 let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
@@ -122,7 +97,14 @@ impl Pool {
         };
         let largest = Buddy::largest(pages) as usize * PAGE;
         let arena = ManuallyDrop::new(arena);
-        Ok(Pool { inner: Rc::new(Inner { arena, largest, state: RefCell::new(state) }) })
+        let inner = Inner {
+            arena,
+            largest,
+            state: RefCell::new(state),
+            #[cfg(feature = "limit")]
+            is_exempt: std::cell::Cell::default(),
+        };
+        Ok(Pool { inner: Rc::new(inner) })
     }
 
     /// Keeps the arena in memory.
@@ -216,9 +198,21 @@ impl Pool {
         std::future::poll_fn(|cx| self.poll_get(len, cx)).await
     }
 
-    /// Whether the limit of tests keeps `more` bytes back for now.
+    /// The same pool, to which [`crate::set_limit`] does not apply.
+    #[cfg(feature = "limit")]
+    #[must_use]
+    pub fn without_limit(self) -> Pool {
+        self.inner.is_exempt.set(true);
+        self
+    }
+
+    /// True if the limit of tests keeps `more` bytes back for now.
     #[inline]
     fn is_limited(&self, more: usize) -> bool {
+        #[cfg(feature = "limit")]
+        if self.inner.is_exempt.get() {
+            return false;
+        }
         limit::is_beyond(|| self.total_bytes() - self.free_bytes(), more)
     }
 

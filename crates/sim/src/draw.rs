@@ -11,9 +11,9 @@ use braid_md::{Level, Version};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
-use crate::hang;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
+use crate::{hang, memory};
 
 /// Seeds with this bit are of scenarios in which more goes wrong at once, and in the same places: bugs
 /// that need several rare events together show there first. (Of the commits every other one has such
@@ -37,7 +37,8 @@ pub const HALVES: u64 = 1 << 44;
 /// Seeds with this bit are of clocks that go back, stand, and jump ahead, before starts and in lives.
 pub const CLOCKS: u64 = 1 << 45;
 
-/// Seeds with this bit are of memory that is spent: limits on what pools lend, which change.
+/// Seeds with this bit are of memory that is spent: limits on what pools lend, which change. A member that hangs keeps
+/// memory for ever, so none does in these.
 pub const MEMORY: u64 = 1 << 46;
 
 /// Bits of worlds that each commit runs seeds of, one at a time.
@@ -112,7 +113,7 @@ impl Scenario {
             let rng = &mut Rng::new(seed ^ 0xb17_3a95);
             lives.iter_mut().for_each(|life| more_orders(rng, life));
         }
-        if seed & HANGS != 0 {
+        if seed & (HANGS | MEMORY) == HANGS {
             let rng = &mut Rng::new(seed ^ 0x4a46_5eed);
             lives.iter_mut().for_each(|life| hang::some(rng, &spec, life));
         }
@@ -122,7 +123,7 @@ impl Scenario {
         }
         if seed & MEMORY != 0 {
             let rng = &mut Rng::new(seed ^ 0x3e30_5ca2);
-            lives.iter_mut().for_each(|life| little_memory(rng, life));
+            lives.iter_mut().for_each(|life| memory::little(rng, life));
         }
         Scenario { seed, spec, start, lives }
     }
@@ -137,23 +138,6 @@ fn wrong_clocks(rng: &mut Rng, life: &mut Life) {
     for _ in 0..rng.within(0..=3) {
         let long_ns = [2_000_000, 20_000_000, 600_000_000][rng.index(3)];
         let what = What::Clock { by_s: BY_S[rng.index(BY_S.len())] };
-        life.acts.push(Act { at_ns: rng.below(long_ns), what });
-    }
-    life.acts.sort_by_key(|act| act.at_ns);
-}
-
-/// Memory is spent from the start, or later, for a while or beyond the life's end; and a scrub, which takes some.
-fn little_memory(rng: &mut Rng, life: &mut Life) {
-    // The first lets each pool lend one buffer at a time.
-    const LIMITS: [usize; 6] = [0, 0, 8 << 10, 32 << 10, 128 << 10, 1 << 20];
-    let long_ns = [2_000_000, 20_000_000, 600_000_000][rng.index(3)];
-    for number in 0..rng.within(1..=5) {
-        let at_ns = if number == 0 { 0 } else { rng.below(long_ns) };
-        let limit = rng.percent(90).then(|| LIMITS[rng.index(LIMITS.len())]);
-        life.acts.push(Act { at_ns, what: What::Memory { limit } });
-    }
-    if rng.percent(50) {
-        let what = if rng.percent(50) { What::Check } else { What::Repair };
         life.acts.push(Act { at_ns: rng.below(long_ns), what });
     }
     life.acts.sort_by_key(|act| act.at_ns);

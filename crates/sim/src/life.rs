@@ -12,6 +12,7 @@ use braid_export_nbd::Export;
 use braid_md::Resync;
 use braid_mem::Buf;
 
+use crate::SimDisk;
 use crate::brief::brief;
 use crate::decay::check_decay;
 use crate::found::Trouble;
@@ -257,7 +258,8 @@ impl Acting {
             left.push(format!("{lent} bytes of memory for requests"));
         }
         // What a disk works on that has not answered is kept for it.
-        if self.stage.opened.is_asked() {
+        let is_asked = self.stage.disks.borrow().iter().any(SimDisk::is_asked);
+        if is_asked || self.stage.opened.is_asked() {
             left.retain(|one| !one.contains(" bytes of "));
         }
         match left {

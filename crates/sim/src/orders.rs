@@ -84,10 +84,6 @@ impl Stage {
                 self.handle.set_clock(by_s);
                 Ok(())
             }
-            What::Memory { limit } => {
-                braid_mem::set_limit(limit);
-                Ok(())
-            }
             What::Hold => said(self.array.hold_passes().await),
             What::GoOn => {
                 self.array.let_passes_go_on();

@@ -59,7 +59,7 @@ fn len_on_member((member, _, bytes): &Area) -> usize {
     bytes.len().next_multiple_of(member.dev.limits().logical_block as usize)
 }
 
-/// How many of `areas`, at least one, fit into half of the memory.
+/// Number of `areas`, at least one, that fit into half of the memory.
 fn at_once(areas: &[Area]) -> usize {
     let mut bytes = 0;
     let fits = |area: &&Area| {
