@@ -41,10 +41,10 @@ long_fuzz() { # libFuzzer needs a nightly compiler, which a machine may lack
     fi
 }
 
-crashes() {
-    cargo build --locked --release --package braid-sim
-    target/release/braid-sim failing --loads "${LOADS:-20000}"
-    target/release/braid-sim exhaust --points "${POINTS:-2000000}"
+crashes() { # steps run where `set -e` says nothing: each command has to be asked
+    cargo build --locked --release --package braid-sim || return 1
+    target/release/braid-sim failing --loads "${LOADS:-20000}" || return 1
+    target/release/braid-sim exhaust --points "${POINTS:-2000000}" || return 1
     target/release/braid-sim rot --lives "${LIVES:-20000}"
 }
 

@@ -71,6 +71,8 @@ pub enum Canary {
     HalfTakenBack,
     /// The head of a log is left out if its time is before the superblock's.
     OlderHeadLeftOut,
+    /// A pass takes the memory for its copies one by one, and holds some while it waits for the next.
+    MemoryInParts,
 }
 
 impl Canary {
@@ -108,6 +110,7 @@ impl Canary {
         Canary::AskedWhileOverdue,
         Canary::HalfTakenBack,
         Canary::OlderHeadLeftOut,
+        Canary::MemoryInParts,
     ];
 
     /// What it is called in reports: its name in the source.

@@ -33,15 +33,9 @@ pub(crate) fn get_payload(
     if len <= piece {
         return pool.poll_get(len as usize, cx).map(Payload::One);
     }
-    let mut bufs = Vec::with_capacity(len.div_ceil(piece) as usize);
-    let mut left = len;
-    while left > 0 {
-        let piece = left.min(piece);
-        let Poll::Ready(buf) = pool.poll_get(piece as usize, cx) else { return Poll::Pending };
-        bufs.push(buf);
-        left -= piece;
-    }
-    Poll::Ready(Payload::Many(bufs))
+    let starts = (0..len).step_by(piece as usize);
+    let lens: Vec<usize> = starts.map(|at| piece.min(len - at) as usize).collect();
+    pool.poll_get_all(&lens, cx).map(Payload::Many)
 }
 
 /// The payload of a write while it is coming in.

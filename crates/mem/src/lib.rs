@@ -11,13 +11,18 @@
 //! notion of a block or a request, and growth: a pool has one size for its life and answers
 //! "not now" when it is spent, so that memory pressure becomes back-pressure.
 
+mod arenas;
 mod buddy;
+mod limit;
 mod pool;
 mod region;
 pub mod steady;
 mod stream;
 
-pub use pool::{Buf, Pool, keep_arenas};
+pub use arenas::keep_arenas;
+#[cfg(feature = "limit")]
+pub use limit::set_limit;
+pub use pool::{Buf, Pool};
 pub use region::{Advice, HUGE_PAGE, Pages, Region};
 
 /// The unit of allocation and of alignment, in bytes. O_DIRECT needs no more on any device with

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::buddy::Buddy;
-use crate::{Advice, PAGE, Region};
+use crate::{Advice, PAGE, Region, arenas, limit};
 
 /// A fixed arena of page-aligned buffers; cheap to clone, all clones are the same pool.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ struct Inner {
     arena: ManuallyDrop<Region>,
     largest: usize,
     state: RefCell<State>,
+    #[cfg(feature = "limit")]
+    is_exempt: std::cell::Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,16 @@ struct State {
     waiting: Vec<Waker>,
 }
 
+impl State {
+    /// Takes a block, whose first `Buf` is to be made.
+    #[inline]
+    fn take(&mut self, order: u8) -> Option<u32> {
+        let page = self.buddy.take(order)?;
+        self.blocks[page as usize] = Block { refs: 1, copies: 0, order };
+        Some(page)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     refs: u32,
@@ -55,37 +67,10 @@ struct Block {
     order: u8,
 }
 
-thread_local! {
-    /// Arenas of pools that were dropped, where they are to be kept.
-    static KEPT: RefCell<Option<Vec<Region>>> = const { RefCell::new(None) };
-}
-
-/// From now on this thread keeps the arenas of its pools that are dropped, for those that are made:
-/// faulting memory in would be most of the work of who makes arrays by the thousand, and drops
-/// them (a simulation).
-pub fn keep_arenas() {
-    KEPT.with(|kept| _ = kept.borrow_mut().get_or_insert_with(Vec::new));
-}
-
-fn kept(len: usize) -> Option<Region> {
-    KEPT.with(|kept| {
-        let mut kept = kept.borrow_mut();
-        let kept = kept.as_mut()?;
-        let index = kept.iter().position(|arena| arena.len() == len)?;
-        Some(kept.swap_remove(index))
-    })
-}
-
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the arena is taken once, here, and whoever has the value drops it no more.
-        let arena = unsafe { ManuallyDrop::take(&mut self.arena) };
-        // At the end of a thread there is nobody left to keep it.
-        let _ = KEPT.try_with(|kept| {
-            if let Some(kept) = &mut *kept.borrow_mut() {
-                kept.push(arena);
-            }
-        });
+        arenas::keep(unsafe { ManuallyDrop::take(&mut self.arena) });
     }
 }
 
@@ -97,7 +82,7 @@ impl Pool {
     pub fn new(bytes: usize) -> io::Result<Pool> {
         let pages = bytes.div_ceil(PAGE).max(1);
         let pages = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let arena = match kept(pages as usize * PAGE) {
+        let arena = match arenas::kept(pages as usize * PAGE) {
             Some(arena) => arena,
             None => {
                 let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
@@ -112,7 +97,14 @@ impl Pool {
         };
         let largest = Buddy::largest(pages) as usize * PAGE;
         let arena = ManuallyDrop::new(arena);
-        Ok(Pool { inner: Rc::new(Inner { arena, largest, state: RefCell::new(state) }) })
+        let inner = Inner {
+            arena,
+            largest,
+            state: RefCell::new(state),
+            #[cfg(feature = "limit")]
+            is_exempt: std::cell::Cell::default(),
+        };
+        Ok(Pool { inner: Rc::new(inner) })
     }
 
     /// Keeps the arena in memory.
@@ -129,42 +121,104 @@ impl Pool {
     /// If `len` is 0 or more than [`Pool::largest`].
     #[inline]
     pub fn get(&self, len: usize) -> Option<Buf> {
+        let order = self.order_of(len);
+        if self.is_limited(PAGE << order) {
+            return None;
+        }
+        let page = self.inner.state.borrow_mut().take(order)?;
+        Some(self.buf(page, len))
+    }
+
+    #[inline]
+    fn order_of(&self, len: usize) -> u8 {
         assert!(
             len > 0 && len <= self.inner.largest,
             "a buffer of {len} bytes from a pool that gives up to {}",
             self.inner.largest
         );
-        let order = Buddy::order_for(len.div_ceil(PAGE) as u32);
+        Buddy::order_for(len.div_ceil(PAGE) as u32)
+    }
+
+    #[inline]
+    fn buf(&self, page: u32, len: usize) -> Buf {
+        Buf { pool: Rc::clone(&self.inner), page, start: 0, len: len as u32, hold: Hold::Only }
+    }
+
+    /// Buffers of exactly `lens` bytes, or `None` when there is no room for all of them now. Two callers that each
+    /// held a part while they wait for the rest would wait for each other.
+    ///
+    /// # Panics
+    /// As [`Pool::get`].
+    pub fn get_all(&self, lens: &[usize]) -> Option<Vec<Buf>> {
+        let bytes = lens.iter().map(|len| PAGE << self.order_of(*len)).sum();
+        if bytes > self.free_bytes() || self.is_limited(bytes) {
+            return None;
+        }
         let mut state = self.inner.state.borrow_mut();
-        let page = state.buddy.take(order)?;
-        state.blocks[page as usize] = Block { refs: 1, copies: 0, order };
-        let pool = Rc::clone(&self.inner);
-        Some(Buf { pool, page, start: 0, len: len as u32, hold: Hold::Only })
+        let mut pages = Vec::with_capacity(lens.len());
+        for len in lens {
+            let order = self.order_of(*len);
+            let Some(page) = state.take(order) else {
+                // No task is woken: there is as much as before.
+                pages.into_iter().for_each(|(page, order)| state.buddy.give(page, order));
+                return None;
+            };
+            pages.push((page, order));
+        }
+        Some(pages.iter().zip(lens).map(|((page, _), len)| self.buf(*page, *len)).collect())
+    }
+
+    /// As [`Pool::get_all`], registering to be woken when a buffer comes back.
+    pub fn poll_get_all(&self, lens: &[usize], cx: &mut Context<'_>) -> Poll<Vec<Buf>> {
+        let bufs = self.get_all(lens);
+        bufs.map_or_else(|| self.wait(cx), Poll::Ready)
+    }
+
+    /// Has the task woken when a buffer comes back.
+    fn wait<T>(&self, cx: &mut Context<'_>) -> Poll<T> {
+        self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
+        Poll::Pending
     }
 
     /// As [`Pool::get`], registering to be woken when a buffer comes back.
     pub fn poll_get(&self, len: usize, cx: &mut Context<'_>) -> Poll<Buf> {
-        match self.get(len) {
-            Some(buf) => Poll::Ready(buf),
-            None => {
-                self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
-                Poll::Pending
-            }
-        }
+        self.get(len).map_or_else(|| self.wait(cx), Poll::Ready)
     }
 
     /// Waits until `bytes` are not lent out. Any of them may be lent to others before they are asked for.
     pub fn poll_free(&self, bytes: usize, cx: &mut Context<'_>) -> Poll<()> {
-        if self.free_bytes() >= bytes {
+        if self.free_bytes() >= bytes && !self.is_limited(bytes) {
             return Poll::Ready(());
         }
-        self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
-        Poll::Pending
+        self.wait(cx)
     }
 
     /// As [`Pool::get`], waiting until there is one.
     pub async fn get_wait(&self, len: usize) -> Buf {
         std::future::poll_fn(|cx| self.poll_get(len, cx)).await
+    }
+
+    /// The same pool, to which [`crate::set_limit`] does not apply.
+    #[cfg(feature = "limit")]
+    #[must_use]
+    pub fn without_limit(self) -> Pool {
+        self.inner.is_exempt.set(true);
+        self
+    }
+
+    /// True if the limit of tests keeps `more` bytes back for now.
+    #[inline]
+    fn is_limited(&self, more: usize) -> bool {
+        #[cfg(feature = "limit")]
+        if self.inner.is_exempt.get() {
+            return false;
+        }
+        limit::is_beyond(|| self.total_bytes() - self.free_bytes(), more)
+    }
+
+    /// As [`Pool::get_all`], waiting until there is room.
+    pub async fn get_all_wait(&self, lens: &[usize]) -> Vec<Buf> {
+        std::future::poll_fn(|cx| self.poll_get_all(lens, cx)).await
     }
 
     /// Whether somebody waits for a buffer.
@@ -382,6 +436,9 @@ impl std::fmt::Debug for Buf {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     #[test]
     fn cut_pieces_keep_their_bytes_and_join_again() {
@@ -411,6 +468,33 @@ mod tests {
         drop(tail);
         assert_eq!(pool.free_bytes(), 16 << 10);
         assert!(pool.get(16 << 10).is_some());
+    }
+
+    /// A task that is woken by what it gives back itself would never rest.
+    #[test]
+    fn several_buffers_are_lent_at_once_or_none_and_none_wakes() {
+        struct Count(AtomicUsize);
+        impl Wake for Count {
+            fn wake(self: Arc<Count>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let pool = Pool::new(16 << 10).unwrap();
+        let pages: Vec<Buf> = (0..4).map(|_| pool.get(PAGE).unwrap()).collect();
+        let lone: Vec<Buf> = pages.into_iter().step_by(2).collect();
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut cx = Context::from_waker(&waker);
+        // Two pages are free, and no two of them are one block.
+        assert!(pool.poll_get_all(&[2 * PAGE], &mut cx).is_pending());
+        let three = [PAGE; 3];
+        assert!(pool.poll_get_all(&three, &mut cx).is_pending());
+        assert_eq!((pool.free_bytes(), count.0.load(Ordering::Relaxed)), (2 * PAGE, 0));
+        assert_eq!(pool.get_all(&[PAGE, 100]).unwrap().len(), 2);
+        assert!(count.0.load(Ordering::Relaxed) > 0, "what came back wakes");
+        drop(lone);
+        assert_eq!(pool.get_all(&three).unwrap().len(), 3);
+        assert_eq!(pool.free_bytes(), 16 << 10);
     }
 
     #[test]

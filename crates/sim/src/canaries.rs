@@ -12,7 +12,7 @@ use braid_engine::canary::{Canary, plant};
 use braid_md::Level;
 
 use crate::campaign::{run_scenario, run_seed};
-use crate::draw::{CLOCKS, HALVES, HANGS, ORDERS, WIDE, WORLDS};
+use crate::draw::{CLOCKS, HALVES, HANGS, MEMORY, ORDERS, WIDE, WORLDS};
 use crate::rot;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
@@ -67,7 +67,7 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         | Canary::NewChunksForgetBits => {
             matches!(spec.policy, Policy::Resync | Policy::Bitmap)
         }
-        Canary::FirstCopyBelieved => !spec.has_parity(),
+        Canary::FirstCopyBelieved | Canary::MemoryInParts => !spec.has_parity(),
         Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,
         Canary::OlderHeadLeftOut | Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => {
@@ -89,6 +89,7 @@ fn first_for(canary: Canary, first: u64) -> u64 {
         | Canary::NewChunksForgetBits => first | ORDERS,
         Canary::AskedWhileOverdue => first | HANGS,
         Canary::OlderHeadLeftOut => first | CLOCKS,
+        Canary::MemoryInParts => first | MEMORY,
         _ => first,
     }
 }

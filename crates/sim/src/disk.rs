@@ -171,6 +171,11 @@ impl SimDisk {
         self.inner.hangs_until_ns.get() > 0
     }
 
+    /// Whether it has not answered all requests, and so keeps their memory.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.inner.trace.borrow().iter().any(|one| one.end.is_none())
+    }
+
     /// From now on everything takes `times` as long.
     pub fn slow_down(&self, times: u64) {
         self.inner.slowness.set(times);

@@ -11,9 +11,9 @@ use braid_md::{Level, Version};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
-use crate::hang;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
+use crate::{hang, memory};
 
 /// Seeds with this bit are of scenarios in which more goes wrong at once, and in the same places: bugs
 /// that need several rare events together show there first. (Of the commits every other one has such
@@ -37,8 +37,12 @@ pub const HALVES: u64 = 1 << 44;
 /// Seeds with this bit are of clocks that go back, stand, and jump ahead, before starts and in lives.
 pub const CLOCKS: u64 = 1 << 45;
 
+/// Seeds with this bit are of memory that is spent: limits on what pools lend, which change. A member that hangs keeps
+/// memory for ever, so none does in these.
+pub const MEMORY: u64 = 1 << 46;
+
 /// Bits of worlds that each commit runs seeds of, one at a time.
-pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS];
+pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY];
 
 /// How much happens, and what.
 struct Mood {
@@ -109,13 +113,17 @@ impl Scenario {
             let rng = &mut Rng::new(seed ^ 0xb17_3a95);
             lives.iter_mut().for_each(|life| more_orders(rng, life));
         }
-        if seed & HANGS != 0 {
+        if seed & (HANGS | MEMORY) == HANGS {
             let rng = &mut Rng::new(seed ^ 0x4a46_5eed);
             lives.iter_mut().for_each(|life| hang::some(rng, &spec, life));
         }
         if seed & CLOCKS != 0 {
             let rng = &mut Rng::new(seed ^ 0xc10c_c10c);
             lives.iter_mut().for_each(|life| wrong_clocks(rng, life));
+        }
+        if seed & MEMORY != 0 {
+            let rng = &mut Rng::new(seed ^ 0x3e30_5ca2);
+            lives.iter_mut().for_each(|life| memory::little(rng, life));
         }
         Scenario { seed, spec, start, lives }
     }

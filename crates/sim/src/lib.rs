@@ -50,6 +50,7 @@ pub mod kernel;
 mod life;
 mod load;
 mod media;
+mod memory;
 mod nbd;
 mod opened;
 mod oracle;

@@ -10,7 +10,9 @@ use braid_engine::Dev;
 use braid_engine::redundant::MemberState;
 use braid_export_nbd::Export;
 use braid_md::Resync;
+use braid_mem::Buf;
 
+use crate::SimDisk;
 use crate::brief::brief;
 use crate::decay::check_decay;
 use crate::found::Trouble;
@@ -153,8 +155,11 @@ impl Acting {
                 let over = sessions.clone();
                 sessions.one_more();
                 handle.spawn(format!("session {index}"), async move {
-                    let inbox = pool().get_wait(INBOX).await;
-                    let end = export.serve(ours.clone(), inbox).await;
+                    // Production has a pool for inboxes alone, with room for each connection.
+                    let end = match Buf::apart(INBOX) {
+                        Ok(inbox) => export.serve(ours.clone(), inbox).await,
+                        Err(why) => return told.tell(&of, format!("no inbox: {why}")),
+                    };
                     ours.close();
                     if end.is_protocol_error() && !leaves {
                         told.tell(&of, format!("session {index}: {end}"));
@@ -248,8 +253,13 @@ impl Acting {
             return Err(format!("down, and not clean: {}", brief(&self.stage.array)));
         }
         let mut left = self.stage.array.leftovers();
+        let lent = pool().total_bytes() - pool().free_bytes();
+        if lent > 0 {
+            left.push(format!("{lent} bytes of memory for requests"));
+        }
         // What a disk works on that has not answered is kept for it.
-        if self.stage.opened.is_asked() {
+        let is_asked = self.stage.disks.borrow().iter().any(SimDisk::is_asked);
+        if is_asked || self.stage.opened.is_asked() {
             left.retain(|one| !one.contains(" bytes of "));
         }
         match left {

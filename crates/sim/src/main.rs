@@ -27,7 +27,8 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           from 4398046511104, 2^42, on: with bitmaps of two pages;
                           from 8796093022208, 2^43, on: with members that hang;
                           from 17592186044416, 2^44, on: with halves of arrays that meet;
-                          from 35184372088832, 2^45, on: with clocks that are set)
+                          from 35184372088832, 2^45, on: with clocks that are set;
+                          from 70368744177664, 2^46, on: with memory that is spent)
   --canaries [--from N]   plant each known bug, or --only NAME, and find it
   exhaust --points N [--from S]
                           crash short loads at every event, with every subset of what was not flushed

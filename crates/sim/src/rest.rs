@@ -23,11 +23,6 @@ pub(crate) const STEP_NS: u64 = 50_000_000;
 /// How long an array may take to come to rest, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 4000;
 
-thread_local! {
-    /// Memory of whoever looks, beside a life that holds some of its own.
-    static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
-}
-
 /// A read of all goes in pieces of this many bytes.
 const PIECE: u64 = 64 << 10;
 
@@ -38,9 +33,11 @@ const PIECE: u64 = 64 << 10;
 pub(crate) async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
     let size = dev.limits().size;
     let mut contents = Vec::with_capacity(size as usize);
+    // Of its own: a life that is looked into holds memory of others while it stands still.
+    let pool = Pool::new(PIECE as usize).map_err(|why| format!("no memory for reads: {why}"))?;
     while (contents.len() as u64) < size {
         let len = (size - contents.len() as u64).min(PIECE);
-        let buf = READS.with(Pool::clone).get_wait(len as usize).await;
+        let buf = pool.get_wait(len as usize).await;
         let done = dev.start(Io::read(contents.len() as u64, buf)).await;
         if let Err(errno) = done.result {
             return Err(format!("a read of {len} bytes at {} fails: {errno}", contents.len()));

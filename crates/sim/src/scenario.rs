@@ -228,6 +228,11 @@ pub enum What {
         /// By so many seconds.
         by_s: i64,
     },
+    /// From now on each pool lends at most so many bytes at a time, or one buffer: all it has if there is none.
+    Memory {
+        /// In bytes.
+        limit: Option<usize>,
+    },
     /// … has no pass run.
     Hold,
     /// … lets passes go on.

@@ -208,9 +208,13 @@ impl Stage {
     /// Has `what` happen, if it may; answers whether it did.
     pub(crate) async fn act(&self, what: What) -> bool {
         self.shaken.set(SHAKEN);
-        let done = match what.is_fault() {
-            true => self.place(what),
-            false => self.order(what).await,
+        let done = match what {
+            What::Memory { limit } => {
+                braid_mem::set_limit(limit);
+                true
+            }
+            _ if what.is_fault() => self.place(what),
+            _ => self.order(what).await,
         };
         if !done {
             self.tell("atlas", || format!("not now: {what:?}"));

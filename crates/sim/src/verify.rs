@@ -49,6 +49,7 @@ fn new_pool() -> Pool {
 
 /// Another run begins: what one that failed still holds is not its.
 pub(crate) fn begin() {
+    braid_mem::set_limit(None);
     POOL.replace(new_pool());
 }
 

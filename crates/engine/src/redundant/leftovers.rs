@@ -1,6 +1,8 @@
 //! What an array still holds, for whoever wants to know that nothing is left over; and letting go
 //! of an array in the middle of everything, as the end of a process does.
 
+use braid_mem::Pool;
+
 use super::Redundant;
 use super::layout::SyncSpan;
 
@@ -11,12 +13,14 @@ impl Redundant {
         let core = &self.inner.core;
         let all = SyncSpan::first(core.layout.borrow().sync_size());
         let cache = self.status().stripe_cache.map_or(0, |cache| cache.used);
-        let held = core.metadata_pool.total_bytes() - core.metadata_pool.free_bytes();
+        let lent = |pool: &Pool| pool.total_bytes() - pool.free_bytes();
+        let (of_metadata, of_passes) = (lent(&core.metadata_pool), lent(core.work.pool()));
         let facts = [
             (core.lane.has_writers(), "writes that were let in".to_owned()),
             (!core.background.is_idle(), "work that nobody waits for".to_owned()),
             (!core.lane.ranges().is_free(all), "ranges that are locked or written".to_owned()),
-            (held > 0, format!("{held} bytes of memory for metadata")),
+            (of_metadata > 0, format!("{of_metadata} bytes of memory for metadata")),
+            (of_passes > 0, format!("{of_passes} bytes of memory for passes")),
             (cache > 0, format!("{cache} bytes of the stripe cache")),
         ];
         facts.into_iter().filter(|(is_left, _)| *is_left).map(|(_, what)| what).collect()

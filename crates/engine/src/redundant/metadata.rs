@@ -10,7 +10,8 @@
 
 use std::rc::Rc;
 
-use braid_block::{Flags, Io, Payload};
+use braid_block::{Flags, Io};
+use braid_mem::Buf;
 
 use super::METADATA_POOL;
 use super::core::{Core, Failures};
@@ -22,19 +23,23 @@ pub(super) const PAGE: usize = 4096;
 
 impl Core {
     /// Stores bytes at offsets of members, many at once; `what` is for the message.
-    pub(super) async fn store_metadata(
-        &self,
-        what: &str,
-        areas: Vec<(Rc<Member>, u64, Vec<u8>)>,
-    ) -> Failures {
+    pub(super) async fn store_metadata(&self, what: &str, areas: Vec<Area>) -> Failures {
         let mut failed = Failures::new();
-        // No more at once than there is memory for.
-        for areas in areas.chunks(METADATA_POOL / PAGE / 2) {
-            let mut started = Vec::with_capacity(areas.len());
-            for (member, offset, bytes) in areas {
-                let payload = self.metadata(member, bytes).await;
-                started.push(member.dev.start(Io::write(*offset, payload, Flags::FUA)));
-            }
+        let mut left = &areas[..];
+        while !left.is_empty() {
+            let (areas, rest) = left.split_at(at_once(left));
+            left = rest;
+            // For all of them before the first is written: several tasks store metadata, and each that held some
+            // while it waits for more would wait for the others.
+            let lens: Vec<usize> = areas.iter().map(len_on_member).collect();
+            let memory = self.metadata_pool.get_all_wait(&lens).await;
+            let start = |((member, offset, bytes), mut buf): (&Area, Buf)| {
+                let (content, fill) = buf.split_at_mut(bytes.len());
+                content.copy_from_slice(bytes);
+                fill.fill(0);
+                member.dev.start(Io::write(*offset, buf, Flags::FUA))
+            };
+            let started = areas.iter().zip(memory).map(start).collect();
             for ((member, ..), done) in areas.iter().zip(join_all(started).await) {
                 if let Err(errno) = done.result {
                     let why = format!("its {what} could not be written: {errno}");
@@ -44,13 +49,22 @@ impl Core {
         }
         failed
     }
+}
 
-    /// `bytes` in memory of the array's own, filled up with zeroes to whole blocks of `member`.
-    async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
-        let block = member.dev.limits().logical_block as usize;
-        let mut buf = self.metadata_pool.get_wait(bytes.len().next_multiple_of(block)).await;
-        buf[..bytes.len()].copy_from_slice(bytes);
-        buf[bytes.len()..].fill(0);
-        buf.into()
-    }
+/// A member, an offset of its device, and what is to lie there.
+type Area = (Rc<Member>, u64, Vec<u8>);
+
+/// Bytes that are written of an area: whole blocks of its member.
+fn len_on_member((member, _, bytes): &Area) -> usize {
+    bytes.len().next_multiple_of(member.dev.limits().logical_block as usize)
+}
+
+/// Number of `areas`, at least one, that fit into half of the memory.
+fn at_once(areas: &[Area]) -> usize {
+    let mut bytes = 0;
+    let fits = |area: &&Area| {
+        bytes += len_on_member(area).next_multiple_of(PAGE);
+        bytes <= METADATA_POOL / 2
+    };
+    areas.iter().take_while(fits).count().max(1)
 }

@@ -95,7 +95,7 @@ impl Caching {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether an order is being carried out still, though its giver may have had an answer.
+    /// Tells if an order is being carried out still, though its giver may have had an answer.
     pub(super) fn is_changing(&self) -> bool {
         self.is_changing.load(Ordering::Acquire)
     }

@@ -7,6 +7,7 @@ use braid_block::{Completion, Flags, Io, Payload};
 
 use super::ballot::Ballot;
 use super::{Copies, in_sync_bytes};
+use crate::canary::Canary;
 use crate::join_all;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found, Mismatch, MismatchMember, half_of, join_places};
@@ -74,6 +75,12 @@ impl Copies {
         let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
+        if Canary::MemoryInParts.is_planted() {
+            bufs.clear();
+            for _ in 0..count {
+                bufs.push(Payload::One(core.work.pool().get_wait(array.len as usize).await));
+            }
+        }
         let _locked = core.lane.ranges().lock(in_sync_bytes(array)).await;
         let block = u64::from(core.limits.logical_block);
         let mut parts = vec![array];

@@ -1,0 +1,37 @@
+//! Arenas of pools that were dropped, kept for pools to come.
+
+use std::cell::RefCell;
+
+use crate::Region;
+
+thread_local! {
+    /// Arenas of pools that were dropped, where they are to be kept.
+    static KEPT: RefCell<Option<Vec<Region>>> = const { RefCell::new(None) };
+}
+
+/// From now on this thread keeps the arenas of its pools that are dropped, for those that are made:
+/// faulting memory in would be most of the work of who makes arrays by the thousand, and drops
+/// them (a simulation).
+pub fn keep_arenas() {
+    KEPT.with(|kept| _ = kept.borrow_mut().get_or_insert_with(Vec::new));
+}
+
+/// Takes one of `len` bytes out of those that were kept.
+pub(crate) fn kept(len: usize) -> Option<Region> {
+    KEPT.with(|kept| {
+        let mut kept = kept.borrow_mut();
+        let kept = kept.as_mut()?;
+        let index = kept.iter().position(|arena| arena.len() == len)?;
+        Some(kept.swap_remove(index))
+    })
+}
+
+/// Keeps `arena`, if this thread keeps some, or unmaps it.
+pub(crate) fn keep(arena: Region) {
+    // At the end of a thread there is nobody left to keep it.
+    let _ = KEPT.try_with(|kept| {
+        if let Some(kept) = &mut *kept.borrow_mut() {
+            kept.push(arena);
+        }
+    });
+}
