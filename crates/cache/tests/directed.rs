@@ -16,6 +16,7 @@ use braid_sim::{Fault, Handle, Image, Sim, SimDisk, Target};
 const BLOCK: u64 = 4096;
 const SIZE: u64 = 256 * BLOCK;
 const LOG: u64 = 4 << 20;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Remembers the log that was given up last.
 #[derive(Clone, Default)]
@@ -175,7 +176,6 @@ fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
 /// ```
 #[test]
 fn a_round_under_way_lets_no_record_go_of_zeroes_that_are_lost() {
-    const SECOND_NS: u64 = 1_000_000_000;
     let notes = Notes::default();
     let origin = Image::from(vec![0xff; SIZE as usize]);
     let world = World::new(origin, Image::zeroes(LOG as usize), None, &notes);
@@ -290,4 +290,62 @@ fn what_is_written_over_something_logged_is_logged_too() {
     });
     let (_, origin) = world.restarted(&notes);
     assert!(has(&origin, 0, 2), "what was flushed last is lost");
+}
+
+/// The same while the block is on its way to the origin: a round does not count for what came after it began.
+#[test]
+fn what_is_written_while_its_block_is_drained_is_logged_too() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(0, 1, 1).await;
+        client.flush().await.expect("a flush");
+        let late = Fault::NotBefore(handle.now() + 2 * SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        while cache.counters().disk_writes == 0 {
+            handle.sleep(1_000_000).await;
+        }
+        let mut sector = client.pool.get(512).expect("memory");
+        sector.fill(2);
+        let write = Io::write(BLOCK - 512, sector, Flags::NONE);
+        client.dev.start(write).await.result.expect("a write");
+        while cache.write_back_status().expect("write-back").drained == 0 {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+    });
+    let (_, origin) = world.restarted(&notes);
+    let last = origin.piece(BLOCK as usize - 512, 512);
+    assert!(last.iter().all(|byte| *byte == 2), "what was flushed last is lost");
+}
+
+/// A flush that is carried out beside a large write does not make it durable.
+#[test]
+fn a_large_write_is_flushed_after_it_is_done() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = Rc::new(World::up(&cache, &handle).await);
+        let late = Fault::NotBefore(handle.now() + SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        let (is_done, writing) = (Rc::new(Cell::new(false)), Rc::clone(&client));
+        let done = Rc::clone(&is_done);
+        handle.spawn("a large write", async move {
+            writing.write(100, 16, 3).await;
+            done.set(true);
+        });
+        while origin.trace().iter().all(|one| one.op != Op::Write) {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+        assert!(!is_done.get(), "it is under way");
+        while !is_done.get() {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+    });
+    assert!(has(&world.origin.durable(), 115, 3));
 }
