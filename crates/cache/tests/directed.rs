@@ -349,3 +349,48 @@ fn a_large_write_is_flushed_after_it_is_done() {
     });
     assert!(has(&world.origin.durable(), 115, 3));
 }
+
+/// Zeroes that fail leave what was held, and in the log their record: what reads still show is logged behind it.
+#[test]
+fn what_zeroes_that_failed_left_is_logged_again() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(5, 1, 1).await;
+        client.flush().await.expect("a flush");
+        origin.faults().add_some(Target::op(Op::WriteZeroes), Fault::Error(Errno::IO), 1);
+        let zeroes = Io::write_zeroes(Span::new(5 * BLOCK, BLOCK), Flags::NONE);
+        assert_eq!(client.dev.start(zeroes).await.result, Err(Errno::IO));
+        client.flush().await.expect("a flush");
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 5, 1), "what was flushed is lost");
+}
+
+/// Nobody knows when a write arrives whose client went away: what is held from then on might be overwritten by it.
+#[test]
+fn write_back_does_not_begin_beside_a_write_that_was_given_up() {
+    let sim = Sim::new(1);
+    let handle = sim.handle();
+    let origin = SimDisk::new(&handle, "origin", Limits::new(SIZE, 512));
+    let (size, block) = (SIZE, BLOCK);
+    let (policy, mode) = (CachePolicy::S3Fifo, CacheMode::WriteThrough);
+    let config = Config { size, block, mode, policy, sequential_cutoff: None };
+    let through = Cache::new(Dev::new(origin.clone()), config).expect("memory");
+    sim.block_on(async move {
+        let (dev, pool) = (Dev::new(through.clone()), Pool::new(2 << 20).expect("memory"));
+        let late = Fault::NotBefore(handle.now() + SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        let write = Io::write(0, pool.get(BLOCK as usize).expect("memory"), Flags::NONE);
+        drop(dev.start(write));
+        let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
+        let (age, drain, log) = (Duration::from_secs(600), None, None);
+        let more = WriteBackConfig { dirty: SIZE, age, drain, clock, log };
+        let cache = through.to_write_back(more).expect("memory");
+        handle.spawn("cache", cache.run().expect("to be write-back"));
+        assert_eq!(cache.begin_write_back().await, Err(Errno::from_raw(16)), "EBUSY");
+        assert_eq!(cache.config().mode, CacheMode::WriteThrough);
+    });
+}
