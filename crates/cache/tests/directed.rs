@@ -369,7 +369,7 @@ fn what_zeroes_that_failed_left_is_logged_again() {
     assert!(has(&origin, 5, 1), "what was flushed is lost");
 }
 
-/// Nobody knows when a write arrives whose client went away: what is held from then on might be overwritten by it.
+/// A write whose client went away arrives at any time: it might overwrite data that are drained before it.
 #[test]
 fn write_back_does_not_begin_beside_a_write_that_was_given_up() {
     let sim = Sim::new(1);

@@ -1,4 +1,4 @@
-//! What a write is to others while it is under way, and what is answered of one that is carried out in parts.
+//! Permits of writes that are under way, and the answer to a write that is carried out in parts.
 
 mod client;
 
@@ -25,7 +25,7 @@ const EIO: u32 = 5;
 #[derive(Clone)]
 struct Slow {
     handle: Handle,
-    /// What modifies and is under way.
+    /// The request under way, of those that modify.
     asked: Rc<RefCell<Option<(Op, Flags)>>>,
     is_released: Rc<Cell<bool>>,
 }
