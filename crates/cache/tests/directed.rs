@@ -16,6 +16,7 @@ use braid_sim::{Fault, Handle, Image, Sim, SimDisk, Target};
 const BLOCK: u64 = 4096;
 const SIZE: u64 = 256 * BLOCK;
 const LOG: u64 = 4 << 20;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Remembers the log that was given up last.
 #[derive(Clone, Default)]
@@ -175,7 +176,6 @@ fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
 /// ```
 #[test]
 fn a_round_under_way_lets_no_record_go_of_zeroes_that_are_lost() {
-    const SECOND_NS: u64 = 1_000_000_000;
     let notes = Notes::default();
     let origin = Image::from(vec![0xff; SIZE as usize]);
     let world = World::new(origin, Image::zeroes(LOG as usize), None, &notes);
@@ -290,4 +290,107 @@ fn what_is_written_over_something_logged_is_logged_too() {
     });
     let (_, origin) = world.restarted(&notes);
     assert!(has(&origin, 0, 2), "what was flushed last is lost");
+}
+
+/// The same while the block is on its way to the origin: a round does not count for what came after it began.
+#[test]
+fn what_is_written_while_its_block_is_drained_is_logged_too() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(0, 1, 1).await;
+        client.flush().await.expect("a flush");
+        let late = Fault::NotBefore(handle.now() + 2 * SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        while cache.counters().disk_writes == 0 {
+            handle.sleep(1_000_000).await;
+        }
+        let mut sector = client.pool.get(512).expect("memory");
+        sector.fill(2);
+        let write = Io::write(BLOCK - 512, sector, Flags::NONE);
+        client.dev.start(write).await.result.expect("a write");
+        while cache.write_back_status().expect("write-back").drained == 0 {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+    });
+    let (_, origin) = world.restarted(&notes);
+    let last = origin.piece(BLOCK as usize - 512, 512);
+    assert!(last.iter().all(|byte| *byte == 2), "what was flushed last is lost");
+}
+
+/// A flush that is carried out beside a large write does not make it durable.
+#[test]
+fn a_large_write_is_flushed_after_it_is_done() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = Rc::new(World::up(&cache, &handle).await);
+        let late = Fault::NotBefore(handle.now() + SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        let (is_done, writing) = (Rc::new(Cell::new(false)), Rc::clone(&client));
+        let done = Rc::clone(&is_done);
+        handle.spawn("a large write", async move {
+            writing.write(100, 16, 3).await;
+            done.set(true);
+        });
+        while origin.trace().iter().all(|one| one.op != Op::Write) {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+        assert!(!is_done.get(), "it is under way");
+        while !is_done.get() {
+            handle.sleep(1_000_000).await;
+        }
+        client.flush().await.expect("a flush");
+    });
+    assert!(has(&world.origin.durable(), 115, 3));
+}
+
+/// Zeroes that fail leave what was held, and in the log their record: what reads still show is logged behind it.
+#[test]
+fn what_zeroes_that_failed_left_is_logged_again() {
+    let notes = Notes::default();
+    let world = World::blank(None, &notes);
+    let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
+    world.sim.block_on(async move {
+        let client = World::up(&cache, &handle).await;
+        client.write(5, 1, 1).await;
+        client.flush().await.expect("a flush");
+        origin.faults().add_some(Target::op(Op::WriteZeroes), Fault::Error(Errno::IO), 1);
+        let zeroes = Io::write_zeroes(Span::new(5 * BLOCK, BLOCK), Flags::NONE);
+        assert_eq!(client.dev.start(zeroes).await.result, Err(Errno::IO));
+        client.flush().await.expect("a flush");
+    });
+    let (_, origin) = world.restarted(&notes);
+    assert!(has(&origin, 5, 1), "what was flushed is lost");
+}
+
+/// A write whose client went away arrives at any time: it might overwrite data that are drained before it.
+#[test]
+fn write_back_does_not_begin_beside_a_write_that_was_given_up() {
+    let sim = Sim::new(1);
+    let handle = sim.handle();
+    let origin = SimDisk::new(&handle, "origin", Limits::new(SIZE, 512));
+    let (size, block) = (SIZE, BLOCK);
+    let (policy, mode) = (CachePolicy::S3Fifo, CacheMode::WriteThrough);
+    let config = Config { size, block, mode, policy, sequential_cutoff: None };
+    let through = Cache::new(Dev::new(origin.clone()), config).expect("memory");
+    sim.block_on(async move {
+        let (dev, pool) = (Dev::new(through.clone()), Pool::new(2 << 20).expect("memory"));
+        let late = Fault::NotBefore(handle.now() + SECOND_NS);
+        origin.faults().add_some(Target::op(Op::Write), late, 1);
+        let write = Io::write(0, pool.get(BLOCK as usize).expect("memory"), Flags::NONE);
+        drop(dev.start(write));
+        let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
+        let (age, drain, log) = (Duration::from_secs(600), None, None);
+        let more = WriteBackConfig { dirty: SIZE, age, drain, clock, log };
+        let cache = through.to_write_back(more).expect("memory");
+        handle.spawn("cache", cache.run().expect("to be write-back"));
+        assert_eq!(cache.begin_write_back().await, Err(Errno::from_raw(16)), "EBUSY");
+        assert_eq!(cache.config().mode, CacheMode::WriteThrough);
+    });
 }

@@ -1,6 +1,8 @@
 //! Questions for block status may each take hundreds of system calls: a client that asks many at once leaves
 //! others their turn between a few of them.
 
+mod client;
+
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,7 +14,7 @@ use braid_block::{Extent, Io, Limits, Span};
 use braid_engine::{Dev, Device, Pending};
 use braid_export_nbd::{Bounds, Overlaps, Server};
 use braid_mem::Pool;
-use braid_nbd::client::{ClientConfig, ClientHandshake, ClientStep, encode_request};
+use braid_nbd::client::encode_request;
 use braid_nbd::protocol::{Command, ReplyStyle};
 use braid_uring::{Config, Executor, Fd, Interest};
 
@@ -39,24 +41,7 @@ impl Device for Asked {
 
 /// Goes through the handshake, asks everything at once, and takes all answers.
 fn ask(mut stream: UnixStream) {
-    let (export, style) = (String::new(), ReplyStyle::Structured);
-    let mut handshake = ClientHandshake::new(ClientConfig { export, style, base_allocation: true });
-    let (mut output, mut received) = (Vec::new(), Vec::new());
-    let negotiated = loop {
-        let progress = handshake.advance(&received, &mut output);
-        received.drain(..progress.consumed);
-        stream.write_all(&output).unwrap();
-        output.clear();
-        match progress.step {
-            ClientStep::Transmission(negotiated) => break negotiated,
-            ClientStep::NeedMore { .. } => {
-                let mut more = [0; 4096];
-                let count = stream.read(&mut more).unwrap();
-                received.extend_from_slice(&more[..count]);
-            }
-            ClientStep::Fatal(error) => panic!("{error}"),
-        }
-    };
+    let negotiated = client::greet(&mut stream, ReplyStyle::Structured);
     let command = Command::BlockStatus { offset: 0, length: SIZE, one_extent: false };
     let mode = negotiated.style.header_mode();
     let questions = (0..QUESTIONS)

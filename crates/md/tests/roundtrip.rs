@@ -394,6 +394,27 @@ fn a_full_log_refuses_and_keeps_what_it_has() {
     assert!(log.insert(8192, 513 * 512).is_err(), "two entries");
 }
 
+/// The last unit of a member can be bad; what lies behind it is not the member's.
+#[test]
+fn bad_blocks_end_with_the_member() {
+    let log = |units: u64| {
+        let entry = 1000 << 10 | units;
+        BadBlocks::parse(&[entry.to_le_bytes(), [0xff; 8]].concat(), 0, 1008 * 512)
+    };
+    let read = log(8).expect("up to the member's end");
+    assert_eq!(read.iter().map(|range| range.offset + range.len).collect::<Vec<_>>(), [1008 * 512]);
+    let why = log(9).expect_err("a unit behind the end").to_string();
+    assert!(why.contains("beyond the member's 516096 bytes"), "{why}");
+}
+
+/// A member with fewer events than before would be taken for one that was left behind.
+#[test]
+#[should_panic(expected = "an array's events go from")]
+fn events_only_grow() {
+    let later = common::goldens()[0].superblock().at_event(9);
+    let _ = later.at_event(8);
+}
+
 /// A superblock made from nothing has room for 128 roles, as mdadm makes it.
 #[test]
 fn a_new_superblock_has_room_for_128_roles() {

@@ -207,3 +207,11 @@ fn superblocks_speak_for_themselves() {
     assert_eq!(now.changed, [""; 0]);
     assert_eq!(now.recognised.len(), 0);
 }
+
+/// The serial number is that of the whole disk.
+#[test]
+fn partitions_of_one_disk_are_told_apart() {
+    let parts = [None, Some(1), Some(2)].map(|part| lasting(Some("w"), Some("s"), part));
+    let all: std::collections::BTreeSet<&String> = parts.iter().flatten().collect();
+    assert_eq!(all.len(), 6, "{parts:?}");
+}

@@ -246,4 +246,46 @@ mod tests {
         assert!(change.carry_out(&trail, Saved::new("create"), || Ok(())).is_err());
         assert!(is_untouched(folder.path(), 0) && is_untouched(folder.path(), 1));
     }
+
+    /// Behind a partition of an image another one begins.
+    #[test]
+    fn nothing_is_written_behind_the_end_of_a_member() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trail = Trail::new(folder.path().join("state"));
+        let mut change = change(folder.path(), [true, true]);
+        change.members[1].place = (1024, 4096 + 511);
+        let result = change.carry_out(&trail, Saved::new("create"), || Ok(()));
+        let text = result.expect_err("a place that is not all on the member").text();
+        assert!(text.contains("1.img ends before byte 4096 + 512"), "{text}");
+        assert!(is_untouched(folder.path(), 0) && is_untouched(folder.path(), 1));
+        change.members[1].place.1 += 1;
+        change.carry_out(&trail, Saved::new("create"), || Ok(())).expect("the last bytes of it");
+        let bytes = std::fs::read(folder.path().join("1.img")).expect("a member");
+        assert!(bytes[1024 + 4096..][..512].iter().all(|byte| *byte == 0xff));
+    }
+
+    /// The last patch is put back first: before it, its place held the bytes of another patch.
+    #[test]
+    fn what_was_replaced_twice_is_as_it_was_at_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut change = change(folder.path(), [true, true]);
+        change.patches.truncate(1);
+        let before = vec![vec![0; 512], vec![1; 512]];
+        change.patches.push(Patch { bytes: vec![2; 512], ..change.patches[0].clone() });
+        change.replace().expect("all can be written");
+        change.put(&before).expect("all can be written");
+        assert!(is_untouched(folder.path(), 0));
+    }
+
+    #[test]
+    fn a_path_that_leads_elsewhere_by_now_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, other] = ["a.img", "b.img"].map(|name| folder.path().join(name));
+        [&path, &other].iter().for_each(|path| std::fs::write(path, [0; 8192]).expect("a member"));
+        let facts = braid_probe::look_at(&path).expect("a member");
+        drop(Held::open(&facts).expect("what was examined"));
+        std::fs::rename(&other, &path).expect("another file");
+        let failure = Held::open(&facts).expect_err("another file");
+        assert!(failure.text().contains("it became something else"), "{}", failure.text());
+    }
 }

@@ -149,12 +149,18 @@ impl Crossing {
 #[cfg(test)]
 mod tests {
     use std::cell::{OnceCell, RefCell};
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
     use std::rc::Rc;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use braid_uring::Handle;
 
     use super::*;
     use crate::volume::front::tests::Steps;
+    use crate::volume::shard::tests::Serving;
 
     /// Keeps what it is asked for, and whether a permit was held then.
     #[derive(Clone, Default)]
@@ -202,5 +208,100 @@ mod tests {
             (Op::Flush, Flags::NONE, false),
         ];
         assert_eq!(*witness.asked.borrow(), expected);
+    }
+
+    /// A device that is asked, and fails when it may.
+    #[derive(Clone, Default)]
+    struct Slow {
+        is_asked: Arc<AtomicBool>,
+        is_free: Arc<AtomicBool>,
+    }
+
+    impl Slow {
+        fn shard(&self) -> Serving {
+            let this = self.clone();
+            Serving::new(move |handle| Dev::new(SlowOn(this, handle.clone())))
+        }
+    }
+
+    struct SlowOn(Slow, Handle);
+
+    impl Device for SlowOn {
+        fn limits(&self) -> Limits {
+            Limits::new(1 << 20, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            let (Slow { is_asked, is_free }, handle) = (self.0.clone(), self.1.clone());
+            is_asked.store(true, Ordering::Release);
+            Pending::task(async move {
+                while !is_free.load(Ordering::Acquire) {
+                    handle.sleep(Duration::from_millis(1)).await;
+                }
+                io.complete(Err(Errno::IO))
+            })
+        }
+    }
+
+    fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Turns of a shard, after which what it was to do is done, or waits.
+    const TURNS: usize = 10;
+
+    /// ```text
+    ///   another shard   |-- write, to the origin itself ----------|
+    ///   the first               |-- write-back is to begin: waits-|-- begins
+    /// ```
+    #[test]
+    fn a_shard_follows_when_the_writes_before_are_answered() {
+        let slow = Slow::default();
+        let (first, other) = (Slow::default().shard(), slow.shard());
+        other.on(|handle, local| {
+            let permit = local.front.offered().permit();
+            let write = local.front.dev().start(Io::discard(Span::new(0, 512), Flags::NONE));
+            handle.spawn(async move {
+                drop(write.await);
+                drop(permit);
+            });
+        });
+        let others = Others::new(&[first.remote.clone(), other.remote.clone()]);
+        let mut follow = pin!(others.follow(Limits::new(1 << 20, 512)));
+        assert!(poll(follow.as_mut()).is_pending());
+        for _ in 0..TURNS {
+            assert!(other.on(|_, local| local.following.first().is_some()));
+        }
+        assert!(poll(follow.as_mut()).is_pending(), "a write of before is under way");
+        slow.is_free.store(true, Ordering::Release);
+        while poll(follow.as_mut()).is_pending() {
+            other.on(|_, _| ());
+        }
+    }
+
+    #[test]
+    fn what_crossed_is_answered_and_lets_its_permit_go_when_it_is_done() {
+        let slow = Slow::default();
+        let first = slow.shard();
+        let is_quiet = || first.on(|_, local| local.front.offered().is_quiet());
+        let bridge = Bridge { first: first.remote.clone(), limits: Limits::new(1 << 20, 512) };
+        let memory = Pool::new(4096).expect("memory").get(512).expect("memory");
+        let mut write = pin!(Dev::new(bridge).start(Io::write(0, memory, Flags::FUA)));
+        while !slow.is_asked.load(Ordering::Acquire) {
+            first.on(|_, _| ());
+        }
+        for _ in 0..TURNS {
+            assert!(!is_quiet(), "its permit is gone while it is under way");
+        }
+        assert!(poll(write.as_mut()).is_pending(), "it is answered while it is under way");
+        slow.is_free.store(true, Ordering::Release);
+        let done = loop {
+            if let Poll::Ready(done) = poll(write.as_mut()) {
+                break done;
+            }
+            first.on(|_, _| ());
+        };
+        assert_eq!(done.result, Err(Errno::IO));
+        assert!(is_quiet());
     }
 }

@@ -445,3 +445,76 @@ pub(super) fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: 
         }
     });
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use braid_engine::Dev;
+    use braid_export_nbd::Overlaps;
+
+    use super::*;
+
+    /// A shard on a thread of its own, until it is dropped.
+    pub(in crate::volume) struct Serving {
+        pub(in crate::volume) remote: Remote,
+        is_over: Arc<AtomicBool>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Serving {
+        /// Serves the device that `make` makes on that thread.
+        pub(in crate::volume) fn new(
+            make: impl FnOnce(&Handle) -> Dev + Send + 'static,
+        ) -> Serving {
+            let is_over = Arc::<AtomicBool>::default();
+            let (send, receive) = channel();
+            let ends = Arc::clone(&is_over);
+            let thread = std::thread::spawn(move || {
+                let executor = Executor::new(Config::default()).expect("an executor");
+                let (handle, pool) = (executor.handle(), Pool::new(1 << 20).expect("memory"));
+                let front = Front::new(make(&handle), None, ExecutorClock::new(&handle));
+                let (offered, lent) = (front.offered().clone(), pool.clone());
+                let (bounds, overlaps) = (Bounds::default(), Overlaps::default());
+                let server = Server::new(&handle, offered, lent, "v", bounds, &overlaps, |_| {});
+                let _serving = super::Serving::begin(
+                    Local {
+                        server: server.expect("a server"),
+                        front,
+                        pool,
+                        arrays: Vec::new(),
+                        caches: Rc::default(),
+                        following: Rc::default(),
+                        alone: Stop::default(),
+                    },
+                    |_| {},
+                );
+                send.send(handle.remote()).expect("its test");
+                executor.block_on(async move {
+                    while !ends.load(Ordering::Acquire) {
+                        handle.sleep(Duration::from_millis(1)).await;
+                    }
+                });
+            });
+            let remote = receive.recv().expect("a shard");
+            Serving { remote, is_over, thread: Some(thread) }
+        }
+
+        /// Returns the result of `f`, which its thread calls.
+        pub(in crate::volume) fn on<T: Send + 'static>(
+            &self,
+            f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
+        ) -> T {
+            let (send, receive) = channel();
+            call(&self.remote, move |handle, local| drop(send.send(f(handle, local))));
+            receive.recv().expect("its answer")
+        }
+    }
+
+    impl Drop for Serving {
+        fn drop(&mut self) {
+            self.is_over.store(true, Ordering::Release);
+            self.thread.take().into_iter().for_each(|thread| thread.join().expect("its end"));
+        }
+    }
+}

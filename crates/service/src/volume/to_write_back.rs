@@ -119,3 +119,73 @@ pub(super) async fn begin(
         ))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use braid_block::Io;
+    use braid_cache::{Config, WriteBackConfig};
+    use braid_engine::Pending;
+    use braid_level::{CacheMode, CachePolicy};
+    use braid_uring::Executor;
+
+    use super::*;
+
+    struct Ready;
+
+    impl Device for Ready {
+        fn limits(&self) -> Limits {
+            Limits::new(1 << 20, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    /// A write that was let through before may reach the origin after one that is held, and drained, by then.
+    #[test]
+    fn write_back_begins_when_the_writes_before_are_answered() {
+        let executor = Executor::new(braid_uring::Config::default()).expect("an executor");
+        let handle = executor.handle();
+        let config = Config {
+            size: 64 << 10,
+            block: 4096,
+            mode: CacheMode::WriteThrough,
+            policy: CachePolicy::S3Fifo,
+            sequential_cutoff: None,
+        };
+        let through = Cache::new(Dev::new(Ready), config).expect("memory");
+        let (clock, age) = (Rc::new(ExecutorClock::new(&handle)), Duration::from_secs(60));
+        let more = WriteBackConfig { dirty: 64 << 10, age, drain: None, clock, log: None };
+        let cache = through.to_write_back(more).expect("memory");
+        let front = Front::new(Dev::new(through), None, ExecutorClock::new(&handle));
+        let others = Others::new(&[handle.remote()]);
+        executor.block_on(async move {
+            let permit = front.offered().permit();
+            let (begun, changes) = (Rc::new(Cell::new(false)), front.offered().changes());
+            let (has_begun, waiting) = (Rc::clone(&begun), handle.clone());
+            let (served, beginning) = (front.clone(), cache.clone());
+            handle.spawn(async move {
+                let begun = begin(&beginning, "none", &waiting, &served, &others, || ()).await;
+                assert!(begun.is_ok());
+                has_begun.set(true);
+            });
+            let turn = || handle.sleep(Duration::from_millis(1));
+            while front.offered().changes() == changes {
+                turn().await;
+            }
+            for _ in 0..10 {
+                turn().await;
+                assert_eq!(cache.config().mode, CacheMode::WriteThrough);
+            }
+            drop(permit);
+            while !begun.get() {
+                turn().await;
+            }
+            assert_eq!(cache.config().mode, CacheMode::WriteBack);
+        });
+    }
+}

@@ -202,3 +202,38 @@ fn read_head(path: &Path) -> io::Result<Result<Head, Wrong>> {
         Err(wrong) => Ok(Err(wrong)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use braid_stack::Node;
+
+    use super::*;
+
+    /// The content of a log is replayed to the origin after the proof was made.
+    #[test]
+    fn a_write_to_the_origin_or_the_log_is_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name);
+        let write = |name: &str, byte: u8| fs::write(file(name), [byte; 8192]).expect("a file");
+        ["origin", "log"].iter().for_each(|name| write(name, 1));
+        let [kept, log, origin] =
+            ["kept", "log", "origin"].map(|name| file(name).display().to_string());
+        let stack = format!("cache(size=1M, mode=write-back, warm={kept}, log={log}, {origin})");
+        let stack: Stack = stack.parse().expect("a stack");
+        let Node::Cache(cache) = &stack.node else { panic!("{stack} is a cache") };
+        let proof = || Warm::open(cache).expect("files").expect("it is to be kept").proof;
+        let before = proof();
+        assert_eq!(proof(), before, "nothing was written");
+        if before.is_none() {
+            return eprintln!(
+                "skipped: nothing proves that {} was not written",
+                file("").display()
+            );
+        }
+        for name in ["origin", "log"] {
+            let before = proof();
+            write(name, 2);
+            assert_ne!(proof(), before, "{name}");
+        }
+    }
+}

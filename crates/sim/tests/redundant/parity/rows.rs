@@ -10,13 +10,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use braid_array::geometry::Column;
 use braid_block::{Flags, Io, Op, Span};
 use braid_engine::redundant::Consistency;
 use braid_md::Level;
 use braid_sim::{Fault, Record, Sim, SimDisk, Target, for_each_seed};
 
 use crate::parity::images::check_recoverable;
-use crate::world::{DATA, Shape, World, filled, parity};
+use crate::world::{DATA, Shape, World, all_succeed, filled, parity};
 
 const SHAPES: [Shape; 4] = [
     parity(Level::Raid5, 2, 5, Consistency::Resync),
@@ -116,4 +117,24 @@ fn writes_of_other_rows_do_not_wait() {
             assert_eq!((early, late), (written, 0), "{b} waited: {records:#?}");
         }
     });
+}
+
+/// Writes in a row are stored as one; it is durable if one of them is to be.
+#[test]
+fn a_write_with_fua_is_durable_together_with_others() {
+    let shape = SHAPES[0];
+    let world = World::new(1, shape);
+    let dev = world.dev.clone();
+    let last = shape.stripes().data() - 1;
+    world.run(async move {
+        let write = |column| {
+            let flags = if column == last { Flags::FUA } else { Flags::NONE };
+            let payload = filled(shape.chunk as usize, 7);
+            dev.start(Io::write(column as u64 * shape.chunk, payload, flags))
+        };
+        all_succeed((0..=last).map(write).collect()).await;
+    });
+    let member = shape.stripes().role_of(0, Column::Data(last)).index();
+    let durable = world.disk(member).durable().to_vec();
+    assert!(durable[DATA as usize..][..shape.chunk as usize].iter().all(|byte| *byte == 7));
 }
