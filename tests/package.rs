@@ -32,8 +32,9 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// What every installation has, below its prefix.
-const EXPECTED: [&str; 10] = [
+const EXPECTED: [&str; 11] = [
     "bin/braid",
+    "lib/systemd/system-generators/braid",
     "lib/systemd/system/braid@.service",
     "share/bash-completion/completions/braid",
     "share/doc/braid/LICENSE-MIT",

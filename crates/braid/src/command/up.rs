@@ -298,7 +298,12 @@ fn remember(places: &Places, name: &str, record: &Record) -> Result<(), Failure>
         return Ok(());
     }
     places.prepare_config()?;
-    record.write(&file)
+    record.write(&file)?;
+    // The volume is up; its next start as a service is refused, and says what to do.
+    if let Err(failure) = by_service::let_listen(places, name, &record.nbd) {
+        eprintln!("braid: {}", failure.text());
+    }
+    Ok(())
 }
 
 fn run_in_foreground(
