@@ -34,8 +34,8 @@ fn units_have_what_they_need_and_no_more() {
     machine.ok(CLIENT);
     machine.ok(&format!(
         "set -e; {}
-         for name in plain once; do braid up 'ram(8M)' --name $name --attach none; braid down $name; done
-         braid up 'ram(8M)' --name net --attach none --nbd tcp:10809; braid down net
+         for name in plain once; do braid up 'ram(8M)' --name $name --attach none --remember; braid down $name; done
+         braid up 'ram(8M)' --name net --attach none --nbd tcp:10809 --remember; braid down net
          systemctl daemon-reload
          systemctl start braid@home braid@plain braid@net",
         assemble("home", ["a", "b"])
