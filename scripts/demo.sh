@@ -33,7 +33,19 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 say() { printf '\n== %s\n' "$*"; }
-run() { printf '   $ %s\n' "$*" >&2; "$@"; }
+# Shows a command as it would be typed, and runs it.
+run() {
+    typed=''
+    for word; do
+        case $word in
+            "$braid") word=braid ;;
+            *[!A-Za-z0-9@%_+=:,./-]*) word="'$word'" ;;
+        esac
+        typed="$typed $word"
+    done
+    printf '   $%s\n' "$typed" >&2
+    "$@"
+}
 
 cd "$work"
 say "1. Four files become one device"

@@ -8,8 +8,8 @@
 #   SYSCONFDIR  /etc, if PREFIX is /usr or /usr/local; else PREFIX/etc
 #
 # Files of packaging/ are taken by what they are called: *.service, *.socket, *.timer, *.target, *.rules,
-# *.toml (as SYSCONFDIR/braid/NAME, if there is none, and as an example), initramfs-tools and dracut; other folders
-# are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, but for a
+# *.toml (as SYSCONFDIR/braid/NAME, if there is none, and as an example), system-generators, initramfs-tools and
+# dracut; other folders are examples. What was put where stands in PREFIX/share/braid/installed, and `uninstall` removes that, but for a
 # configuration that was changed, and folders that are empty then.
 # Nothing else is changed: neither systemd nor udev is told.
 set -eu
@@ -76,6 +76,7 @@ install_all() {
                 put_located "$file" "$doc/examples/$name"
                 ;;
             debian) ;;
+            system-generators) put_folder "$file" "$PREFIX/lib/systemd/system-generators" 755 ;;
             # A root file system on a volume. What makes an initramfs looks below /usr only.
             initramfs-tools) put_folder "$file" "$share/initramfs-tools" 755 ;;
             dracut) put_folder "$file" "$PREFIX/lib/dracut/modules.d" 755 ;;

@@ -4,14 +4,63 @@
 #
 # A step is a target of the Makefile, perhaps with more rounds than its default. All steps run, also after one that
 # failed. The table has a row a step: its result, its time, tests that passed and failed; below it stands what was
-# skipped, for which reason. Logs are in target/nightly. The exit status is 1 if a step failed.
+# skipped, for which reason. It is printed, too, when the run is ended before its time (SIGINT, SIGTERM). Logs are in
+# target/nightly. The exit status is 0 only if every step ran to its end and succeeded, 2 for a name that is no step.
 set -eu
 cd "$(dirname "$0")/.."
 
+all='test inputs hostile members fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny'
+chosen=${*:-$all}
+for name in $chosen; do
+    case " $all " in *" $name "*) continue ;; esac
+    echo "nightly.sh: $name is no step; next: one of $all" >&2
+    exit 2
+done
 logs=$PWD/target/nightly
 mkdir -p "$logs"
 rm -f "$logs"/*
 failed=0
+under_way=''
+
+row() { # NAME RESULT
+    seconds=$(($(date +%s) - began))
+    # Of braid-runner, and of cargo test.
+    counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3; any = 1 }
+        /^test result: .*[0-9]+ passed; [0-9]+ failed/ { cargo_passed += $4; cargo_failed += $6; cargo = 1 }
+        END { if (any) print passed " passed, " failed " failed"
+            else if (cargo) print cargo_passed " passed, " cargo_failed " failed" }' "$logs/$1.log")
+    printf '| %-10s | %-7s | %3d min %2d s | %s |\n' "$1" "$2" $((seconds / 60)) $((seconds % 60)) "$counts" >>"$logs/table"
+    sed -n "s/^skipped: /$1: /p" "$logs/$1.log" | sort -u >>"$logs/skipped"
+}
+
+report() {
+    trap - EXIT
+    if [ -n "$under_way" ]; then
+        failed=1
+        # make ends its own; of a function here it is the children that work.
+        kill $(ps -o pid= --ppid "$pid") "$pid" 2>/dev/null || true
+        wait "$pid" || true
+        row "$under_way" ended
+    fi
+    echo
+    echo '| step       | result  | time         | tests |'
+    echo '|------------|---------|--------------|-------|'
+    for name in $chosen; do
+        grep "^| $name " "$logs/table" 2>/dev/null || {
+            failed=1
+            printf '| %-10s | %-7s |              |       |\n' "$name" none
+        }
+    done
+    if [ -s "$logs/skipped" ]; then
+        echo
+        echo 'skipped:'
+        cat "$logs/skipped"
+    fi
+    exit "$failed"
+}
+trap report EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 step() { # NAME COMMAND…
     name=$1
@@ -19,18 +68,23 @@ step() { # NAME COMMAND…
     case " $chosen " in *" $name "*) ;; *) return 0 ;; esac
     echo "$(date +%H:%M) $name: $*"
     began=$(date +%s)
-    result=ok
-    if ! "$@" </dev/null >"$logs/$name.log" 2>&1; then
-        result=FAILED
-        failed=1
-        tail -20 "$logs/$name.log"
-    fi
-    seconds=$(($(date +%s) - began))
-    counts=$(awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3; any = 1 }
-        END { if (any) print passed " passed, " failed " failed" }' "$logs/$name.log")
-    printf '| %-10s | %-6s | %3d min %2d s | %s |\n' "$name" "$result" $((seconds / 60)) $((seconds % 60)) "$counts" \
-        >>"$logs/table"
-    sed -n "s/^skipped: /$name: /p" "$logs/$name.log" | sort -u >>"$logs/skipped"
+    under_way=$name
+    # As a child, so that a signal ends the wait.
+    "$@" </dev/null >"$logs/$name.log" 2>&1 &
+    pid=$!
+    status=0
+    wait "$pid" || status=$?
+    under_way=''
+    case $status in
+        0) result=ok ;;
+        77) result=skipped ;; # the log says why
+        *)
+            result=FAILED
+            failed=1
+            tail -20 "$logs/$name.log"
+            ;;
+    esac
+    row "$name" "$result"
 }
 
 long_fuzz() { # libFuzzer needs a nightly compiler, which a machine may lack
@@ -38,18 +92,20 @@ long_fuzz() { # libFuzzer needs a nightly compiler, which a machine may lack
         make fuzz
     else
         echo 'skipped: cargo +nightly fuzz is not installed: cargo install --locked cargo-fuzz'
+        return 77
     fi
 }
 
-crashes() { # steps run where `set -e` says nothing: each command has to be asked
-    cargo build --locked --release --package braid-sim || return 1
-    target/release/braid-sim failing --loads "${LOADS:-20000}" || return 1
-    target/release/braid-sim exhaust --points "${POINTS:-2000000}" || return 1
-    target/release/braid-sim rot --lives "${LIVES:-20000}"
+# `set -e` does not hold within a function whose status is asked for.
+crashes() {
+    cargo build --locked --release --package braid-sim &&
+        target/release/braid-sim failing --loads "${LOADS:-20000}" &&
+        target/release/braid-sim exhaust --points "${POINTS:-2000000}" &&
+        target/release/braid-sim rot --lives "${LIVES:-20000}"
 }
 
 advisories() { # RustSec's are fetched, which a machine may not be able to
-    cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny --version 0.20.2
+    cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny --version 0.20.2 || return
     if cargo deny fetch db; then
         cargo deny --locked check
     else
@@ -58,7 +114,6 @@ advisories() { # RustSec's are fetched, which a machine may not be able to
     fi
 }
 
-chosen=${*:-test inputs hostile members fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny}
 step test make test
 step inputs env "BRAID_FUZZ_TIMES=${FUZZ:-60}" make only TEST='braid-mutate fuzz'
 step hostile env "BRAID_HOSTILE_TIMES=${HOSTILE:-100}" make only TEST='braid-mutate hostile'
@@ -76,14 +131,3 @@ step memory make soak-memory
 step kills make soak-kills
 step cuts make soak-cuts
 step deny advisories
-
-echo
-echo '| step       | result | time         | tests |'
-echo '|------------|--------|--------------|-------|'
-cat "$logs/table"
-if [ -s "$logs/skipped" ]; then
-    echo
-    echo 'skipped:'
-    cat "$logs/skipped"
-fi
-exit "$failed"

@@ -409,15 +409,8 @@ fn systemd_takes_the_units() {
         let text = fs::read_to_string(entry.path()).expect("a unit");
         let unit = scratch.join(&name);
         fs::write(&unit, text.replace("/usr/bin/braid", "/bin/true")).expect("a file");
-        if name.ends_with(".service") {
-            // Why not less: docs/decisions/0076-volumes-share-the-mounts.md.
-            let most = if name == "braid@.service" { 40 } else { 35 };
-            Tool::new("systemd-analyze")
-                .args(["security", "--no-pager", "--offline=true"])
-                .arg(format!("--threshold={most}"))
-                .arg(&unit)
-                .run()
-                .ok();
+        if name.ends_with(".service") && name != "braid@.service" {
+            assert_exposed_by_no_more(&unit, 35);
         }
         units.push(unit);
     }
@@ -425,6 +418,99 @@ fn systemd_takes_the_units() {
     let verified = Tool::new("systemd-analyze").args(["verify", "--man=no"]).args(&units).run();
     // Where no systemd runs it has nothing but the files, which is what is asked about.
     assert_eq!((verified.err.trim(), verified.code()), ("", 0), "{verified}");
+
+    // A volume's unit, with the network and without it.
+    let home = scratch.join("braid@home.service");
+    fs::copy(scratch.join("braid@.service"), &home).expect("a unit");
+    assert_exposed_by_no_more(&home, 40);
+    fs::create_dir(scratch.join("records")).expect("a folder");
+    fs::write(scratch.join("records/home.toml"), "stack = \"ram(1M)\"\n").expect("a record");
+    assert_eq!(without_network(&scratch, scratch.path()), ["home"]);
+    assert_exposed_by_no_more(&home, 35);
+}
+
+/// `most` is in tenths.
+#[track_caller]
+fn assert_exposed_by_no_more(unit: &Path, most: u32) {
+    let analyze = ["security", "--no-pager", "--offline=true"];
+    let threshold = format!("--threshold={most}");
+    Tool::new("systemd-analyze").args(analyze).arg(threshold).arg(unit).run().ok();
+}
+
+/// Runs the generator over the records in `records`, with systemd's folders in `units`. Returns the volumes whose units
+/// have no network, in `made`.
+#[track_caller]
+fn without_network(scratch: &Scratch, made: &Path) -> Vec<String> {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    Tool::new(packaging.join("system-generators/braid"))
+        .env("BRAID_CONFIG_DIR", scratch.join("records"))
+        .env("BRAID_RUN_DIR", scratch.join("starts"))
+        .env("SYSTEMD_UNIT_PATH", scratch.join("units"))
+        .arg(made)
+        .run()
+        .ok();
+    let volume = |name: &str| {
+        let name = name.strip_prefix("braid@")?.strip_suffix(".service.d")?;
+        let drop_in = made.join(format!("braid@{name}.service.d/50-no-network.conf"));
+        drop_in.exists().then(|| name.to_owned())
+    };
+    let entries = fs::read_dir(made).expect("a folder").flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| volume(entry.file_name().to_str()?)).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn volumes_that_may_listen_on_tcp_keep_the_network() {
+    let scratch = Scratch::new();
+    let put = |name: &str, text: &str| {
+        let path = scratch.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    let mut turn = 0;
+    let mut without = || {
+        turn += 1;
+        let made = scratch.join(&format!("made{turn}"));
+        fs::create_dir(&made).expect("a folder");
+        without_network(&scratch, &made)
+    };
+    assert_eq!(without(), [""; 0], "no record");
+    let record = "stack = \"ram(1M)\"\n";
+    for name in ["home", "home-2", "pair", "unix"] {
+        put(&format!("records/{name}.toml"), record);
+    }
+    put("records/unix.toml", &format!("{record}nbd = [\"unix:/run/x\"]\n"));
+    put("records/tcp.toml", &format!("{record}nbd = [\n  \"unix:/run/x\",\n  \"tcp:[::1]:1\"]\n"));
+    put("records/monitor.toml", "interval = \"5s\"\n");
+    assert_eq!(without(), ["home", "home-2", "pair", "unix"]);
+    // What is asked for one start, as JSON or as variables.
+    put("starts/home.spec", r#"{"nbd":["tcp:10809"]}"#);
+    put("starts/pair.start", "BRAID_UP_OPTIONS=--nbd=tcp:1\n");
+    assert_eq!(without(), ["home-2", "unix"]);
+    fs::remove_dir_all(scratch.join("starts")).expect("a folder");
+
+    // Drop-ins of one volume, of those whose names begin alike, and of all.
+    let other = "[Service]\nWatchdogSec=20\nEnvironment=BRAID_UP_OPTIONS=--degraded\n";
+    put("units/braid@home.service.d/other.conf", other);
+    assert_eq!(without(), ["home", "home-2", "pair", "unix"]);
+    let options = "[Service]\nEnvironment=\"BRAID_UP_OPTIONS=--nbd tcp:1\"\n";
+    put("units/braid@home.service.d/options.conf", options);
+    assert_eq!(without(), ["pair", "unix"], "`home` begins `home-2`, too");
+    put(
+        "units/braid@pai.service.d/elsewhere.conf",
+        "[Service]\nEnvironmentFile=-/etc/default/braid\n",
+    );
+    assert_eq!(without(), ["unix"]);
+    put("units/braid@.service.d/options.conf", "[Service]\nExecStart=\nExecStart=/bin/true\n");
+    assert_eq!(without(), [""; 0]);
+    fs::remove_dir_all(scratch.join("units")).expect("a folder");
+    // A unit in place of the package's may do anything.
+    put("units/braid@unix.service", "[Service]\nExecStart=/bin/true\n");
+    assert_eq!(without(), ["home", "home-2", "pair"]);
+    put("units/braid@.service", "[Service]\nExecStart=/bin/true\n");
+    assert_eq!(without(), [""; 0]);
 }
 
 /// What udev makes the link `/dev/braid/NAME` of, for fstab; also where the volume is a member of another one.

@@ -32,8 +32,9 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// What every installation has, below its prefix.
-const EXPECTED: [&str; 11] = [
+const EXPECTED: [&str; 12] = [
     "bin/braid",
+    "lib/systemd/system-generators/braid",
     "libexec/braid/braid-volume",
     "lib/systemd/system/braid@.service",
     "share/bash-completion/completions/braid",

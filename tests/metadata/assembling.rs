@@ -38,6 +38,34 @@ fn members_that_are_named_are_remembered_and_come_up() {
 }
 
 #[test]
+fn processes_are_looked_into_once_for_all_members() {
+    skip_without!("strace");
+    let scratch = Scratch::new();
+    let names = ["a.img", "b.img", "c.img", "d.img"];
+    members(&scratch, &names);
+    let create = ["create", "data", "--level", "raid5", "--assume-clean"];
+    scratch.run(&[&create[..], &names].concat()).ok();
+    let listings = |options: &[&str]| {
+        Tool::new("strace")
+            .args(["-f", "-qq", "-o", "calls", "-e", "trace=openat"])
+            .args([env!("CARGO_BIN_EXE_braid"), "assemble"])
+            .args(options)
+            .args(names)
+            .env("BRAID_RUN_DIR", scratch.run_folder())
+            .env("BRAID_CONFIG_DIR", scratch.join("config"))
+            .env("BRAID_STATE_DIR", scratch.join("state"))
+            .folder(scratch.path())
+            .run()
+            .ok();
+        let calls = std::fs::read_to_string(scratch.join("calls")).expect("a trace");
+        calls.lines().filter(|line| line.contains("\"/proc\", ")).count()
+    };
+    assert_eq!(listings(&["--plan"]), 1);
+    // Once more before the record is written.
+    assert_eq!(listings(&[]), 2);
+}
+
+#[test]
 fn a_folder_is_searched_and_other_files_are_passed_over() {
     let scratch = mirror();
     std::fs::write(scratch.join("notes.txt"), "nothing of md's").expect("a file");

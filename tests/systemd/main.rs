@@ -20,6 +20,7 @@ mod monitored;
 mod page;
 mod plugs;
 mod root;
+mod sandbox;
 mod units;
 
 use std::fs;

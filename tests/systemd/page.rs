@@ -63,8 +63,5 @@ fn the_page_starts_volumes_as_units() {
     ask(&mut machine, "volumes/memory/stop", &json!({}));
     machine.wait_until("its end", "! systemctl is-active braid@memory");
     machine.ok("systemctl start braid-scrub && braid down home --force");
-
-    let units = "braid@home braid-last-resort@home braid-monitor braid-scrub braid-scrub-continue braid-web";
-    println!("{}", machine.ok(&format!("for unit in {units}; do systemd-analyze security --no-pager $unit.service | tail -n 1; done")));
     machine.power_off();
 }

@@ -185,3 +185,32 @@ fn clients_that_keep_connections_leave_room_for_others() {
     while next(&mut events)["volumes"]["new"]["state"] != "online" {}
     scratch.run(&["down", "new"]).ok();
 }
+
+#[test]
+fn bodies_that_never_come_leave_room_for_others() {
+    let scratch = Scratch::new();
+    let web = Web::start(&scratch, &[]);
+    let head = format!(
+        "POST /api/v1/volumes HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 60000\r\n\r\n",
+        web.host(),
+        web.token()
+    );
+    // As many as there is room for.
+    let begin = |_| {
+        let (mut post, mut answer) = (web.connect(), [0; 25]);
+        post.write_all(head.as_bytes()).unwrap();
+        post.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n", "the server waits for the body");
+        post
+    };
+    let mut posts: Vec<TcpStream> = (0..64).map(begin).collect();
+    assert_eq!(web.get("/api/v1").status, 200);
+    // One that keeps its place is told after 10 s that its body did not come.
+    let is_hung_up_on = posts.iter_mut().any(|post| {
+        let mut answer = Vec::new();
+        let _ = post.read_to_end(&mut answer);
+        answer.is_empty()
+    });
+    assert!(is_hung_up_on, "all kept their places");
+}

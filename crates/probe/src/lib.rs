@@ -54,4 +54,4 @@ pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use stands::stands_on;
 pub use table::{Partition, TableError, read_table};
 pub use untouched::last_change;
-pub use usage::{Holder, Usage, find_users};
+pub use usage::{Holder, Usage, find_users, find_users_by_kernel};

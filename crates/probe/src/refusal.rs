@@ -15,10 +15,10 @@ use braid_stack::ByteSize;
 use crate::ProbeError;
 use crate::duplicates::{Relation, find_duplicates};
 use crate::facts::{MemberFacts, gather, open_member};
-use crate::identity::{FileKind, identify};
+use crate::identity::{FileKind, Identity, identify};
 use crate::place::Place;
 use crate::signature::{Class, FileImage, Signature, scan_signatures};
-use crate::usage::{Holder, find_users_of};
+use crate::usage::{Holder, find_processes, users_by_kernel};
 
 /// What the caller intends.
 #[derive(Debug, Clone, Copy, Default)]
@@ -206,6 +206,13 @@ impl Refusal {
         format!("for a new image file: truncate -s SIZE {path}")
     }
 
+    /// Whether the reason may be over in a moment: a process looks at a block device.
+    fn may_pass(&self) -> bool {
+        let is_device = self.facts.as_ref().is_some_and(|facts| facts.kind == FileKind::Block);
+        let Reason::InUse { holders } = &self.reason else { return false };
+        is_device && holders.iter().all(Holder::may_pass)
+    }
+
     fn is_regular_file(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| facts.kind == FileKind::Regular)
     }
@@ -269,39 +276,52 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// # Errors
 /// A [`Refusal`]: the first row of the table that applies, or what could not be examined.
 pub fn check_member(path: &Path, policy: &Policy<'_>) -> Result<MemberFacts, Refusal> {
-    let mut facts = examine(path)?;
-    if facts.size < policy.min_bytes {
-        let reason = Reason::TooSmall { size: facts.size, min_bytes: policy.min_bytes };
-        return Err(Refusal::new(path, reason, Some(facts)));
-    }
+    check_each(&[path], policy).map(|mut facts| facts.remove(0))
+}
+
+/// Examines each path as [`check_member`] does.
+fn check_each(
+    paths: &[impl AsRef<Path>],
+    policy: &Policy<'_>,
+) -> Result<Vec<MemberFacts>, Refusal> {
     let begun = Instant::now();
     loop {
-        let is_obstacle = |holder: &&Holder| blocks(holder, facts.kind, policy);
-        let holders: Vec<Holder> = facts.holders.iter().filter(is_obstacle).cloned().collect();
-        if holders.is_empty() {
-            break;
+        let (examined, failed) = examine(paths);
+        let checked: Result<Vec<_>, _> =
+            examined.into_iter().map(|facts| check(facts, policy)).collect();
+        match checked.and_then(|facts| failed.map_or(Ok(facts), Err)) {
+            Err(refusal) if refusal.may_pass() && begun.elapsed() < PASSING => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            result => return result,
         }
-        let may_pass = facts.kind == FileKind::Block && holders.iter().all(Holder::may_pass);
-        if !may_pass || begun.elapsed() >= PASSING {
-            return Err(Refusal::new(path, Reason::InUse { holders }, Some(facts)));
-        }
-        std::thread::sleep(LOOK_AGAIN);
-        facts = examine(path)?;
     }
-    match find_contents_reason(&facts, policy) {
-        Some(reason) => Err(Refusal::new(path, reason, Some(facts))),
+}
+
+/// Refuses a member by what is known about it.
+fn check(facts: MemberFacts, policy: &Policy<'_>) -> Result<MemberFacts, Refusal> {
+    let is_obstacle = |holder: &&Holder| blocks(holder, facts.kind, policy);
+    let holders: Vec<Holder> = facts.holders.iter().filter(is_obstacle).cloned().collect();
+    let reason = if facts.size < policy.min_bytes {
+        Some(Reason::TooSmall { size: facts.size, min_bytes: policy.min_bytes })
+    } else if !holders.is_empty() {
+        Some(Reason::InUse { holders })
+    } else {
+        find_contents_reason(&facts, policy)
+    };
+    match reason {
+        Some(reason) => Err(Refusal::new(&facts.path.clone(), reason, Some(facts))),
         None => Ok(facts),
     }
 }
 
 /// Examines all members and refuses the first that may not be one, or that shares bytes with an
-/// earlier one.
+/// earlier one. The processes of the machine are looked into once for all members.
 ///
 /// # Errors
 /// A [`Refusal`].
 pub fn check_members(paths: &[PathBuf], policy: &Policy<'_>) -> Result<Vec<MemberFacts>, Refusal> {
-    let facts: Vec<MemberFacts> =
-        paths.iter().map(|path| check_member(path, policy)).collect::<Result<_, _>>()?;
+    let facts = check_each(paths, policy)?;
     let duplicates = match find_duplicates(paths) {
         Ok(duplicates) => duplicates,
         Err(error) => {
@@ -324,13 +344,36 @@ pub fn check_members(paths: &[PathBuf], policy: &Policy<'_>) -> Result<Vec<Membe
     ))
 }
 
-/// Everything about the path, or why that cannot be found out.
-fn examine(path: &Path) -> Result<MemberFacts, Refusal> {
-    let mut facts = look_at(path)?;
-    let usage = find_users_of(path, facts.identity);
-    facts.holders =
-        usage.map_err(|error| Refusal::new(path, Reason::Unknown { error }, None))?.holders;
-    Ok(facts)
+/// Facts about the paths in turn, up to the first that cannot be examined, and the refusal of that one.
+fn examine(paths: &[impl AsRef<Path>]) -> (Vec<MemberFacts>, Option<Refusal>) {
+    let (mut all, mut usages, mut failed) = (Vec::new(), Vec::new(), None);
+    for path in paths.iter().map(AsRef::as_ref) {
+        let unknown = |error| Refusal::new(path, Reason::Unknown { error }, None);
+        let looked = look_at(path).and_then(|facts| {
+            users_by_kernel(path, facts.identity).map_err(unknown).map(|usage| (facts, usage))
+        });
+        match looked {
+            Ok((facts, usage)) => {
+                all.push(facts);
+                usages.push(usage);
+            }
+            Err(refusal) => {
+                failed = Some(refusal);
+                break;
+            }
+        }
+    }
+    let identities: Vec<Identity> = all.iter().map(|facts| facts.identity).collect();
+    if let Err(error) = find_processes(&identities, &mut usages)
+        && let Some(first) = all.first()
+    {
+        let refusal = Refusal::new(&first.path, Reason::Unknown { error }, None);
+        return (Vec::new(), Some(refusal));
+    }
+    for (facts, usage) in all.iter_mut().zip(usages) {
+        facts.holders = usage.holders;
+    }
+    (all, failed)
 }
 
 /// What is at the path, without who uses it: that is to be asked of every process.

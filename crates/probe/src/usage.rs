@@ -108,10 +108,21 @@ pub struct Usage {
 /// [`ProbeError`] when the path or one of the kernel's tables cannot be read.
 pub fn find_users(path: &Path) -> Result<Usage, ProbeError> {
     let (_, identity) = identify(path)?;
-    find_users_of(path, identity)
+    let mut usage = users_by_kernel(path, identity)?;
+    find_processes(&[identity], std::slice::from_mut(&mut usage))?;
+    Ok(usage)
 }
 
-pub(crate) fn find_users_of(path: &Path, identity: Identity) -> Result<Usage, ProbeError> {
+/// Finds the users of the file or block device at `path` that are no processes.
+///
+/// # Errors
+/// As [`find_users`].
+pub fn find_users_by_kernel(path: &Path) -> Result<Usage, ProbeError> {
+    let (_, identity) = identify(path)?;
+    users_by_kernel(path, identity)
+}
+
+pub(crate) fn users_by_kernel(path: &Path, identity: Identity) -> Result<Usage, ProbeError> {
     let mut usage = Usage::default();
     match identity {
         Identity::Block(number) => {
@@ -124,7 +135,6 @@ pub(crate) fn find_users_of(path: &Path, identity: Identity) -> Result<Usage, Pr
         Identity::File { .. } => find_loop_users(identity, &mut usage)?,
     }
     find_swap(identity, &mut usage)?;
-    find_processes(identity, &mut usage)?;
     Ok(usage)
 }
 
@@ -200,8 +210,12 @@ fn is_claimed(path: &Path) -> Result<bool, ProbeError> {
     }
 }
 
-/// Every process but this one that has `identity` open.
-fn find_processes(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
+/// Adds to each usage the processes, but for this one, that have the file or device of the same index open. Each process
+/// is looked into once.
+pub(crate) fn find_processes(
+    identities: &[Identity],
+    usages: &mut [Usage],
+) -> Result<(), ProbeError> {
     let own = std::process::id();
     let processes = fs::read_dir("/proc").map_err(ProbeError::io("list", Path::new("/proc")))?;
     for entry in processes {
@@ -212,14 +226,16 @@ fn find_processes(identity: Identity, usage: &mut Usage) -> Result<(), ProbeErro
         if pid == own {
             continue;
         }
-        match find_descriptor(&entry.path(), identity) {
-            Ok(Some(can_write)) => {
-                let command = command_of(&entry.path());
-                usage.push(Holder::Process { pid, command, can_write });
+        match find_descriptors(&entry.path(), identities) {
+            Ok(found) => {
+                for (can_write, usage) in found.into_iter().zip(&mut *usages) {
+                    let Some(can_write) = can_write else { continue };
+                    let command = command_of(&entry.path());
+                    usage.push(Holder::Process { pid, command, can_write });
+                }
             }
-            Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                usage.hidden_processes += 1;
+                usages.iter_mut().for_each(|usage| usage.hidden_processes += 1);
             }
             // It ended meanwhile, and so has nothing open.
             Err(error) if has_ended(&error) => {}
@@ -234,9 +250,9 @@ fn has_ended(error: &io::Error) -> bool {
     code == Some(Errno::NOENT.raw_os_error()) || code == Some(Errno::SRCH.raw_os_error())
 }
 
-/// Whether the process has `identity` open, and then whether it may write.
-fn find_descriptor(process: &Path, identity: Identity) -> io::Result<Option<bool>> {
-    let mut found = None;
+/// For each identity, whether the process may write it, if the process has it open.
+fn find_descriptors(process: &Path, identities: &[Identity]) -> io::Result<Vec<Option<bool>>> {
+    let mut found = vec![None; identities.len()];
     for entry in fs::read_dir(process.join("fd"))? {
         let link = entry?.path();
         // Sockets, pipes and the like have names without a leading slash; no need to look at them.
@@ -249,9 +265,10 @@ fn find_descriptor(process: &Path, identity: Identity) -> io::Result<Option<bool
         else {
             continue;
         };
-        if Identity::of_status(&status) == identity {
+        let open = Identity::of_status(&status);
+        for (found, _) in found.iter_mut().zip(identities).filter(|(_, one)| **one == open) {
             let can_write = can_write(process, &link).unwrap_or(true);
-            found = Some(found.unwrap_or(false) || can_write);
+            *found = Some(found.unwrap_or(false) || can_write);
         }
     }
     Ok(found)

@@ -217,6 +217,22 @@ fn a_file_that_another_process_has_open() {
         refused(&path, &Policy { force: std::slice::from_ref(&path), ..Policy::default() });
     }
     assert!(check_member(&path, &Policy::default()).is_ok());
+
+    // Of several members, each has its own users.
+    let other = image(directory.path(), "b.img", MIB);
+    let members = [path.clone(), other.clone()];
+    for held in [&path, &other] {
+        let process = Process::holding(File::open(held).unwrap());
+        let refusal = check_members(&members, &Policy::default()).unwrap_err();
+        assert_eq!(&refusal.path, held);
+        let Reason::InUse { holders } = &refusal.reason else { panic!("{refusal}") };
+        let pid = process.0.id();
+        assert!(
+            matches!(&holders[..], [Holder::Process { pid: found, .. }] if *found == pid),
+            "{refusal}"
+        );
+    }
+    assert!(check_members(&members, &Policy::default()).is_ok());
 }
 
 #[test]

@@ -112,29 +112,45 @@ async fn admit_to_api(State(shared): Asked, request: Request, next: Next) -> Res
         return refusal.into_response();
     }
     // The page itself is anybody's; to ask for more is to be let in.
+    let door = request.extensions().get::<Door>().cloned();
+    door.iter().for_each(Door::let_in);
+    // A POST is under way when it has come as a whole: [`only_json_posted`].
+    let _under_way = door.filter(|_| request.method() != Method::POST).map(|door| door.open());
+    next.run(request).await
+}
+
+/// Refuses a body that is no JSON, and reads the body of others before the handler is called.
+async fn only_json_posted(mut request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let checked = only_json(request.headers());
+    let body = match checked {
+        Ok(()) => receive(std::mem::take(request.body_mut())).await,
+        Err(refusal) => Err(refusal),
+    };
+    match body {
+        Ok(bytes) => *request.body_mut() = bytes.into(),
+        Err(refusal) => return refusal.into_response(),
+    }
     let _under_way = request.extensions().get().map(Door::open);
     next.run(request).await
 }
 
-async fn only_json_posted(request: Request, next: Next) -> Response {
-    if request.method() == Method::POST
-        && let Err(refusal) = only_json(request.headers())
-    {
-        return refusal.into_response();
-    }
-    next.run(request).await
-}
-
-/// What a request brings, as JSON.
-async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
+/// Returns all of a body.
+async fn receive(body: Body) -> Result<Bytes, Refusal> {
     let too_large = || {
         let text = format!("a body has at most {LARGEST_BODY} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     };
     let came = tokio::time::timeout(BODY_COMES, to_bytes(body, LARGEST_BODY)).await;
     let slow = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
-    let bytes: Bytes = came.map_err(|_| slow())?.map_err(|_| too_large())?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+    came.map_err(|_| slow())?.map_err(|_| too_large())
+}
+
+/// Parses the JSON that a request brings.
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
         Refusal::bad(format!("the body is not what was expected: {error}"))
             .next("GET /api/v1/openapi.json has examples")
     })
@@ -255,10 +271,10 @@ async fn give_order(
     State(shared): Asked,
     named: Named,
     RawQuery(query): RawQuery,
-    body: Body,
+    body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     let (name, only_plan) = (name_of(named)?, only_planned(query)?);
-    let Ordered { order, if_state } = read(body).await?;
+    let Ordered { order, if_state } = read(&body)?;
     if let Some(path) = relative_path(&order) {
         return Err(Refusal::bad(format!("{:?} is no whole path", path.display().to_string()))
             .next("name it from the root, as /dev/sdb"));
@@ -289,10 +305,10 @@ async fn stop(
     State(shared): Asked,
     named: Named,
     RawQuery(query): RawQuery,
-    body: Body,
+    body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     let (name, only_plan) = (name_of(named)?, only_planned(query)?);
-    let Stop { force, if_state } = read(body).await?;
+    let Stop { force, if_state } = read(&body)?;
     let line = Line::new(&["down"]).flag("force", force).without_json().name(&name);
     let (asked, of) = (shared.clone(), name.clone());
     // One that does not answer is ended, too: what it left is removed.
@@ -322,10 +338,10 @@ async fn stop(
 async fn new_volume(
     State(shared): Asked,
     RawQuery(query): RawQuery,
-    body: Body,
+    body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     let only_plan = only_planned(query)?;
-    let new: NewVolume = read(body).await?;
+    let new: NewVolume = read(&body)?;
     let line = new.line(false)?;
     match &new {
         NewVolume::Up(up) if only_plan => {
@@ -370,8 +386,8 @@ fn no_report(path: &str) -> Refusal {
         .next("GET /api/v1/reports lists those that are there")
 }
 
-async fn open_report(State(shared): Asked, body: Body) -> Result<Json<Value>, Refusal> {
-    let Open { path } = read(body).await?;
+async fn open_report(State(shared): Asked, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let Open { path } = read(&body)?;
     blocking(move || {
         let reports = reports_of(&shared)?;
         if reports.results(&path).is_none() {

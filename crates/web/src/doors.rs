@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! * A connection that has not been let in takes no place for long that another one needs, and neither does one that
-//!   waits for its client's next request.
+//!   waits for its client's next request, or for the rest of a request.
 //! * A connection with a request under way, or that is sent events, keeps its place.
 
 use std::collections::VecDeque;
@@ -16,7 +16,9 @@ use tokio::time::{Instant, timeout};
 const CONNECTIONS: usize = 64;
 /// Connections that have not been let in, before others make room for more.
 const STRANGERS: usize = 16;
-/// How long nothing is received or sent before a connection counts as idle: a small answer has been taken by then.
+/// How long no request has come as a whole, and nothing of an answer has been sent, before a connection counts as idle: a
+/// small answer has been taken by then. What is received of a request does not count, or a client that sends a byte now
+/// and then would keep its place.
 const IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked for room while all work.
 const LOOKS: Duration = Duration::from_millis(100);
@@ -30,7 +32,7 @@ struct State {
     is_let_in: bool,
     /// Requests that are carried out, and streams that are followed.
     under_way: u32,
-    /// When it last received or sent something.
+    /// When it was opened, a request last ended, or something was last sent.
     moved: Instant,
 }
 
@@ -41,15 +43,19 @@ impl Default for Door {
 }
 
 impl Door {
-    /// Its client has been let in, and has something under way while the answer is held.
+    /// Marks the client as let in.
+    pub(crate) fn let_in(&self) {
+        self.state().is_let_in = true;
+    }
+
+    /// Marks the client as let in, with something under way while the answer is held.
     pub(crate) fn open(&self) -> UnderWay {
-        let mut state = self.state();
-        state.is_let_in = true;
-        state.under_way += 1;
+        self.let_in();
+        self.state().under_way += 1;
         UnderWay(self.clone())
     }
 
-    /// Something was received or sent.
+    /// Notes that something was sent.
     pub(crate) fn moved(&self) {
         self.state().moved = Instant::now();
     }

@@ -7,6 +7,8 @@
 //!
 //! The volume then has the limits, the watchdog and the sandbox of its own unit. `braid web` asks for this by the
 //! variable [`BY`]. Where no systemd is in charge, or the unit is not installed, `up` starts the process itself.
+//!
+//! The unit of a volume that names no TCP address has no network: packaging/system-generators/braid.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,12 +53,13 @@ pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Rea
     let unit = format!("braid@{}.service", spec.name);
     let started = put(&file, &text)
         .and_then(|()| put(&told, &format!("{SPEC}={}\n", file.display())))
-        .and_then(|()| systemctl("start", &unit));
+        .and_then(|()| let_listen(places, &spec.name, &spec.nbd))
+        .and_then(|()| systemctl(&["start", &unit]));
     let said = std::fs::read_to_string(&outcome).unwrap_or_default();
     remove();
     if started.is_err() {
         // What is refused now is not tried again and again.
-        let _ = systemctl("stop", &unit);
+        let _ = systemctl(&["stop", &unit]);
     }
     match serde_json::from_str(&said) {
         Ok(outcome) => {
@@ -71,17 +74,35 @@ pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Rea
     }
 }
 
-fn systemctl(verb: &str, unit: &str) -> Result<(), Failure> {
+/// Makes systemd read again which volumes listen on TCP, if the unit of `name` has no network and `nbd` has such an
+/// address. The record or the specification that has it is written before.
+///
+/// # Errors
+/// systemd refuses.
+pub(super) fn let_listen(places: &Places, name: &str, nbd: &[String]) -> Result<(), Failure> {
+    let folder = Path::new("/run/systemd/generator");
+    let has_none = || folder.join(format!("braid@{name}.service.d/50-no-network.conf")).exists();
+    match nbd.iter().any(|one| one.starts_with("tcp:")) && places.are_systemd_s() && has_none() {
+        true => systemctl(&["daemon-reload"]),
+        false => Ok(()),
+    }
+}
+
+fn systemctl(words: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new("systemctl");
-    let output = command.args([verb, unit]).stdin(Stdio::null()).output();
+    let output = command.args(words).stdin(Stdio::null()).output();
     let output = output.context("cannot run systemctl")?;
     match output.status.success() {
         true => Ok(()),
         false => Err(Failure::failed(format!(
-            "systemctl {verb} {unit}: {}",
+            "systemctl {}: {}",
+            words.join(" "),
             String::from_utf8_lossy(&output.stderr).trim()
         ))
-        .next(format!("journalctl --unit {unit}"))),
+        .next(match words {
+            [_, unit] => format!("journalctl --unit {unit}"),
+            _ => "journalctl --boot".to_owned(),
+        })),
     }
 }
 

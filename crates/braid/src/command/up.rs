@@ -75,6 +75,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
+    let listens = record.nbd.clone();
     let with_name = up.name.is_none() && stacks::is_expression(&up.target);
     let printed = Printed { json: up.json, quiet: false, with_name };
     if up.foreground {
@@ -85,6 +86,10 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         false => start_process(&places, spec, record),
     };
     ready.map_err(|failure| members.explain(failure))?.print(printed);
+    // The volume is up; its next start as a service is refused, and says what to do.
+    by_service::let_listen(&places, &name, &listens).unwrap_or_else(|failure| {
+        eprintln!("braid: {}", failure.text());
+    });
     Ok(())
 }
 

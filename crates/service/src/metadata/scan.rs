@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{Holder, find_users, served_by};
+use braid_probe::{Holder, find_users_by_kernel, served_by};
 
 use crate::failure::{Context, Failure};
 
@@ -38,7 +38,7 @@ pub fn block_devices() -> Result<Vec<PathBuf>, Failure> {
 
 /// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.
 pub fn is_behind_another(path: &Path) -> bool {
-    let holders = find_users(path).map(|usage| usage.holders).unwrap_or_default();
+    let holders = find_users_by_kernel(path).map(|usage| usage.holders).unwrap_or_default();
     holders.iter().any(|holder| match holder {
         Holder::BackingFile { .. } => true,
         Holder::Device { name } => name.starts_with("dm-"),

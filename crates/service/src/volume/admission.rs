@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use braid_md::Uuid;
 use braid_probe::{
-    Holder, MemberFacts, Policy, Purpose, Reason, Refusal, check_member, check_members,
+    Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 
@@ -159,15 +159,18 @@ fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
     }
 }
 
-/// Whether a path carries nothing but a cache's log: whoever opens it judges it.
+/// Returns true if a path carries nothing but a cache's log, which is judged when it is opened.
 pub(super) fn is_log(path: &Path) -> bool {
-    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Err(Refusal { reason: Reason::Contents { signatures }, .. }) => {
-            signatures.iter().all(|one| one.name == braid_probe::CACHE_LOG)
-        }
-        _ => false,
-    }
+    let found = signatures(path);
+    !found.is_empty() && found.iter().all(|one| one.name == braid_probe::CACHE_LOG)
+}
+
+/// Signatures on a path, which have to be accepted. None if it cannot be examined, or is a virtual disk: the check of all
+/// members refuses it then.
+fn signatures(path: &Path) -> Vec<Signature> {
+    let found = look_at(path).map(|facts| facts.signatures).unwrap_or_default();
+    let is_disk = found.iter().any(|one| one.class == Class::DiskImage);
+    if is_disk { Vec::new() } else { found }
 }
 
 /// What a member is called.
@@ -194,18 +197,10 @@ fn is_own(path: &Path) -> bool {
         Err(_) => return false,
     };
     let (data_offset, data_size) = (metadata.superblock.data_offset, metadata.superblock.data_size);
-    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Ok(_) => true,
-        Err(refusal) => match &refusal.reason {
-            Reason::Contents { signatures } => signatures.iter().all(|one| {
-                one.name.starts_with("md ")
-                    || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
-            }),
-            // What stands in the way is not its contents: whoever checks the members says so.
-            _ => true,
-        },
-    }
+    signatures(path).iter().all(|one| {
+        one.name.starts_with("md ")
+            || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
+    })
 }
 
 /// Reads the superblocks of an `md(…)` level, as far as that can be done.

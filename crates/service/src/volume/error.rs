@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use braid_export_nbd::ListenError;
 use braid_probe::{Reason, Refusal};
+use rustix::io::Errno;
 
 use super::attachment::AttachError;
 use super::image::ImageError;
@@ -134,6 +135,15 @@ impl RunError {
             RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),
+            // A unit without network, or a machine without IPv6.
+            RunError::Listen(ListenError::Failed { source, .. })
+                if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>
+            {
+                Some(
+                    "another address for --nbd; or, for a service, `systemctl daemon-reload`: the unit of a \
+                     volume has the network if NAME.toml names an address of TCP by then",
+                )
+            }
             RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
             RunError::Memory(NotHeld::Unlocked(_)) => Some(
                 "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
