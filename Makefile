@@ -105,12 +105,12 @@ nightly:
 # these models; `make reproduce-document` writes its tables, and a worse score into the difference.
 reproduce:
 	@scripts/setup.sh build
-	$(CARGO) run $(FLAGS) --quiet --package braid -- lab reproduce
-	@$(MAKE) only TEST='braid reproduce document'
+	$(CARGO) run $(FLAGS) --quiet --package braid-reproduce
+	@$(MAKE) only TEST='braid-reproduce document'
 
 reproduce-document: export BRAID_MODELS_DOCUMENT = $(CURDIR)/docs/models.md
 reproduce-document: $(TESTS)
-	$(RUN) 'braid reproduce document'
+	$(RUN) 'braid-reproduce document'
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes, and forty where
 # kernels are emulated. The table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)

@@ -5,6 +5,7 @@ mod common;
 
 use std::time::Duration;
 
+use braid_predict::off::{EVIDENCE, Family};
 use braid_trace::{Kind, parse};
 use common::{MIB, Scratch, Tool, skip_unless_root, skip_without};
 use serde_json::Value;
@@ -303,4 +304,32 @@ fn read_ahead_and_caches_are_told_where_they_matter() {
     assert!(point(&cached, "cache", 1 << 20) < 50.0, "{cached}");
     let anywhere = of(&["rally2*2", "--workload", "random-read"]);
     assert_eq!(anywhere["depends_on"], Value::Array(Vec::new()), "all places are alike");
+}
+
+/// What is printed under predictions and advice is what the published rows say of their kinds of devices.
+#[test]
+fn what_predictions_are_off_by_is_said_by_all_alike() {
+    let scratch = Scratch::new();
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (profile, family) in [("rally2", Family::Sticks), ("sata-7200", Family::Disks)] {
+        let of = EVIDENCE.iter().find(|one| one.family == family).expect("its rows");
+        let off = of.off_by().expect("rows were published");
+        let advice =
+            scratch.run(&["advise", &format!("{profile}*2"), "--workload", "seq-read"]).ok();
+        assert!(flat(&advice.out).contains(&off.grounds), "{}:\n{}", off.grounds, advice.out);
+        let one = format!("model({profile}, size=1G)");
+        let (two, folder) =
+            (format!("two=raid0(chunk=64K, {one}, {one})"), format!("of-{profile}"));
+        let campaign = ["model", "predict", "quick", "--baseline", &one, "--subject", &two];
+        let words: Vec<&str> = campaign.into_iter().chain(["--output", &folder]).collect();
+        let said = scratch.run(&words).ok();
+        assert!(flat(&said.out).contains(&off.grounds), "{}:\n{}", off.grounds, said.out);
+        let report = scratch.read(&format!("{folder}/report.json"));
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        let said = &report["prediction"];
+        assert_eq!(
+            (said["error_percent"].as_u64(), &said["grounds"]),
+            (Some(off.percent().into()), &off.grounds.into())
+        );
+    }
 }

@@ -2,4 +2,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| braid_published::fuzz::fuzz_published(data));
+fuzz_target!(|data: &[u8]| braid_reproduce::fuzz::fuzz_published(data));

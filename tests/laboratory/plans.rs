@@ -124,7 +124,7 @@ fn a_stack_that_nothing_can_serve_is_refused_by_plan_and_run() {
         ("raid0(model(rally2, size=900T), ram(1M))", ["memory of this stack is more", "next:"]),
         ("model(nobody, size=1G)", ["there is no model called \"nobody\"", "braid model list"]),
         ("model(./no.toml, size=1G)", ["no.toml cannot be read", "braid model fit"]),
-        ("model(sata-fio, size=1G)", ["of kind tools, no device", "braid model show"]),
+        ("model(host-2007, size=1G)", ["of kind host, no device", "braid model show"]),
     ] {
         for word in ["plan", "run"] {
             let refused = lab.run(&[word, "quick", "--baseline", stack, "--out", "none"]);

@@ -28,7 +28,7 @@ pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
 pub(crate) use comfort::{Forget, Rename};
-pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
+pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{
     Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Files, Undo, Wipe,
 };

@@ -37,36 +37,3 @@ impl Host {
         })
     }
 }
-
-/// Calls that copy a buffer of theirs to memory: a call, and bytes that come from the caches as far
-/// as the buffer is in them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Copies {
-    /// To a block device: nanoseconds a call, and a byte of a buffer that the third cache holds.
-    pub node: (f64, f64),
-    /// To a file, likewise.
-    pub file: (f64, f64),
-    /// What a byte saves of a buffer of at most so many bytes.
-    near: (f64, f64),
-    /// What a byte costs in addition of a buffer of more than so many bytes.
-    far: (f64, f64),
-}
-
-impl Copies {
-    pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Copies, ProfileError> {
-        let mut pair = |call, byte| Ok((constants.at_least_zero(call)?, constants.positive(byte)?));
-        Ok(Copies {
-            node: pair("node_call_ns", "node_byte_ns")?,
-            file: pair("file_call_ns", "file_byte_ns")?,
-            near: pair("near_ns", "near_bytes")?,
-            far: pair("far_ns", "far_bytes")?,
-        })
-    }
-
-    /// Bytes per second of calls of `bytes` each.
-    pub fn rate(&self, (call_ns, byte_ns): (f64, f64), bytes: f64) -> f64 {
-        let near = if bytes <= self.near.1 { self.near.0 } else { 0.0 };
-        let far = if bytes > self.far.1 { self.far.0 } else { 0.0 };
-        bytes / (call_ns + bytes * (byte_ns - near + far)) * 1e9
-    }
-}

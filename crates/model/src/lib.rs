@@ -26,19 +26,17 @@ mod plain;
 mod profile;
 mod queue;
 mod timetable;
-mod tools;
 
 pub use bus::{Bus, BusProfile, Direction};
 pub use constants::{Constant, ProfileError};
 pub use disk::Disk;
 pub use flash::{Flash, Wear};
-pub use host::{Copies, Host};
+pub use host::Host;
 pub use place::Work;
 pub use plain::{Plain, Ram};
 pub use profile::{Kind, Profile, device_names, profile, profile_names};
 pub use queue::{Answer, CommandQueue};
 pub use timetable::Timetable;
-pub use tools::Tools;
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.
 fn nanoseconds(bytes: u64, rate: u64) -> u64 {

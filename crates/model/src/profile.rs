@@ -16,9 +16,8 @@ use crate::bus::BusProfile;
 use crate::constants::{Constant, Constants, ProfileError};
 use crate::disk::Disk;
 use crate::flash::Flash;
-use crate::host::{Copies, Host};
+use crate::host::Host;
 use crate::plain::{Plain, Ram};
-use crate::tools::Tools;
 
 /// A device, a bus or a host.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,10 +49,6 @@ pub enum Kind {
     Bus(BusProfile),
     /// A computer: its page cache, its calls.
     Host(Host),
-    /// What copies of a process cost.
-    Copies(Copies),
-    /// What tools take on a device.
-    Tools(Tools),
 }
 
 impl Kind {
@@ -66,8 +61,6 @@ impl Kind {
             Kind::Ram(_) => "ram",
             Kind::Bus(_) => "bus",
             Kind::Host(_) => "host",
-            Kind::Copies(_) => "copies",
-            Kind::Tools(_) => "tools",
         }
     }
 }
@@ -109,8 +102,6 @@ impl Profile {
             "usb-bus" => Kind::Bus(BusProfile::usb(&mut asked)?),
             "channel" => Kind::Bus(BusProfile::channel(&mut asked)?),
             "host" => Kind::Host(Host::of(&mut asked)?),
-            "copies" => Kind::Copies(Copies::of(&mut asked)?),
-            "tools" => Kind::Tools(Tools::of(&mut asked)?),
             other => return Err(ProfileError::Kind(other.to_owned())),
         };
         if let Some((name, _)) = asked.rest().next() {
@@ -134,7 +125,7 @@ impl Profile {
             Kind::Flash(flash) => Some((flash.long_rate(false), flash.long_rate(true))),
             Kind::Disk(disk) => Some((disk.outer_rate, disk.outer_rate)),
             Kind::Ram(ram) => Some((ram.read_rate as f64, ram.write_rate as f64)),
-            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => None,
+            Kind::Bus(_) | Kind::Host(_) => None,
         }
     }
 
@@ -171,7 +162,7 @@ impl Profile {
             Kind::Disk(_) => {
                 return Err("a disk has zones and a seek curve, no one rate or latency");
             }
-            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => {
+            Kind::Bus(_) | Kind::Host(_) => {
                 return Err("it is no device");
             }
         };
@@ -213,8 +204,6 @@ const PROFILES: &[(&str, &str)] = built_in![
     "host-2007",
     "ide-1",
     "ide-2",
-    "sata-fio",
-    "xeon-dd",
 ];
 
 /// The profile called `name`.
@@ -294,7 +283,7 @@ bus_rate = [0, "never the limit"]
         read_rate must be [number, "source"]: a value and where it comes from
         bus_rate is missing
         colour is no constant of this kind
-        kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host, copies, tools
+        kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host
         capacity: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table
         label is missing
         weight is no constant of this kind

@@ -53,7 +53,7 @@ impl Timetable {
             Kind::Flash(flash) => Device::Flash(*flash, FlashState::default()),
             Kind::Disk(disk) => Device::Disk(*disk, DiskState::new(size)),
             Kind::Ram(ram) => Device::Ram(*ram),
-            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => return None,
+            Kind::Bus(_) | Kind::Host(_) => return None,
         }))
     }
 

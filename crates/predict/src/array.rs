@@ -297,8 +297,8 @@ fn join(shape: Option<Shape>, sizes: &[u64]) -> Result<(Layout, u64, usize), Geo
     }
 }
 
-/// The shape of a level with its usual layout; chunks where it has them.
-pub(crate) fn usual_shape(level: Level, chunk: u64) -> Shape {
+/// Returns the shape of a level with its usual layout, and chunks of `chunk` bytes where the level has them.
+pub fn usual_shape(level: Level, chunk: u64) -> Shape {
     let layout = match level {
         Level::Raid0 => Raid0Layout::default().number(),
         Level::Raid10 => Raid10Layout::default().number(),

@@ -1,7 +1,7 @@
 //! What modelled devices would do: layouts and tools on a virtual clock, without contents.
 //!
 //! ```text
-//!  published conditions ──study──▶ load ──▶ machine: layout, queues, timetables, buses ──▶ a rate
+//!  conditions ──▶ load ──▶ machine: layout, queues, timetables, buses ──▶ a rate
 //! ```
 //!
 //! Invariants: a prediction is a function of its conditions and of the profiles' constants. Deliberately
@@ -16,11 +16,10 @@ mod load;
 mod machine;
 pub mod off;
 mod queue;
-mod study;
 mod tool;
 mod workload;
 
-pub use array::{Array, CannotBe, MEMORY, Offer, Tree};
+pub use array::{Array, CannotBe, MEMORY, Offer, Tree, usual_shape};
 pub use layout::Layout;
 pub use load::{
     Bonnie, Closed, Files, Outcome, Places, Program, Random, Reading, Trees, Window, closed,
@@ -28,6 +27,5 @@ pub use load::{
 };
 pub use machine::{Machine, MemberModel, Next};
 pub use queue::Merge;
-pub use study::Models;
 pub use tool::Run;
 pub use workload::{NAMES, Named, What, Workload};

@@ -21,7 +21,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("nbd", &[]),
     ("parity", &[]),
-    ("published", &[]),
     ("seed", &[]),
     ("shell", &[]),
     ("sys", &[]),
@@ -38,7 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stack", &["level"]),
     ("engine", &["array", "block", "level", "md", "mem", "parity"]),
     ("cache", &["block", "engine", "level", "mem"]),
-    ("predict", &["array", "block", "cache", "level", "model", "published", "seed", "trace"]),
+    ("predict", &["array", "block", "cache", "level", "model", "seed", "trace"]),
     ("uring", &["block", "engine", "mem"]),
     ("device", &["block", "engine", "mem", "model", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
@@ -92,7 +91,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "monitor",
             "predict",
             "probe",
-            "published",
             "service",
             "shell",
             "stack",
@@ -106,6 +104,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("golden", &[]),
     ("mutate", &["seed"]),
     ("runner", &[]),
+    ("reproduce", &["array", "level", "model", "predict", "shell"]),
     (
         "sim",
         &[

@@ -56,8 +56,6 @@ pub(crate) enum Lab {
     /// Say what changed between two results; exit status 1 when something got worse or is gone, 2
     /// when nothing could be compared
     Compare(LabCompare),
-    /// Set the device models beside published measurements: how far off they are, which claims hold
-    Reproduce(LabReproduce),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -154,24 +152,6 @@ pub(crate) struct LabCompare {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Off by: |ln(model / published)|, 0 inside of what the print may mean. A model is judged on \
-                  rows to be predicted; constants may come from rows of calibration alone. The form of the \
-                  files, and every constant: docs/models.md."
-)]
-pub(crate) struct LabReproduce {
-    /// Files of published measurements, or the names of built-in ones [default: all of these]
-    #[arg(value_name = "FILE.toml|NAME")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write a page with tables and charts into this file, which is not there yet
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub(crate) html: Option<PathBuf>,
 }
 
 /// A file that a report is written as.

@@ -1,7 +1,5 @@
 //! `braid lab`: the laboratory's command line.
 
-mod reproduce;
-
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -62,7 +60,6 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
             Ok(())
         }
         Lab::Compare(options) => compare(options),
-        Lab::Reproduce(options) => reproduce::reproduce(options, colour()),
     }
 }
 

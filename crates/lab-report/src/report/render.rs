@@ -31,7 +31,7 @@ mod write;
 mod xlsx;
 
 pub use pages::{render_html, render_markdown};
-pub use terminal::{render_sections, render_terminal};
+pub use terminal::render_terminal;
 pub(crate) use text::printable;
 pub use tidy::{TidyRow, write_csv};
 pub use write::{Formats, Written, write_report};

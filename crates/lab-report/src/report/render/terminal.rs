@@ -57,7 +57,7 @@ fn screen_width() -> usize {
 
 /// The same in lines of `width` characters.
 fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> String {
-    let mut out = Out { most_rows: MOST_ROWS, longest: LONGEST, ..Out::new(colour, width, whole) };
+    let mut out = Out::new(colour, width, whole);
     match report.question.as_str() {
         "" => out.bold(&report.title),
         question => out.bold(&format!("{}: {question}", report.title)),
@@ -79,18 +79,6 @@ fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> St
     out.text
 }
 
-/// Sections as text, their tables whole: for what is read where it is printed, and nowhere else.
-pub fn render_sections(sections: &[Section], colour: bool) -> String {
-    let mut out = Out::new(colour, screen_width(), "");
-    for section in sections {
-        out.line("");
-        out.bold(&section.title);
-        out.sentence("", &section.lead);
-        section.tables().for_each(|table| out.table(table));
-    }
-    out.text
-}
-
 /// The section that a terminal shows.
 const NOT_COMPARED: &str = "not-compared";
 
@@ -99,17 +87,11 @@ struct Out<'a> {
     colour: bool,
     width: usize,
     whole: &'a str,
-    /// Rows of a table that are shown.
-    most_rows: usize,
-    /// Longest text of a cell.
-    longest: usize,
 }
 
 impl<'a> Out<'a> {
-    /// Everything is shown.
     fn new(colour: bool, width: usize, whole: &'a str) -> Self {
-        let (most_rows, longest) = (usize::MAX, usize::MAX);
-        Self { text: String::new(), colour, width, whole, most_rows, longest }
+        Self { text: String::new(), colour, width, whole }
     }
 
     fn line(&mut self, line: &str) {
@@ -183,8 +165,7 @@ impl<'a> Out<'a> {
         self.line("");
         self.sentence("", &table.title);
         // What is smaller elsewhere stands under its number where there is no room beside it.
-        let longest = self.longest;
-        let widths = (0..table.columns.len()).map(|column| width_of(table, column, longest) + GAP);
+        let widths = (0..table.columns.len()).map(|column| width_of(table, column) + GAP);
         let between = if widths.sum::<usize>() > self.width { '\n' } else { ' ' };
         let mut grid = Grid::new();
         grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
@@ -194,36 +175,36 @@ impl<'a> Out<'a> {
         } else {
             grid.force_no_tty();
         }
-        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading, longest)));
-        for row in table.rows.iter().take(self.most_rows) {
+        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading)));
+        for row in table.rows.iter().take(MOST_ROWS) {
             let cells = row.cells.iter();
-            grid.add_row(cells.map(|cell| look(text_of(cell, between, longest), cell.tone)));
+            grid.add_row(cells.map(|cell| look(text_of(cell, between), cell.tone)));
         }
         for (shown, _) in grid.column_iter_mut().zip(&table.columns).filter(|(_, c)| c.numeric) {
             shown.set_cell_alignment(CellAlignment::Right);
         }
         grid.trim_fmt().lines().for_each(|line| self.line(line));
-        self.left_out(table.rows.len().saturating_sub(self.most_rows), "row");
+        self.left_out(table.rows.len().saturating_sub(MOST_ROWS), "row");
         self.sentence("", &table.note);
     }
 }
 
 /// Letters of the widest cell of a column.
-fn width_of(table: &Table, column: usize, longest: usize) -> usize {
-    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' ', longest));
-    let texts = cells.chain([shown_text(&table.columns[column].heading, longest)]);
+fn width_of(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' '));
+    let texts = cells.chain([shown_text(&table.columns[column].heading)]);
     texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
-fn shown_text(text: &str, longest: usize) -> String {
-    printable(&shorten(text, longest)).into_owned()
+fn shown_text(text: &str) -> String {
+    printable(&shorten(text, LONGEST)).into_owned()
 }
 
-fn text_of(cell: &Cell, between: char, longest: usize) -> String {
-    let text = format!("{}{}", sign(cell.tone), shown_text(&cell.text, longest));
+fn text_of(cell: &Cell, between: char) -> String {
+    let text = format!("{}{}", sign(cell.tone), shown_text(&cell.text));
     match cell.detail.as_str() {
         "" => text,
-        detail => format!("{text}{between}{}", shown_text(detail, longest)),
+        detail => format!("{text}{between}{}", shown_text(detail)),
     }
 }
 
@@ -292,7 +273,7 @@ mod tests {
             Cell { text: text.to_owned(), detail: detail.to_owned(), ..Cell::default() }
         };
         let row = |cells: &&[&str]| Row { cells: cells.iter().map(cell).collect(), total: false };
-        let mut out = Out { most_rows: MOST_ROWS, ..Out::new(false, width, "report.html") };
+        let mut out = Out::new(false, width, "report.html");
         out.table(&Table {
             columns: columns.iter().map(column).collect(),
             rows: rows.iter().map(row).collect(),
@@ -335,27 +316,5 @@ mod tests {
         assert!(text.contains("row 15") && !text.contains("row 16"), "{text}");
         assert!(text.contains("… 14 more rows: report.html"), "{text}");
         assert!(!shown(&["test", "a [s]"], &rows[..16], 60).contains("more row"));
-    }
-
-    #[test]
-    fn sections_are_printed_whole() {
-        let cell = |text: String| Cell { text, ..Cell::default() };
-        let row = |n: usize| Row {
-            cells: vec![cell(format!("row {n} {}", "x".repeat(70)))],
-            total: false,
-        };
-        let columns = vec![Column { heading: "name".to_owned(), numeric: false }];
-        let table = Table { columns, rows: (0..40).map(row).collect(), ..Table::default() };
-        let section = Section {
-            id: "s".to_owned(),
-            title: "A \u{1b}title".to_owned(),
-            lead: "What is seen.".to_owned(),
-            is_detail: false,
-            blocks: vec![crate::report::model::Block::Table(table)],
-        };
-        let text = render_sections(&[section], false);
-        assert!(text.contains("A \u{fffd}title\nWhat is seen.\n"), "{text}");
-        assert!((0..40).all(|n| text.contains(&format!("row {n} {}", "x".repeat(70)))), "{text}");
-        assert!(!text.contains("more row") && !text.contains('…'), "{text}");
     }
 }
