@@ -390,8 +390,8 @@ fn save(number: u32) -> (bool, Vec<PathBuf>) {
     let device = PathBuf::from(loop_device::path(number));
     let mounts = mountinfo::read_own().unwrap_or_default().into_iter().rev();
     let points: Vec<PathBuf> = mounts
-        .filter(|entry| entry.is_of((LOOP_MAJOR, number), &device))
-        .map(|entry| entry.point)
+        .filter(|mount| mountinfo::is_of(mount, (LOOP_MAJOR, number), &device))
+        .map(|mount| mount.mount_point)
         .collect();
     let (done, waiting) = mpsc::channel();
     let to_unmount = points.clone();

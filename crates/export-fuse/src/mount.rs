@@ -240,13 +240,13 @@ fn open_device() -> Result<OwnedFd, MountError> {
 }
 
 /// What is mounted at `dir` on top, if it is a volume, and its connection's number.
-fn find_mount(dir: &Path) -> Result<Option<(mountinfo::Entry, u32)>, MountError> {
-    let entries =
+fn find_mount(dir: &Path) -> Result<Option<(braid_probe::Mount, u32)>, MountError> {
+    let mounts =
         mountinfo::read_own().map_err(failed("read", Path::new("/proc/self/mountinfo")))?;
-    let top = entries.into_iter().rfind(|entry| entry.point == dir);
-    Ok(top.filter(|entry| entry.kind == KIND).map(|entry| {
-        let (_, minor) = entry.device;
-        (entry, minor)
+    let top = mounts.into_iter().rfind(|mount| mount.mount_point == dir);
+    Ok(top.filter(|mount| mount.kind == KIND).map(|mount| {
+        let minor = mount.device.minor;
+        (mount, minor)
     }))
 }
 

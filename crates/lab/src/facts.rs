@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use braid_probe::{
+    BlockDevice, DeviceNumber, Identity as Probed, ProbeError, identify, parse_mounts,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::Source;
@@ -20,7 +22,7 @@ mod mounts;
 pub(crate) use identity::{Identity, identities_of, real_path};
 pub(crate) use members::leaf_text;
 pub use members::{Member, members_of};
-pub(crate) use mounts::{Mount, mount_of};
+pub(crate) use mounts::mount_of;
 
 /// The kernel allows 8 loop devices upon each other, and as many mapped ones.
 const MAX_NESTING: u32 = 8;
@@ -153,77 +155,54 @@ fn find_disk(path: &Path, depth: u32) -> Result<Place, String> {
     if depth > MAX_NESTING {
         return Err("loop devices are nested too deep".to_owned());
     }
-    let meta = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
-    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    match sys_folder(&number) {
-        Some(sys) => find_under(&sys, depth),
+    let words = |error: ProbeError| error.to_string();
+    let number = match identify(path).map_err(words)? {
+        (_, Probed::Block(number)) => number,
+        (_, Probed::File { device, .. }) => device,
+    };
+    match BlockDevice::find(number).map_err(words)? {
+        Some(device) => find_under(&device, depth),
         // No block device: tmpfs, btrfs, overlay, a network file system.
-        None => find_by_mount(&number, depth),
+        None => find_by_mount(number, depth),
     }
 }
 
-/// The `/sys` folder of the block device with this number, `8:16`.
-fn sys_folder(number: &str) -> Option<PathBuf> {
-    fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok()
-}
-
-/// The file behind a loop device, by its `/sys` folder.
-fn backing_file(sys: &Path) -> Option<PathBuf> {
-    let path = fs::read_to_string(sys.join("loop/backing_file")).ok()?;
-    Some(PathBuf::from(path.trim_end_matches('\n')))
-}
-
-/// `/sys` folders of what a device is built on.
-fn slaves(sys: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(sys.join("slaves")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| fs::canonicalize(entry.path()).ok()).collect()
-}
-
-/// The `/sys` folder of the disk that a partition belongs to; else the device's own.
-fn whole_disk(sys: &Path) -> PathBuf {
-    match sys.parent() {
-        Some(parent) if sys.join("partition").exists() => parent.to_owned(),
-        _ => sys.to_owned(),
-    }
-}
-
-/// From a `/sys` directory of a block device down to the whole disk.
-fn find_under(sys: &Path, depth: u32) -> Result<Place, String> {
-    let whole = whole_disk(sys);
-    if let Some(file) = backing_file(&whole) {
+/// From a block device down to the whole disk.
+fn find_under(device: &BlockDevice, depth: u32) -> Result<Place, String> {
+    let whole = device.whole_disk();
+    if let Some(file) = whole.backing_file() {
         return find_disk(&file, depth + 1);
     }
-    if let [only] = slaves(&whole).as_slice() {
+    if let [only] = whole.slaves().unwrap_or_default().as_slice() {
         return if depth > MAX_NESTING {
             Err("devices are nested too deep".to_owned())
         } else {
             find_under(only, depth + 1)
         };
     }
-    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = whole.name();
     if name.starts_with("ram") || name.starts_with("zram") {
         return Ok(Place::Memory);
     }
-    let read = |file: &str| fs::read_to_string(whole.join(file)).ok();
-    let sectors: u64 = read("size").and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let sectors: u64 = whole.attribute("size").and_then(|text| text.parse().ok()).unwrap_or(0);
     Ok(Place::Disk(Disk {
         name,
-        model: read("device/model").map(|text| text.trim().to_owned()).filter(|m| !m.is_empty()),
+        model: whole.attribute("device/model"),
         // /sys counts in 512-byte sectors whatever the device's own block is.
         size_bytes: sectors * 512,
-        rotational: read("queue/rotational").is_some_and(|text| text.trim() == "1"),
+        rotational: whole.attribute("queue/rotational").is_some_and(|text| text == "1"),
     }))
 }
 
-fn find_by_mount(number: &str, depth: u32) -> Result<Place, String> {
-    let table = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
-    let mount = mounts::mounts(&table)
-        .find(|mount| mount.number == number)
+fn find_by_mount(number: DeviceNumber, depth: u32) -> Result<Place, String> {
+    let table = fs::read("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+    let mount = parse_mounts(&table)
+        .into_iter()
+        .find(|mount| mount.device == number)
         .ok_or_else(|| format!("no mount has the device number {number}"))?;
     match mount.kind.as_str() {
         "tmpfs" | "ramfs" | "devtmpfs" => Ok(Place::Memory),
-        _ if mount.source.starts_with("/dev/") => find_disk(Path::new(&mount.source), depth + 1),
+        _ if mount.source.starts_with("/dev") => find_disk(&mount.source, depth + 1),
         kind => Err(format!("it is on {kind}")),
     }
 }

@@ -41,7 +41,8 @@ mod record;
 mod write;
 
 use column::Json;
-pub(crate) use files::{patiently, take_lock, write_whole};
+pub use files::write_whole;
+pub(crate) use files::{patiently, take_lock};
 pub use record::{Earlier, Origin, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// A results directory that is open.

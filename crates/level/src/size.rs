@@ -29,6 +29,15 @@ impl Shape {
             .collect();
         array_size(self.level, self.layout, self.chunk, &used)
     }
+
+    /// The size of an array over so many members of one size, as a multiple of that size: 2 for a raid5
+    /// of three. `None` as [`array_size`].
+    #[must_use]
+    pub fn data_members(&self, members: usize) -> Option<f64> {
+        // A multiple of every chunk.
+        const UNIT: u64 = 1 << 40;
+        Some(self.size_over(&vec![Some(UNIT); members])? as f64 / UNIT as f64)
+    }
 }
 
 /// How many of a member's `data` bytes the array uses: all whole chunks for linear and raid0,

@@ -27,7 +27,7 @@ use braid_control::{DiskStatus, MemberStatus, SmartStatus};
 use braid_probe::{Disk, disk_of};
 
 use crate::program::{Wanted, run};
-use crate::receivers::now;
+use crate::receivers::{now, wait_until};
 use crate::watch::{Observation, Seen};
 use smart::parse_smart;
 
@@ -248,12 +248,9 @@ impl Disks {
 
     /// Waits for what was begun, which takes a bounded time.
     pub(crate) fn wait(&mut self) {
-        let deadline = Instant::now() + LIMIT * 2;
-        while self.looking.as_ref().is_some_and(|looking| !looking.is_finished())
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(Instant::now() + LIMIT * 2, || {
+            self.looking.as_ref().is_none_or(JoinHandle::is_finished)
+        });
     }
 
     fn collect(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -74,36 +74,40 @@ pub(crate) fn run(
         Ok(Ok(output)) if output.len() as u64 > most => {
             format!("{name} wrote more than {most} bytes")
         }
-        Ok(Ok(output)) => {
-            while Instant::now() < deadline {
-                match child.try_wait() {
-                    Ok(Some(status)) => return Ok(Ran { status: status.code(), output }),
-                    Ok(None) => std::thread::sleep(LOOK),
-                    Err(error) => return Err(failed(error)),
-                }
-            }
-            format!("{name} did not end within {} s", limit.as_secs())
-        }
+        Ok(Ok(output)) => match wait(&mut child, deadline, || true).map_err(failed)? {
+            Some(status) => return Ok(Ran { status: status.code(), output }),
+            None => format!("{name} did not end within {} s", limit.as_secs()),
+        },
         Ok(Err(error)) => format!("{name} cannot be listened to: {error}"),
         Err(_) => format!("{name} did not end within {} s", limit.as_secs()),
     };
     Err(Unanswered { why, left: end(child) })
 }
 
+/// Waits for the end of a child: until `deadline` at the latest, and as long as `goes_on`. `None` if the child
+/// has not ended.
+pub(crate) fn wait(
+    child: &mut Child,
+    deadline: Instant,
+    goes_on: impl Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
+    loop {
+        let ended = child.try_wait()?;
+        if ended.is_some() || Instant::now() >= deadline || !goes_on() {
+            return Ok(ended);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
 /// Kills it with what it started; answers it if it goes on.
-fn end(mut child: Child) -> Option<Child> {
+pub(crate) fn end(mut child: Child) -> Option<Child> {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended just now.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let deadline = Instant::now() + GRACE;
-    while Instant::now() < deadline {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return None;
-        }
-        std::thread::sleep(LOOK);
-    }
-    Some(child)
+    let ended = wait(&mut child, Instant::now() + GRACE, || true);
+    matches!(ended, Ok(None)).then_some(child)
 }
 
 #[cfg(test)]

@@ -37,6 +37,13 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Waits until `is_over`, until `deadline` at the latest.
+pub(crate) fn wait_until(deadline: Instant, is_over: impl Fn() -> bool) {
+    while !is_over() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Everybody who is told.
 pub(crate) struct Receivers {
     all: Vec<Receiver>,
@@ -135,19 +142,14 @@ impl Receivers {
 
     /// Ends them: what is under way is given `grace`, and what is not delivered then waits for the next start.
     pub(crate) fn end(self, grace: Duration) -> BTreeMap<String, Outbox> {
-        let deadline = Instant::now() + grace;
-        let is_busy = |receiver: &Receiver| receiver.shared.lock().under_way().is_some();
-        while self.all.iter().any(is_busy) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let is_idle = |receiver: &Receiver| receiver.shared.lock().under_way().is_none();
+        wait_until(Instant::now() + grace, || self.all.iter().all(is_idle));
         self.ending.store(true, Ordering::Relaxed);
         self.all.iter().for_each(|receiver| receiver.shared.changed.notify_all());
         // A program that is at it is ended; a server that hangs ends with this process.
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let runs = |receiver: &Receiver| !receiver.thread.is_finished();
-        while self.all.iter().any(runs) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(Instant::now() + Duration::from_secs(1), || {
+            self.all.iter().all(|receiver| receiver.thread.is_finished())
+        });
         self.waiting()
     }
 }

@@ -11,7 +11,7 @@ use crate::disks::Disks;
 use crate::event::{Event, Severity};
 use crate::message::{Message, line};
 use crate::observe::observe;
-use crate::receivers::{Receivers, Wake, now};
+use crate::receivers::{Receivers, Wake, now, wait_until};
 use crate::spares::Mover;
 use crate::state::{Store, StoreError};
 use crate::watch::{Known, Observation, Policy};
@@ -104,10 +104,7 @@ impl Monitor<'_> {
         session.look()?;
         let limit = self.config.limit();
         let attempt = Duration::from_secs(self.config.timeout.0 + self.config.retry.first.0);
-        let deadline = Instant::now() + attempt * 2;
-        while !session.receivers.is_quiet(limit) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(Instant::now() + attempt * 2, || session.receivers.is_quiet(limit));
         let open = session.known.open();
         let is_well = open.iter().all(|event| event.severity < Severity::Warning)
             && session.receivers.is_quiet(limit);

@@ -15,6 +15,7 @@ use braid_control::SpareMove;
 use serde_json::Value;
 
 use crate::program::{Wanted, run};
+use crate::receivers::wait_until;
 use crate::watch::Step;
 
 /// For one command: longer than a volume takes to begin an order and to carry it out.
@@ -56,12 +57,9 @@ impl Mover {
 
     /// Waits for what is under way, for at most `grace`.
     pub(crate) fn wait(&self, grace: Duration) {
-        let deadline = Instant::now() + grace;
-        while self.under_way.as_ref().is_some_and(|under_way| !under_way.is_finished())
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(Instant::now() + grace, || {
+            self.under_way.as_ref().is_none_or(JoinHandle::is_finished)
+        });
     }
 }
 

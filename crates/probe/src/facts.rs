@@ -246,12 +246,7 @@ fn collect_disks_of_device(
     if slaves.is_empty() {
         disks.insert(disk.name());
     }
-    for name in slaves {
-        if let Some(slave) = BlockDevice::find_name(&name)? {
-            collect_disks_of_device(&slave, depth + 1, disks)?;
-        }
-    }
-    Ok(())
+    slaves.iter().try_for_each(|slave| collect_disks_of_device(slave, depth + 1, disks))
 }
 
 /// What serves the bytes of the block device at `path`, if that is another process: the table of
@@ -272,9 +267,7 @@ pub fn served_by(path: &Path) -> Result<Option<String>, ProbeError> {
             continue;
         };
         let disk = device.whole_disk();
-        for name in disk.slaves()? {
-            above.extend(BlockDevice::find_name(&name)?.and_then(|slave| slave.number()));
-        }
+        above.extend(disk.slaves()?.iter().filter_map(BlockDevice::number));
         let mount = disk.backing_file().and_then(|file| mount_of(&file, &mounts).cloned());
         match mount {
             Some(mount) if mount.is_served_elsewhere() => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-//!        dev  root  mount point      optional   type source
+//!        dev  root  mount point      optional   type source    of the file system
 //! ```
 //!
 //! Source: the kernel's `Documentation/filesystems/proc.rst`, 3.5. Space, tab, newline and backslash
@@ -29,14 +29,17 @@ const SWAPS: &str = "/proc/swaps";
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub struct Mount {
     /// The file system's device; anonymous for btrfs and others.
-    pub(crate) device: DeviceNumber,
-    pub(crate) mount_point: PathBuf,
+    pub device: DeviceNumber,
+    /// Directory that it is mounted on.
+    pub mount_point: PathBuf,
     /// Its type, such as `ext4`.
-    pub(crate) kind: String,
+    pub kind: String,
     /// What was mounted: a device node, or any other word.
-    pub(crate) source: PathBuf,
+    pub source: PathBuf,
+    /// The options of the mount and those of the file system, each once, with commas between them.
+    pub options: String,
 }
 
 impl Mount {
@@ -128,9 +131,17 @@ pub(crate) fn read_swaps() -> Result<Vec<PathBuf>, ProbeError> {
     }
 }
 
+/// The mounts in a table of the form of `/proc/PID/mountinfo`, in mount order. Lines that cannot be read are
+/// left out.
+#[must_use]
+pub fn parse_mounts(table: &[u8]) -> Vec<Mount> {
+    lines(table).filter_map(parse_mount).collect()
+}
+
 /// The mount that holds `path`, which is absolute and resolved: the longest mount point wins, the
 /// latest mount wins between equals.
-pub(crate) fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
+#[must_use]
+pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
     mounts
         .iter()
         .filter(|mount| path.starts_with(&mount.mount_point))
@@ -147,11 +158,20 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     let (major, minor) = number.split_once(':')?;
     let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
     let mount_point = unescape(fields.nth(1)?);
-    // Options, then any number of optional fields, then `-`.
+    let own = fields.next()?;
+    // Any number of optional fields, then `-`.
     fields.find(|field| *field == b"-")?;
     let kind = String::from_utf8_lossy(fields.next()?).into_owned();
     let source = unescape(fields.next()?);
-    Some(Mount { device, mount_point, kind, source })
+    let both = [own, fields.next().unwrap_or_default()].map(String::from_utf8_lossy);
+    let mut options: Vec<&str> = Vec::new();
+    for option in both.iter().flat_map(|one| one.split(',')) {
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    let options = options.join(",");
+    Some(Mount { device, mount_point, kind, source, options })
 }
 
 /// The first column of every line but the heading; a deleted swap file ends in `\040(deleted)`.
@@ -195,15 +215,21 @@ mod tests {
     #[test]
     fn a_mount_line_with_optional_fields_and_escapes() {
         let line =
-            br"36 35 98:1 /mnt1 /mnt\040two\134 rw,noatime master:1 shared:3 - ext3 /dev/a\011b rw";
+            br"36 35 98:1 /mnt1 /mnt\040two\134 rw,noatime master:1 shared:3 - ext3 /dev/a\011b rw,errors=continue";
         let expected = Mount {
             device: DeviceNumber { major: 98, minor: 1 },
             mount_point: PathBuf::from("/mnt two\\"),
             kind: "ext3".to_owned(),
             source: PathBuf::from("/dev/a\tb"),
+            options: "rw,noatime,errors=continue".to_owned(),
         };
         assert_eq!(parse_mount(line), Some(expected));
-        assert_eq!(parse_mount(b"36 35 98:1 /mnt1"), None);
+        let table = [line, &b"\nshort line\n"[..], line].concat();
+        assert_eq!(parse_mounts(&table).len(), 2, "a line that is none is left out");
+        for end in 0..table.len() {
+            drop(parse_mounts(&table[..end]));
+            drop(parse_mounts(&table[end..]));
+        }
     }
 
     #[test]
@@ -219,6 +245,7 @@ mod tests {
             mount_point: PathBuf::from(point),
             kind: "ext4".to_owned(),
             source: PathBuf::from("x"),
+            options: String::new(),
         };
         let mounts = [mount(1, "/"), mount(2, "/srv"), mount(3, "/srv"), mount(4, "/srv2")];
         let minor = |path: &str| mount_of(Path::new(path), &mounts).map(|mount| mount.device.minor);
@@ -234,6 +261,7 @@ mod tests {
             mount_point: PathBuf::from(point),
             kind: kind.to_owned(),
             source: PathBuf::from("/run/x/deep"),
+            options: String::new(),
         };
         let mounts = [mount(1, "/", "btrfs"), mount(2, "/run/x", "fuse.braid")];
         let file = |minor| Identity::File { device: DeviceNumber { major: 0, minor }, inode: 2 };

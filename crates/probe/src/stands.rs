@@ -126,10 +126,7 @@ impl World<'_> {
         if disk != *device {
             return Ok(block_ground(&disk).into_iter().collect());
         }
-        let mut below = Vec::new();
-        for name in disk.slaves()? {
-            below.extend(BlockDevice::find_name(&name)?.as_ref().and_then(block_ground));
-        }
+        let mut below: Vec<Ground> = disk.slaves()?.iter().filter_map(block_ground).collect();
         below.extend(disk.backing_file().map(|path| self.backing(path)));
         let client =
             disk.nbd_client().and_then(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok());

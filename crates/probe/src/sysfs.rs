@@ -21,15 +21,24 @@ const BY_NUMBER: &str = "/sys/dev/block";
 
 /// A block device that sysfs knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockDevice {
+pub struct BlockDevice {
     /// The resolved directory below `/sys/devices`.
     directory: PathBuf,
 }
 
 impl BlockDevice {
     /// The device with this number; `None` when sysfs does not have it (not mounted, or anonymous).
-    pub(crate) fn find(number: DeviceNumber) -> Result<Option<Self>, ProbeError> {
+    ///
+    /// # Errors
+    /// [`ProbeError::Io`] when sysfs cannot be read.
+    pub fn find(number: DeviceNumber) -> Result<Option<Self>, ProbeError> {
         Self::resolve(&Path::new(BY_NUMBER).join(number.to_string()))
+    }
+
+    /// The device that `directory` below `/sys/devices` describes.
+    #[must_use]
+    pub fn at(directory: PathBuf) -> Self {
+        Self { directory }
     }
 
     /// The device with this name in `/sys/class/block`.
@@ -46,7 +55,8 @@ impl BlockDevice {
     }
 
     /// The kernel's name, such as `sda1`.
-    pub(crate) fn name(&self) -> String {
+    #[must_use]
+    pub fn name(&self) -> String {
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
         // `cciss!c0d0` is the device node `cciss/c0d0`.
         name.replace('!', "/")
@@ -57,14 +67,17 @@ impl BlockDevice {
         self.directory.iter().map(|part| part.to_string_lossy().into_owned())
     }
 
-    pub(crate) fn number(&self) -> Option<DeviceNumber> {
+    /// Its number; `None` when sysfs does not tell it.
+    #[must_use]
+    pub fn number(&self) -> Option<DeviceNumber> {
         let text = self.attribute("dev")?;
         let (major, minor) = text.split_once(':')?;
         Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
     /// The trimmed text of an attribute; `None` when it is absent, unreadable or empty.
-    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<String> {
         read_attribute(&self.directory.join(name))
     }
 
@@ -85,7 +98,8 @@ impl BlockDevice {
     }
 
     /// The whole disk: the parent of a partition, otherwise the device itself.
-    pub(crate) fn whole_disk(&self) -> Self {
+    #[must_use]
+    pub fn whole_disk(&self) -> Self {
         match self.directory.parent() {
             Some(parent) if self.is_partition() => Self { directory: parent.to_owned() },
             _ => self.clone(),
@@ -115,13 +129,20 @@ impl BlockDevice {
         list(&self.directory.join("holders"))
     }
 
-    /// Names of the devices that this one is built on.
-    pub(crate) fn slaves(&self) -> Result<Vec<String>, ProbeError> {
-        list(&self.directory.join("slaves"))
+    /// The devices that this one is built on.
+    ///
+    /// # Errors
+    /// [`ProbeError::Io`] when sysfs cannot be read.
+    pub fn slaves(&self) -> Result<Vec<Self>, ProbeError> {
+        let folder = self.directory.join("slaves");
+        let names = list(&folder)?;
+        // A device that is removed meanwhile is skipped.
+        names.iter().filter_map(|name| Self::resolve(&folder.join(name)).transpose()).collect()
     }
 
     /// The file behind a loop device.
-    pub(crate) fn backing_file(&self) -> Option<PathBuf> {
+    #[must_use]
+    pub fn backing_file(&self) -> Option<PathBuf> {
         read_attribute(&self.directory.join("loop/backing_file")).map(PathBuf::from)
     }
 

@@ -1,11 +1,10 @@
 //! A comparison in words and tables, for every renderer, and as JSON.
 
 use super::{CellChange, Change, Comparison};
-use crate::report::model::{
-    Block, Cell, Column, Report, Row, Section, Table, Tone, TrustBox, TrustReason,
-};
+use crate::report::build::{cells, section};
+use crate::report::model::{Block, Cell, Report, Row, Table, Tone, TrustBox, TrustReason};
 use crate::report::render::render_terminal;
-use crate::report::units::{Scale, digits, quantity, span};
+use crate::report::units::{Scale, digits, quantity, span, title};
 use braid_lab::LabError;
 
 impl Comparison {
@@ -28,13 +27,7 @@ impl Comparison {
 
     /// As a report, for the other renderers.
     pub fn to_report(&self) -> Report {
-        let missing = self.missing().map(|table| Section {
-            id: "not-compared".to_owned(),
-            title: "Not compared".to_owned(),
-            lead: String::new(),
-            is_detail: false,
-            blocks: vec![Block::Table(table)],
-        });
+        let missing = self.missing().map(Block::Table).into_iter().collect();
         let reasons = self.doubts().into_iter().map(|why| TrustReason {
             tone: Tone::Plain,
             rule: String::new(),
@@ -47,7 +40,7 @@ impl Comparison {
             subtitle: format!("{} numbers compared", self.cells.len()),
             answer: self.answer(),
             table: self.table(),
-            sections: missing.into_iter().collect(),
+            sections: section("not-compared", "Not compared", String::new(), false, missing),
             trust: TrustBox { reasons: reasons.collect(), ..TrustBox::default() },
             ..Report::default()
         }
@@ -134,14 +127,13 @@ impl Comparison {
     }
 
     fn table(&self) -> Table {
-        let column = |heading: &str, numeric| Column { heading: heading.to_owned(), numeric };
-        let words = ["subject", "workload", "number"].map(|heading| column(heading, false));
         let heading = |side: usize| match (["first", "second"][side], self.predicted) {
             (name, [false, false]) => name.to_owned(),
             (name, predicted) => format!("{name}, {}", word(predicted[side])),
         };
-        let numbers = [heading(0), heading(1), "change [%]".to_owned()];
-        let numbers = numbers.map(|heading| Column { heading, numeric: true });
+        let mut columns = ["subject", "workload", "number"].map(cells::column).to_vec();
+        columns.extend([heading(0), heading(1), "change [%]".to_owned()].map(cells::numbers));
+        columns.push(cells::column("verdict"));
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
@@ -152,20 +144,20 @@ impl Comparison {
                    the baseline of their own run where there is one, with the 95 % interval.",
             }
             .replace("95 % interval", self.interval()),
-            columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
+            columns,
             rows: self.cells.iter().map(|cell| row(cell, self.predicted)).collect(),
         }
     }
 
     fn missing(&self) -> Option<Table> {
         let all: Vec<_> = self.lost.iter().chain(&self.not_compared).collect();
-        let column = |heading: &str| Column { heading: heading.to_owned(), numeric: false };
+        let line = |(cell, why): &(String, String)| [cell, why].map(cells::words).to_vec();
         (!all.is_empty()).then(|| Table {
             id: "not-compared".to_owned(),
             title: "Not compared".to_owned(),
-            note: String::new(),
-            columns: vec![column("cell"), column("why")],
-            rows: all.into_iter().map(|(cell, why)| line(vec![words(cell), words(why)])).collect(),
+            columns: ["cell", "why"].map(cells::column).to_vec(),
+            rows: all.into_iter().map(line).map(cells::row).collect(),
+            ..Table::default()
         })
     }
 
@@ -217,59 +209,41 @@ fn in_words(cell: &CellChange) -> String {
     format!("{}, {}, from {first} to {second}", cell.subject, cell.workload)
 }
 
-fn words(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), ..Cell::default() }
-}
-
-fn line(cells: Vec<Cell>) -> Row {
-    Row { cells, total: false }
-}
-
 fn row(cell: &CellChange, predicted: [bool; 2]) -> Row {
     let scale = Scale::of(cell.which, cell.first.max(cell.second));
     let number = |value: f64, repetitions: usize, is_predicted: bool| Cell {
-        text: scale.with_unit(value),
         detail: match repetitions {
             _ if is_predicted => "predicted".to_owned(),
             1 => "1 repetition".to_owned(),
             many => format!("{many} repetitions"),
         },
-        number: Some(scale.apply(value)),
-        ..Cell::default()
+        ..cells::number(scale.with_unit(value), scale.apply(value))
     };
+    let is_mixed = predicted[0] != predicted[1];
     let (said, tone) = match cell.change {
-        Change::Regression if predicted[0] != predicted[1] => {
-            ("beyond the models' error", Tone::Worse)
-        }
-        Change::Improvement if predicted[0] != predicted[1] => {
-            ("beyond the models' error", Tone::Better)
-        }
-        Change::Same if predicted[0] != predicted[1] => ("within the models' error", Tone::Same),
+        Change::Regression if is_mixed => ("beyond the models' error", Tone::Worse),
+        Change::Improvement if is_mixed => ("beyond the models' error", Tone::Better),
+        Change::Same if is_mixed => ("within the models' error", Tone::Same),
         Change::Regression => ("worse", Tone::Worse),
         Change::Improvement => ("better", Tone::Better),
         Change::Same => ("no difference shown", Tone::Same),
         Change::TooFew => ("too few repetitions", Tone::Missing),
     };
-    let verdict = Cell {
-        text: said.to_owned(),
-        detail: if cell.suspect { "a number is doubtful".to_owned() } else { String::new() },
-        tone,
-        ..Cell::default()
-    };
+    let doubt = if cell.suspect { "a number is doubtful" } else { "" };
+    let verdict = Cell { tone, ..cells::words_with(said, doubt) };
     let percent = Cell {
-        text: digits(cell.percent),
         detail: match cell.change {
             Change::TooFew => String::new(),
             _ => span(&digits(cell.interval.0), &digits(cell.interval.1)),
         },
-        number: Some(cell.percent),
         ends: Some(cell.interval),
         tone,
+        ..cells::number(digits(cell.percent), cell.percent)
     };
-    line(vec![
-        words(cell.subject.clone()),
-        words(cell.workload.clone()),
-        words(crate::report::units::title(cell.which)),
+    cells::row(vec![
+        cells::words(&cell.subject),
+        cells::words(&cell.workload),
+        cells::words(title(cell.which)),
         number(cell.first, cell.repetitions.0, predicted[0]),
         number(cell.second, cell.repetitions.1, predicted[1]),
         percent,

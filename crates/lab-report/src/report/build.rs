@@ -29,7 +29,7 @@ use braid_lab::store::{Outcome, Results};
 
 mod about;
 mod answer;
-mod cells;
+pub(crate) mod cells;
 mod charts;
 mod course;
 mod factors;
@@ -56,17 +56,17 @@ pub(super) struct Context<'a> {
     analysis: &'a Analysis,
     results: &'a Results,
     dir: &'a Path,
-    kinds: Vec<Kind>,
+    pub(super) kinds: Vec<Kind>,
     /// For each kind.
-    effects: Vec<Vec<KindEffect>>,
-    contests: Vec<Contest>,
-    factors: Vec<Factor>,
-    phases: Vec<PhaseEffect>,
-    rebuilds: Vec<Rebuild>,
+    pub(super) effects: Vec<Vec<KindEffect>>,
+    pub(super) contests: Vec<Contest>,
+    pub(super) factors: Vec<Factor>,
+    pub(super) phases: Vec<PhaseEffect>,
+    pub(super) rebuilds: Vec<Rebuild>,
 }
 
 impl<'a> Context<'a> {
-    fn new(analysis: &'a Analysis, results: &'a Results, dir: &'a Path) -> Self {
+    pub(super) fn new(analysis: &'a Analysis, results: &'a Results, dir: &'a Path) -> Self {
         let kinds = find_kinds(analysis);
         Self {
             effects: find_effects(analysis, &kinds),
@@ -86,11 +86,11 @@ impl<'a> Context<'a> {
         self.analysis.subjects > MOST_SUBJECTS && !self.factors.is_empty()
     }
 
-    fn subject(&self, index: usize) -> &'a str {
+    pub(super) fn subject(&self, index: usize) -> &'a str {
         &self.results.subjects[index].name
     }
 
-    fn label(&self, workload: usize) -> &'a str {
+    pub(super) fn label(&self, workload: usize) -> &'a str {
         &self.analysis.workloads[workload].label
     }
 
@@ -182,7 +182,7 @@ fn make_ids_unique(report: &mut Report) {
 }
 
 /// A section, if it has anything to show.
-fn section(
+pub(crate) fn section(
     id: &str,
     title: &str,
     lead: String,

@@ -7,10 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::analysis::{
-    Analysis, Cell, Finding, Outcome, Outlook, State, Unknown, find_contests, find_effects,
-    find_factors, find_kinds, find_phases, find_rebuilds,
-};
+use super::build::Context;
+use crate::analysis::{Analysis, Cell, Finding, Outcome, Outlook, State, Unknown};
 use crate::report::Report;
 use crate::stats::Effect;
 use braid_lab::store::Results;
@@ -21,11 +19,8 @@ const OUTPUT_VERSION: u32 = 4;
 
 /// The whole document.
 pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir: &Path) -> Value {
-    let kinds = find_kinds(analysis);
-    let name = |subject: usize| results.subjects[subject].name.as_str();
-    let label = |work: usize| analysis.workloads[work].label.as_str();
-    let effects = find_effects(analysis, &kinds);
-    let contests = find_contests(analysis, &kinds);
+    let context = Context::new(analysis, results, dir);
+    let (name, label) = (|subject| context.subject(subject), |work| context.label(work));
     json!({
         "output_version": OUTPUT_VERSION,
         "campaign": results.campaign.name,
@@ -53,7 +48,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
         }).collect::<Vec<_>>(),
         "cells": analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned)
             .map(|cell| cell_data(analysis, results, cell)).collect::<Vec<_>>(),
-        "kinds": kinds.iter().zip(&effects).map(|(kind, effects)| json!({
+        "kinds": context.kinds.iter().zip(&context.effects).map(|(kind, effects)| json!({
             "name": kind.name,
             "workloads": kind.workloads.iter().map(|work| label(*work)).collect::<Vec<_>>(),
             "against_baseline": effects.iter().map(|one| json!({
@@ -64,7 +59,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
                 "workloads": one.shared,
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
-        "contests": contests.iter().map(|contest| json!({
+        "contests": context.contests.iter().map(|contest| json!({
             "kind": contest.kind.name,
             "ranking": contest.ranking.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
             "left_out": contest.left_out.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
@@ -77,7 +72,7 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
                 Outcome::Unbelieved(count) => json!({ "faster_and_not_believed": count }),
             },
         })).collect::<Vec<_>>(),
-        "factors": find_factors(analysis, results).iter().map(|factor| json!({
+        "factors": context.factors.iter().map(|factor| json!({
             "dimension": factor.dimension,
             "reference": factor.levels[factor.reference].value.to_string(),
             "levels": factor.levels.iter().map(|level| json!({
@@ -95,14 +90,14 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
                     })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
-        "states": find_phases(analysis, results).iter().map(|one| json!({
+        "states": context.phases.iter().map(|one| json!({
             "subject": name(one.subject),
             "direction": one.direction,
             "state": one.phase.words(),
             "of_healthy": effect_data(&one.effect),
             "standing": one.standing.to_string().to_lowercase(),
         })).collect::<Vec<_>>(),
-        "rebuilds": find_rebuilds(analysis, results).iter().map(|one| json!({
+        "rebuilds": context.rebuilds.iter().map(|one| json!({
             "subject": name(one.subject),
             "beside": label(one.workload),
             "ended_s": one.ended_s,

@@ -44,19 +44,11 @@ pub(super) fn arrangements(stack: &Stack, health: Health) -> Vec<Stack> {
     }
 }
 
-/// How many members hold as much as an array does whose members are of one size; `None` of what is no
-/// array, and of `md`, whose members would have to say it.
-fn data_members(stack: &Stack) -> Option<f64> {
-    // A multiple of every chunk.
-    const UNIT: u64 = 1 << 40;
-    let units = vec![Some(UNIT); stack.members().len()];
-    Some(stack.shape()?.size_over(&units)? as f64 / UNIT as f64)
-}
-
-/// The number of data members of a level whose members are all written the same share.
+/// The number of data members of a level whose members are all written the same share; `None` of `md`,
+/// whose members would have to say it.
 fn shared_by(stack: &Stack) -> Option<f64> {
-    let is_redundant = stack.shape()?.level.is_redundant();
-    data_members(stack).filter(|_| is_redundant)
+    let shape = stack.shape().filter(|shape| shape.level.is_redundant())?;
+    shape.data_members(stack.members().len())
 }
 
 /// The highest rate of a stack, from its leaves'. `None` where a leaf's or the level is not known.

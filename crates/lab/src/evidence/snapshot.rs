@@ -74,7 +74,7 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
         elsewhere,
         mount: watch.mountpoint.as_ref().and_then(|place| {
             let mount = mount_of(place, &text("self/mountinfo")?)?;
-            (mount.point == *place).then(|| format!("{} {}", mount.kind, mount.options))
+            (mount.mount_point == *place).then(|| format!("{} {}", mount.kind, mount.options))
         }),
         throttles: read_throttles(sys),
         heat: read_heat(sys),

@@ -19,9 +19,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use braid_nbd::uri::{Socket, Uri};
-use braid_probe::{DeviceNumber, Identity as Probed, identify};
+use braid_probe::{BlockDevice, DeviceNumber, Identity as Probed, identify};
 
-use super::{MAX_NESTING, Member, backing_file, members_of, slaves, sys_folder, whole_disk};
+use super::{MAX_NESTING, Member, members_of};
 use crate::campaign::Source;
 
 /// What makes two members the same: a word for its kind, and what tells it from others of that kind. A
@@ -75,27 +75,26 @@ fn of_path(path: &Path, depth: u32) -> Vec<Identity> {
 }
 
 fn of_device(number: DeviceNumber, depth: u32) -> Vec<Identity> {
-    match sys_folder(&number.to_string()) {
-        Some(sys) => under(&sys, depth),
-        None => vec![Identity(format!("disk {number}"))],
+    match BlockDevice::find(number) {
+        Ok(Some(device)) => under(&device, depth),
+        _ => vec![Identity(format!("disk {number}"))],
     }
 }
 
-/// From a `/sys` folder of a block device down to what it is built on.
-fn under(sys: &Path, depth: u32) -> Vec<Identity> {
-    let disk = whole_disk(sys);
+/// From a block device down to what it is built on.
+fn under(device: &BlockDevice, depth: u32) -> Vec<Identity> {
+    let disk = device.whole_disk();
     if depth < MAX_NESTING {
         // One that was deleted, or lies in another namespace, cannot be followed.
-        if let Some(file) = backing_file(&disk).filter(|file| file.exists()) {
+        if let Some(file) = disk.backing_file().filter(|file| file.exists()) {
             return of_path(&file, depth + 1);
         }
-        let below = slaves(&disk);
+        let below = disk.slaves().unwrap_or_default();
         if !below.is_empty() {
-            return below.iter().flat_map(|sys| under(sys, depth + 1)).collect();
+            return below.iter().flat_map(|one| under(one, depth + 1)).collect();
         }
     }
-    let number = fs::read_to_string(disk.join("dev"));
-    let number = number.map_or_else(|_| disk.display().to_string(), |text| text.trim().to_owned());
+    let number = disk.number().map_or_else(|| disk.name(), |number| number.to_string());
     vec![Identity(format!("disk {number}"))]
 }
 
@@ -182,8 +181,9 @@ mod tests {
             std::os::unix::fs::symlink(below, link).unwrap();
         }
         let number = |text: &str| Identity(format!("disk {text}"));
-        assert_eq!(under(&part, 0), [number("8:0")]);
-        let mut found = under(&dm, 0);
+        let under = |folder: &Path| super::under(&BlockDevice::at(folder.to_owned()), 0);
+        assert_eq!(under(&part), [number("8:0")]);
+        let mut found = under(&dm);
         found.sort();
         assert_eq!(found, [number("8:0"), number("8:16")]);
         // A loop device is its file.
@@ -193,8 +193,8 @@ mod tests {
         fs::create_dir(disk_of_file.join("loop")).unwrap();
         let told = format!("{}\n", image.display());
         fs::write(disk_of_file.join("loop/backing_file"), told).unwrap();
-        assert_eq!(under(&disk_of_file, 0), of(Source::Path(image.display().to_string())));
+        assert_eq!(under(&disk_of_file), of(Source::Path(image.display().to_string())));
         fs::remove_file(&image).unwrap();
-        assert_eq!(under(&disk_of_file, 0), [number("7:0")]);
+        assert_eq!(under(&disk_of_file), [number("7:0")]);
     }
 }

@@ -11,10 +11,9 @@
 
 use std::collections::BTreeMap;
 
+use braid_level::Level;
 use braid_model::Profile;
 use braid_stack::{Model, Node, Stack};
-
-use super::spread::data_members;
 
 /// What is assumed of a device that nobody has measured yet, in bytes per second. The progress line
 /// of a run estimates from what was measured instead.
@@ -66,8 +65,8 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
         are_known: one.are_known && other.are_known,
     });
     let Some(slowest) = slowest else { return Rates::ASSUMED };
-    let data = data_members(stack).filter(|_| !matches!(stack.node, Node::Linear(_)));
-    let data = data.unwrap_or(1.0);
+    let shape = stack.shape().filter(|shape| shape.level != Level::Linear);
+    let data = shape.and_then(|shape| shape.data_members(members.len())).unwrap_or(1.0);
     match stack.node {
         Node::Raid10(_) => slowest.times(members.len() as f64, data),
         _ => slowest.times(data, data),

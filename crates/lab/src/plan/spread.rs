@@ -13,8 +13,8 @@
 
 use std::collections::BTreeMap;
 
-use braid_level::Level;
 use braid_level::size::round_down;
+use braid_level::{Level, Shape};
 use braid_stack::{Node, Stack};
 
 /// What is known of the sizes of leaves, in bytes.
@@ -79,23 +79,13 @@ fn add(stack: &Stack, bytes: u64, sizes: Sizes<'_>, shares: &mut BTreeMap<String
     }
 }
 
-/// How many members hold as much as the stack does, if all are of one size; `None` of what is no
-/// level, or says itself which (`md`).
-pub(super) fn data_members(stack: &Stack) -> Option<f64> {
-    // A multiple of every chunk.
-    const UNIT: u64 = 1 << 40;
-    let units = vec![Some(UNIT); stack.members().len()];
-    Some(stack.shape()?.size_over(&units)? as f64 / UNIT as f64)
-}
-
 /// What each member gets of the first `bytes`.
 fn divide(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> Vec<u64> {
     let members = stack.members();
     let width = members.len();
-    let (Some(shape), Some(data)) = (stack.shape(), data_members(stack)) else {
-        // Nobody gets more than all.
-        return vec![bytes; width];
-    };
+    let data = |shape: Shape| Some((shape, shape.data_members(width)?));
+    // Nobody gets more than all.
+    let Some((shape, data)) = stack.shape().and_then(data) else { return vec![bytes; width] };
     if shape.level.is_redundant() {
         let together = (bytes as f64 * width as f64 / data) as u64;
         return (0..width as u64).map(|place| (together + place) / width as u64).collect();

@@ -1,6 +1,7 @@
 //! Files of the results directory: whole or absent; and the lock that keeps a second run out.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -89,12 +90,19 @@ pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabErro
 }
 
 /// Writes a file beside its place and moves it there, so that it is whole or absent.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
+///
+/// # Errors
+///
+/// [`LabError::File`] when it cannot be written.
+pub fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), LabError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
-    let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
-    written.map_err(|error| {
+    // The folder may be another user's, who may have put a link there.
+    let _ = fs::remove_file(&draft);
+    let made = File::options().write(true).create_new(true).open(&draft);
+    let written = made.and_then(|mut file| file.write_all(content.as_ref()));
+    written.and_then(|()| fs::rename(&draft, path)).map_err(|error| {
         // A half-written draft of a full disk must not stay; the error that is told is the first.
         let _ = fs::remove_file(&draft);
         LabError::file("write", path)(error)

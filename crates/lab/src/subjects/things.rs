@@ -72,7 +72,8 @@ impl Thing {
             }
             Self::Mount { folder } => {
                 let table = world.read_text(Path::new("/proc/self/mountinfo"))?.unwrap_or_default();
-                Ok(mount_of(folder, &table).is_some_and(|mount| mount.point == real_path(folder)))
+                Ok(mount_of(folder, &table)
+                    .is_some_and(|mount| mount.mount_point == real_path(folder)))
             }
         }
     }

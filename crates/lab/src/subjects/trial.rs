@@ -13,7 +13,7 @@ use crate::campaign::{FileSystem, Source, Subject};
 use crate::command::Target;
 use crate::error::Obstacle;
 use crate::evidence::Watch;
-use crate::facts::{Mount, mount_of};
+use crate::facts::mount_of;
 use crate::matrix::{FOLDER_AS_IT_IS, Workload};
 use crate::safety::workload_writes;
 use crate::story::Story;
@@ -84,7 +84,7 @@ impl Subjects<'_> {
             None => (base.target.clone(), [self.raw_region(&base); 2]),
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
-                watch.mountpoint = mount_under(&mut site, folder)?.map(|mount| mount.point);
+                watch.mountpoint = mount_under(&mut site, folder)?.map(|mount| mount.mount_point);
                 (Target::Folder(folder.clone()), shares.bytes(free as f64, self.campaign.region.0))
             }
         };
@@ -136,13 +136,13 @@ fn place(
 fn note_mount(site: &mut Site<'_>, folder: &Path) -> Result<(), Obstacle> {
     let found = mount_under(site, folder)?.map_or_else(
         || "an unknown file system".to_owned(),
-        |mount| format!("{} at {} -o {}", mount.kind, mount.point.display(), mount.options),
+        |mount| format!("{} at {} -o {}", mount.kind, mount.mount_point.display(), mount.options),
     );
     site.commands.push(format!("# {} lies on {found}", folder.display()));
     Ok(())
 }
 
-fn mount_under(site: &mut Site<'_>, folder: &Path) -> Result<Option<Mount>, Obstacle> {
+fn mount_under(site: &mut Site<'_>, folder: &Path) -> Result<Option<braid_probe::Mount>, Obstacle> {
     let table = site.world.read_text(Path::new("/proc/self/mountinfo"))?.unwrap_or_default();
     Ok(mount_of(folder, &table))
 }

@@ -16,7 +16,7 @@ use braid_md::bitmap::BITMAP_MAGIC;
 use braid_md::{Features, SECTOR, Uuid};
 
 /// What one member says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Facts {
     /// `1.2`, `1.1`, `1.0` or `0.90`.
@@ -244,13 +244,8 @@ fn common(sb: &Written<'_>, around: &Surroundings<'_>) -> Facts {
         rejected: sb.rejection(around).map(|rejection| rejection.to_string()),
         refused_by: refused_by.collect(),
         device_bytes: around.device_size,
-        super_offset_bytes: None,
         checksum: format!("{:08x}", sb.checksum()),
         checksum_expected: format!("{:08x}", sb.expected_checksum()),
-        array_uuid: String::new(),
-        name: None,
-        created_s: 0,
-        updated_s: 0,
         events: sb.events(),
         level: words::level_name(level),
         level_number: level,
@@ -260,32 +255,7 @@ fn common(sb: &Written<'_>, around: &Surroundings<'_>) -> Facts {
         raid_disks: sb.raid_disks(),
         component_bytes: (level > 0).then_some(component).and_then(|size| size.try_into().ok()),
         array_bytes: array.and_then(|size| size.try_into().ok()),
-        clean: false,
-        resync_offset_bytes: None,
-        feature_map: None,
-        features: Vec::new(),
-        unknown_feature_bits: 0,
-        data_offset_bytes: 0,
-        data_bytes: None,
-        unused_before_bytes: None,
-        unused_after_bytes: None,
-        missing_bytes: None,
-        device_uuid: None,
-        device_number: 0,
-        role: "spare",
-        role_number: None,
-        members_present: Vec::new(),
-        write_mostly: false,
-        fail_fast: false,
-        corrected_reads: None,
-        recovery_offset_bytes: None,
-        logical_block_bytes: None,
-        bitmap: None,
-        ppl: None,
-        bad_block_log: None,
-        reshape: None,
-        preferred_minor: None,
-        disks: Vec::new(),
+        ..Facts::default()
     }
 }
 

@@ -7,12 +7,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
 use super::Outcome;
-
-/// How often it is looked whether it has ended.
-const LOOK: Duration = Duration::from_millis(20);
+use crate::program::{end, wait};
 
 /// What is run. Its standard error is the monitor's, its standard output is dropped.
 pub(super) struct Child<'a> {
@@ -42,7 +38,6 @@ impl Child<'_> {
             Ok(child) => child,
             Err(error) => return Outcome::Later(format!("cannot run {path}: {error}")),
         };
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let stdin = child.stdin.take();
         let input = self.input;
         // It may not read, so nobody waits for that but a thread which ends with it.
@@ -50,28 +45,18 @@ impl Child<'_> {
             Some(mut stdin) => stdin.write_all(&input),
             None => Ok(()),
         });
-        let ended = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break Ok(status),
-                Err(error) => break Err(format!("cannot wait for {path}: {error}")),
-                Ok(None) if ending.load(Ordering::Relaxed) => {
-                    break Err(format!("{path} was at it when the monitor ended"));
-                }
-                Ok(None) if Instant::now() >= deadline => {
-                    break Err(format!("{path} did not end within {} s", limit.as_secs()));
-                }
-                Ok(None) => std::thread::sleep(LOOK),
-            }
+        let is_ending = || ending.load(Ordering::Relaxed);
+        let ended = match wait(&mut child, deadline, || !is_ending()) {
+            Ok(Some(status)) => Ok(status),
+            Err(error) => Err(format!("cannot wait for {path}: {error}")),
+            Ok(None) if is_ending() => Err(format!("{path} was at it when the monitor ended")),
+            Ok(None) => Err(format!("{path} did not end within {} s", limit.as_secs())),
         };
-        if ended.is_err()
-            && let Some(group) = group
-        {
-            // Whatever is left of it; it may have ended just now.
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = child.wait();
-        }
         match ended {
-            Err(why) => Outcome::Later(why),
+            Err(why) => {
+                drop(end(child));
+                Outcome::Later(why)
+            }
             Ok(status) if !status.success() => judge(&path.to_string(), status),
             // What left a pipe to a process of its own may still hold it: that is not waited for.
             Ok(_) if !writer.is_finished() => Outcome::Delivered,
@@ -138,7 +123,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         while sleeps() {
             assert!(Instant::now() < deadline, "it sleeps on");
-            std::thread::sleep(LOOK);
+            std::thread::yield_now();
         }
     }
 }

@@ -8,17 +8,17 @@ use braid_lab::metric::{Better, Metric};
 use braid_lab::prediction::NOT_PREDICTED;
 
 /// A cell of words.
-pub(super) fn words(text: impl Into<String>) -> Cell {
+pub(crate) fn words(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), ..Cell::default() }
 }
 
 /// A cell of words with something smaller under it.
-pub(super) fn words_with(text: impl Into<String>, detail: impl Into<String>) -> Cell {
+pub(crate) fn words_with(text: impl Into<String>, detail: impl Into<String>) -> Cell {
     Cell { detail: detail.into(), ..words(text) }
 }
 
 /// A plain number.
-pub(super) fn number(text: impl Into<String>, number: f64) -> Cell {
+pub(crate) fn number(text: impl Into<String>, number: f64) -> Cell {
     Cell { number: Some(number).filter(|number| number.is_finite()), ..words(text) }
 }
 
@@ -28,17 +28,17 @@ pub(super) fn missing(why: impl Into<String>) -> Cell {
 }
 
 /// A heading over words.
-pub(super) fn column(heading: impl Into<String>) -> Column {
+pub(crate) fn column(heading: impl Into<String>) -> Column {
     Column { heading: heading.into(), numeric: false }
 }
 
 /// A heading over numbers.
-pub(super) fn numbers(heading: impl Into<String>) -> Column {
+pub(crate) fn numbers(heading: impl Into<String>) -> Column {
     Column { heading: heading.into(), numeric: true }
 }
 
 /// A row that is no total.
-pub(super) fn row(cells: Vec<Cell>) -> Row {
+pub(crate) fn row(cells: Vec<Cell>) -> Row {
     Row { cells, total: false }
 }
 

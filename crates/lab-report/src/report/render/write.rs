@@ -1,13 +1,13 @@
 //! The files of a report, each whole or absent.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::chart::{Palette, render_svg};
 use super::{TidyRow, render_html, render_markdown, write_csv, write_xlsx};
 use crate::report::model::Report;
 use braid_lab::LabError;
+use braid_lab::store::write_whole;
 
 /// Which files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,20 +103,9 @@ fn check_name(id: &str) -> Result<(), LabError> {
 }
 
 impl Written {
-    /// Writes a file beside its place and moves it there, so that it is whole or absent.
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         let path = self.folder.join(name);
-        let draft = self.folder.join(format!("{name}.new"));
-        // The folder may be another user's, who may have put a link there.
-        let _ = fs::remove_file(&draft);
-        let made = fs::File::options().write(true).create_new(true).open(&draft);
-        let put = made.and_then(|mut file| file.write_all(bytes));
-        let put = put.and_then(|()| fs::rename(&draft, &path));
-        put.map_err(|error| {
-            // The error that counts is the first one; a draft that stays is overwritten next time.
-            let _ = fs::remove_file(&draft);
-            LabError::file("write", &path)(error)
-        })?;
+        write_whole(&path, bytes)?;
         self.files.push(path);
         Ok(())
     }
