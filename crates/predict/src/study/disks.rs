@@ -88,7 +88,7 @@ fn on_files(
     array.machine = array.machine.merging(Merge::Whole);
     let processes = condition.params.count("processes").unwrap_or(1);
     let run = Run::Files(Files { program, processes, synced: false });
-    Ok(run.on(array, &host("host-p3")).seconds)
+    Ok(run.on(&mut array, &host("host-p3")).seconds)
 }
 
 /// A file of at most so many bytes is one place for a disk, much of it in its cache: what was measured

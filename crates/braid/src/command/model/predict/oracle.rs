@@ -15,9 +15,10 @@ use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::off::off_by_kinds;
 use braid_predict::{
-    Array, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
+    Array, Behind, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree,
+    Workload as Asks,
 };
-use braid_stack::{Model, Node, Stack};
+use braid_stack::{Cache, Model, Node, Stack, WriteBack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
 use crate::profile::{Modelled, kind, modelled};
@@ -92,12 +93,57 @@ impl Oracle for Models {
         Ok(())
     }
 
-    fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String> {
-        let array = Array::over(&tree(asked.stack)?).map_err(|why| why.to_string())?;
+    fn predict(&self, asked: &[Asked<'_>], is_repeated: bool) -> Vec<Result<Predicted, String>> {
+        let mut held = None;
+        if is_repeated && asked.iter().any(|one| has_cache(one.stack)) {
+            for one in asked {
+                // The reason why one has no model is told below.
+                let _ = self.predict_one(one, &mut held);
+            }
+        }
+        asked.iter().map(|one| self.predict_one(one, &mut held)).collect()
+    }
+}
+
+/// A subject after a trial, with the blocks that its caches hold then.
+struct Held {
+    stack: String,
+    array: Array,
+    is_filled: bool,
+}
+
+fn has_cache(stack: &Stack) -> bool {
+    matches!(stack.node, Node::Cache(_)) || stack.members().iter().any(has_cache)
+}
+
+impl Models {
+    /// Predicts a trial whose caches hold what `held` has, and leaves there what they hold then. A subject that comes up in
+    /// another state has empty ones.
+    fn predict_one(&self, asked: &Asked<'_>, held: &mut Option<Held>) -> Result<Predicted, String> {
+        let mut array = Array::over(&tree(asked.stack)?).map_err(|why| why.to_string())?;
+        let stack = asked.stack.to_string();
+        let mut is_filled = false;
+        if let Some(before) = held.take_if(|held| held.stack == stack) {
+            is_filled = before.is_filled;
+            array.hold_as(before.array);
+        }
+        let answer = self.run(asked, &mut array, is_filled);
+        let is_filled = is_filled || asked.is_filled;
+        *held = Some(Held { stack, array, is_filled });
+        answer
+    }
+
+    fn run(
+        &self,
+        asked: &Asked<'_>,
+        array: &mut Array,
+        is_filled: bool,
+    ) -> Result<Predicted, String> {
         let (size_bytes, workload) = (array.size, asked.workload);
         let region_bytes = asked.region_bytes.min(size_bytes);
         let mut load = load(asked, region_bytes)?;
-        load.run = as_it_runs(load.run, asked, region_bytes, &array.machine)?;
+        let to_fill = if asked.is_filled && !is_filled { region_bytes } else { 0 };
+        load.run = as_it_runs(load.run, asked, to_fill, &mut array.machine)?;
         let moved = match load.amount {
             Amount::Bytes(bytes) => bytes,
             Amount::Seconds(_) | Amount::Whole | Amount::Files(_) => 0,
@@ -131,7 +177,7 @@ fn tree(stack: &Stack) -> Result<Tree, String> {
                 policy: cache.policy,
                 sequential_cutoff: cache.cutoff.map(|cutoff| cutoff.bytes()),
             };
-            Tree::Cached(config, Box::new(tree(cache.origin())?))
+            Tree::Cached(config, behind(cache)?, Box::new(tree(cache.origin())?))
         }
         _ => {
             let Some(shape) = stack.shape() else { return Err(format!("{stack} is no model")) };
@@ -142,27 +188,48 @@ fn tree(stack: &Stack) -> Result<Tree, String> {
     Ok(device)
 }
 
+/// The bounds of write-back mode, in that mode.
+fn behind(cache: &Cache) -> Result<Option<Behind>, String> {
+    let Some(WriteBack { dirty, age, drain }) = cache.write_back else { return Ok(None) };
+    if cache.log().is_some() {
+        return Err("a cache in write-back mode with a log, which has no model".to_owned());
+    }
+    if drain.is_some() {
+        return Err("a cache that drains at a rate, which has no model".to_owned());
+    }
+    let dirty = dirty.map_or(cache.size.bytes() / 2, |dirty| dirty.bytes());
+    Ok(Some(Behind { dirty, age: age.unwrap_or(Cache::DEFAULT_AGE).duration() }))
+}
+
 fn offer(model: &Model) -> Result<Offer, String> {
     let Modelled { profile, of_bus } = modelled(model).map_err(|why| why.to_string())?;
     let (name, size, bus) = (model.profile.clone(), model.size.bytes(), model.bus.clone());
     Ok(Offer { name, profile, size, bus, of_bus })
 }
 
-/// A load as the laboratory has its tool run. What caches hold by then, those of disks included, is of what was asked
-/// before: of the subject's filling, and of the ramp. What is written is flushed at the end.
-fn as_it_runs(run: Run, asked: &Asked<'_>, region: u64, machine: &Machine) -> Result<Run, String> {
+/// A load as the laboratory has its tool run. `to_fill` bytes of a subject with a cache are written before, and what is
+/// written is flushed at the end.
+fn as_it_runs(
+    run: Run,
+    asked: &Asked<'_>,
+    to_fill: u64,
+    machine: &mut Machine,
+) -> Result<Run, String> {
     let Workload { tool, settings, .. } = asked.workload;
     let loads = past_page_cache(&run);
     let writes = loads.iter().flatten().any(|load| load.reads < 100);
     let is_cached = machine.has_cache();
     match (tool.as_str(), loads) {
         ("fio" | "fio-jobs", Some(loads)) => {
-            let filled = if is_cached && asked.is_filled { region } else { 0 };
+            let filled = if is_cached { to_fill } else { 0 };
             let (ramp_s, seconds) = (asked.ramp_s, asked.runtime_s);
             Ok(Run::ForTime { loads, filled, ramp_s, seconds, synced: writes })
         }
         ("fio" | "fio-jobs", None) if is_cached => {
             Err(format!("{tool} without direct over a cache: what that holds has no model"))
+        }
+        ("dd", None) if machine.writes_behind() => {
+            Err("dd through the page cache over a cache in write-back mode".to_owned())
         }
         ("dd" | "hdparm", Some(loads)) if writes => {
             let synced = settings.word("sync") != "none";
