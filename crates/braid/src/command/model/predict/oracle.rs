@@ -3,26 +3,25 @@
 //! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
 
 mod files;
+mod numbers;
+mod stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_cache::Config;
 use braid_lab::campaign::{FileSystem, Setup};
 use braid_lab::matrix::Workload;
-use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::off::off_by_kinds;
-use braid_predict::{
-    Array, Behind, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree,
-    Workload as Asks,
-};
-use braid_stack::{Cache, Model, Node, Stack, WriteBack};
+use braid_predict::{Array, Closed, MEMORY, Machine, Places, Random, Run, Workload as Asks};
+use braid_stack::{Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
-use crate::profile::{Modelled, kind, modelled};
+use crate::profile::kind;
 use files::files;
+use numbers::numbers;
+use stacks::{has_cache, offer, tree};
 
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
@@ -112,10 +111,6 @@ struct Held {
     is_filled: bool,
 }
 
-fn has_cache(stack: &Stack) -> bool {
-    matches!(stack.node, Node::Cache(_)) || stack.members().iter().any(has_cache)
-}
-
 impl Models {
     /// Predicts a trial whose caches hold what `held` has, and leaves there what they hold then. A subject that comes up in
     /// another state has empty ones.
@@ -156,55 +151,6 @@ impl Models {
         let (measured, seconds) = numbers(workload, &outcome, load.amount);
         Ok(Predicted { size_bytes, region_bytes, measured, seconds })
     }
-}
-
-/// A stack as what a load can run on.
-fn tree(stack: &Stack) -> Result<Tree, String> {
-    let device = match &stack.node {
-        Node::Model(model) => Tree::Device(Box::new(offer(model)?)),
-        Node::Ram(ram) => Tree::Device(Box::new(Offer::memory(ram.size.bytes()))),
-        Node::File(file) => {
-            return Err(format!("{} is no model: model(PROFILE, size=...) is", file.path));
-        }
-        Node::Cache(cache) => {
-            if cache.warm.is_some() {
-                return Err("a cache that is warm, with what was asked in another life".to_owned());
-            }
-            let config = Config {
-                size: cache.size.bytes(),
-                block: cache.block.bytes(),
-                mode: cache.mode,
-                policy: cache.policy,
-                sequential_cutoff: cache.cutoff.map(|cutoff| cutoff.bytes()),
-            };
-            Tree::Cached(config, behind(cache)?, Box::new(tree(cache.origin())?))
-        }
-        _ => {
-            let Some(shape) = stack.shape() else { return Err(format!("{stack} is no model")) };
-            let member = |one: &Stack| (!one.is_missing()).then(|| tree(one)).transpose();
-            Tree::Joined(shape, stack.members().iter().map(member).collect::<Result<_, _>>()?)
-        }
-    };
-    Ok(device)
-}
-
-/// The bounds of write-back mode, in that mode.
-fn behind(cache: &Cache) -> Result<Option<Behind>, String> {
-    let Some(WriteBack { dirty, age, drain }) = cache.write_back else { return Ok(None) };
-    if cache.log().is_some() {
-        return Err("a cache in write-back mode with a log, which has no model".to_owned());
-    }
-    if drain.is_some() {
-        return Err("a cache that drains at a rate, which has no model".to_owned());
-    }
-    let dirty = dirty.map_or(cache.size.bytes() / 2, |dirty| dirty.bytes());
-    Ok(Some(Behind { dirty, age: age.unwrap_or(Cache::DEFAULT_AGE).duration() }))
-}
-
-fn offer(model: &Model) -> Result<Offer, String> {
-    let Modelled { profile, of_bus } = modelled(model).map_err(|why| why.to_string())?;
-    let (name, size, bus) = (model.profile.clone(), model.size.bytes(), model.bus.clone());
-    Ok(Offer { name, profile, size, bus, of_bus })
 }
 
 /// A load as the laboratory has its tool run. `to_fill` bytes of a subject with a cache are written before, and what is
@@ -450,66 +396,4 @@ fn sysbench(settings: &Settings, setup: &Setup, seconds: f64) -> Result<Load, St
         None => Amount::Seconds(seconds.ceil().max(1.0)),
     };
     Ok(Load { run, amount })
-}
-
-/// The tool's numbers, and the seconds that it takes.
-fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured, f64) {
-    let rate = match amount {
-        Amount::Files(bytes) => bytes as f64 / outcome.seconds,
-        Amount::Seconds(_) | Amount::Bytes(_) | Amount::Whole => outcome.rate(),
-    };
-    let seconds = match amount {
-        Amount::Seconds(seconds) => seconds + outcome.flush_s,
-        Amount::Bytes(bytes) => bytes as f64 / rate,
-        Amount::Whole | Amount::Files(_) => outcome.seconds,
-    };
-    let moved = (outcome.read + outcome.written) as f64;
-    let is_of_files = matches!(amount, Amount::Files(_));
-    let share = |bytes: u64| match is_of_files {
-        true => bytes as f64,
-        false => bytes as f64 / moved * rate * seconds,
-    };
-    let mut all = Vec::new();
-    // bonnie++ gives the rates of its phases, and no one rate.
-    if workload.tool != "bonnie" {
-        all.push((Metric::Throughput, rate));
-    }
-    if is_of_files || (matches!(amount, Amount::Bytes(_)) && workload.tool == "dd") {
-        all.push((Metric::Seconds, seconds));
-    }
-    for (metric, bytes) in
-        [(Metric::BytesRead, outcome.read), (Metric::BytesWritten, outcome.written)]
-    {
-        if bytes > 0 {
-            all.push((metric, share(bytes)));
-        }
-    }
-    let is_direct = matches!(workload.tool.as_str(), "fio" | "fio-jobs" | "replay");
-    let counts = is_direct || workload.tool == "sysbench";
-    if outcome.requests > 0 && counts {
-        let per_second = outcome.per_second();
-        all.extend([(Metric::Iops, per_second), (Metric::Requests, per_second * seconds)]);
-    }
-    if is_direct && !outcome.latencies_ns.is_empty() {
-        all.push((Metric::LatencyMean, outcome.mean_ns()));
-        let percentiles = outcome.percentiles().map(|(percent, ns)| (named(percent), ns as f64));
-        all.extend(percentiles.filter_map(|(metric, ns)| Some((metric?, ns))));
-    }
-    let mut measured = Measured::default();
-    for (metric, value) in all {
-        // What is not finite is no number, and is not there.
-        let _ = measured.push(metric, value);
-    }
-    (measured, seconds)
-}
-
-/// The laboratory's name of a percentile.
-fn named(percent: f64) -> Option<Metric> {
-    let all = [
-        (50.0, Metric::LatencyP50),
-        (95.0, Metric::LatencyP95),
-        (99.0, Metric::LatencyP99),
-        (99.9, Metric::LatencyP999),
-    ];
-    all.into_iter().find(|one| one.0 == percent).map(|one| one.1)
 }
