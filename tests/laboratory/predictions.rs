@@ -107,12 +107,17 @@ fn stacks_are_predicted_as_they_nest() {
         format!("raid0(raid1({one}, {one}), raid1({one}, missing))"),
         format!("linear(raid0({one}, {one}), ram(16M), cache(size=1M, mode=write-around, {one}))"),
         format!("raid1({one}, cache(size=1M, policy=lru, raid5({one}, {one}, {one})))"),
+        format!("cache(size=1M, mode=write-back, volatile=yes, {one})"),
     ];
     let not = [
         (format!("raid0({one}, ./a.img)"), "/a.img is no model"),
         (
-            format!("cache(size=1M, mode=write-back, volatile=yes, {one})"),
-            "a cache in write-back mode",
+            format!("cache(size=1M, mode=write-back, log=ram(8M), {one})"),
+            "a cache in write-back mode with a log",
+        ),
+        (
+            format!("cache(size=1M, mode=write-back, volatile=yes, drain=1M/s, {one})"),
+            "a cache that drains at a rate",
         ),
         (format!("cache(size=1M, warm=./held, {one})"), "a cache that is warm"),
         (format!("cache(size=17G, {one})"), "a cache of more than 16 GiB"),
@@ -162,6 +167,40 @@ fn stacks_are_predicted_as_they_nest() {
         let cell = cell(predicted.len() + index, "mixed");
         assert!(cell["why"].as_str().is_some_and(|said| said.contains(why)), "{stack}: {cell}");
     }
+}
+
+/// A cache that holds half of what is read, and one that holds all of it: a second repetition finds what the first left.
+#[test]
+fn a_cache_is_as_warm_as_the_trials_before_left_it() {
+    let lab = Lab::new();
+    let one = "model(cruzer-titanium, size=64M)";
+    let text = |repetitions: u32, mode: &str| {
+        format!(
+            "name = \"warm\"\nrepetitions = {repetitions}\nruntime_s = 60\nregion = \"8M\"\ncontrol = false\n\
+             [[subject]]\nname = \"bare\"\nstack = \"{one}\"\nbaseline = true\n\
+             [[subject]]\nname = \"half\"\nstack = \"cache(size=4M, mode={mode}, {one})\"\n\
+             [[subject]]\nname = \"all\"\nstack = \"cache(size=16M, mode={mode}, {one})\"\n\
+             [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\n"
+        )
+    };
+    let times = |folder: &str, repetitions, mode| {
+        let file = lab.campaign(&text(repetitions, mode));
+        predict(&lab, &[&file, "--output", folder]).ok();
+        let rates = numbers(&lab, folder);
+        let of = |name: &str| {
+            let mut rates = rates.iter().filter(|((subject, _), _)| subject == name);
+            *rates.next().expect("a rate").1
+        };
+        [of("half"), of("all")].map(|rate| rate / of("bare"))
+    };
+    // The filling goes through the cache, and is held.
+    let [half, all] = times("filled", 1, "write-through");
+    assert!((1.8..2.2).contains(&half) && all > 100.0, "{half} and {all} times");
+    // It goes around: what the first repetition read is held by the second.
+    let [half, cold] = times("cold", 1, "write-around");
+    let [_, warm] = times("warm", 2, "write-around");
+    assert!((1.5..2.2).contains(&half), "{half} times");
+    assert!(cold < 50.0 && warm > 100.0, "{cold} and {warm} times");
 }
 
 /// The same models, in wall time through the volume and its export. A machine that is busy with something

@@ -18,6 +18,11 @@ pub struct Config {
     pub sequential_cutoff: Option<u64>,
 }
 
+/// Returns the number of `slots` blocks that may be dirty, where `dirty` bytes may be: one at least.
+pub(crate) fn dirty_blocks(dirty: u64, block: u64, slots: u32) -> u64 {
+    (dirty / block).clamp(1, slots.into())
+}
+
 /// How many blocks of `block` bytes there is room for in `size`; none if that is no cache.
 pub(crate) fn slots_of(size: u64, block: u64) -> Option<u32> {
     let is_block = block.is_power_of_two() && (4096..=65536).contains(&block);

@@ -252,6 +252,50 @@ impl Contents {
         Some(put)
     }
 
+    /// Blocks beside each other with something dirty, up to `most` of them: the first from `block` on.
+    pub(crate) fn dirty_run(&self, block: u64, most: u64) -> Option<Range<u64>> {
+        let dirty = self.dirty.as_ref()?;
+        let start = dirty.next(block)?;
+        let end = (start + 1..start + most).find(|block| !dirty.has(*block));
+        Some(start..end.unwrap_or(start + most))
+    }
+
+    /// Begins to drain the dirty sectors of `run` ([`Dirty::drain`]). `copy` gets the place of each part in memory,
+    /// and its length. Returns the spans of the origin to which the parts go, neighbours as one.
+    pub(crate) fn drain(
+        &mut self,
+        run: Range<u64>,
+        durable: Option<u64>,
+        mut copy: impl FnMut(usize, u64),
+    ) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for block in run {
+            let Some((dirty, slot)) = self.dirty_of(block) else { continue };
+            for sectors in dirty.drain(block, slot, durable) {
+                let (within, len) = (sectors.start as u64 * SECTOR, sectors.len() as u64 * SECTOR);
+                let Some(at) = self.held_at(Piece { block, within, len }) else { continue };
+                copy(at, len);
+                let offset = block * self.block_bytes + within;
+                match spans.last_mut() {
+                    Some(last) if last.end() == offset => last.len += len,
+                    _ => spans.push(Span::new(offset, len)),
+                }
+            }
+        }
+        spans
+    }
+
+    /// Marks the drained sectors of `blocks` as clean: the origin has made them durable. Returns their bytes.
+    pub(crate) fn drained(&mut self, blocks: impl IntoIterator<Item = u64>) -> u64 {
+        let mut bytes = 0;
+        for block in blocks {
+            if let Some((dirty, slot)) = self.dirty_of(block) {
+                bytes += dirty.drained(block, slot);
+            }
+        }
+        bytes
+    }
+
     /// `piece`, cut where what is held of its block begins or ends; with each part, whether it is held.
     pub(crate) fn cut(&self, piece: Piece) -> Vec<(Piece, bool)> {
         let slot = self.directory.find(piece.block);

@@ -6,7 +6,7 @@
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `shadow`, `streams`, `log::format`,
+//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `rounds`, `shadow`, `streams`, `log::format`,
 //! `log::ring`.
 //!
 //! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
@@ -33,6 +33,7 @@ mod pace;
 pub mod policy;
 mod ranges;
 mod resize;
+mod rounds;
 mod shadow;
 mod slot;
 mod streams;
@@ -48,6 +49,6 @@ pub use log::error::{LogError, Replayed, Rot};
 pub use log::store::{GivenUp, LogId, LogSetup, least_log};
 pub use memory::Memory;
 pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
-pub use shadow::Shadow;
+pub use shadow::{Behind, Shadow};
 pub use slot::Slot;
 pub use warming::Left;

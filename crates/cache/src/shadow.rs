@@ -1,32 +1,55 @@
 //! What a cache would hold, without its bytes and without time: for whoever predicts.
 //!
 //! Invariant: what hits, what is held and who leaves is as in [`crate::Cache`], for requests that are answered in
-//! this order. Deliberately absent: write-back mode, and stepping aside, which goes by a clock.
+//! this order; what is dirty, and how it is drained, too. Deliberately absent: stepping aside, which goes by a clock,
+//! and the log of write-back mode.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use braid_block::Span;
 use braid_level::CacheMode;
 
-use crate::config::{Config, slots_of};
+use crate::config::{Config, dirty_blocks, slots_of};
 use crate::contents::Contents;
+use crate::rounds::{DEPTH, IDLE, part_blocks, run_blocks};
 use crate::streams::Streams;
+
+/// Bounds of write-back mode without a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// Dirty bytes beyond which writers wait.
+    pub dirty: u64,
+    /// Time for which something may be dirty before it is drained.
+    pub age: Duration,
+}
 
 /// A cache without its bytes. Spans are not empty, and of whole sectors of 512 bytes.
 pub struct Shadow {
     contents: Contents,
     streams: Streams,
     mode: CacheMode,
+    block: u64,
+    /// Bytes from which on a write goes past a cache in write-back mode.
+    cutoff: Option<u64>,
+    /// Blocks that may be dirty.
+    dirty_blocks: u64,
 }
 
 impl Shadow {
     /// Of a cache in front of an origin of `origin` bytes, which holds nothing yet; `None` for a size or a block
-    /// that cannot be, or write-back mode.
-    pub fn new(config: Config, origin: u64) -> Option<Shadow> {
-        let Config { size, block, mode, policy, sequential_cutoff } = config;
-        let slots = slots_of(size, block).filter(|_| mode != CacheMode::WriteBack)?;
-        let contents = Contents::new(slots, block, policy, origin);
-        Some(Shadow { contents, streams: Streams::new(sequential_cutoff), mode })
+    /// that cannot be. `behind` belongs to write-back mode, and to no other.
+    pub fn new(config: Config, behind: Option<Behind>, origin: u64) -> Option<Shadow> {
+        let Config { size, block, mode, policy, sequential_cutoff: cutoff } = config;
+        let is_behind = mode == CacheMode::WriteBack;
+        let slots = slots_of(size, block).filter(|_| is_behind == behind.is_some())?;
+        let mut contents = Contents::new(slots, block, policy, origin);
+        if is_behind {
+            contents.track_dirty();
+        }
+        let dirty_blocks = behind.map_or(0, |behind| dirty_blocks(behind.dirty, block, slots));
+        let streams = Streams::new(cutoff);
+        Some(Shadow { contents, streams, mode, block, cutoff, dirty_blocks })
     }
 
     /// The blocks of `span`, of which one request at a time is under way at the origin.
@@ -55,9 +78,64 @@ impl Shadow {
         self.streams.is_long(span)
     }
 
-    /// Whether what is held of its place is dropped.
+    /// Returns whether the held bytes of its place are dropped: of a write that goes to the origin, and is not held.
     fn drops(&self, write: bool) -> bool {
-        write && self.mode == CacheMode::WriteAround
+        write && self.mode != CacheMode::WriteThrough
+    }
+
+    /// Returns whether a write is held, and goes to the origin later.
+    pub fn is_behind(&self, span: Span) -> bool {
+        let is_large = || self.cutoff.is_some_and(|cutoff| span.len >= cutoff);
+        let is_dirty = || {
+            let dirty = self.contents.dirty();
+            dirty.is_some_and(|dirty| dirty.touches(self.contents.blocks(span)))
+        };
+        self.mode == CacheMode::WriteBack && (!is_large() || is_dirty())
+    }
+
+    /// Holds as much of a write as may be dirty, from its beginning on. Returns the rest; `None` if all of it is held.
+    pub fn hold(&mut self, span: Span) -> Option<Span> {
+        for piece in self.contents.pieces(span) {
+            let dirty = self.contents.dirty()?;
+            let count = dirty.block_count() + u64::from(!dirty.has(piece.block));
+            if count > self.dirty_blocks || self.contents.put_dirty(piece).is_none() {
+                let offset = piece.block * self.block + piece.within;
+                return Some(Span::new(offset, span.end() - offset));
+            }
+        }
+        None
+    }
+
+    /// Returns whether so much is dirty that a round begins.
+    pub fn is_pressed(&self) -> bool {
+        let dirty = self.contents.dirty().map_or(0, |dirty| dirty.block_count());
+        dirty * 2 > self.dirty_blocks
+    }
+
+    /// Runs that a round has on their way at once.
+    pub const AT_ONCE: usize = DEPTH;
+
+    /// After so long without a write a round begins.
+    pub const IDLE: Duration = IDLE;
+
+    /// Blocks that a round drains before it flushes the origin.
+    pub fn part_blocks(&self) -> u64 {
+        part_blocks(self.dirty_blocks)
+    }
+
+    /// The next run of dirty blocks that a round drains, from `block` on.
+    pub fn dirty_run(&self, block: u64) -> Option<Range<u64>> {
+        self.contents.dirty_run(block, run_blocks(self.block))
+    }
+
+    /// Begins to drain a run. Returns what the origin is written.
+    pub fn drain(&mut self, run: Range<u64>) -> Vec<Span> {
+        self.contents.drain(run, None, |_, _| {})
+    }
+
+    /// Marks a run as clean that was drained, and not written since: the origin has made it durable.
+    pub fn drained(&mut self, run: Range<u64>) {
+        self.contents.drained(run);
     }
 
     /// Whether what the origin answers is copied to memory as a whole.

@@ -26,7 +26,7 @@ fn a_shadow_hits_what_the_cache_hits() {
         };
         let origin = Dev::new(Ram::new(SIZE).expect("memory").device());
         let cache = Cache::new(origin, config).expect("memory");
-        let mut shadow = Shadow::new(config, SIZE).expect("a cache");
+        let mut shadow = Shadow::new(config, None, SIZE).expect("a cache");
         let dev = Dev::new(cache.clone());
         let outcome = sim.run_until(async move {
             let pool = Pool::new(1 << 20).expect("memory");
@@ -67,12 +67,12 @@ fn a_cache_that_cannot_be_has_no_shadow() {
         policy: CachePolicy::default(),
         sequential_cutoff: None,
     };
-    assert!(Shadow::new(config, SIZE).is_some());
+    assert!(Shadow::new(config, None, SIZE).is_some());
     for wrong in [
         Config { size: 4095, ..config },
         Config { block: 12 << 10, ..config },
         Config { mode: CacheMode::WriteBack, ..config },
     ] {
-        assert!(Shadow::new(wrong, SIZE).is_none(), "{wrong:?}");
+        assert!(Shadow::new(wrong, None, SIZE).is_none(), "{wrong:?}");
     }
 }

@@ -51,12 +51,10 @@ pub trait Oracle: Sync {
     /// What it is, as a part of a sentence.
     fn check(&self, stack: &Stack) -> Result<(), String>;
 
-    /// What a tool would say.
-    ///
-    /// # Errors
-    ///
-    /// Why that cannot be predicted, as a part of a sentence.
-    fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String>;
+    /// What tools would say of one subject, in the order in which they run: caches hold what the trials before left.
+    /// `is_repeated`: all of it ran once before, too. For each a prediction, or why there is none, as a part of a
+    /// sentence.
+    fn predict(&self, asked: &[Asked<'_>], is_repeated: bool) -> Vec<Result<Predicted, String>>;
 }
 
 /// A cell of a campaign whose subject is a stack.
@@ -104,7 +102,12 @@ pub fn predict_campaign(
     let planned = Planned::checked(&once)?;
     check_stacks(&planned, oracle)?;
     Store::check_origin(results_dir, Origin::Predicted)?;
-    let answers = each(&planned.trials, |trial| answer(&planned, trial, oracle));
+    let is_repeated = campaign.repetitions > 1;
+    let subjects: Vec<usize> = (0..planned.subjects.len()).collect();
+    let of_subjects = each(&subjects, |subject| answers(&planned, *subject, is_repeated, oracle));
+    let mut of_subjects: Vec<_> = of_subjects.into_iter().map(Vec::into_iter).collect();
+    let next = |trial: &Trial| of_subjects[trial.cell.subject].next();
+    let answers: Vec<_> = planned.trials.iter().filter_map(next).collect();
     let mut tally = Tally::default();
     for answer in &answers {
         tally.planned += 1;
@@ -168,50 +171,81 @@ fn check_stacks(planned: &Planned, oracle: &dyn Oracle) -> Result<(), LabError> 
     Ok(())
 }
 
-/// What is predicted of a trial, or why nothing is.
-fn answer(planned: &Planned, trial: &Trial, oracle: &dyn Oracle) -> Result<Predicted, String> {
+/// What is predicted of each trial of a subject, or why nothing is.
+fn answers(
+    planned: &Planned,
+    subject: usize,
+    is_repeated: bool,
+    oracle: &dyn Oracle,
+) -> Vec<Result<Predicted, String>> {
+    let is_mine = |trial: &&Trial| trial.cell.subject == subject;
+    let stacks: Vec<_> = planned
+        .trials
+        .iter()
+        .filter(is_mine)
+        .map(|trial| (&trial.cell.workload, stack_of(planned, trial)))
+        .collect();
+    let campaign = &planned.campaign;
+    let with_stack =
+        stacks.iter().filter_map(|(workload, stack)| Some((*workload, stack.as_ref().ok()?)));
+    let asked: Vec<Asked<'_>> = with_stack
+        .map(|(workload, stack)| Asked {
+            stack,
+            workload,
+            region_bytes: campaign.region.0,
+            runtime_s: campaign.runtime_s,
+            ramp_s: workload.tool().map_or(0.0, |tool| tool.ramp_s(campaign.ramp_s)),
+            is_filled: campaign.fill && workload.reads_raw(),
+        })
+        .collect();
+    let mut predicted = oracle.predict(&asked, is_repeated).into_iter();
+    let answer = |(_, stack): &(&Workload, Result<Stack, String>)| match stack {
+        Ok(_) => {
+            predicted.next().expect("an answer for each that was asked").map_err(not_predicted)
+        }
+        Err(reason) => Err(reason.clone()),
+    };
+    stacks.iter().map(answer).collect()
+}
+
+fn not_predicted(why: String) -> String {
+    format!("{NOT_PREDICTED}{why}")
+}
+
+/// The stack of a trial, as it comes up for it or is hurt before it; or why nothing is predicted of it.
+fn stack_of(planned: &Planned, trial: &Trial) -> Result<Stack, String> {
     let cell = &trial.cell;
     if let Some(reason) = &cell.impossible {
         return Err(reason.clone());
     }
     let source = &planned.subjects[cell.subject].source;
     let health = cell.workload.setup.health;
-    let ramp_s = planned.campaign.ramp_s;
-    let asked = |stack| Asked {
-        stack,
-        workload: &cell.workload,
-        region_bytes: planned.campaign.region.0,
-        runtime_s: planned.campaign.runtime_s,
-        ramp_s: cell.workload.tool().map_or(0.0, |tool| tool.ramp_s(ramp_s)),
-        is_filled: planned.campaign.fill && cell.workload.reads_raw(),
-    };
     let no_model = |what: &str| {
-        Err(format!(
+        format!(
             "{} is {what}: a prediction is of model(PROFILE, size=...), and of memory",
             source.text()
-        ))
+        )
     };
-    let answer = match source {
+    let why = match source {
         _ if !matches!(health, Health::Healthy | Health::Degraded) => {
-            Err(format!("an array that is {}", health.name()))
+            format!("an array that is {}", health.name())
         }
         Source::Stack(_) => match source.stack().cloned() {
             Some(mut stack) => {
-                // As it comes up for a trial, or is hurt before one.
                 if health == Health::Degraded {
                     leave_one_out(&mut stack);
                 }
-                oracle.predict(&asked(&stack))
+                return Ok(stack);
             }
             None => no_model("no stack"),
         },
-        Source::Kernel(_) => Err("the kernel's md is no model: write stack = in its place".into()),
+        Source::Kernel(_) => "the kernel's md is no model: write stack = in its place".to_owned(),
         Source::Path(_) => no_model("a device or a file"),
         Source::Directory(_) => no_model("a folder"),
         Source::Nbd(_) => no_model("somebody's server"),
         Source::Zram(_) | Source::Tmpfs(_) => no_model("memory of this machine"),
     };
-    answer.map_err(|why| format!("{NOT_PREDICTED}{why}"))
+    Err(not_predicted(why))
 }
 
 /// The profiles of the campaign's models, each once.

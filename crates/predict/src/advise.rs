@@ -301,10 +301,10 @@ pub fn by_read_ahead(
     let chosen: Vec<&Offer> = members.iter().map(|index| &offers[*index]).collect();
     let shape = level.map(|level| usual_shape(level, chunk.unwrap_or(0)));
     let with = |window: &u64| {
-        let array = Array::of(&chosen, shape, GRID)?;
+        let mut array = Array::of(&chosen, shape, GRID)?;
         let (bytes, request) = (array.size, 1 << 20);
         let read = Run::Read { bytes, request, window: Some(*window) };
-        Ok((*window, read.on(array, host).rate()))
+        Ok((*window, read.on(&mut array, host).rate()))
     };
     windows.iter().map(with).collect()
 }

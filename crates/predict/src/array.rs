@@ -6,9 +6,9 @@ use std::fmt;
 
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Geometry as _, GeometryError, Mirrored as _};
-use braid_cache::{Config, Shadow};
+use braid_cache::{Behind, Config, Shadow};
 use braid_level::size::suffice;
-use braid_level::{CacheMode, Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape};
+use braid_level::{Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape};
 use braid_model::{BusProfile, Kind, Profile, profile};
 
 use crate::layout::Layout;
@@ -52,8 +52,8 @@ pub enum Tree {
     Device(Box<Offer>),
     /// Several, joined by a shape; none stands for a member that is missing.
     Joined(Shape, Vec<Option<Tree>>),
-    /// Memory in front of a device.
-    Cached(Config, Box<Tree>),
+    /// Memory in front of a device; with the bounds of write-back mode, in that mode.
+    Cached(Config, Option<Behind>, Box<Tree>),
 }
 
 /// Why there is no such device.
@@ -141,6 +141,11 @@ impl Array {
         };
         Ok(joiner.array(made))
     }
+
+    /// Has its caches hold what those of `before` hold, which is the same array after a run.
+    pub fn hold_as(&mut self, before: Array) {
+        self.machine.hold_as(before.machine);
+    }
 }
 
 /// A part of a machine that is being made.
@@ -196,23 +201,19 @@ impl Joiner {
                 let below = below.collect::<Result<Vec<_>, CannotBe>>()?;
                 Ok(self.join(Some(*shape), below)?)
             }
-            Tree::Cached(config, origin) => {
-                if config.mode == CacheMode::WriteBack {
-                    return Err(CannotBe::Cached(
-                        "a cache in write-back mode: when it drains has no model",
-                    ));
-                }
+            Tree::Cached(config, behind, origin) => {
                 if config.size > MOST_CACHE {
                     return Err(CannotBe::Cached(
                         "a cache of more than 16 GiB: its blocks are followed one by one",
                     ));
                 }
                 let Below { made: origin, size, kills } = self.tree(origin)?;
-                let shadow =
-                    Shadow::new(*config, size).ok_or(CannotBe::Cached("a cache of no blocks"))?;
+                let shadow = Shadow::new(*config, *behind, size);
+                let shadow = shadow.ok_or(CannotBe::Cached("a cache of no blocks"))?;
+                let age_ns = behind.map(|behind| behind.age.as_nanos() as u64);
                 let memory = self.model(&Offer::memory(size));
                 let (shadow, origin) = (Box::new(shadow), Box::new(origin));
-                Ok(Below { made: Made::Cached { shadow, origin, memory }, size, kills })
+                Ok(Below { made: Made::Cached { shadow, age_ns, origin, memory }, size, kills })
             }
         }
     }

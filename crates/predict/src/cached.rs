@@ -1,7 +1,7 @@
 //! A cache in front of something: what is asked of the memory, and what of the origin.
 //!
-//! Invariant: one request at a time is at the origin for a block, and whoever comes second finds what the first
-//! brought, as in `braid_cache`, whose contents, policies and runs these are. Deliberately absent: stepping aside.
+//! Invariant: one request at a time is at the origin for a block, and the second finds what the first brought, as in
+//! `braid_cache`, whose contents, policies and runs these are. Deliberately absent: stepping aside.
 
 use std::ops::Range;
 
@@ -9,6 +9,7 @@ use braid_block::Span;
 use braid_cache::Shadow;
 
 use crate::layout::{Op, Unit};
+use crate::rounds::{Owner, Rounds, Step};
 
 /// The origin, and the memory, as members.
 pub(crate) const ORIGIN: usize = 0;
@@ -19,6 +20,8 @@ pub(crate) struct Cached {
     /// Blocks for which something is under way at the origin.
     taken: Vec<Range<u64>>,
     waiting: Vec<Asked>,
+    /// In write-back mode.
+    rounds: Option<Rounds>,
 }
 
 /// What is asked of a cache, and did not hit.
@@ -31,16 +34,36 @@ pub(crate) struct Asked {
     is_long: bool,
 }
 
-/// Who waits for bytes: a request of the load, or a unit above.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Owner {
-    Request(u64),
-    Unit(u64),
+/// The next step of a cache.
+pub(crate) enum Begun {
+    /// A unit; with what is asked of the origin by it.
+    Unit(Owner, bool, Unit, Option<Asked>),
+    /// Blocks that are drained.
+    Run(Range<u64>, Unit),
+    /// A flush of the origin.
+    Flush,
+    /// A look at a time, in nanoseconds.
+    LookAt(u64),
 }
 
 impl Cached {
-    pub(crate) fn new(shadow: Shadow) -> Cached {
-        Cached { shadow, taken: Vec::new(), waiting: Vec::new() }
+    /// `age_ns`: how long something may be dirty, in write-back mode.
+    pub(crate) fn new(shadow: Shadow, age_ns: Option<u64>) -> Cached {
+        Cached { shadow, taken: Vec::new(), waiting: Vec::new(), rounds: age_ns.map(Rounds::new) }
+    }
+
+    /// Rounds of draining, with the contents, in write-back mode.
+    pub(crate) fn rounds(&mut self) -> Option<(&mut Rounds, &mut Shadow)> {
+        Some((self.rounds.as_mut()?, &mut self.shadow))
+    }
+
+    /// Has it hold what `before` holds, all of it clean.
+    pub(crate) fn hold_as(&mut self, before: Cached) {
+        self.shadow = before.shadow;
+        while let Some(run) = self.shadow.dirty_run(0) {
+            self.shadow.drain(run.clone());
+            self.shadow.drained(run);
+        }
     }
 
     /// A request: what is done for it if it hits. Else it waits for [`Cached::next`].
@@ -48,14 +71,51 @@ impl Cached {
         if !write && self.shadow.hits(span) {
             return Some(hit(span));
         }
+        if write
+            && self.shadow.is_behind(span)
+            && let Some(rounds) = &mut self.rounds
+        {
+            rounds.write(owner, span);
+            return None;
+        }
         let is_long = self.shadow.is_long(span);
         self.waiting.push(Asked { owner, write, span, is_long });
         None
     }
 
+    /// Returns the next step, if there is one.
+    pub(crate) fn next(&mut self, now_ns: u64) -> Option<Begun> {
+        if let Some((asked, unit, is_at_origin)) = self.next_asked() {
+            return Some(Begun::Unit(
+                asked.owner,
+                asked.write,
+                unit,
+                is_at_origin.then_some(asked),
+            ));
+        }
+        let step = self.rounds.as_mut()?.step(&mut self.shadow, now_ns)?;
+        Some(match step {
+            Step::Hold(owner, span) => Begun::Unit(owner, true, Unit::of(copied(span, true)), None),
+            Step::Drain(run, spans) => {
+                self.taken.push(run.clone());
+                let op = |span: &Span| Op {
+                    member: ORIGIN,
+                    write: true,
+                    offset: span.offset,
+                    bytes: span.len,
+                };
+                let first: Vec<Op> = spans.iter().map(op).collect();
+                let bytes = first.iter().map(|op| op.bytes).sum();
+                Begun::Run(run, Unit { bytes, first, then: Vec::new() })
+            }
+            Step::Flush => Begun::Flush,
+            Step::LookAt(at_ns) => Begun::LookAt(at_ns),
+        })
+    }
+
     /// A request that waits no longer, and what is done for it; with [`Cached::answered`] behind it, if it goes
     /// to the origin.
-    pub(crate) fn next(&mut self) -> Option<(Asked, Unit, bool)> {
+    fn next_asked(&mut self) -> Option<(Asked, Unit, bool)> {
         let is_free = |blocks: &Range<u64>| {
             !self.taken.iter().any(|one| one.start < blocks.end && blocks.start < one.end)
         };
@@ -68,8 +128,8 @@ impl Cached {
         }
         self.taken.push(self.shadow.blocks(span));
         let (offset, bytes) = (span.offset, span.len);
-        let copied = Op { member: MEMORY, write: true, offset, bytes };
-        let then = self.shadow.keeps(write, is_long).then_some(copied).into_iter().collect();
+        let is_kept = self.shadow.keeps(write, is_long);
+        let then = is_kept.then(|| copied(span, true)).into_iter().collect();
         let first = vec![Op { member: ORIGIN, write, offset, bytes }];
         Some((asked, Unit { bytes, first, then }, true))
     }
@@ -79,13 +139,27 @@ impl Cached {
         let Asked { write, span, is_long, .. } = *asked;
         self.shadow.answered(span, write, is_long);
         let blocks = self.shadow.blocks(span);
-        let index = self.taken.iter().position(|one| *one == blocks);
+        self.give_back(&blocks);
+    }
+
+    /// The origin has taken a run that was drained.
+    pub(crate) fn drained(&mut self, run: Range<u64>) {
+        self.give_back(&run);
+        if let Some(rounds) = &mut self.rounds {
+            rounds.drained(run);
+        }
+    }
+
+    fn give_back(&mut self, blocks: &Range<u64>) {
+        let index = self.taken.iter().position(|one| one == blocks);
         self.taken.swap_remove(index.expect("its blocks were taken"));
     }
 }
 
+fn copied(span: Span, write: bool) -> Op {
+    Op { member: MEMORY, write, offset: span.offset, bytes: span.len }
+}
+
 fn hit(span: Span) -> Unit {
-    let (offset, bytes) = (span.offset, span.len);
-    let first = vec![Op { member: MEMORY, write: false, offset, bytes }];
-    Unit { bytes, first, then: Vec::new() }
+    Unit::of(copied(span, false))
 }

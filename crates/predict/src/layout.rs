@@ -107,7 +107,7 @@ impl Unit {
         vec![one]
     }
 
-    fn of(op: Op) -> Unit {
+    pub(crate) fn of(op: Op) -> Unit {
         Unit { bytes: op.bytes, first: vec![op], then: Vec::new() }
     }
 }

@@ -16,10 +16,12 @@ mod load;
 mod machine;
 pub mod off;
 mod queue;
+mod rounds;
 mod tool;
 mod workload;
 
 pub use array::{Array, CannotBe, MEMORY, Offer, Tree, usual_shape};
+pub use braid_cache::Behind;
 pub use layout::Layout;
 pub use load::{
     Bonnie, Closed, Files, Outcome, Places, Program, Random, Reading, Trees, Window, closed,

@@ -14,6 +14,7 @@
 //! so a run is a function of its load. A device has one command at a time. Deliberately absent: contents,
 //! and what the host does with them (`load`).
 
+mod caches;
 mod usage;
 
 use std::cmp::Reverse;
@@ -21,11 +22,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use braid_block::Span;
 use braid_cache::Shadow;
-use braid_model::{Bus, BusProfile, Kind, Timetable, Work};
+use braid_model::{Bus, BusProfile, Kind, Timetable};
 
-use crate::cached::{Asked, Cached, ORIGIN, Owner};
+use crate::cached::{Asked, Cached, ORIGIN};
 use crate::layout::{Busy, Layout, Op, Unit};
 use crate::queue::{Command, Merge, Part, Queue};
+use crate::rounds::Owner;
 
 /// A member: what it is, and which bus it hangs on.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) enum Made {
     Joined(Layout, Vec<Option<Made>>),
     Cached {
         shadow: Box<Shadow>,
+        /// Time for which something may be dirty, in write-back mode; in nanoseconds.
+        age_ns: Option<u64>,
         origin: Box<Made>,
         memory: MemberModel,
     },
@@ -64,6 +68,8 @@ pub struct Machine {
     /// Units under way, by number.
     units: BTreeMap<u64, UnderWay>,
     next_unit: u64,
+    /// Number of runs that its caches remember.
+    runs: u64,
 }
 
 struct UnderWay {
@@ -113,6 +119,8 @@ struct Member {
 enum Event {
     Done(usize),
     Wake(u64),
+    /// A cache looks whether it is time to drain.
+    Look(usize),
 }
 
 /// What happens next.
@@ -161,6 +169,7 @@ impl Machine {
             left: BTreeMap::new(),
             units: BTreeMap::new(),
             next_unit: 0,
+            runs: 0,
         };
         machine.add(part, most);
         machine
@@ -185,9 +194,9 @@ impl Machine {
                 let below = parts.into_iter().map(|part| part.map(|part| self.add(part, most)));
                 What::Joined(layout, below.collect())
             }
-            Made::Cached { shadow, origin, memory } => {
+            Made::Cached { shadow, age_ns, origin, memory } => {
                 let below = [*origin, Made::Device(memory)].map(|part| self.add(part, most));
-                What::Cached(Box::new(Cached::new(*shadow)), below)
+                What::Cached(Box::new(Cached::new(*shadow, age_ns)), below)
             }
         };
         self.nodes.push(Node { what, head: 0, reads: 0 });
@@ -232,17 +241,6 @@ impl Machine {
         let now_ns = self.now_ns;
         let drained = self.members.iter_mut().map(|member| member.device.drained_ns(now_ns));
         self.now_ns = drained.max().unwrap_or(now_ns);
-    }
-
-    /// Flushes all members: what they were asked for is on the media.
-    pub(crate) fn flush(&mut self) {
-        while self.next(&mut Vec::new()) {}
-        let Machine { members, buses, now_ns, .. } = self;
-        let flushed = members.iter_mut().map(|member| {
-            member.device.serve(&mut buses[member.bus].schedule, *now_ns, Work::Command)
-        });
-        let done_ns = flushed.max();
-        *now_ns = done_ns.unwrap_or(*now_ns);
     }
 
     /// Whether its queues, which are all alike, merge what they hold.
@@ -316,21 +314,6 @@ impl Machine {
         }
     }
 
-    fn cached(&mut self, node: usize) -> &mut Cached {
-        match &mut self.nodes[node].what {
-            What::Cached(cached, _) => cached,
-            What::Device(_) | What::Joined(..) => panic!("node {node} is a cache"),
-        }
-    }
-
-    /// Begins whatever a cache lets begin.
-    fn go_on(&mut self, node: usize) {
-        while let Some((asked, unit, is_at_origin)) = self.cached(node).next() {
-            let (owner, write) = (asked.owner, asked.write);
-            self.begin(node, owner, write, unit, is_at_origin.then_some(asked));
-        }
-    }
-
     fn begin(
         &mut self,
         node: usize,
@@ -386,6 +369,13 @@ impl Machine {
         self.now_ns = time_ns;
         match event {
             Event::Wake(owner) => happened.push(Next::Woke(owner)),
+            Event::Look(node) => {
+                if let Some((rounds, _)) = self.cached(node).rounds() {
+                    rounds.look(time_ns);
+                }
+                self.go_on(node);
+                self.unplug();
+            }
             Event::Done(index) => {
                 let command = self.members[index].under_way.take();
                 let command = command.expect("a command was under way");
@@ -426,16 +416,33 @@ impl Machine {
             self.go_on(done.node);
             self.unplug();
         }
-        match done.owner {
-            Owner::Unit(above) => self.moved(above, done.unit.bytes, happened),
+        self.credit(done.owner, done.unit.bytes, happened);
+    }
+
+    /// Counts bytes that have moved to their owner.
+    fn credit(&mut self, owner: Owner, bytes: u64, happened: &mut Vec<Next>) {
+        match owner {
+            Owner::Unit(above) => self.moved(above, bytes, happened),
             Owner::Request(owner) => {
                 let left = self.left.get_mut(&owner).expect("a request has bytes left");
-                *left -= done.unit.bytes;
+                *left -= bytes;
                 let left = *left;
                 if left == 0 {
                     self.left.remove(&owner);
                 }
                 happened.push(Next::Moved { owner, left });
+            }
+            Owner::Run(node, (start, end)) => {
+                self.cached(node).drained(start..end);
+                self.go_on(node);
+                self.unplug();
+            }
+            Owner::Round(node) => {
+                let rounds = self.cached(node).rounds();
+                let flushed = rounds.map_or(Vec::new(), |(rounds, shadow)| rounds.flushed(shadow));
+                self.go_on(node);
+                self.unplug();
+                flushed.into_iter().for_each(|owner| self.credit(owner, 1, happened));
             }
         }
     }

@@ -24,6 +24,7 @@ pub(crate) struct Part {
 pub(crate) struct Command {
     pub(crate) write: bool,
     pub(crate) offset: u64,
+    /// None for a flush.
     pub(crate) bytes: u64,
     /// Whose bytes, from the first to the last.
     pub(crate) parts: Vec<Part>,
@@ -32,6 +33,9 @@ pub(crate) struct Command {
 impl Command {
     pub(crate) fn work(&self) -> Work {
         let (offset, bytes) = (self.offset, self.bytes);
+        if bytes == 0 {
+            return Work::Command;
+        }
         if self.write { Work::Write { offset, bytes } } else { Work::Read { offset, bytes } }
     }
 }
@@ -126,6 +130,12 @@ impl Queue {
             offset += taken;
             left -= taken;
         }
+    }
+
+    /// Puts a flush in, which counts as one byte of its owner.
+    pub(crate) fn push_flush(&mut self, owner: u64) {
+        let parts = vec![Part { owner, bytes: 1 }];
+        self.reads.push_back(Command { write: true, offset: 0, bytes: 0, parts });
     }
 
     /// The next command for the device, which is free at `now_ns`: of those that are not sorted here the one

@@ -84,9 +84,10 @@ impl Run {
         }
     }
 
-    /// Carries it out. Times of requests are there of direct runs only.
-    pub fn on(&self, array: Array, host: &Host) -> Outcome {
-        let Array { mut machine, size, under_way, .. } = array;
+    /// Carries it out on an array at rest. Times of requests are there of direct runs only.
+    pub fn on(&self, array: &mut Array, host: &Host) -> Outcome {
+        let Array { machine, size, under_way, .. } = array;
+        let (size, under_way) = (*size, *under_way);
         let stripe = machine.stripe();
         let enough = |bytes: u64| bytes.min(ENOUGH.max(STRIPES * stripe));
         match self {
@@ -96,43 +97,43 @@ impl Run {
                     Places::Sequential => enough(u64::MAX) / load.request.max(1),
                     Places::Uniform | Places::Zipf(_) => REQUESTS,
                 };
-                closed_cut(&mut machine, std::slice::from_ref(load), most.max(ROUNDS * at_once))
+                closed_cut(machine, std::slice::from_ref(load), most.max(ROUNDS * at_once))
             }
             Run::ForTime { loads, filled, ramp_s, seconds, synced } => {
-                fill(&mut machine, *filled);
+                fill(machine, *filled);
                 let ns = |seconds: f64| (seconds * 1e9) as u64;
                 let (from_ns, until_ns) = (ns(*ramp_s), ns(ramp_s + seconds));
                 let enough = if machine.has_cache() { MANY } else { SOME };
                 let window = Window { from_ns, until_ns, enough, synced: *synced };
-                closed_within(&mut machine, loads, window)
+                closed_within(machine, loads, window)
             }
             Run::Read { bytes, request, window } => {
                 let bytes = enough(*bytes);
                 // Linux drivers/md/raid0.c, raid0_run: two stripes, if that is more.
                 let window = window.unwrap_or(host.readahead_bytes.max(2 * stripe));
                 let reading = Reading { bytes, window, request: *request };
-                Outcome::moved(bytes, 0, read_ahead(&mut machine, host, reading))
+                Outcome::moved(bytes, 0, read_ahead(machine, host, reading))
             }
             Run::Write { bytes } => {
                 let bytes = enough(*bytes);
-                Outcome::moved(0, bytes, write_back(&mut machine, host, bytes, under_way))
+                Outcome::moved(0, bytes, write_back(machine, host, bytes, under_way))
             }
             Run::Synced { request } => {
                 let count = (enough(u64::MAX) / request.max(&1)).clamp(64, 512);
-                Outcome::moved(0, count * request, synced(&mut machine, host, *request, count))
+                Outcome::moved(0, count * request, synced(machine, host, *request, count))
             }
             Run::Files(files) => {
-                let seconds = files.seconds(&mut machine, host, size, under_way);
+                let seconds = files.seconds(machine, host, size, under_way);
                 let (read, written) = files.moved();
                 Outcome { seconds, read, written, ..Outcome::default() }
             }
-            Run::Asked(workload, within) => workload.run(&mut machine, host, *within, under_way),
+            Run::Asked(workload, within) => workload.run(machine, host, *within, under_way),
             Run::RandomReads(load) => {
-                let per_second = random_reads(&mut machine, host, few(*load), 0.0);
+                let per_second = random_reads(machine, host, few(*load), 0.0);
                 asked(few(*load), per_second, false)
             }
             Run::RandomWrites(load, every) => {
-                let per_second = random_writes(&mut machine, few(*load), *every);
+                let per_second = random_writes(machine, few(*load), *every);
                 asked(few(*load), per_second, true)
             }
         }

@@ -164,7 +164,7 @@ fn carry_out(machine: &mut Machine, loads: &[Closed], window: Window, first: u64
     let window =
         Window { from_ns: since(window.from_ns), until_ns: since(window.until_ns), ..window };
     let mut clients = Clients {
-        rng: Rng::new(0x0c10_5ed0),
+        rng: Rng::new(machine.seed()),
         loads,
         window,
         first,

@@ -87,7 +87,7 @@ fn on_files(
     array.machine = array.machine.merging(Merge::Whole);
     let processes = condition.params.count("processes").unwrap_or(1);
     let run = Run::Files(Files { program, processes, synced: false });
-    Ok(run.on(array, &host("host-p3")).seconds)
+    Ok(run.on(&mut array, &host("host-p3")).seconds)
 }
 
 /// sysbench and fio on one disk whose inside is modelled. Where its files lie is not stated: all over the disk.

@@ -4,18 +4,20 @@
 //! In wall time requests are kept so many under way that devices are not idle for a client's sake: then a
 //! busy machine does not change what the clock says.
 
+mod caches;
 mod table;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Mirrored, Role};
 use braid_block::{Flags, Io, Limits};
-use braid_cache::{Cache, Config as CacheConfig};
+use braid_cache::{Behind, Cache, Config as CacheConfig, WriteBackConfig};
 use braid_device::{Buses, Modelled};
 use braid_engine::redundant::{
     Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
@@ -31,6 +33,8 @@ use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
 use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
+
+use caches::InMemory;
 
 const CHUNK: u64 = 64 << 10;
 const MEMBER: u64 = 16 << 20;
@@ -76,7 +80,7 @@ fn two(level: Level, one: &Tree) -> Tree {
 
 fn cached(mode: CacheMode, policy: CachePolicy, origin: Tree) -> Tree {
     let config = CacheConfig { size: 3 << 20, block: 4096, mode, policy, sequential_cutoff: None };
-    Tree::Cached(config, Box::new(origin))
+    Tree::Cached(config, None, Box::new(origin))
 }
 
 /// What is tried, by name.
@@ -198,16 +202,33 @@ fn estimate(tree: &Tree, load: &Load) -> f64 {
 struct Maker<'a> {
     device: &'a mut dyn FnMut(&Offer) -> Dev,
     clock: Rc<dyn Clock>,
-    arrays: Vec<Redundant>,
+    /// True where the memory of caches takes the time that its profile says: where copies take none.
+    is_memory_timed: bool,
+    tasks: Vec<Task>,
 }
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Maker<'_> {
     /// braid's own device of a tree.
     fn make(&mut self, tree: &Tree) -> Dev {
         let (shape, members) = match tree {
             Tree::Device(offer) => return (self.device)(offer),
-            Tree::Cached(config, origin) => {
-                return Dev::new(Cache::new(self.make(origin), *config).unwrap());
+            Tree::Cached(config, behind, origin) => {
+                let origin = self.make(origin);
+                let cache = match behind {
+                    None => Cache::new(origin, *config).unwrap(),
+                    Some(Behind { dirty, age }) => {
+                        let (clock, drain, log) = (Rc::clone(&self.clock), None, None);
+                        let more = WriteBackConfig { dirty: *dirty, age: *age, drain, clock, log };
+                        Cache::write_back(origin, *config, more).unwrap()
+                    }
+                };
+                self.tasks.extend(cache.run().map(|run| Box::pin(run) as Task));
+                return match self.is_memory_timed {
+                    true => Dev::new(InMemory::new(cache, Rc::clone(&self.clock))),
+                    false => Dev::new(cache),
+                };
             }
             Tree::Joined(shape, members) => (shape, members),
         };
@@ -267,7 +288,7 @@ impl Maker<'_> {
             speed: Speed::default(),
         };
         let redundant = Redundant::new(setup).unwrap();
-        self.arrays.push(redundant.clone());
+        self.tasks.push(Box::pin(redundant.clone().run()));
         Dev::new(redundant)
     }
 }
@@ -303,6 +324,10 @@ fn simulated(tree: &Tree, load: Load) -> f64 {
     now_ns as f64 / 1e9
 }
 
+fn clock_of(handle: &Handle) -> Rc<dyn Clock> {
+    Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO })
+}
+
 /// What becomes of `run` with a tree's device on the simulator's clock.
 fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
     tree: &Tree,
@@ -323,12 +348,12 @@ fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
         disk.set_timing(Timing::new(timetable, bus));
         Dev::new(disk)
     };
-    let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
-    let mut maker = Maker { device: &mut device, clock, arrays: Vec::new() };
-    let (dev, arrays) = (maker.make(tree), maker.arrays);
+    let clock = clock_of(&handle);
+    let mut maker = Maker { device: &mut device, clock, is_memory_timed: true, tasks: Vec::new() };
+    let (dev, tasks) = (maker.make(tree), maker.tasks);
     let run = run(dev, handle.clone());
     let outcome = sim.run_until(async move {
-        arrays.into_iter().for_each(|array| handle.spawn("array", array.run()));
+        tasks.into_iter().for_each(|task| handle.spawn("task", task));
         run.await
     });
     match outcome {
@@ -340,6 +365,20 @@ fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
 
 /// Seconds on the wall.
 fn in_wall_time(tree: &Tree, load: Load) -> f64 {
+    on_the_wall(tree, |dev, _| async move {
+        // The kernel may take a tenth of a second to clear the pool's pages.
+        let pool = Pool::new(64 << 20).unwrap();
+        let begun = Instant::now();
+        carry_out(&dev, &load, &pool).await;
+        begun.elapsed().as_secs_f64()
+    })
+}
+
+/// Runs `run` with a tree's device in wall time.
+fn on_the_wall<T: 'static, F: Future<Output = T> + 'static>(
+    tree: &Tree,
+    run: impl FnOnce(Dev, Rc<dyn Clock>) -> F,
+) -> T {
     let executor = Executor::new(Config { mode: Mode::Threads, ..Config::default() }).unwrap();
     let handle = executor.handle();
     let mut buses = Buses::default();
@@ -349,16 +388,18 @@ fn in_wall_time(tree: &Tree, load: Load) -> f64 {
         let modelled = Modelled::new(size, timetable, offer.of_bus, bus, &mut buses).unwrap();
         Dev::new(modelled.device(&handle))
     };
-    let clock = Rc::new(ExecutorClock::new(&handle));
-    let mut maker = Maker { device: &mut device, clock, arrays: Vec::new() };
-    let (dev, arrays) = (maker.make(tree), maker.arrays);
+    let clock: Rc<dyn Clock> = Rc::new(ExecutorClock::new(&handle));
+    let mut maker = Maker {
+        device: &mut device,
+        clock: Rc::clone(&clock),
+        is_memory_timed: false,
+        tasks: Vec::new(),
+    };
+    let (dev, tasks) = (maker.make(tree), maker.tasks);
+    let run = run(dev, clock);
     executor.block_on(async move {
-        arrays.into_iter().for_each(|array| handle.spawn(array.run()));
-        // The kernel may take a tenth of a second to clear the pool's pages.
-        let pool = Pool::new(64 << 20).unwrap();
-        let begun = Instant::now();
-        carry_out(&dev, &load, &pool).await;
-        begun.elapsed().as_secs_f64()
+        tasks.into_iter().for_each(|task| handle.spawn(task));
+        run.await
     })
 }
 

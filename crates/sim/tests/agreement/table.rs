@@ -12,7 +12,7 @@ const SIZE: u64 = 64 << 20;
 const REGION: u64 = 32 << 20;
 
 /// A member of a profile at a bus.
-fn at(name: &str, bus: &str) -> Tree {
+pub(super) fn at(name: &str, bus: &str) -> Tree {
     let profile = profile(name).unwrap();
     let (of_bus, bus) = (profile.usual_bus(), Some(bus.to_owned()));
     Tree::Device(Box::new(Offer { name: name.into(), profile, size: SIZE, bus, of_bus }))
@@ -62,7 +62,7 @@ const LOADS: &[Asks] = &[
     (1024, 0, true, 8, 1),
 ];
 
-fn load((kib, reads, sequential, depth, processes): Asks) -> Closed {
+pub(super) fn load((kib, reads, sequential, depth, processes): Asks) -> Closed {
     let places = if sequential { Places::Sequential } else { Places::Uniform };
     let (count, request, range) = (u64::MAX, kib * KIB, REGION);
     Closed { count, request, reads, places, range, processes, depth }
@@ -70,11 +70,11 @@ fn load((kib, reads, sequential, depth, processes): Asks) -> Closed {
 
 /// How a tool runs: for `seconds` after `ramp_s`.
 #[derive(Clone, Copy)]
-struct Times {
-    filled: u64,
-    ramp_s: f64,
-    seconds: f64,
-    synced: bool,
+pub(super) struct Times {
+    pub(super) filled: u64,
+    pub(super) ramp_s: f64,
+    pub(super) seconds: f64,
+    pub(super) synced: bool,
 }
 
 /// A process of a tool: its load, its part in slots, and how many of these it has been through.
@@ -112,22 +112,29 @@ impl Process {
     }
 }
 
-/// As the laboratory has fio do it; bytes per second.
-async fn tool(dev: Dev, handle: Handle, loads: Vec<Closed>, times: Times) -> f64 {
+/// As the laboratory has fio do it, each run with draws of its own; bytes per second.
+pub(super) async fn tool(
+    dev: Dev,
+    clock: Rc<dyn Clock>,
+    loads: Vec<Closed>,
+    times: Times,
+    run: u64,
+) -> f64 {
     let pool = Pool::new(64 << 20).unwrap();
-    let mut rng = Rng::new(0x0c10_5ed0);
+    let mut rng = Rng::new(0x0c10_5ed0 + run);
     let fill = (0..times.filled >> 20).map(|piece| (true, piece << 20, 1 << 20)).collect();
     let filling = Load { name: "", requests: fill, depth: 1, flush: times.filled > 0 };
     carry_out(&dev, &filling, &pool).await;
     let mut processes = Process::all(&loads);
-    let ns = |seconds: f64| handle.now() + (seconds * 1e9) as u64;
+    let now_ns = || clock.now().as_nanos() as u64;
+    let ns = |seconds: f64| now_ns() + (seconds * 1e9) as u64;
     let (from_ns, until_ns) = (ns(times.ramp_s), ns(times.ramp_s + times.seconds));
-    let (mut begun_ns, mut bytes) = (handle.now(), 0);
+    let (mut begun_ns, mut bytes) = (now_ns(), 0);
     let depths = processes.iter().map(|process| process.load.depth as usize).enumerate();
     let mut free: Vec<usize> = depths.flat_map(|(one, depth)| vec![one; depth]).rev().collect();
     let mut under_way = InFlight::new(free.len());
     loop {
-        while handle.now() < until_ns
+        while now_ns() < until_ns
             && let Some(process) = free.pop()
         {
             let (write, offset) = processes[process].next(&mut rng);
@@ -144,25 +151,32 @@ async fn tool(dev: Dev, handle: Handle, loads: Vec<Closed>, times: Times) -> f64
         let (process, done) = poll_fn(|cx| under_way.poll_next(cx)).await;
         done.result.unwrap();
         free.push(process);
-        match handle.now() < from_ns {
-            true => begun_ns = handle.now(),
+        match now_ns() < from_ns {
+            true => begun_ns = now_ns(),
             false => bytes += processes[process].load.request,
         }
     }
     if times.synced {
         dev.start(Io::flush()).await.result.unwrap();
     }
-    bytes as f64 / ((handle.now() - begun_ns) as f64 / 1e9)
+    bytes as f64 / ((now_ns() - begun_ns) as f64 / 1e9)
 }
 
 /// What `predict` says of the same.
 fn said(tree: &Tree, loads: Vec<Closed>, times: Times) -> f64 {
+    predicted(tree, &of_tool(loads, times)).rate()
+}
+
+pub(super) fn of_tool(loads: Vec<Closed>, times: Times) -> Run {
     let Times { filled, ramp_s, seconds, synced } = times;
-    predicted(tree, &Run::ForTime { loads, filled, ramp_s, seconds, synced }).rate()
+    Run::ForTime { loads, filled, ramp_s, seconds, synced }
 }
 
 fn predicted(tree: &Tree, run: &Run) -> Predicted {
-    let array = Estimated::over(tree).unwrap();
+    on_estimated(&mut Estimated::over(tree).unwrap(), run)
+}
+
+pub(super) fn on_estimated(array: &mut Estimated, run: &Run) -> Predicted {
     let Some(Kind::Host(host)) = profile("host-2007").map(|profile| profile.kind) else {
         panic!("a host that comes with braid")
     };
@@ -179,7 +193,9 @@ fn what_is_predicted_of_tools_is_what_the_simulated_stack_does() {
             let filled = if is_cached { REGION } else { 0 };
             let times = Times { filled, ramp_s: 1.0, seconds: 4.0, synced: load.reads < 100 };
             let predicted = said(&tree, vec![load.clone()], times);
-            let simulated = on_simulator(&tree, |dev, handle| tool(dev, handle, vec![load], times));
+            let simulated = on_simulator(&tree, |dev, handle| {
+                tool(dev, clock_of(&handle), vec![load], times, 0)
+            });
             let ratio = predicted / simulated;
             all += 1;
             let line = format!(
@@ -208,7 +224,8 @@ fn jobs_at_once_are_predicted_as_the_simulated_stack_does_them() {
     for name in ["a stick", "four sticks, two buses", "a disk", "mirror of disks"] {
         let (_, tree) = subjects().into_iter().find(|one| one.0 == name).expect("a subject");
         let said = said(&tree, loads(), times);
-        let done = on_simulator(&tree, |dev, handle| tool(dev, handle, loads(), times));
+        let done =
+            on_simulator(&tree, |dev, handle| tool(dev, clock_of(&handle), loads(), times, 0));
         assert!((said / done - 1.0).abs() < 0.10, "{name}: {said:.0} B/s for {done:.0}");
     }
 }
@@ -232,7 +249,7 @@ fn a_trace_is_predicted_as_the_simulated_stack_replays_it() {
         let requests = trace.clone();
         let took = on_simulator(&tree, |dev, handle| async move {
             let pool = Pool::new(64 << 20).unwrap();
-            let clock = SimClock { handle: handle.clone(), unix_start: Duration::ZERO };
+            let clock = clock_of(&handle);
             let mut all = Vec::new();
             for one in requests {
                 let now_ns = handle.now();

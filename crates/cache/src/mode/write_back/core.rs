@@ -11,6 +11,7 @@ use braid_engine::{Clock, Signal};
 use braid_mem::Pool;
 
 use super::turns::Turns;
+use crate::config::dirty_blocks;
 use crate::held::Held;
 use crate::log::error::Replayed;
 use crate::log::format::BLOCK;
@@ -105,11 +106,6 @@ pub struct WriteBackStatus {
     pub drain_error: Option<Errno>,
     /// Why the log is not used any more.
     pub log_error: Option<Errno>,
-}
-
-/// How many of `slots` blocks may be dirty, where `dirty` bytes may be: one at least.
-fn dirty_blocks(dirty: u64, block: u64, slots: u32) -> u64 {
-    (dirty / block).clamp(1, slots.into())
 }
 
 /// A write-back cache's own.

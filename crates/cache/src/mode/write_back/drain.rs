@@ -7,23 +7,14 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Io};
+use braid_block::{Errno, Flags, Io, Span};
 
 use super::core::{Phase, WriteBack};
 use super::together::{Crowd, either};
 use crate::canary::Canary;
-use crate::contents::Piece;
 use crate::log::store::all_well;
-use crate::marks::SECTOR;
+use crate::rounds::{DEPTH, IDLE, part_blocks, run_blocks};
 
-/// Runs on their way at once.
-const DEPTH: usize = 8;
-/// Of the bound of what is dirty, the part after which the origin is flushed.
-const PARTS: u64 = 64;
-/// Bytes of a run, at most.
-const RUN: u64 = 512 << 10;
-/// Nobody has asked for anything for so long: the origin has time.
-const IDLE: Duration = Duration::from_millis(500);
 /// After a round that failed, how long before the next one.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -103,7 +94,7 @@ impl WriteBack {
     async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
         let (mut blocks, mut result) = (Vec::new(), Ok(()));
         let failed_before = self.failed_flushes.get();
-        let mut left = (self.dirty_blocks.get() / PARTS).max(DEPTH as u64 / 2);
+        let mut left = part_blocks(self.dirty_blocks.get());
         let mut under_way = Crowd::new();
         loop {
             while under_way.len() < DEPTH
@@ -161,12 +152,7 @@ impl WriteBack {
 
     /// Blocks beside each other with something dirty: the first from `block` on.
     fn run_from(&self, block: u64) -> Option<Range<u64>> {
-        let contents = self.held.contents.borrow();
-        let dirty = contents.dirty()?;
-        let start = dirty.next(block)?;
-        let most = (RUN / self.block).max(1);
-        let end = (start + 1..start + most).find(|block| !dirty.has(*block));
-        Some(start..end.unwrap_or(start + most))
+        self.held.contents.borrow().dirty_run(block, run_blocks(self.block))
     }
 
     /// Writes what is dirty of `run` to the origin; with `durable`, what the log has before it.
@@ -180,7 +166,7 @@ impl WriteBack {
         let mut buf = self.pool.get_wait(bytes as usize).await;
         let spans = self.copy_dirty(run.clone(), durable, &mut buf);
         let mut writes = Vec::with_capacity(spans.len());
-        for (offset, len) in spans {
+        for Span { offset, len } in spans {
             let rest = buf.split_off(len as usize);
             let part = std::mem::replace(&mut buf, rest);
             writes.push(self.held.origin.start(Io::write(offset, part, Flags::NONE)));
@@ -197,26 +183,13 @@ impl WriteBack {
 
     /// Copies what is dirty of `run` to `to`, one after the other; answers where on the origin each part
     /// goes that lies in one piece there, and how long it is.
-    fn copy_dirty(&self, run: Range<u64>, durable: Option<u64>, to: &mut [u8]) -> Vec<(u64, u64)> {
-        let mut contents = self.held.contents.borrow_mut();
+    fn copy_dirty(&self, run: Range<u64>, durable: Option<u64>, to: &mut [u8]) -> Vec<Span> {
         let memory = self.held.memory.borrow();
-        let mut spans: Vec<(u64, u64)> = Vec::new();
         let mut done = 0;
-        for block in run {
-            let Some((dirty, slot)) = contents.dirty_of(block) else { continue };
-            for sectors in dirty.drain(block, slot, durable) {
-                let (within, len) = (sectors.start as u64 * SECTOR, sectors.len() as u64 * SECTOR);
-                let Some(at) = contents.held_at(Piece { block, within, len }) else { continue };
-                memory.read(at, &mut to[done..done + len as usize]);
-                done += len as usize;
-                let offset = block * self.block + within;
-                match spans.last_mut() {
-                    Some((start, before)) if *start + *before == offset => *before += len,
-                    _ => spans.push((offset, len)),
-                }
-            }
-        }
-        spans
+        self.held.contents.borrow_mut().drain(run, durable, |at, len| {
+            memory.read(at, &mut to[done..done + len as usize]);
+            done += len as usize;
+        })
     }
 
     /// What was drained of `blocks` has not arrived, or not durably: it stays dirty.
@@ -247,13 +220,7 @@ impl WriteBack {
         }
         let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
         self.unflushed.borrow_mut().retain(|one| !is_flushed(one));
-        let mut contents = self.held.contents.borrow_mut();
-        let mut drained = 0;
-        for block in blocks {
-            if let Some((dirty, slot)) = contents.dirty_of(*block) {
-                drained += dirty.drained(*block, slot);
-            }
-        }
+        let drained = self.held.contents.borrow_mut().drained(blocks.iter().copied());
         self.drained.set(self.drained.get() + drained);
         Ok(())
     }

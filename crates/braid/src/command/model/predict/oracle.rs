@@ -3,25 +3,25 @@
 //! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
 
 mod files;
+mod numbers;
+mod stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_cache::Config;
 use braid_lab::campaign::{FileSystem, Setup};
 use braid_lab::matrix::Workload;
-use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::off::off_by_kinds;
-use braid_predict::{
-    Array, Closed, MEMORY, Machine, Offer, Outcome, Places, Random, Run, Tree, Workload as Asks,
-};
-use braid_stack::{Model, Node, Stack};
+use braid_predict::{Array, Closed, MEMORY, Machine, Places, Random, Run, Workload as Asks};
+use braid_stack::{Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
-use braid_service::profile::{Modelled, kind, modelled};
+use braid_service::profile::kind;
 use files::files;
+use numbers::numbers;
+use stacks::{has_cache, offer, tree};
 
 /// The models of devices, behind a host's page cache.
 pub(super) struct Models {
@@ -92,12 +92,53 @@ impl Oracle for Models {
         Ok(())
     }
 
-    fn predict(&self, asked: &Asked<'_>) -> Result<Predicted, String> {
-        let array = Array::over(&tree(asked.stack)?).map_err(|why| why.to_string())?;
+    fn predict(&self, asked: &[Asked<'_>], is_repeated: bool) -> Vec<Result<Predicted, String>> {
+        let mut held = None;
+        if is_repeated && asked.iter().any(|one| has_cache(one.stack)) {
+            for one in asked {
+                // The reason why one has no model is told below.
+                let _ = self.predict_one(one, &mut held);
+            }
+        }
+        asked.iter().map(|one| self.predict_one(one, &mut held)).collect()
+    }
+}
+
+/// A subject after a trial, with the blocks that its caches hold then.
+struct Held {
+    stack: String,
+    array: Array,
+    is_filled: bool,
+}
+
+impl Models {
+    /// Predicts a trial whose caches hold what `held` has, and leaves there what they hold then. A subject that comes up in
+    /// another state has empty ones.
+    fn predict_one(&self, asked: &Asked<'_>, held: &mut Option<Held>) -> Result<Predicted, String> {
+        let mut array = Array::over(&tree(asked.stack)?).map_err(|why| why.to_string())?;
+        let stack = asked.stack.to_string();
+        let mut is_filled = false;
+        if let Some(before) = held.take_if(|held| held.stack == stack) {
+            is_filled = before.is_filled;
+            array.hold_as(before.array);
+        }
+        let answer = self.run(asked, &mut array, is_filled);
+        let is_filled = is_filled || asked.is_filled;
+        *held = Some(Held { stack, array, is_filled });
+        answer
+    }
+
+    fn run(
+        &self,
+        asked: &Asked<'_>,
+        array: &mut Array,
+        is_filled: bool,
+    ) -> Result<Predicted, String> {
         let (size_bytes, workload) = (array.size, asked.workload);
         let region_bytes = asked.region_bytes.min(size_bytes);
         let mut load = load(asked, region_bytes)?;
-        load.run = as_it_runs(load.run, asked, region_bytes, &array.machine)?;
+        let to_fill = if asked.is_filled && !is_filled { region_bytes } else { 0 };
+        load.run = as_it_runs(load.run, asked, to_fill, &mut array.machine)?;
         let moved = match load.amount {
             Amount::Bytes(bytes) => bytes,
             Amount::Seconds(_) | Amount::Whole | Amount::Files(_) => 0,
@@ -112,57 +153,29 @@ impl Oracle for Models {
     }
 }
 
-/// A stack as what a load can run on.
-fn tree(stack: &Stack) -> Result<Tree, String> {
-    let device = match &stack.node {
-        Node::Model(model) => Tree::Device(Box::new(offer(model)?)),
-        Node::Ram(ram) => Tree::Device(Box::new(Offer::memory(ram.size.bytes()))),
-        Node::File(file) => {
-            return Err(format!("{} is no model: model(PROFILE, size=...) is", file.path));
-        }
-        Node::Cache(cache) => {
-            if cache.warm.is_some() {
-                return Err("a cache that is warm, with what was asked in another life".to_owned());
-            }
-            let config = Config {
-                size: cache.size.bytes(),
-                block: cache.block.bytes(),
-                mode: cache.mode,
-                policy: cache.policy,
-                sequential_cutoff: cache.cutoff.map(|cutoff| cutoff.bytes()),
-            };
-            Tree::Cached(config, Box::new(tree(cache.origin())?))
-        }
-        _ => {
-            let Some(shape) = stack.shape() else { return Err(format!("{stack} is no model")) };
-            let member = |one: &Stack| (!one.is_missing()).then(|| tree(one)).transpose();
-            Tree::Joined(shape, stack.members().iter().map(member).collect::<Result<_, _>>()?)
-        }
-    };
-    Ok(device)
-}
-
-fn offer(model: &Model) -> Result<Offer, String> {
-    let Modelled { profile, of_bus } = modelled(model).map_err(|why| why.to_string())?;
-    let (name, size, bus) = (model.profile.clone(), model.size.bytes(), model.bus.clone());
-    Ok(Offer { name, profile, size, bus, of_bus })
-}
-
-/// A load as the laboratory has its tool run. What caches hold by then, those of disks included, is of what was asked
-/// before: of the subject's filling, and of the ramp. What is written is flushed at the end.
-fn as_it_runs(run: Run, asked: &Asked<'_>, region: u64, machine: &Machine) -> Result<Run, String> {
+/// A load as the laboratory has its tool run. `to_fill` bytes of a subject with a cache are written before, and what is
+/// written is flushed at the end.
+fn as_it_runs(
+    run: Run,
+    asked: &Asked<'_>,
+    to_fill: u64,
+    machine: &mut Machine,
+) -> Result<Run, String> {
     let Workload { tool, settings, .. } = asked.workload;
     let loads = past_page_cache(&run);
     let writes = loads.iter().flatten().any(|load| load.reads < 100);
     let is_cached = machine.has_cache();
     match (tool.as_str(), loads) {
         ("fio" | "fio-jobs", Some(loads)) => {
-            let filled = if is_cached && asked.is_filled { region } else { 0 };
+            let filled = if is_cached { to_fill } else { 0 };
             let (ramp_s, seconds) = (asked.ramp_s, asked.runtime_s);
             Ok(Run::ForTime { loads, filled, ramp_s, seconds, synced: writes })
         }
         ("fio" | "fio-jobs", None) if is_cached => {
             Err(format!("{tool} without direct over a cache: what that holds has no model"))
+        }
+        ("dd", None) if machine.writes_behind() => {
+            Err("dd through the page cache over a cache in write-back mode".to_owned())
         }
         ("dd" | "hdparm", Some(loads)) if writes => {
             let synced = settings.word("sync") != "none";
@@ -383,66 +396,4 @@ fn sysbench(settings: &Settings, setup: &Setup, seconds: f64) -> Result<Load, St
         None => Amount::Seconds(seconds.ceil().max(1.0)),
     };
     Ok(Load { run, amount })
-}
-
-/// The tool's numbers, and the seconds that it takes.
-fn numbers(workload: &Workload, outcome: &Outcome, amount: Amount) -> (Measured, f64) {
-    let rate = match amount {
-        Amount::Files(bytes) => bytes as f64 / outcome.seconds,
-        Amount::Seconds(_) | Amount::Bytes(_) | Amount::Whole => outcome.rate(),
-    };
-    let seconds = match amount {
-        Amount::Seconds(seconds) => seconds + outcome.flush_s,
-        Amount::Bytes(bytes) => bytes as f64 / rate,
-        Amount::Whole | Amount::Files(_) => outcome.seconds,
-    };
-    let moved = (outcome.read + outcome.written) as f64;
-    let is_of_files = matches!(amount, Amount::Files(_));
-    let share = |bytes: u64| match is_of_files {
-        true => bytes as f64,
-        false => bytes as f64 / moved * rate * seconds,
-    };
-    let mut all = Vec::new();
-    // bonnie++ gives the rates of its phases, and no one rate.
-    if workload.tool != "bonnie" {
-        all.push((Metric::Throughput, rate));
-    }
-    if is_of_files || (matches!(amount, Amount::Bytes(_)) && workload.tool == "dd") {
-        all.push((Metric::Seconds, seconds));
-    }
-    for (metric, bytes) in
-        [(Metric::BytesRead, outcome.read), (Metric::BytesWritten, outcome.written)]
-    {
-        if bytes > 0 {
-            all.push((metric, share(bytes)));
-        }
-    }
-    let is_direct = matches!(workload.tool.as_str(), "fio" | "fio-jobs" | "replay");
-    let counts = is_direct || workload.tool == "sysbench";
-    if outcome.requests > 0 && counts {
-        let per_second = outcome.per_second();
-        all.extend([(Metric::Iops, per_second), (Metric::Requests, per_second * seconds)]);
-    }
-    if is_direct && !outcome.latencies_ns.is_empty() {
-        all.push((Metric::LatencyMean, outcome.mean_ns()));
-        let percentiles = outcome.percentiles().map(|(percent, ns)| (named(percent), ns as f64));
-        all.extend(percentiles.filter_map(|(metric, ns)| Some((metric?, ns))));
-    }
-    let mut measured = Measured::default();
-    for (metric, value) in all {
-        // What is not finite is no number, and is not there.
-        let _ = measured.push(metric, value);
-    }
-    (measured, seconds)
-}
-
-/// The laboratory's name of a percentile.
-fn named(percent: f64) -> Option<Metric> {
-    let all = [
-        (50.0, Metric::LatencyP50),
-        (95.0, Metric::LatencyP95),
-        (99.0, Metric::LatencyP99),
-        (99.9, Metric::LatencyP999),
-    ];
-    all.into_iter().find(|one| one.0 == percent).map(|one| one.1)
 }
