@@ -176,7 +176,7 @@ impl Aside {
     }
 
     /// Adds the latency of a hit.
-    pub(crate) fn hit_took(&mut self, took: Duration) {
+    pub(crate) fn add_hit_time(&mut self, took: Duration) {
         self.window.hit.add(took);
     }
 
@@ -304,14 +304,14 @@ mod tests {
         fn read(&mut self, dice: &mut Rng, percent: u64, hit: u64, origin: u64, insertion: u64) {
             self.now += micros(100);
             let (block, before) = (dice.next_u64(), self.aside.standing);
-            let is_held = self.aside.admits(block);
-            if is_held && dice.percent(percent) {
+            let is_cached = self.aside.admits(block);
+            if is_cached && dice.percent(percent) {
                 self.aside.hit(block);
                 if dice.percent(20) {
-                    self.aside.hit_took(micros(hit));
+                    self.aside.add_hit_time(micros(hit));
                 }
             } else {
-                let insertion = is_held.then(|| micros(insertion));
+                let insertion = is_cached.then(|| micros(insertion));
                 self.aside.missed(block, micros(origin), insertion, SLOTS, self.now);
             }
             if self.aside.standing != before {

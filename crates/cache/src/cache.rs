@@ -47,7 +47,7 @@ impl Cache {
         if config.mode == CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let state = Rc::new(hold(origin, config, None)?);
+        let state = Rc::new(new_state(origin, config, None)?);
         Ok(Cache { state, write_back: None })
     }
 
@@ -61,7 +61,7 @@ impl Cache {
         if config.mode != CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let state = Rc::new(hold(origin, config, None)?);
+        let state = Rc::new(new_state(origin, config, None)?);
         let (_, slots) = state.contents.borrow().used();
         let write_back = WriteBack::new(Rc::clone(&state), more, slots, config.block)?;
         Ok(Cache { state, write_back: Some(Rc::new(write_back)) })
@@ -76,14 +76,14 @@ impl Cache {
         if config.mode == CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let state = hold(origin, config, Some(memory))?;
-        state.is_holding.set(false);
+        let state = new_state(origin, config, Some(memory))?;
+        state.is_caching.set(false);
         Ok(Cache { state: Rc::new(state), write_back: None })
     }
 
     /// Starts caching. The origin receives no more requests that bypass the cache.
     pub fn begin(&self) {
-        self.state.is_holding.set(true);
+        self.state.is_caching.set(true);
     }
 
     /// Returns whether both handles share the same contents, in any mode.
@@ -99,7 +99,7 @@ impl Cache {
     /// Stops caching: later requests go to the origin. Returns the memory, which takes time to
     /// drop. In write-back mode, call [`Cache::close`] first.
     pub fn end(&self) -> Memory {
-        self.state.is_holding.set(false);
+        self.state.is_caching.set(false);
         self.resize(self.config().block, Memory::default()).unwrap_or_default()
     }
 
@@ -145,13 +145,13 @@ impl Cache {
     /// If the handle was not made by [`Cache::to_write_back`].
     pub async fn begin_write_back(&self) -> Result<(), Errno> {
         let write_back = self.write_back.as_ref().expect("a cache that is to be write-back");
-        if self.state.ranges.has_given_up() {
+        if self.state.ranges.has_abandoned() {
             write_back.cancel_begin().await;
             return Err(Errno::from_raw(16));
         }
         self.state.contents.borrow_mut().track_dirty();
         self.state.config.set(Config { mode: CacheMode::WriteBack, ..self.config() });
-        self.state.is_holding.set(true);
+        self.state.is_caching.set(true);
         write_back.begin();
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Cache {
 }
 
 /// Creates the state of an empty cache in front of `origin`.
-fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<CacheState> {
+fn new_state(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<CacheState> {
     let Config { size, block, mode, policy, sequential_cutoff } = config;
     let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
     let len = slots as usize * block as usize;
@@ -318,7 +318,7 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Cache
         ranges: Rc::default(),
         clock: OnceCell::new(),
         aside: RefCell::default(),
-        is_holding: Cell::new(true),
+        is_caching: Cell::new(true),
     })
 }
 

@@ -259,12 +259,12 @@ impl Contents {
         let slot = self.directory.find(piece.block);
         let mut parts: Vec<(Piece, bool)> = Vec::new();
         for sector in Self::sectors(piece) {
-            let is_held = slot.is_some_and(|slot| self.valid.has_all(slot, sector..sector + 1));
+            let is_cached = slot.is_some_and(|slot| self.valid.has_all(slot, sector..sector + 1));
             match parts.last_mut() {
-                Some((last, was_held)) if *was_held == is_held => last.len += SECTOR,
+                Some((last, was_held)) if *was_held == is_cached => last.len += SECTOR,
                 _ => {
                     let within = sector as u64 * SECTOR;
-                    parts.push((Piece { within, len: SECTOR, ..piece }, is_held));
+                    parts.push((Piece { within, len: SECTOR, ..piece }, is_cached));
                 }
             }
         }

@@ -12,7 +12,7 @@ use braid_engine::Signal;
 #[derive(Default)]
 pub(crate) struct Ranges {
     taken: RefCell<Vec<Range<u64>>>,
-    given_up: RefCell<Vec<Range<u64>>>,
+    abandoned: RefCell<Vec<Range<u64>>>,
     changed: Signal,
 }
 
@@ -54,13 +54,13 @@ impl Ranges {
     }
 
     /// Returns whether a change of any block was abandoned.
-    pub(crate) fn has_given_up(&self) -> bool {
-        !self.given_up.borrow().is_empty()
+    pub(crate) fn has_abandoned(&self) -> bool {
+        !self.abandoned.borrow().is_empty()
     }
 
     /// Returns whether a change of one of `blocks` was abandoned.
-    pub(crate) fn was_given_up(&self, blocks: &Range<u64>) -> bool {
-        self.given_up.borrow().iter().any(|one| overlap(one, blocks))
+    pub(crate) fn was_abandoned(&self, blocks: &Range<u64>) -> bool {
+        self.abandoned.borrow().iter().any(|one| overlap(one, blocks))
     }
 }
 
@@ -79,7 +79,7 @@ impl Drop for Locked {
         }
         drop(taken);
         if self.is_changing {
-            self.ranges.given_up.borrow_mut().push(self.blocks.clone());
+            self.ranges.abandoned.borrow_mut().push(self.blocks.clone());
         }
         self.ranges.changed.notify();
     }

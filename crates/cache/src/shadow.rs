@@ -42,13 +42,13 @@ impl Shadow {
 
     /// Returns whether a read hits. A hit counts as a use of its blocks.
     pub fn hits(&mut self, span: Span) -> bool {
-        let is_held = self.contents.pieces(span).all(|piece| self.contents.has(piece));
-        if is_held {
+        let is_cached = self.contents.pieces(span).all(|piece| self.contents.has(piece));
+        if is_cached {
             for piece in self.contents.pieces(span) {
                 self.contents.hit(piece);
             }
         }
-        is_held
+        is_cached
     }
 
     /// Returns whether a missed read, or a write, belongs to a run that bypasses the cache. Call it

@@ -40,7 +40,7 @@ pub(crate) struct CacheState {
     /// Decides whether clean data are inserted; without a clock they always are.
     pub(crate) aside: RefCell<Aside>,
     /// Data may be inserted. False while requests may bypass the cache.
-    pub(crate) is_holding: Cell<bool>,
+    pub(crate) is_caching: Cell<bool>,
 }
 
 impl CacheState {
@@ -55,21 +55,21 @@ impl CacheState {
         if self.counters.borrow().cache_hits.is_multiple_of(TIMED) {
             return self.read_timed(io);
         }
-        self.answer(io)
+        self.serve(io)
     }
 
     #[cold]
     fn read_timed(&self, io: &mut Io) -> bool {
         let start = self.now();
-        let is_held = self.answer(io);
-        if is_held {
-            self.aside.borrow_mut().hit_took(self.now().saturating_sub(start));
+        let is_cached = self.serve(io);
+        if is_cached {
+            self.aside.borrow_mut().add_hit_time(self.now().saturating_sub(start));
         }
-        is_held
+        is_cached
     }
 
     #[inline(always)]
-    fn answer(&self, io: &mut Io) -> bool {
+    fn serve(&self, io: &mut Io) -> bool {
         let mut contents = self.contents.borrow_mut();
         let blocks = contents.blocks(io.span);
         let first = blocks.start;
@@ -111,22 +111,22 @@ impl CacheState {
         if self.read_hit(&mut io) {
             return io.complete(Ok(()));
         }
-        let (is_holding, start) = (self.is_holding.get(), self.now());
+        let (is_caching, start) = (self.is_caching.get(), self.now());
         let mut done = self.origin.start(io).await;
         let answered = self.now();
         let took = answered.saturating_sub(start);
-        let is_sound = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
+        let is_sound = done.result.is_ok() && is_caching && !self.ranges.was_abandoned(&blocks);
         let is_admitted = self.aside.borrow().admits(blocks.start);
         let is_past = is_long || !is_admitted;
-        let is_kept = !is_long && is_sound;
+        let is_inserted = !is_long && is_sound;
         if done.result.is_ok() && self.contents.borrow().dirty().is_some() {
-            self.merge(span, &mut done.payload, is_kept);
-        } else if is_kept {
-            self.keep(span, &mut done.payload, false);
+            self.merge(span, &mut done.payload, is_inserted);
+        } else if is_inserted {
+            self.insert_data(span, &mut done.payload, false);
         }
         if self.clock.get().is_some() && done.result.is_ok() && !is_long {
             let now = self.now();
-            let insertion = (is_kept && is_admitted).then(|| now.saturating_sub(answered));
+            let insertion = (is_inserted && is_admitted).then(|| now.saturating_sub(answered));
             let slots = self.contents.borrow().used().1;
             self.aside.borrow_mut().missed(blocks.start, took, insertion, slots, now);
         }
@@ -149,18 +149,18 @@ impl CacheState {
         let span = io.span;
         let blocks = self.contents.borrow().blocks(span);
         let _taken = self.ranges.take(blocks.clone()).await;
-        let is_holding = self.is_holding.get();
+        let is_caching = self.is_caching.get();
         let mut done = self.origin.start(io).await;
-        let is_kept = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
-        if is_kept {
+        let is_inserted = done.result.is_ok() && is_caching && !self.ranges.was_abandoned(&blocks);
+        if is_inserted {
             self.merge(span, &mut done.payload, true);
         }
-        if is_kept { span.len } else { 0 }
+        if is_inserted { span.len } else { 0 }
     }
 
     /// Inserts `payload` as the data of `span`, unless the cache steps aside. Returns whether all
     /// of it is cached.
-    pub(crate) fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) -> bool {
+    pub(crate) fn insert_data(&self, span: Span, payload: &mut Payload, is_written: bool) -> bool {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
@@ -190,22 +190,22 @@ impl CacheState {
     }
 
     /// Handles data that the origin returned for `span`: cached sectors, which may be newer,
-    /// replace them in `payload`; the others are inserted if `is_kept`.
-    fn merge(&self, span: Span, payload: &mut Payload, is_kept: bool) {
+    /// replace them in `payload`; the others are inserted if `is_inserted`.
+    fn merge(&self, span: Span, payload: &mut Payload, is_inserted: bool) {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
         let aside = self.aside.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
-            let is_kept = is_kept && aside.admits(piece.block);
-            for (part, is_held) in contents.cut(piece) {
-                let is_held = is_held && !Canary::MissReplacesDirty.is_planted();
-                if is_held && let Some(at) = contents.renew(part) {
+            let is_inserted = is_inserted && aside.admits(piece.block);
+            for (part, is_cached) in contents.cut(piece) {
+                let is_cached = is_cached && !Canary::MissReplacesDirty.is_planted();
+                if is_cached && let Some(at) = contents.renew(part) {
                     cursor.fill(part.len, |done, bytes| memory.read(at + done, bytes));
                     continue;
                 }
-                let put = if is_kept { contents.put(part, false) } else { None };
+                let put = if is_inserted { contents.put(part, false) } else { None };
                 cursor.each(part.len, |done, bytes| {
                     if let Some(put) = put {
                         memory.write(put.at + done, bytes);

@@ -5,12 +5,11 @@
 //!   | superblock | its copy | ring:  header data… | header data… | (free) …            |
 //! ```
 //!
-//! Blocks of version 2 state which records were durable when the block was written. Version 1 does
-//! not, and is only read.
+//! Blocks of version 2 state which records were durable when they were written. Version 1, without this, is only read.
 //!
 //! Invariants
-//! * Bytes are untrusted until checksum, log, origin, generation and sequence match, and every
-//!   extent lies on the origin. The data of a [`Header`] are untrusted until [`Header::prove`].
+//! * Bytes are untrusted until checksum, log, origin, generation and sequence match, and every extent lies on the
+//!   origin. The data of a [`Header`] are untrusted until [`Header::prove`].
 //!
 //! Deliberately absent: the positions of records (`ring`), and I/O.
 
@@ -20,7 +19,7 @@ use braid_block::Span;
 
 use super::bytes::{checksum, get_u32, get_u64, put_u32, put_u64};
 
-/// Size of a superblock and of a header, and the unit of records and their data, in bytes.
+/// Size of a superblock and of a header, and unit of records and their data, in bytes.
 pub const BLOCK: u64 = 4096;
 /// Offset of the ring: after the superblock and its copy.
 pub const RING_START: u64 = 2 * BLOCK;
@@ -124,8 +123,7 @@ pub struct LogInstance {
 pub struct Superblock {
     /// Identity of valid records.
     pub life: LogInstance,
-    /// Number of superblocks written before. Of two valid superblocks, the one with the higher
-    /// number is used.
+    /// Number of superblocks written before; of two valid ones, the higher is used.
     pub written: u64,
     /// Size of the log in bytes.
     pub area: u64,

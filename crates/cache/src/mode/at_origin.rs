@@ -14,18 +14,18 @@ use crate::state::CacheState;
 pub(super) type InsertWrite = fn(&CacheState, Span, &mut Payload, bool) -> bool;
 
 /// Carries out a write, zeroing or discard.
-pub(super) async fn change(state: Rc<CacheState>, io: Io, hold: InsertWrite) -> Completion {
+pub(super) async fn change(state: Rc<CacheState>, io: Io, insert: InsertWrite) -> Completion {
     let (op, span) = (io.op, io.span);
     let is_long = op == Op::Write && state.streams.borrow_mut().is_long(span);
     let blocks = state.contents.borrow().blocks(span);
     let taken = state.ranges.take_to_change(blocks.clone()).await;
     let doubt = InvalidateOnDrop { state: &state, span };
-    let is_holding = state.is_holding.get();
+    let is_caching = state.is_caching.get();
     let mut done = state.origin.start(io).await;
     std::mem::forget(doubt);
-    let is_sound = done.result.is_ok() && is_holding && !state.ranges.was_given_up(&blocks);
+    let is_sound = done.result.is_ok() && is_caching && !state.ranges.was_abandoned(&blocks);
     let is_certain = op == Op::Write && is_sound;
-    let is_held = is_certain && hold(&state, span, &mut done.payload, is_long);
+    let is_cached = is_certain && insert(&state, span, &mut done.payload, is_long);
     if !is_certain {
         state.invalidate(span);
     }
@@ -33,7 +33,7 @@ pub(super) async fn change(state: Rc<CacheState>, io: Io, hold: InsertWrite) -> 
     counters.disk_writes += 1;
     if done.result.is_ok() && op == Op::Write {
         counters.writes += 1;
-        counters.uncached_writes += u64::from(!is_held);
+        counters.uncached_writes += u64::from(!is_cached);
         counters.bytes_written += span.len;
     }
     taken.finish();

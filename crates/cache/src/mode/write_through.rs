@@ -9,14 +9,14 @@ use crate::state::CacheState;
 
 /// Carries out a write, zeroing or discard.
 pub(crate) async fn change(state: Rc<CacheState>, io: Io) -> Completion {
-    at_origin::change(state, io, hold).await
+    at_origin::change(state, io, insert).await
 }
 
-fn hold(state: &CacheState, span: Span, payload: &mut Payload, is_long: bool) -> bool {
+fn insert(state: &CacheState, span: Span, payload: &mut Payload, is_long: bool) -> bool {
     if is_long {
         // A long run updates cached blocks and inserts no others.
         state.renew(span, payload);
         return false;
     }
-    state.keep(span, payload, true)
+    state.insert_data(span, payload, true)
 }

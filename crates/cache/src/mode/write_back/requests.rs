@@ -22,7 +22,7 @@ impl WriteBack {
         }
         let blocks = self.state.contents.borrow().blocks(io.span);
         let is_free = self.changes.is_free(&blocks) && self.has_room(blocks);
-        if is_free && !io.flags.contains(Flags::FUA) && self.hold_all(&mut io) {
+        if is_free && !io.flags.contains(Flags::FUA) && self.cache_all(&mut io) {
             self.count(&io);
             return Pending::ready(io.complete(Ok(())));
         }
@@ -45,7 +45,7 @@ impl WriteBack {
         for piece in pieces {
             let has_room = || self.has_room(piece.block..piece.block + 1);
             let room = async {
-                while !(has_room() && self.hold(piece, &mut cursor)) {
+                while !(has_room() && self.cache_piece(piece, &mut cursor)) {
                     self.wait_for(has_room).await?;
                 }
                 Ok(())
@@ -89,14 +89,14 @@ impl WriteBack {
         is_in_bounds && (unlogged_more == 0 || self.has_log_room(unlogged_more))
     }
 
-    fn hold_all(&self, io: &mut Io) -> bool {
+    fn cache_all(&self, io: &mut Io) -> bool {
         let pieces = self.state.contents.borrow().pieces(io.span);
         let mut cursor = Cursor::new(&mut io.payload);
-        pieces.into_iter().all(|piece| self.hold(piece, &mut cursor))
+        pieces.into_iter().all(|piece| self.cache_piece(piece, &mut cursor))
     }
 
     /// Caches a piece as dirty. Returns whether a slot was available.
-    fn hold(&self, piece: Piece, cursor: &mut Cursor<'_>) -> bool {
+    fn cache_piece(&self, piece: Piece, cursor: &mut Cursor<'_>) -> bool {
         let Some(put) = self.state.contents.borrow_mut().put_dirty(piece) else { return false };
         let memory = self.state.memory.borrow();
         cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
