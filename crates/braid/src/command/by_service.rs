@@ -25,7 +25,7 @@ const BY: &str = "BRAID_UP_BY";
 /// The file that holds the volume's specification for one start. The unit takes it from `NAME.start`.
 const SPEC: &str = "BRAID_UP_SPEC";
 
-/// Whether the caller asked for a unit, and this machine can start one.
+/// Returns whether the caller asked for a unit, and this machine can start one.
 pub(super) fn is_asked(places: &Places) -> bool {
     let is_installed = || {
         let mut cat = Command::new("systemctl");
@@ -99,7 +99,7 @@ pub(super) fn run_given(file: &Path) -> Result<(), Failure> {
     let say = |outcome: &Outcome| {
         let text = serde_json::to_string(outcome).unwrap_or_default();
         if let Err(error) = Beside::replace(&outcome_beside(file), 0o600, text.as_bytes()) {
-            eprintln!("braid: nobody hears how the start went: {error}");
+            eprintln!("braid: cannot report the result of the start: {error}");
         }
     };
     let manager = Notify::from_environment().context("NOTIFY_SOCKET")?;

@@ -66,7 +66,8 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     }
 }
 
-/// Whether the array knew the member once and has no place for it any more, so that the record alone names it.
+/// Returns whether only the record still names the member, because the array has no place for it
+/// any more.
 fn is_left_out(target: &cli::MemberTarget) -> Result<bool, Failure> {
     let (member, arrays) = (named(&target.member)?, status(&target.volume)?.arrays);
     let has = |array: &ArrayStatus| array.left_out.iter().any(|one| one.member == member);
@@ -172,7 +173,7 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
     }
 }
 
-/// Whether the scrub that was asked for is for this array, too.
+/// Returns whether the requested scrub includes this array.
 pub(super) fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
     array.is_redundant()
         && scrub.which.array.as_ref().is_none_or(|text| {
@@ -181,7 +182,7 @@ pub(super) fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
         })
 }
 
-/// What the scrubs found, and whether that is well: all was compared, and agrees.
+/// Prints the results of scrubs. Fails unless everything was compared and agrees.
 pub(super) fn report(
     scrub: &cli::Scrub,
     arrays: &[&ArrayStatus],
@@ -209,7 +210,7 @@ pub(super) fn report(
     failure.map_or(Ok(()), Err)
 }
 
-/// What the scrub of one array says; `Err` with the next command if not all is well.
+/// Returns the result of an array's scrub; `Err` with the next command if there are problems.
 fn judge_scrubbed(
     scrub: &cli::Scrub,
     array: &ArrayStatus,
@@ -371,7 +372,7 @@ pub(super) fn give_long(
     Ok(())
 }
 
-/// Has an order carried out; answers what was done.
+/// Sends an order to the volume, and returns a description of the result.
 pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();

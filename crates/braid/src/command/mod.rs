@@ -53,8 +53,8 @@ use clap::Parser;
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
 
-/// The word that starts the process of a volume: `up` says it, and nobody else. It is none of the
-/// commands, so help, manual pages and completions do not have it.
+/// Hidden command that starts the process of a volume; only `up` uses it. It is not a clap command,
+/// so help, manual pages and completions do not show it.
 const VOLUME: &str = "__volume";
 
 /// Does what was typed, or is the process of a volume.

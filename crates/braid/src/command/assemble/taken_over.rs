@@ -18,7 +18,7 @@ use crate::ownership::Owners;
 use crate::places::Places;
 use crate::record::Record;
 
-/// What became of a line.
+/// Result for a line.
 struct Outcome<'a> {
     line: &'a ArrayLine,
     set: Option<&'a Set>,

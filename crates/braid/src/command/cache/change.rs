@@ -67,8 +67,8 @@ pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
     give(&drain.volume, CacheOrder::Drain { bytes_per_second })
 }
 
-/// Has it carried out, and notes it, so that the volume is brought up as it is now. A log is noted before: once a
-/// FLUSH returns by it, whoever brings the volume up must know of it, whether this process lived to see that or not.
+/// Carries out the order, and updates the record. A log is recorded before: once a FLUSH relies on
+/// it, the next start must know it, even if this process has died.
 fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
     let name = &volume.name;
     let file = Places::from_environment().config_file(name);
@@ -98,7 +98,7 @@ fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
     given
 }
 
-/// Whether something is to keep what was flushed that the origin does not have.
+/// Returns whether the order names a log for flushed data that the origin lacks.
 fn names_log(order: &CacheOrder) -> bool {
     let (CacheOrder::Attach { parameters, .. } | CacheOrder::Mode { parameters, .. }) = order
     else {
@@ -107,7 +107,7 @@ fn names_log(order: &CacheOrder) -> bool {
     parameters.contains("log=")
 }
 
-/// Whether the volume says that it still is what `record` has.
+/// Returns whether the volume still matches `record`.
 fn is_as(name: &str, record: &Record) -> bool {
     status(name).is_ok_and(|status| status.stack == record.stack.to_string())
 }

@@ -15,12 +15,12 @@ use crate::cli::LabReproduce;
 use crate::command::page::write_new;
 use crate::failure::{Context, Failure};
 
-/// What is judged.
+/// Returns the judged predictor.
 fn predictor() -> Box<dyn Predictor> {
     Box::new(Models)
 }
 
-/// What became of a study, beside models without a mechanism.
+/// Result for a study, compared with models without a mechanism.
 struct Judged {
     model: Judgement,
     null: [(NullModel, Option<Summary>); 2],

@@ -54,8 +54,8 @@ fn md_levels(stack: &Stack) -> Vec<Vec<PathBuf>> {
     stack.members().iter().flat_map(md_levels).collect()
 }
 
-/// Changes the members of `md(…)` levels: who comes has the number of the level, who goes is in one
-/// of them. `level` is the number of the next one.
+/// Changes the members of `md(…)` levels: added members have the number of their level, removed
+/// ones are in any of them. `level` is the number of the next level.
 fn edit_md(stack: &mut Stack, level: &mut usize, come: &[(usize, &PathBuf)], go: &[PathBuf]) {
     let Node::Md(md) = &mut stack.node else {
         for member in stack.members_mut() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Judged;
 
-/// Of this form of the output.
+/// Version of the output format.
 const OUTPUT_VERSION: u32 = 1;
 
 /// Rows and claims of all files, and a summary of each file. Values are in `unit`; what has none is null,
@@ -24,7 +24,7 @@ pub(super) fn json(judged: &[Judged]) -> Value {
     })
 }
 
-/// What predictions of a family of devices are off by, of the files that the program has.
+/// Returns the prediction errors by family of devices, from the built-in files.
 fn off_by(evidence: &Evidence) -> Value {
     let said = evidence.off_by();
     json!({
