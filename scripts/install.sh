@@ -97,7 +97,8 @@ install_all() {
     put 644 "$work/zsh" "${ZSH_DIR:-$share/zsh/site-functions}/_braid"
     put 644 "$work/fish" "$share/fish/vendor_completions.d/braid.fish"
 
-    for page in "$here"/docs/*.md "$here/README.md"; do
+    # The index of docs/ has the name of the README, which takes its place.
+    for page in "$here"/docs/[!R]*.md "$here/README.md"; do
         put 644 "$page" "$doc/${page##*/}"
     done
     [ ! -d "$here/docs/api" ] || put_folder "$here/docs/api" "$doc/api"

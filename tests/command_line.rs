@@ -25,7 +25,7 @@ fn every_command_explains_itself() {
                 "status ",
                 "doctor ",
                 "lab ",
-                "Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused",
+                "Exit status: 0 success, 1 failure, 2 wrong usage, 3 refused",
                 "raid0(chunk=64K, /dev/sdb, /dev/sdc)",
             ][..],
         ),
@@ -42,7 +42,7 @@ fn every_command_explains_itself() {
                 "--foreground",
                 "--remember",
                 "--accept-members",
-                "Options hold for this time, unless --remember is",
+                "Options apply to this start only; use",
                 "--json",
             ],
         ),
@@ -88,14 +88,14 @@ fn every_command_explains_itself() {
 fn manual_pages_and_completions_know_every_command() {
     let scratch = Scratch::new();
     let page = scratch.run(&["man"]).ok();
-    for part in [".TH braid 1", "braid\\-status(1)", "Exit status: 0 well"] {
+    for part in [".TH braid 1", "braid\\-status(1)", "Exit status: 0 success"] {
         assert!(page.out.contains(part), "{part:?} is not in {page}");
     }
     scratch.run(&["man", "--into", "pages"]).fails(1, &["pages: No such file or directory"]);
     std::fs::create_dir(scratch.join("pages")).expect("a folder");
     scratch.run(&["man", "--into", "pages"]).ok();
     let page = String::from_utf8(scratch.read("pages/braid-member-replace.1")).expect("text");
-    assert!(page.contains("Fill a device beside a member"), "{page}");
+    assert!(page.contains("Copy a working member to another device"), "{page}");
     for shell in ["bash", "zsh", "fish"] {
         let script = scratch.run(&["completions", shell]).ok();
         for part in ["re-add", "lab", "scrub"] {

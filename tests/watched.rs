@@ -156,9 +156,9 @@ impl Drop for Ending {
 fn metrics_are_served_on_loopback_only_and_slow_clients_keep_nobody_out() {
     let scratch = Scratch::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
-        scratch.run(&["metrics", "--listen", address]).fails(2, &["other machines would reach it"]);
+        scratch.run(&["metrics", "--listen", address]).fails(2, &["other machines could reach it"]);
     }
-    scratch.run(&["metrics", "--listen", "localhost"]).fails(2, &["no address with a port"]);
+    scratch.run(&["metrics", "--listen", "localhost"]).fails(2, &["not an address with a port"]);
     let volume = scratch.up("ram(4M)", &["--name", "v", "--attach", "none"]);
     let mut command = scratch.braid().args(["metrics", "--listen", "127.0.0.1:0"]).into_command();
     let mut serving = Ending(start(command.stdout(Stdio::piped())).expect("a server"));

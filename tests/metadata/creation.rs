@@ -167,7 +167,11 @@ fn what_is_no_member() {
         (vec!["missing", "missing"], USAGE, vec!["raid1 does not hold its data"]),
         (vec!["a.img", "b.img", "--chunk", "64K"], USAGE, vec!["raid1 has no chunk"]),
         (vec!["a.img", "b.img", "--bitmap", "5000"], USAGE, vec!["power of two"]),
-        (vec!["a.img", "b.img", "--bitmap", "x"], USAGE, vec!["neither none nor internal"]),
+        (
+            vec!["a.img", "b.img", "--bitmap", "x"],
+            USAGE,
+            vec!["not none, internal or a chunk size"],
+        ),
         (vec!["a.img", "b.img", "--size", "1T"], USAGE, vec!["is too small"]),
         (vec!["a.img", "b.img", "--data-offset", "5000"], USAGE, vec!["multiple of 4096"]),
         (vec!["a.img", "b.img", "--layout", "n2"], USAGE, vec!["raid1 has no layout"]),

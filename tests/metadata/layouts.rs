@@ -87,7 +87,7 @@ fn raid0_without_a_recorded_layout_takes_the_one_that_is_given() {
     let both = |text: &str| refused.out.contains(text) || refused.err.contains(text);
     assert!(both("--layout original --read-only"), "{refused}");
     let wrong = [&assemble[..], &["--layout", "zones"]].concat();
-    refuses(&scratch, &wrong, USAGE, &["there are alternate and original"]);
+    refuses(&scratch, &wrong, USAGE, &["the layouts are alternate and original"]);
 
     let unchanged = Unchanged::since_now(&scratch);
     let cat = |layout: &str| {

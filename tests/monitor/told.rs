@@ -202,7 +202,9 @@ fn a_test_says_which_messages_arrived() {
     assert!(!output.out.contains("secret"), "{output}");
     assert_eq!(got(&scratch, "program"), "TestMessage one\nTestMessage two\n");
     let nobody = configure(&scratch, "");
-    scratch.run(&["monitor", "--test", "--config", &nobody]).fails(1, &["names nobody", "next: "]);
+    scratch
+        .run(&["monitor", "--test", "--config", &nobody])
+        .fails(1, &["has no receivers", "next: "]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Definition of the command line.
 
 mod boot;
 mod cache;
@@ -45,107 +45,109 @@ pub(crate) use trace::{Trace, TraceArg, TraceReplay, TraceShow};
 pub(crate) use web::Web;
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
-/// Software RAID in user space, and the laboratory that measures it
+/// Software RAID in user space, and a laboratory that measures it
 ///
-/// A stack expression says what a volume is made of:
+/// A stack expression describes the devices of a volume:
 ///
 ///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     raid5(a.img, b.img, c.img)
 ///     ram(1G)                                  cache(size=1G, /dev/sdb)
 ///
-/// Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused by a safety rule.
+/// Exit status: 0 success, 1 failure, 2 wrong usage, 3 refused by a safety rule.
 #[derive(Debug, Parser)]
 #[command(name = "braid", version, verbatim_doc_comment, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Say on standard error which files and volumes are asked and changed
+    /// Log to standard error which files and volumes are queried and changed
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Bring a volume up in the background and print its device or URI
+    /// Start a volume in the background and print its device or URI
     Up(Up),
     /// Serve a volume over NBD in the foreground, until interrupted
     Serve(Serve),
-    /// End a volume: detach it, answer what is under way, flush
+    /// Stop a volume: detach it, complete the requests in flight, flush
     Down(Down),
-    /// Say how volumes are
+    /// Show the state of volumes
     Status(Status),
-    /// Show volumes and members as they work: rates, latencies, what runs and how long it takes
+    /// Show live rates and latencies of volumes and members, and the progress of running operations
     Top(Top),
-    /// Print what volumes say of themselves as Prometheus reads it, or serve that
+    /// Print the metrics of volumes in Prometheus format, or serve them
     Metrics(Metrics),
-    /// Print what md's superblocks on members say
+    /// Print the md superblocks of members
     Examine(Examine),
-    /// Make a new md array: plan it, save what will be overwritten, write its superblocks
+    /// Create an md array: save the bytes that will be overwritten, then write superblocks
     Create(Create),
-    /// Find the members of md arrays, say what state each array is in, and remember one
+    /// Find the members of md arrays, show the state of each array, and record one array as a
+    /// volume
     Assemble(Assemble),
-    /// Take in a device that has just come, or let go of one that went, as `mdadm --incremental` does
+    /// Add a device that has appeared, or release one that is gone, as `mdadm --incremental` does
     Incremental(Incremental),
-    /// Remove md's superblocks from members
+    /// Remove md superblocks from members
     Wipe(Wipe),
-    /// Put back what `create`, `wipe`, `assemble --force` or `superblocks restore` overwrote
+    /// Restore the bytes that `create`, `wipe`, `assemble --force` or `superblocks restore`
+    /// overwrote
     Undo(Undo),
-    /// Copies of md's superblocks: keep, list, show, write back to members that lost theirs
+    /// Manage copies of md superblocks: save, list, show, restore to members
     #[command(subcommand)]
     Superblocks(Superblocks),
-    /// Write a volume's content to standard output, reading only
+    /// Write the content of a volume to standard output; writes nothing to the members
     Cat(Cat),
-    /// Say which files own bytes of a volume, reading only
+    /// Show which files own the given bytes of a volume; writes nothing to the volume
     Files(Files),
-    /// Show the arrays of volumes that are up as /proc/mdstat shows md's
+    /// Print the arrays of running volumes in the format of /proc/mdstat
     Mdstat,
-    /// Take members of an array out, in, or replace them, while it works
+    /// Add, remove, replace or fail members of a running array
     #[command(subcommand)]
     Member(Member),
-    /// Compare the copies of an array, or its data and parity, while it works
+    /// Compare the copies of a running array, or its data and parity
     Scrub(Scrub),
-    /// Let an array have more members, or use more of each
+    /// Add members to an array, use more of each member, or change its write-intent bitmap
     Grow(Grow),
-    /// Set how fast resync, recovery and scrub may go
+    /// Show or set the speed limits of resync, recovery and scrub
     Speed(Speed),
-    /// Refuse writes to a volume while it is up
+    /// Make a running volume read-only
     #[command(visible_alias = "readonly")]
     Lock(Lock),
-    /// Let a volume that was locked be written to again
+    /// Make a locked volume writable again
     #[command(visible_alias = "readwrite")]
     Unlock(OneVolume),
-    /// Remember nothing of a volume that is down
+    /// Remove the record of a stopped volume
     Forget(Forget),
-    /// Give a volume that is down another name
+    /// Rename a stopped volume
     Rename(Rename),
-    /// Give a RAM disk another size while it is up
+    /// Change the size of a running RAM disk
     Resize(Resize),
-    /// Forget all that a RAM disk holds, and give its memory back
+    /// Discard the content of a RAM disk and free its memory
     Erase(Erase),
-    /// Write a volume's content to a file, compressed
+    /// Save the content of a volume to a compressed file
     Save(Save),
-    /// Take a volume's content from a file that `save` wrote
+    /// Load the content of a volume from a file that `save` wrote
     Restore(Restore),
-    /// Put a cache in front of a volume, change it, ask what it is good for
+    /// Attach a cache to a volume, change or measure it
     #[command(subcommand)]
     Cache(Cache),
-    /// Look at a trace of requests, or replay it
+    /// Summarize or replay a trace of requests
     #[command(subcommand)]
     Trace(Trace),
-    /// Watch volumes, and tell somebody of what happens to them: by mail, webhook, program
+    /// Watch volumes and report events by mail, webhook or program
     Monitor(Monitor),
-    /// Say what this machine offers, and what to do about what it lacks
+    /// Show what this machine supports, and how to fix what is missing
     Doctor(Doctor),
-    /// Serve a page and an interface for programs that show all volumes, and run them
+    /// Serve a web page and an API to view and control all volumes
     Web(Web),
-    /// Measure layouts against each other
+    /// Measure and compare layouts
     #[command(subcommand)]
     Lab(Lab),
-    /// Say which layout of given members suits a workload, by prediction
+    /// Recommend a layout of given devices for a workload, by prediction
     Advise(Advise),
-    /// Models of devices: list and show them, fit one to a device, predict a campaign
+    /// Device models: list, show, fit to a device, predict a campaign
     #[command(subcommand)]
     Model(Model),
-    /// Print what completes braid's command line in a shell
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page of a command, or write the pages of all commands
     Man(Man),
@@ -153,71 +155,71 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Open members for reading only, and refuse writes
+    /// Open members read-only and refuse writes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Start an array without members that it was last seen with
+    /// Start an array even if members that the superblocks list as in sync are missing
     #[arg(long)]
     pub(crate) degraded: bool,
-    /// Accept this member whatever it carries (give the path again; may be repeated)
+    /// Use this member even if it carries other data (repeat the member's path; may be given
+    /// several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) force: Vec<PathBuf>,
-    /// Let TCP be reached from other machines, without encryption or authentication
+    /// Accept TCP connections from other machines, without encryption or authentication
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// How input and output are carried out
+    /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
-    /// How long a member may take for a request until it counts as failed, such as 30s; 0 for ever
-    /// [default: 30s of members that are used directly and whose array survives a failure]
+    /// Time after which a request to a member counts as failed, such as 30s; 0 disables the limit
+    /// [default: 30s for directly used members of an array that survives a failure]
     #[arg(long, value_name = "TIME")]
     pub(crate) member_deadline: Option<MemberDeadline>,
-    /// Threads that serve [default: half of the processors, at most 4]
+    /// Number of serving threads [default: half of the processors, at most 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) shards: Option<u16>,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "NAME.toml keeps the stack and what its members are. Options hold for this \
-                        time, unless --remember is given."
-)]
+#[command(after_help = "NAME.toml records the stack and the identity of its members. Options \
+                        apply to this start only; use --remember to keep them.")]
 pub(crate) struct Up {
     /// A stack expression, the name of a volume that was up before, or a NAME.toml
     #[arg(value_name = "STACK|NAME|FILE.toml")]
     pub(crate) target: String,
-    /// What to call a new volume [default: vol0, vol1, …]
+    /// Name of a new volume [default: vol0, vol1, …]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// How it becomes a block device of this machine
+    /// How to attach the volume as a local block device
     #[arg(long, value_parser = choice::attach())]
     pub(crate) attach: Option<Attach>,
-    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
+    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<String>,
-    /// Bring it up with these options from now on, in place of those that were remembered before;
-    /// alone it takes all of them back
+    /// Keep these options for later starts; they replace all options that were kept before. Without
+    /// other options, clears the kept options
     #[arg(long)]
     pub(crate) remember: bool,
-    /// Members without superblocks that are not what they were (another device, another size,
-    /// another order) are the members from now on
+    /// Accept members without superblocks that differ from the record (another device, size or
+    /// order), and update the record
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) accept_members: bool,
-    /// Record what clients ask for, without data, in a new file of at most SIZE [default: 64M], as an
+    /// Record client requests, without data, in a new file of at most SIZE [default: 64M], as an
     /// iolog that fio can replay
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
-    /// What becomes of a member that went away and is back: re-added, said, nothing [default: auto]
+    /// Action when a member that disappeared comes back: re-add it, report it, or ignore it
+    /// [default: auto]
     #[arg(long, value_parser = choice::re_add(), value_name = "POLICY")]
     pub(crate) re_add: Option<ReAdd>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,
-    /// The root file system is on this volume: follow init into it, and be passed over when all
-    /// processes are ended (for an initramfs)
+    /// The root file system is on this volume (for an initramfs): follow init into the root file
+    /// system, and survive the killing of all processes at shutdown
     #[arg(long, conflicts_with = "foreground")]
     pub(crate) root_storage: bool,
-    /// Print what is ready as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -229,13 +231,13 @@ pub(crate) struct Serve {
     /// A stack expression
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
-    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
+    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
     #[arg(long, value_name = "ADDRESS", required = true)]
     pub(crate) nbd: Vec<String>,
-    /// What to call the export
+    /// Name of the NBD export
     #[arg(long, default_value = "braid")]
     pub(crate) name: String,
-    /// Record what clients ask for, without data, in a new file of at most SIZE [default: 64M], as an
+    /// Record client requests, without data, in a new file of at most SIZE [default: 64M], as an
     /// iolog that fio can replay
     #[arg(long, value_name = "FILE[,size=SIZE]")]
     pub(crate) trace: Option<TraceArg>,
@@ -248,34 +250,34 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Down {
-    /// The volume's name
+    /// Name of the volume
     pub(crate) name: String,
-    /// Take the device away from whoever holds it, and end a process that does not answer
+    /// Detach the device even if it is in use, and kill a process that does not respond
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The volume's name [default: all]
+    /// Name of the volume [default: all]
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show it again every second, with what changed in bold, until q is pressed
+    /// Refresh the output every second, with changes in bold, until q is pressed
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Seconds between two looks
+    /// Refresh interval in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = top::seconds, requires = "watch")]
     pub(crate) interval: std::time::Duration,
-    /// Say by the exit status how the volume's arrays are, as mdadm --detail --test does: 0 well,
-    /// 1 degraded, 2 failed, 4 not to be found
+    /// Set the exit status to the state of the volume's arrays, as mdadm --detail --test does: 0
+    /// healthy, 1 degraded, 2 failed, 4 not found
     #[arg(long, conflicts_with = "watch")]
     pub(crate) test: bool,
-    /// Print a line for each volume, without a header: name, state, and device, URI or -
+    /// Print one line per volume, without a header: name, state, and device, URI or -
     #[arg(long, conflicts_with_all = ["json", "export"])]
     pub(crate) brief: bool,
-    /// Show only the volumes of which something is wrong, as `zpool status -x` does
+    /// Show only volumes with problems, as `zpool status -x` does
     #[arg(short = 'x', long = "problems", conflicts_with_all = ["test", "export"])]
     pub(crate) problems: bool,
     /// Print the volume's array as KEY=VALUE lines, as `mdadm --detail --export` does
@@ -287,26 +289,26 @@ pub(crate) struct Status {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Member {
-    /// Take a member out, as if it had failed; `detached` for all whose device has gone
+    /// Mark a member as failed; `detached` selects all members whose device is gone
     Fail(MemberTarget),
-    /// Let go of a member that failed, or of a spare; `failed` for all that did, `detached` for all
-    /// whose device has gone
+    /// Remove a failed member or a spare; `failed` selects all failed members, `detached` all whose
+    /// device is gone
     Remove(MemberTarget),
-    /// Take a device in: one that was a member is brought up to date, another becomes a spare,
-    /// which takes over where a member is missing
+    /// Add a device. A former member is brought up to date; any other device becomes a spare, which
+    /// replaces a missing member
     Add(NewMember),
-    /// Take a device in again as the member that it was, copying only what was written meanwhile
+    /// Add a former member again, and copy only the data written since it left
     ReAdd(NewMember),
-    /// Fill a device beside a member that still works, and let it take over
+    /// Copy a working member to another device, which then replaces it
     Replace(Replace),
-    /// Empty bad-block lists: write what they list again from the other members; what no member can give
-    /// is read, and counts as it lies there if it can be
+    /// Clear the bad-block lists: rewrite each listed block from the other members. A block that no
+    /// other member has is read, and is accepted as it is if the read succeeds
     Retest(AllMembers),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AllMembers {
-    /// The volume's name
+    /// Name of the volume
     #[arg(value_name = "NAME")]
     pub(crate) volume: String,
     #[command(flatten)]
@@ -318,17 +320,17 @@ pub(crate) struct AllMembers {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhichArray {
-    /// Which array of a stack that has several: its name or identifier
+    /// Name or UUID of the array, if the stack has several
     #[arg(long, value_name = "NAME|UUID")]
     pub(crate) array: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MemberTarget {
-    /// The volume's name
+    /// Name of the volume
     #[arg(value_name = "NAME")]
     pub(crate) volume: String,
-    /// The member's path
+    /// Path of the member
     pub(crate) member: PathBuf,
     #[command(flatten)]
     pub(crate) which: WhichArray,
@@ -341,7 +343,7 @@ pub(crate) struct MemberTarget {
 pub(crate) struct NewMember {
     #[command(flatten)]
     pub(crate) target: MemberTarget,
-    /// Accept it whatever it carries
+    /// Use the device even if it carries other data
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -350,9 +352,9 @@ pub(crate) struct NewMember {
 pub(crate) struct Replace {
     #[command(flatten)]
     pub(crate) target: MemberTarget,
-    /// The device that takes over
+    /// The device that replaces the member
     pub(crate) with: PathBuf,
-    /// Accept it whatever it carries
+    /// Use the device even if it carries other data
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -360,20 +362,20 @@ pub(crate) struct Replace {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct GrowBy {
-    /// Let a raid1 have so many members; spares take the new roles
+    /// New number of members of a raid1; spares fill the new roles
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=384))]
     pub(crate) raid_devices: Option<u16>,
-    /// Use so many bytes of each member of a raid1, or all that all of them have
+    /// Number of bytes to use of each member of a raid1, or max for the size of the smallest member
     #[arg(long, value_name = "SIZE|max")]
     pub(crate) size: Option<String>,
-    /// Add a write-intent bitmap, give the one that is there chunks of SIZE, or take it away
+    /// Add or remove a write-intent bitmap, or change its chunk size to SIZE
     #[arg(long, short, value_name = "none|internal|SIZE", value_parser = metadata::parse_bitmap)]
     pub(crate) bitmap: Option<metadata::BitmapArg>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Grow {
-    /// The volume's name
+    /// Name of the volume
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) by: GrowBy,
@@ -385,21 +387,20 @@ pub(crate) struct Grow {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Without any limit, shows those that are set. While clients are about, a pass goes at the minimum, or, with a latency \
-                        target, as fast as the target allows; else at the maximum."
-)]
+#[command(after_help = "Without options, shows the current limits. Under client load a pass \
+                        runs at the minimum or, with a latency target, as fast as the target \
+                        allows; otherwise at the maximum.")]
 pub(crate) struct Speed {
-    /// The volume's name
+    /// Name of the volume
     pub(crate) name: String,
-    /// At least so much a second, whatever clients do [default: 10M; with a target, 1M]
+    /// Minimum bytes per second, under any client load [default: 10M; with a latency target, 1M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) min: Option<braid_stack::ByteSize>,
-    /// At most so much a second; 0 for as fast as it goes [default: 0]
+    /// Maximum bytes per second; 0 for unlimited [default: 0]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max: Option<braid_stack::ByteSize>,
-    /// What 99 of 100 requests of clients are to stay below, such as 20ms; 0 for no target
-    /// [default: 0]
+    /// Latency target: 99 of 100 client requests stay below this time, such as 20ms; 0 for no
+    /// target [default: 0]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency: Option<String>,
     #[command(flatten)]
@@ -418,27 +419,27 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "For bash: braid completions bash > /usr/share/bash-completion/completions/braid"
+    after_help = "To install for bash: braid completions bash > /usr/share/bash-completion/completions/braid"
 )]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum, required_unless_present = "names")]
     pub(crate) shell: Option<clap_complete::Shell>,
-    /// Print what names of volumes are completed from
+    /// Print the names of volumes, for completion scripts
     #[arg(long, hide = true)]
     pub(crate) names: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "To read one without installing it: braid man member fail | man -l -")]
+#[command(after_help = "To read a page without installing it: braid man member fail | man -l -")]
 pub(crate) struct Man {
-    /// The page of this command [default: braid(1)]
+    /// The command, such as `member fail` [default: braid(1)]
     #[arg(value_name = "COMMAND", conflicts_with = "into")]
     pub(crate) command: Vec<String>,
-    /// Write the pages of all commands into this folder, which is there
+    /// Write the pages of all commands to this existing folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) into: Option<PathBuf>,
-    /// And a page of section 7 for each document FOLDER/*.md
+    /// Also write a page of section 7 for each document FOLDER/*.md
     #[arg(long, value_name = "FOLDER", requires = "into")]
     pub(crate) docs: Option<PathBuf>,
 }

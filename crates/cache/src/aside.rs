@@ -1,43 +1,46 @@
-//! Whether holding what is read makes reads faster, by what is measured; where it does not, the cache steps
-//! aside: nothing clean is held any more that is not, and reads go past it. Pure: `now` is an argument.
+//! Decides by measurement whether caching makes reads faster. If it does not, the cache steps aside: it inserts no
+//! more clean data, and misses bypass it. Pure: `now` is an argument.
 //!
 //! ```text
-//!   serving ── it lost in two windows in succession ──▶ aside ── after a pause ──▶ trying ── it wins ──▶ serving
-//!                                                         ▲                           │
-//!                                                         └── else; twice the pause ──┘
+//!   serving ── two losses in succession ──▶ aside ── after a pause ──▶ trying ── a gain ──▶ serving
+//!                                             ▲                          │
+//!                                             └── no gain; pause doubled ┘
 //! ```
 //!
-//! Of all reads a share `h` hits and takes `hit`, and the others take `origin` and, to be held, `insertion`;
-//! without the cache all of them would take `origin`. So it gains `h (origin − hit) − (1 − h) insertion` a
-//! read. It wins, or loses, if that is more than [`CLEARLY`] of `origin`; between the two nothing changes.
+//! A share `h` of all reads hits and takes `hit`. The others take `origin` and, if inserted,
+//! `insertion`. Without the cache all reads would take `origin`, so the cache gains `h (origin −
+//! hit) − (1 − h) insertion` per read. The state changes only if the gain or loss exceeds
+//! [`CLEARLY`] of `origin`.
 //!
-//! While it tries only a sample of the blocks is held, by their hash, and only reads of these count. They have
-//! more room than their share, so that it may win there and lose again as a whole: then the next pause is
-//! longer.
+//! While trying, only a sample of the blocks is cached, chosen by hash, and only reads of the
+//! sample count. The sample has more space than its share, so the trial may succeed and the whole
+//! cache lose again. The next pause is then longer.
 //!
 //! Invariants
-//! * Between two changes lies [`Rules::interval`] at least.
-//! * It does not step aside while it wins, nor before as many reads as it has slots were seen twice.
+//! * At least [`Rules::interval`] passes between two changes.
+//! * The cache does not step aside while it gains, nor before two windows of as many reads as it
+//!   has slots.
 
 use std::time::Duration;
 
 use crate::directory::hash;
 
-/// Of what the origin takes for a read, what has to be gained or lost for anything to change.
+/// Gain or loss that changes the state, as a fraction of the origin's latency.
 const CLEARLY: f64 = 0.05;
-/// While it tries, one block in so many is held.
+/// One block in this many is cached during a trial.
 const SAMPLE: u64 = 16;
-/// The longest pause, in pauses.
+/// The longest pause, in multiples of [`Rules::pause`].
 const LONGEST: u32 = 16;
 
-/// What it takes for the cache to step aside, and to try again.
+/// Thresholds for stepping aside and for trying again.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Between two changes, at least.
+    /// Minimum time between two changes.
     pub interval: Duration,
-    /// How long it is aside before it tries, the first time; twice as long each time that it does not win.
+    /// Time until the first trial; doubled after each trial that fails.
     pub pause: Duration,
-    /// Reads of a window, at least; as many as there are slots, if those are more.
+    /// Minimum number of reads in a window. A window has as many reads as the cache has slots, if
+    /// that is more.
     pub reads: u64,
 }
 
@@ -48,33 +51,33 @@ impl Default for Rules {
     }
 }
 
-/// What the cache does with what is read.
+/// State of the decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// It holds it.
+    /// The cache inserts what is read.
     #[default]
     Serving,
-    /// It does not.
+    /// The cache inserts nothing.
     Aside,
-    /// It holds a sample of the blocks, to see whether that would win.
+    /// The cache inserts a sample of the blocks, to measure the gain.
     Trying,
 }
 
-/// What was measured in a window, in the mean.
+/// Mean values of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Of all reads, the share that hit: 0 to 1.
+    /// Share of reads that hit, 0 to 1.
     pub hits: f64,
-    /// What a hit takes.
+    /// Latency of a hit.
     pub hit: Duration,
-    /// What the origin takes for a read.
+    /// Latency of a read from the origin.
     pub origin: Duration,
-    /// What it takes beside that to hold what it answered.
+    /// Additional time to insert the data of a miss.
     pub insertion: Duration,
 }
 
 impl Figures {
-    /// What a read gains by the cache, in the mean and in seconds: less than nothing if it loses.
+    /// Returns the mean gain of the cache per read, in seconds; negative for a loss.
     pub fn gain(&self) -> f64 {
         let saved = self.origin.as_secs_f64() - self.hit.as_secs_f64();
         self.hits * saved - (1.0 - self.hits) * self.insertion.as_secs_f64()
@@ -93,14 +96,14 @@ impl Figures {
     }
 }
 
-/// How it stands, since when, and by which figures.
+/// State, its duration, and the figures behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AsideStatus {
-    /// What it does.
+    /// The state.
     pub standing: Standing,
-    /// For how long.
+    /// Time since the last change of state.
     pub since: Duration,
-    /// The last window that was judged; none yet.
+    /// Figures of the last complete window, if any.
     pub figures: Option<Figures>,
 }
 
@@ -121,7 +124,7 @@ impl Mean {
     }
 }
 
-/// What was seen since a window began.
+/// Measurements since the start of a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     hits: u64,
@@ -131,23 +134,23 @@ struct Window {
     insertion: Mean,
 }
 
-/// The decision, and what it is made by.
+/// The decision and its measurements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Aside {
     rules: Rules,
     standing: Standing,
     changed: Duration,
-    /// Times that it tried in succession, and did not win.
-    in_vain: u32,
-    /// Windows in succession in which it lost.
+    /// Trials since the whole cache last gained.
+    failed_trials: u32,
+    /// Consecutive windows with a loss.
     lost: u32,
     window: Window,
     figures: Option<Figures>,
 }
 
-/// Whether `block` is of the sample that is held while the cache tries.
+/// Returns whether `block` belongs to the sample of a trial.
 fn is_sampled(block: u64) -> bool {
-    // Not the bits that places in the directory and the curve's sample are made of.
+    // Uses other bits than the directory and the sample of the curve.
     hash(block).rotate_left(23).is_multiple_of(SAMPLE)
 }
 
@@ -156,7 +159,7 @@ impl Aside {
         Aside { rules, changed: now, ..Aside::default() }
     }
 
-    /// Whether `block` may be held if it is not, as far as it is clean.
+    /// Returns whether clean data of `block` may be inserted.
     #[inline]
     pub(crate) fn admits(&self, block: u64) -> bool {
         match self.standing {
@@ -166,14 +169,14 @@ impl Aside {
         }
     }
 
-    /// A read, of `block` first, was a hit.
+    /// Counts a hit; `block` is the first block of the read.
     #[inline]
     pub(crate) fn hit(&mut self, block: u64) {
         self.window.hits += u64::from(self.counts(block));
     }
 
-    /// A hit took so long.
-    pub(crate) fn hit_took(&mut self, took: Duration) {
+    /// Adds the latency of a hit.
+    pub(crate) fn add_hit_time(&mut self, took: Duration) {
         self.window.hit.add(took);
     }
 
@@ -182,8 +185,8 @@ impl Aside {
         self.standing != Standing::Trying || is_sampled(block)
     }
 
-    /// A read, of `block` first, took the origin so long, and, if it is held now, `insertion` beside. The
-    /// cache has `slots` slots.
+    /// Counts a miss whose first block is `block`, with the latency of the origin and, if the data
+    /// were inserted, the additional time. The cache has `slots` slots.
     pub(crate) fn missed(
         &mut self,
         block: u64,
@@ -206,7 +209,7 @@ impl Aside {
         let is_full = self.window.hits + self.window.misses >= self.rules.reads.max(slots) / share;
         match self.standing {
             Standing::Aside => {
-                let times = 2u32.saturating_pow(self.in_vain).min(LONGEST);
+                let times = 2u32.saturating_pow(self.failed_trials).min(LONGEST);
                 if rested >= self.rules.interval.max(self.rules.pause.saturating_mul(times)) {
                     self.change(Standing::Trying, now);
                 }
@@ -216,13 +219,13 @@ impl Aside {
                 let figures = self.take_figures();
                 self.lost = if figures.loses() { self.lost + 1 } else { 0 };
                 if figures.wins() {
-                    self.in_vain = 0;
+                    self.failed_trials = 0;
                 }
                 if self.lost >= 2 && rested >= self.rules.interval {
                     self.change(Standing::Aside, now);
                 }
             }
-            // Its first window filled what there is of the sample.
+            // The first window filled the sample.
             Standing::Trying if self.lost == 0 => {
                 self.take_figures();
                 self.lost = 1;
@@ -230,8 +233,8 @@ impl Aside {
             Standing::Trying if rested < self.rules.interval => {}
             Standing::Trying => {
                 let wins = self.take_figures().wins();
-                // Back to nothing when it wins as a whole, too.
-                self.in_vain = self.in_vain.saturating_add(1);
+                // Reset when the whole cache gains, too.
+                self.failed_trials = self.failed_trials.saturating_add(1);
                 self.change(if wins { Standing::Serving } else { Standing::Aside }, now);
             }
         }
@@ -252,11 +255,11 @@ impl Aside {
     fn change(&mut self, standing: Standing, now: Duration) {
         self.standing = standing;
         self.changed = now;
-        self.start_over();
+        self.reset();
     }
 
-    /// What was seen does not count any more: the cache is another one.
-    pub(crate) fn start_over(&mut self) {
+    /// Discards the measurements, because the cache has changed.
+    pub(crate) fn reset(&mut self) {
         self.lost = 0;
         self.window = Window::default();
     }
@@ -281,7 +284,8 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    /// One read each 100 µs, of `percent` of which hit. What is not admitted never hits.
+    /// A world with one read per 100 µs, of which `percent` hit. Blocks that are not admitted never
+    /// hit.
     struct World {
         aside: Aside,
         now: Duration,
@@ -300,14 +304,14 @@ mod tests {
         fn read(&mut self, dice: &mut Rng, percent: u64, hit: u64, origin: u64, insertion: u64) {
             self.now += micros(100);
             let (block, before) = (dice.next_u64(), self.aside.standing);
-            let is_held = self.aside.admits(block);
-            if is_held && dice.percent(percent) {
+            let is_cached = self.aside.admits(block);
+            if is_cached && dice.percent(percent) {
                 self.aside.hit(block);
                 if dice.percent(20) {
-                    self.aside.hit_took(micros(hit));
+                    self.aside.add_hit_time(micros(hit));
                 }
             } else {
-                let insertion = is_held.then(|| micros(insertion));
+                let insertion = is_cached.then(|| micros(insertion));
                 self.aside.missed(block, micros(origin), insertion, SLOTS, self.now);
             }
             if self.aside.standing != before {
@@ -343,7 +347,7 @@ mod tests {
     fn it_stays_while_it_wins_clearly() {
         for seed in 0..200 {
             let (mut dice, mut world) = (Rng::new(seed), World::new());
-            // However the figures are made up, as long as a window shows 5 % and what chance may take of it.
+            // Any figures are possible, as long as a window shows 5 % and the noise.
             let (mut percent, mut hit, mut origin, mut insertion) = (50, 1, 100, 1);
             for _ in 0..10_000 {
                 if dice.percent(1) {

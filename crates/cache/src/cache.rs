@@ -1,13 +1,13 @@
-//! The cache as a device: what is answered from memory, what the origin is asked, what is kept of it.
+//! The cache as a device: hits are served from memory; misses and writes go to the origin.
 //!
 //! ```text
-//!   read   every byte held? ── yes ──▶ copied, answered at once
+//!   read   all bytes cached? ── yes ──▶ copy, complete at once
 //!             │ no
 //!             ▼
-//!          take its blocks ──▶ held by now? ── no ──▶ read the origin ──▶ keep ──▶ answer
+//!          lock the blocks ──▶ cached by now? ── no ──▶ read the origin ──▶ insert ──▶ complete
 //!
-//!   write  write-through, write-around:  take its blocks ──▶ write the origin ──▶ keep, or drop ──▶ answer
-//!          write-back:                   keep ──▶ answer
+//!   write  write-through, write-around:  lock the blocks ──▶ write the origin ──▶ insert or invalidate ──▶ complete
+//!          write-back:                   insert as dirty ──▶ complete
 //! ```
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -23,185 +23,193 @@ use crate::config::{Config, slots_of};
 use crate::contents::Contents;
 use crate::counters::Counters;
 use crate::curve;
-use crate::held::Held;
 use crate::log::error::{LogError, Replayed};
 use crate::memory::Memory;
 use crate::mode::write_back::{WriteBack, WriteBackConfig, WriteBackStatus};
 use crate::mode::{write_around, write_through};
+use crate::state::CacheState;
 use crate::streams::Streams;
 
-/// A cache in front of a device. Cheap to clone, all clones are the same.
+/// A cache in front of a device. Clones share the same state.
 #[derive(Clone)]
 pub struct Cache {
-    pub(crate) held: Rc<Held>,
-    /// In write-back mode.
+    pub(crate) state: Rc<CacheState>,
+    /// State of write-back mode, if the cache was created for it.
     write_back: Option<Rc<WriteBack>>,
 }
 
 impl Cache {
-    /// A cache in front of `origin`, which holds nothing yet and writes through or around.
+    /// Creates an empty cache in front of `origin`, in write-through or write-around mode.
     ///
     /// # Errors
-    /// `EINVAL` for a block or a size that cannot be, or write-back mode; else no memory.
+    /// `EINVAL` for an invalid size or block size, or for write-back mode; otherwise out of memory.
     pub fn new(origin: Dev, config: Config) -> io::Result<Cache> {
         if config.mode == CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let held = Rc::new(hold(origin, config, None)?);
-        Ok(Cache { held, write_back: None })
+        let state = Rc::new(new_state(origin, config, None)?);
+        Ok(Cache { state, write_back: None })
     }
 
-    /// A cache in write-back mode. [`Cache::restart`] comes before the first request, [`Cache::run`] goes
-    /// on while it is used, [`Cache::shut_down`] comes after the last.
+    /// Creates a cache in write-back mode. Call [`Cache::restart`] before the first request, poll
+    /// [`Cache::run`] while the cache is in use, and call [`Cache::shut_down`] after the last
+    /// request.
     ///
     /// # Errors
-    /// `EINVAL` for a block or a size that cannot be, or another mode; else no memory.
+    /// `EINVAL` for an invalid size or block size, or for another mode; otherwise out of memory.
     pub fn write_back(origin: Dev, config: Config, more: WriteBackConfig) -> io::Result<Cache> {
         if config.mode != CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let held = Rc::new(hold(origin, config, None)?);
-        let (_, slots) = held.contents.borrow().used();
-        let write_back = WriteBack::new(Rc::clone(&held), more, slots, config.block)?;
-        Ok(Cache { held, write_back: Some(Rc::new(write_back)) })
+        let state = Rc::new(new_state(origin, config, None)?);
+        let (_, slots) = state.contents.borrow().used();
+        let write_back = WriteBack::new(Rc::clone(&state), more, slots, config.block)?;
+        Ok(Cache { state, write_back: Some(Rc::new(write_back)) })
     }
 
-    /// A cache in front of an `origin` that others may still be asking past it, in `memory` that was made
-    /// for it: it holds nothing before [`Cache::begin`].
+    /// Creates a cache in front of an `origin` that may still receive requests that bypass the
+    /// cache, with `memory` allocated for it. The cache stays empty until [`Cache::begin`].
     ///
     /// # Errors
-    /// As [`Cache::new`]; `EINVAL` for less memory than its size.
+    /// As [`Cache::new`]; `EINVAL` if `memory` is smaller than the size.
     pub fn attach(origin: Dev, config: Config, memory: Memory) -> io::Result<Cache> {
         if config.mode == CacheMode::WriteBack {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let held = hold(origin, config, Some(memory))?;
-        held.is_holding.set(false);
-        Ok(Cache { held: Rc::new(held), write_back: None })
+        let state = new_state(origin, config, Some(memory))?;
+        state.is_caching.set(false);
+        Ok(Cache { state: Rc::new(state), write_back: None })
     }
 
-    /// Nobody asks the origin past it any more: what is read and written from now on is held.
+    /// Starts caching. The origin receives no more requests that bypass the cache.
     pub fn begin(&self) {
-        self.held.is_holding.set(true);
+        self.state.is_caching.set(true);
     }
 
-    /// Whether both hold the same, in whatever mode.
+    /// Returns whether both handles share the same contents, in any mode.
     pub fn is_same(&self, other: &Cache) -> bool {
-        Rc::ptr_eq(&self.held, &other.held)
+        Rc::ptr_eq(&self.state, &other.state)
     }
 
-    /// The device behind it.
+    /// Returns the device behind the cache.
     pub fn origin(&self) -> Dev {
-        self.held.origin.clone()
+        self.state.origin.clone()
     }
 
-    /// What is asked from now on goes to the origin past it: it holds nothing more, and gives its memory
-    /// back, which takes a while to drop. In write-back mode [`Cache::close`] comes before.
+    /// Stops caching: later requests go to the origin. Returns the memory, which takes time to
+    /// drop. In write-back mode, call [`Cache::close`] first.
     pub fn end(&self) -> Memory {
-        self.held.is_holding.set(false);
+        self.state.is_caching.set(false);
         self.resize(self.config().block, Memory::default()).unwrap_or_default()
     }
 
-    /// Ends write-back mode, while requests come: the origin has everything, the log is closed, and writes
-    /// go through from now on. Those that come meanwhile wait.
+    /// Leaves write-back mode under load: drains all dirty data, closes the log, and continues in
+    /// write-through mode. Writes that arrive meanwhile wait.
     ///
     /// # Errors
-    /// The origin, or the log's device, failed: all goes on as before.
+    /// The origin or the log's device failed; the cache stays in write-back mode.
     pub async fn close(&self) -> Result<(), Errno> {
-        if let Some(write_back) = self.written_back() {
+        if let Some(write_back) = self.active_write_back() {
             write_back.close().await?;
             self.set_mode(CacheMode::WriteThrough);
         }
         Ok(())
     }
 
-    /// The same cache, to be offered in place of this one, which asks the origin until then: in write-back
-    /// mode from [`Cache::begin_write_back`] on, before which who changes something waits. [`Cache::restart`]
-    /// comes before it is offered, and its setup says that the origin is in use; [`Cache::run`] then.
+    /// Returns a handle to this cache in write-back mode that replaces it in the export. Until the
+    /// exchange is complete, requests go to the origin. Changes sent to the new handle wait until
+    /// [`Cache::begin_write_back`].
+    ///
+    /// Call [`Cache::restart`] before the exchange, with a setup that marks the origin as in use,
+    /// and then poll [`Cache::run`].
     ///
     /// # Errors
-    /// `EINVAL` if it is in write-back mode; no memory.
+    /// `EINVAL` if the cache is in write-back mode; out of memory.
     pub fn to_write_back(&self, more: WriteBackConfig) -> io::Result<Cache> {
-        if self.written_back().is_some() {
+        if self.active_write_back().is_some() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let (slots, block) = (self.used_blocks().1, self.config().block);
-        let write_back = WriteBack::new(Rc::clone(&self.held), more, slots, block)?;
-        write_back.have_changes_wait();
-        Ok(Cache { held: Rc::clone(&self.held), write_back: Some(Rc::new(write_back)) })
+        let write_back = WriteBack::new(Rc::clone(&self.state), more, slots, block)?;
+        write_back.lock_out_changes();
+        Ok(Cache { state: Rc::clone(&self.state), write_back: Some(Rc::new(write_back)) })
     }
 
-    /// All that asked past write-back mode has been answered: it begins.
+    /// Starts write-back mode, after all requests that bypassed it have completed.
     ///
     /// # Errors
-    /// `EBUSY` if somebody went away in the middle of a change, and nobody knows when the origin does that:
-    /// then writes go through, and the log is closed.
+    /// `EBUSY` if a change was abandoned before the origin completed it, and may still arrive. The
+    /// cache then writes through, and the log is closed.
     ///
     /// # Panics
-    /// If it was not made by [`Cache::to_write_back`].
+    /// If the handle was not made by [`Cache::to_write_back`].
     pub async fn begin_write_back(&self) -> Result<(), Errno> {
         let write_back = self.write_back.as_ref().expect("a cache that is to be write-back");
-        if self.held.ranges.has_given_up() {
-            write_back.end_waiting().await;
+        if self.state.ranges.has_abandoned() {
+            write_back.cancel_begin().await;
             return Err(Errno::from_raw(16));
         }
-        self.held.contents.borrow_mut().track_dirty();
-        self.held.config.set(Config { mode: CacheMode::WriteBack, ..self.config() });
-        self.held.is_holding.set(true);
+        self.state.contents.borrow_mut().track_dirty();
+        self.state.config.set(Config { mode: CacheMode::WriteBack, ..self.config() });
+        self.state.is_caching.set(true);
         write_back.begin();
         Ok(())
     }
 
-    /// Has writes go through from now on, or around.
+    /// Changes the mode to write-through or write-around.
     ///
     /// # Panics
-    /// To or from write-back mode: see [`Cache::close`].
+    /// If the old or the new mode is write-back: see [`Cache::close`].
     pub fn set_mode(&self, mode: CacheMode) {
-        assert!(mode != CacheMode::WriteBack && self.written_back().is_none(), "write-back mode");
-        self.held.config.set(Config { mode, ..self.config() });
+        assert!(
+            mode != CacheMode::WriteBack && self.active_write_back().is_none(),
+            "write-back mode"
+        );
+        self.state.config.set(Config { mode, ..self.config() });
     }
 
-    /// Holds draining to so many bytes a second from now on, while nobody waits for it, or to nothing.
-    /// Answers whether the cache is in write-back mode.
+    /// Limits draining to `rate` bytes per second, or removes the limit. The limit does not apply
+    /// while a client waits for draining. Returns whether the cache is in write-back mode.
     pub fn set_drain(&self, rate: Option<u64>) -> bool {
-        let write_back = self.written_back();
+        let write_back = self.active_write_back();
         write_back.inspect(|write_back| write_back.set_drain(rate)).is_some()
     }
 
-    /// In write-back mode, that.
-    fn written_back(&self) -> Option<&Rc<WriteBack>> {
+    /// Returns the state of write-back mode, if the cache is in that mode.
+    fn active_write_back(&self) -> Option<&Rc<WriteBack>> {
         self.write_back.as_ref().filter(|write_back| !write_back.is_closed())
     }
 
-    /// Counts from now on how long the origin takes to read, by `clock`, and steps aside by `rules` where it
-    /// is no slower than the cache.
+    /// Measures the latency of the origin by `clock`, and steps aside by `rules` if the cache is no
+    /// faster than the origin.
     ///
     /// # Panics
-    /// If it was given a clock before.
+    /// If the cache has a clock already.
     pub fn time_origin(&self, clock: Rc<dyn Clock>, rules: Rules) {
-        self.held.aside.replace(Aside::new(rules, clock.now()));
-        assert!(self.held.clock.set(clock).is_ok(), "a clock was given before");
+        self.state.aside.replace(Aside::new(rules, clock.now()));
+        assert!(self.state.clock.set(clock).is_ok(), "a clock was given before");
     }
 
-    /// Whether it holds what is read, and by which figures.
+    /// Returns whether the cache inserts what is read, and the figures behind that decision.
     pub fn aside(&self) -> AsideStatus {
-        let now = self.held.clock.get().map(|clock| clock.now());
-        self.held.aside.borrow().status(now.unwrap_or_default())
+        let now = self.state.clock.get().map(|clock| clock.now());
+        self.state.aside.borrow().status(now.unwrap_or_default())
     }
 
-    /// Has room for `size` bytes of data from now on, in whole blocks. `more` is what [`Memory::to_grow`]
-    /// made for it, of nothing if it is to shrink: then who would leave first leaves. What is answered is
-    /// not needed any more, and takes a while to drop. `None` if more than that is dirty: all stays as it
-    /// was.
+    /// Changes the capacity to `size` bytes, in whole blocks. `more` is the memory from
+    /// [`Memory::to_grow`]; empty to shrink, which evicts the blocks that the policy would evict
+    /// first. Returns memory that is no longer needed and takes time to drop. Returns `None`, and
+    /// changes nothing, if more than `size` bytes are dirty.
     ///
     /// # Panics
-    /// If `more` is not what is missing, or `size` has no block: whoever asks has checked it.
+    /// If `more` has not exactly the missing size, or `size` is less than a block; callers check
+    /// this.
     pub fn resize(&self, size: u64, more: Memory) -> Option<Memory> {
         let block = self.config().block;
         let slots = slots_of(size, block).expect("a size of some blocks");
         let len = slots as usize * block as usize;
-        let mut memory = self.held.memory.borrow_mut();
-        let mut contents = self.held.contents.borrow_mut();
+        let mut memory = self.state.memory.borrow_mut();
+        let mut contents = self.state.contents.borrow_mut();
         let is = contents.used().1;
         if contents.dirty().is_some_and(|dirty| dirty.block_count() > slots.into()) {
             return None;
@@ -210,9 +218,9 @@ impl Cache {
             return Some(more);
         }
         let moves = contents.resize(slots);
-        self.held.aside.borrow_mut().start_over();
+        self.state.aside.borrow_mut().reset();
         drop(contents);
-        self.held.config.set(Config { size, ..self.config() });
+        self.state.config.set(Config { size, ..self.config() });
         if let Some(write_back) = &self.write_back {
             write_back.resized(slots);
         }
@@ -228,15 +236,15 @@ impl Cache {
         Some(memory.shrink(len))
     }
 
-    /// What it would miss with another policy, or at another size.
+    /// Returns the estimated misses for other policies and sizes.
     pub fn curve(&self) -> curve::Report {
-        self.held.contents.borrow().curve().report()
+        self.state.contents.borrow().curve().report()
     }
 
-    /// Opens the log of a cache that has one, and writes to the origin what it holds; answers what that was.
+    /// Opens the log, if any, and writes its contents to the origin. Returns what was replayed.
     ///
     /// # Errors
-    /// [`LogError`]: the log stays as it is.
+    /// [`LogError`]; the log is unchanged.
     pub async fn restart(&self) -> Result<Option<Replayed>, LogError> {
         match &self.write_back {
             Some(write_back) => write_back.restart().await,
@@ -244,15 +252,15 @@ impl Cache {
         }
     }
 
-    /// What a cache in write-back mode does of itself, without end; none in another mode.
+    /// Returns the background task of write-back mode, which never ends; `None` in other modes.
     pub fn run(&self) -> Option<impl Future<Output = ()> + 'static> {
         self.write_back.clone().map(WriteBack::run)
     }
 
-    /// Has the origin take all that it does not have, and closes the log.
+    /// Drains all dirty data to the origin, and closes the log.
     ///
     /// # Errors
-    /// The origin, or the log's device, failed. What was flushed is in the log, if there is one.
+    /// The origin or the log's device failed. Flushed data are in the log, if there is one.
     pub async fn shut_down(&self) -> Result<(), Errno> {
         match &self.write_back {
             Some(write_back) => write_back.shut_down().await,
@@ -260,34 +268,34 @@ impl Cache {
         }
     }
 
-    /// What the origin does not have, in write-back mode.
+    /// Returns the state of write-back mode: dirty data, draining, the log.
     pub fn write_back_status(&self) -> Option<WriteBackStatus> {
-        self.written_back().map(|write_back| write_back.status())
+        self.active_write_back().map(|write_back| write_back.status())
     }
 
-    /// How it is.
+    /// Returns the configuration.
     pub fn config(&self) -> Config {
-        self.held.config.get()
+        self.state.config.get()
     }
 
-    /// Memory for what is where and who leaves, in bytes: what is allocated beside the data.
+    /// Returns the memory of the index in bytes: everything except the data.
     pub fn index_bytes(&self) -> u64 {
-        self.held.contents.borrow().index_bytes() as u64
+        self.state.contents.borrow().index_bytes() as u64
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
-        *self.held.counters.borrow()
+        *self.state.counters.borrow()
     }
 
-    /// How many blocks are held, and how many there is room for.
+    /// Returns the number of cached blocks and of slots.
     pub fn used_blocks(&self) -> (u32, u32) {
-        self.held.contents.borrow().used()
+        self.state.contents.borrow().used()
     }
 }
 
-/// The memory of a cache in front of `origin`.
-fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held> {
+/// Creates the state of an empty cache in front of `origin`.
+fn new_state(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<CacheState> {
     let Config { size, block, mode, policy, sequential_cutoff } = config;
     let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
     let len = slots as usize * block as usize;
@@ -300,7 +308,7 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
     if mode == CacheMode::WriteBack {
         contents.track_dirty();
     }
-    Ok(Held {
+    Ok(CacheState {
         origin,
         config: Cell::new(config),
         memory: RefCell::new(memory),
@@ -310,42 +318,42 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
         ranges: Rc::default(),
         clock: OnceCell::new(),
         aside: RefCell::default(),
-        is_holding: Cell::new(true),
+        is_caching: Cell::new(true),
     })
 }
 
 impl Device for Cache {
     fn limits(&self) -> Limits {
-        Limits { immediate: false, ..*self.held.origin.limits() }
+        Limits { immediate: false, ..*self.state.origin.limits() }
     }
 
     #[inline]
     fn start(&self, mut io: Io) -> Pending {
         if io.op == Op::Read {
-            if self.held.read_held(&mut io) {
+            if self.state.read_hit(&mut io) {
                 return Pending::ready(io.complete(Ok(())));
             }
-            return Pending::task(Rc::clone(&self.held).read(io));
+            return Pending::task(Rc::clone(&self.state).read(io));
         }
-        let held = Rc::clone(&self.held);
-        match (self.written_back(), io.op) {
+        let state = Rc::clone(&self.state);
+        match (self.active_write_back(), io.op) {
             (Some(write_back), Op::Write) => write_back.write(io),
             (Some(write_back), Op::Flush) => write_back.start_flush(io),
             (Some(write_back), _) => write_back.operate(io),
-            (None, Op::Flush) => self.held.origin.start(io),
+            (None, Op::Flush) => self.state.origin.start(io),
             (None, _) if self.config().mode == CacheMode::WriteAround => {
-                Pending::task(write_around::change(held, io))
+                Pending::task(write_around::change(state, io))
             }
-            (None, _) => Pending::task(write_through::change(held, io)),
+            (None, _) => Pending::task(write_through::change(state, io)),
         }
     }
 
     fn extents(&self, span: Span) -> Vec<Extent> {
-        let contents = self.held.contents.borrow();
+        let contents = self.state.contents.borrow();
         let is_touched = |dirty: &crate::dirty::Dirty| dirty.touches(contents.blocks(span));
         if contents.dirty().is_some_and(is_touched) {
             return vec![Extent::data(span.len)];
         }
-        self.held.origin.extents(span)
+        self.state.origin.extents(span)
     }
 }

@@ -1,46 +1,49 @@
-//! Planted faults, for tests of the tests: each breaks one rule of order of write-back.
+//! Planted faults that test the tests: each one breaks a rule of ordering in write-back mode.
 //!
-//! Without the feature `canary` a planted fault is a constant `false`, and nothing of it is in the program.
+//! Without the feature `canary`, a planted fault is a constant `false`, and the program contains
+//! none of it.
 
-/// A rule of order, broken.
+/// A broken rule of ordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canary {
-    /// A record counts although its data is not proved.
+    /// Records are replayed although their data are not verified.
     HeaderBeforeData,
-    /// Records of an earlier time that the log was open count.
+    /// Records of an earlier generation of the log are replayed.
     OlderGenerationReplayed,
-    /// What is dirty goes to the origin although the log does not have it.
+    /// Dirty data are drained before the log has them.
     DrainBeforeLog,
-    /// A flush is answered although the log was not written.
+    /// A flush completes although the log was not written.
     FlushSkipsLog,
-    /// A flush is answered although the log's device was not flushed.
+    /// A flush completes although the log's device was not flushed.
     LogNotFlushed,
-    /// Records stop counting although the origin was not flushed.
+    /// Records are retired although the origin was not flushed.
     TailBeforeOriginFlush,
-    /// Room of the ring is used again although its superblock still counts on it.
+    /// Space of the ring is reused although the superblock still refers to it.
     RoomBeforeTail,
-    /// Zeroes go to the origin past the log, whose older records come after them in a replay.
+    /// Zeroes bypass the log, whose older records would overwrite them in a replay.
     ZeroesPastLog,
-    /// Data does not go into the log where zeroes wait that replace it, although a flush waits for the data.
+    /// Data are not logged because waiting zeroes replace them, although a flush waits for the
+    /// data.
     ZeroesLeaveOutData,
-    /// What was read of the origin replaces what was written meanwhile.
+    /// Data read from the origin replace newer written data.
     MissReplacesDirty,
-    /// What was written while it was being drained counts as drained.
+    /// Data written during a drain are marked as drained.
     RewriteCountsAsDrained,
-    /// What is written where something is dirty already does not wait for a record.
+    /// Writes to a dirty block do not wait for a record.
     RewriteCountsAsLogged,
-    /// A large write goes past although the log has something older of its place.
+    /// A large write bypasses the cache although the log has older data of its sectors.
     PastOlderRecords,
-    /// A flush is answered although the origin was not flushed, to which large writes went.
+    /// A flush completes although the origin, which received large writes, was not flushed.
     PastNotFlushed,
-    /// A flush is answered although the origin was not flushed, to which writes went until write-back mode began.
+    /// A flush completes although the origin, which received writes before write-back mode began,
+    /// was not flushed.
     SwitchNotFlushed,
-    /// A log that failed is given up although the origin does not have what it has.
+    /// A failed log is abandoned although the origin lacks its data.
     ForsakenBeforeDrain,
 }
 
 impl Canary {
-    /// All of them.
+    /// All canaries.
     pub const ALL: &[Canary] = &[
         Canary::HeaderBeforeData,
         Canary::OlderGenerationReplayed,

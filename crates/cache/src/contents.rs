@@ -1,10 +1,11 @@
-//! What a cache holds: which sectors of which blocks lie in which slot. Pure: the bytes are elsewhere.
+//! Index of the cached data: the slot of each block, and its valid sectors. Pure: the bytes are in [`crate::Memory`].
 //!
 //! ```text
-//!   span of the origin ──▶ pieces, one a block ──▶ slot, sectors ──▶ offset in the cache's memory
+//!   span of the origin ──▶ pieces, one per block ──▶ slot, sectors ──▶ offset in the cache's memory
 //! ```
 //!
-//! Invariant: a sector that is marked has in memory what the origin has, or is to have.
+//! Invariant: the memory of a valid sector holds what the origin has, or will have once the sector
+//! is drained.
 
 use std::ops::Range;
 
@@ -18,40 +19,40 @@ use crate::marks::{Marks, SECTOR};
 use crate::policy::{self, Occupants, Policy};
 use crate::slot::Slot;
 
-/// A part of a span that lies in one block.
+/// Part of a span within one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The block's number.
+    /// Number of the block.
     pub(crate) block: u64,
-    /// Where it starts in the block, in bytes.
+    /// Offset in the block, in bytes.
     pub(crate) within: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub(crate) len: u64,
 }
 
-/// What is where.
+/// The index of the cached data.
 pub(crate) struct Contents {
     block_bytes: u64,
     pub(crate) name: CachePolicy,
-    /// Blocks of the origin.
+    /// Number of blocks of the origin.
     origin: u64,
     pub(crate) directory: Directory,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) valid: Marks,
     curve: Curve,
-    /// What the origin does not have; none where it has everything.
+    /// Sectors that the origin lacks; `None` if no sector can be dirty.
     pub(crate) dirty: Option<Dirty>,
 }
 
-/// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
+/// Limit of the index, in bytes per 1000 bytes of data. docs/cache.md states it.
 const INDEX_PER_MILLE: usize = 15;
 
-/// Of that a curve has so many bytes a block, or this many if that is more: with its memory its sample
-/// grows, and with that what a read costs.
+/// Memory of the curve in bytes per slot, or [`LEAST_CURVE`] if that is more. More memory means a
+/// larger sample, which makes reads slower.
 const CURVE_BYTES: usize = 4;
 const LEAST_CURVE: usize = 64 << 10;
 
-/// What a policy is told of slots: what the origin does not have must not leave.
+/// Occupants as the policy sees them: dirty blocks cannot be evicted.
 struct Evictable<'a> {
     directory: &'a Directory,
     dirty: Option<&'a Dirty>,
@@ -62,14 +63,14 @@ impl Occupants for Evictable<'_> {
         self.directory.block_of(slot)
     }
 
-    fn may_leave(&self, slot: Slot) -> bool {
+    fn can_evict(&self, slot: Slot) -> bool {
         self.dirty.is_none_or(|dirty| !dirty.has_any(slot))
     }
 }
 
 impl Contents {
-    /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on,
-    /// of an origin of `origin` bytes.
+    /// Creates an empty index with `slots` slots for blocks of `block_bytes` (a power of two, at
+    /// least 4 KiB) of an origin of `origin` bytes.
     pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy, origin: u64) -> Contents {
         assert!(block_bytes.is_power_of_two() && block_bytes >= 4096, "blocks of {block_bytes}");
         let mut contents = Contents {
@@ -86,7 +87,7 @@ impl Contents {
         contents
     }
 
-    /// Has the curve begin anew: it has what memory the rest of the index leaves.
+    /// Restarts the curve, within the memory that the rest of the index leaves.
     pub(crate) fn start_curve(&mut self) {
         let slots = self.directory.slots();
         self.curve = Curve::new(slots, 0, 0);
@@ -96,12 +97,12 @@ impl Contents {
         self.curve = Curve::new(slots, self.origin, left);
     }
 
-    /// What it would hit if it were another.
+    /// Returns the curve of other policies and sizes.
     pub(crate) fn curve(&self) -> &Curve {
         &self.curve
     }
 
-    /// Some of what is held may be dirty from now on.
+    /// Starts to track dirty sectors.
     pub(crate) fn track_dirty(&mut self) {
         if self.dirty.is_none() {
             let sectors = (self.block_bytes / SECTOR) as usize;
@@ -110,45 +111,45 @@ impl Contents {
         }
     }
 
-    /// What is dirty, of a cache where something may be.
+    /// Returns the dirty sectors, if they are tracked.
     pub(crate) fn dirty(&self) -> Option<&Dirty> {
         self.dirty.as_ref()
     }
 
-    /// What is dirty, and the slot of `block`, which is held.
+    /// Returns the dirty sectors and the slot of the cached block `block`.
     pub(crate) fn dirty_of(&mut self, block: u64) -> Option<(&mut Dirty, Slot)> {
         let slot = self.directory.find(block)?;
         Some((self.dirty.as_mut()?, slot))
     }
 
-    /// Bytes of all that is kept of blocks beside their data.
+    /// Returns the memory of the index in bytes.
     pub(crate) fn index_bytes(&self) -> usize {
         let dirty = self.dirty.as_ref().map_or(0, Dirty::index_bytes);
         let beside = self.valid.bytes() + self.curve.bytes() + dirty;
         self.directory.bytes() + self.policy.bytes() + beside
     }
 
-    /// How many blocks are held, and how many there is room for.
+    /// Returns the number of cached blocks and of slots.
     pub(crate) fn used(&self) -> (u32, u32) {
         (self.directory.used(), self.directory.slots())
     }
 
-    /// The numbers of the blocks that `span`, which is not empty, lies in.
+    /// Returns the numbers of the blocks that `span`, which is not empty, touches.
     #[inline]
     pub(crate) fn blocks(&self, span: Span) -> Range<u64> {
-        // The compiler does not know that blocks are powers of two.
+        // The compiler does not know that block sizes are powers of two.
         let bits = self.block_bytes.trailing_zeros();
         span.offset >> bits..((span.end() - 1) >> bits) + 1
     }
 
-    /// `span`, which lies in one block.
+    /// Returns the piece of `span`, which lies in one block.
     #[inline]
     pub(crate) fn piece(&self, span: Span) -> Piece {
         let block = self.blocks(span).start;
         Piece { block, within: span.offset & (self.block_bytes - 1), len: span.len }
     }
 
-    /// `span` cut where blocks end.
+    /// Splits `span` at block boundaries.
     pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Piece> + use<> {
         let size = self.block_bytes;
         self.blocks(span).map(move |block| {
@@ -158,19 +159,20 @@ impl Contents {
         })
     }
 
-    /// The sectors of its block that `piece` has something of.
+    /// Returns the sectors of the block that `piece` touches.
     pub(crate) fn sectors(piece: Piece) -> Range<usize> {
         let end = (piece.within + piece.len).div_ceil(SECTOR);
         (piece.within / SECTOR) as usize..end as usize
     }
 
-    /// Where `piece` lies in memory, in bytes.
+    /// Returns the offset of `piece` in the memory, in bytes.
     #[inline]
     fn place(&self, slot: Slot, piece: Piece) -> usize {
         slot.index() * self.block_bytes as usize + piece.within as usize
     }
 
-    /// Where all of `piece` is held, in bytes of the memory; its block is used again by that.
+    /// Returns the offset in memory if `piece` is cached as a whole, and counts this as a use of
+    /// the block.
     #[inline]
     pub(crate) fn hit(&mut self, piece: Piece) -> Option<usize> {
         let slot = self.directory.find(piece.block)?;
@@ -182,32 +184,32 @@ impl Contents {
         Some(self.place(slot, piece))
     }
 
-    /// Where `piece`, all of which is held, lies; nobody uses it by that.
-    pub(crate) fn held_at(&self, piece: Piece) -> Option<usize> {
+    /// Returns the offset in memory of `piece`, whose block is cached. Does not count as a use.
+    pub(crate) fn cached_at(&self, piece: Piece) -> Option<usize> {
         Some(self.place(self.directory.find(piece.block)?, piece))
     }
 
-    /// Whether all of `piece` is held.
+    /// Returns whether `piece` is cached as a whole.
     #[inline]
     pub(crate) fn has(&self, piece: Piece) -> bool {
         let slot = self.directory.find(piece.block);
         slot.is_some_and(|slot| self.valid.has_all(slot, Self::sectors(piece)))
     }
 
-    /// Where the bytes of `piece` are to be put, in bytes of the memory: it is held from now on. Answers
-    /// whether another block left for it, too; none if nobody may leave. `is_written`: by a client, else
-    /// it was read.
-    pub(crate) fn put(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
+    /// Marks `piece` as cached, and returns where its bytes belong. Evicts another block if
+    /// necessary; returns `None` if none can be evicted. `is_written` is set for client writes, and
+    /// clear for reads.
+    pub(crate) fn put(&mut self, piece: Piece, is_written: bool) -> Option<Placement> {
         self.count(piece.block, is_written);
         let (slot, replaced) = match self.directory.find(piece.block) {
             Some(slot) => (slot, false),
             None => self.admit(piece.block)?,
         };
         self.valid.set(slot, Self::sectors(piece));
-        Some(Put { at: self.place(slot, piece), replaced })
+        Some(Placement { at: self.place(slot, piece), replaced })
     }
 
-    /// For the curve: `block` was written, or read and was not held.
+    /// Counts an access for the curve: a write, or a read that missed.
     fn count(&mut self, block: u64, is_written: bool) {
         match is_written {
             true => self.curve.write(block),
@@ -215,13 +217,13 @@ impl Contents {
         }
     }
 
-    /// As [`Contents::put`], if something of its block is held already; else it is not held.
-    pub(crate) fn pass(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
+    /// Like [`Contents::put`], but only if the block is cached already.
+    pub(crate) fn pass(&mut self, piece: Piece, is_written: bool) -> Option<Placement> {
         self.count(piece.block, is_written);
-        Some(Put { at: self.renew(piece)?, replaced: false })
+        Some(Placement { at: self.renew(piece)?, replaced: false })
     }
 
-    /// As [`Contents::put`], if something of its block is held already.
+    /// Marks `piece` as cached if its block is cached already, and returns its offset in memory.
     pub(crate) fn renew(&mut self, piece: Piece) -> Option<usize> {
         let slot = self.directory.find(piece.block)?;
         self.valid.set(slot, Self::sectors(piece));
@@ -243,8 +245,8 @@ impl Contents {
         Some((slot, replaced))
     }
 
-    /// As [`Contents::put`], of what the origin does not have: it is dirty.
-    pub(crate) fn put_dirty(&mut self, piece: Piece) -> Option<Put> {
+    /// Like [`Contents::put`], and marks the sectors as dirty.
+    pub(crate) fn put_dirty(&mut self, piece: Piece) -> Option<Placement> {
         let put = self.put(piece, true)?;
         if let Some((dirty, slot)) = self.dirty_of(piece.block) {
             dirty.write(piece.block, slot, Self::sectors(piece));
@@ -273,7 +275,7 @@ impl Contents {
             let Some((dirty, slot)) = self.dirty_of(block) else { continue };
             for sectors in dirty.drain(block, slot, durable) {
                 let (within, len) = (sectors.start as u64 * SECTOR, sectors.len() as u64 * SECTOR);
-                let Some(at) = self.held_at(Piece { block, within, len }) else { continue };
+                let Some(at) = self.cached_at(Piece { block, within, len }) else { continue };
                 copy(at, len);
                 let offset = block * self.block_bytes + within;
                 match spans.last_mut() {
@@ -296,24 +298,24 @@ impl Contents {
         bytes
     }
 
-    /// `piece`, cut where what is held of its block begins or ends; with each part, whether it is held.
+    /// Splits `piece` where valid sectors begin or end; each part has a flag whether it is cached.
     pub(crate) fn cut(&self, piece: Piece) -> Vec<(Piece, bool)> {
         let slot = self.directory.find(piece.block);
         let mut parts: Vec<(Piece, bool)> = Vec::new();
         for sector in Self::sectors(piece) {
-            let is_held = slot.is_some_and(|slot| self.valid.has_all(slot, sector..sector + 1));
+            let is_cached = slot.is_some_and(|slot| self.valid.has_all(slot, sector..sector + 1));
             match parts.last_mut() {
-                Some((last, was_held)) if *was_held == is_held => last.len += SECTOR,
+                Some((last, was_held)) if *was_held == is_cached => last.len += SECTOR,
                 _ => {
                     let within = sector as u64 * SECTOR;
-                    parts.push((Piece { within, len: SECTOR, ..piece }, is_held));
+                    parts.push((Piece { within, len: SECTOR, ..piece }, is_cached));
                 }
             }
         }
         parts
     }
 
-    /// What is clean of `piece` is not held any more.
+    /// Invalidates the clean sectors of `piece`.
     pub(crate) fn drop_clean(&mut self, piece: Piece) {
         let Some(slot) = self.directory.find(piece.block) else { return };
         let Some(dirty) = &self.dirty else { return };
@@ -328,7 +330,7 @@ impl Contents {
         }
     }
 
-    /// `piece` is neither dirty nor held any more.
+    /// Invalidates `piece`, including its dirty sectors. Returns whether its block was cached.
     pub(crate) fn forget(&mut self, piece: Piece) -> bool {
         if let Some((dirty, slot)) = self.dirty_of(piece.block) {
             dirty.forget(piece.block, slot, Self::sectors(piece));
@@ -336,7 +338,7 @@ impl Contents {
         self.drop(piece)
     }
 
-    /// `piece` is not held any more; answers whether some of its block was.
+    /// Invalidates `piece`. Returns whether its block was cached.
     pub(crate) fn drop(&mut self, piece: Piece) -> bool {
         self.curve.forget(piece.block);
         let Some(slot) = self.directory.find(piece.block) else { return false };
@@ -349,11 +351,11 @@ impl Contents {
     }
 }
 
-/// Where something is put.
+/// Place of newly cached data.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Put {
-    /// In bytes of the memory.
+pub(crate) struct Placement {
+    /// Offset in the memory in bytes.
     pub(crate) at: usize,
-    /// Another block left for it.
+    /// Another block was evicted.
     pub(crate) replaced: bool,
 }

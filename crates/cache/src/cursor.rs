@@ -1,11 +1,11 @@
-//! Goes through a payload from its front, whatever buffers it has.
+//! Walks through a payload from its start, across its buffers.
 //!
-//! Invariant: what only reads does not borrow a buffer mutably. The payload of a write may come back from an array
-//! while another part of its memory is on the way to a member still: it can be read, and not be filled.
+//! Invariant: reading does not borrow a buffer mutably. A write's payload can return from an array
+//! while another part of its memory is still in flight to a member: it may be read, but not filled.
 
 use braid_block::Payload;
 
-/// The next byte of a payload.
+/// Position in a payload.
 pub(crate) struct Cursor<'a> {
     payload: &'a mut Payload,
     buf: usize,
@@ -17,7 +17,7 @@ impl<'a> Cursor<'a> {
         Cursor { payload, buf: 0, within: 0 }
     }
 
-    /// Has `f` see the next `len` bytes, part by part, each with how many there were before it.
+    /// Passes the next `len` bytes to `f` in parts, each with the number of bytes before it.
     pub(crate) fn each(&mut self, len: u64, mut f: impl FnMut(usize, &[u8])) {
         let mut done = 0;
         while done < len as usize {
@@ -27,7 +27,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Has `f` fill the next `len` bytes, in the same way.
+    /// Lets `f` fill the next `len` bytes, in the same way.
     pub(crate) fn fill(&mut self, len: u64, mut f: impl FnMut(usize, &mut [u8])) {
         let mut done = 0;
         while done < len as usize {
@@ -37,7 +37,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes up to `most` bytes of one buffer: which, from where on, and how many.
+    /// Advances by up to `most` bytes of one buffer. Returns the buffer's index, the offset and the
+    /// length.
     fn next(&mut self, most: usize) -> (usize, usize, usize) {
         let (buf, start) = (self.buf, self.within);
         let len = self.payload.bufs()[buf].len();

@@ -1,29 +1,29 @@
-//! Which block is in which slot, and which slots are free.
+//! Map from blocks to slots, and the free slots.
 //!
 //! ```text
-//!   block ──hash──▶ place ──▶ [tag|slot] [tag|slot] [    ] …      5⅓ bytes a slot for the table,
+//!   block ──hash──▶ place ──▶ [tag|slot] [tag|slot] [    ] …      5⅓ bytes per slot for the table,
 //!                             tag fits? keys[slot] == block       8 for its key
 //! ```
 //!
-//! Who comes to a place that is taken goes to the next that is not (linear probing), and who leaves has
-//! those behind it move up (Knuth, "The Art of Computer Programming", vol. 3, 6.4, algorithm R). So
-//! nothing is ever marked as left: the table stays as it is made, however long blocks come and go.
+//! A hash table with linear probing. A removal moves the following entries up (Knuth, "The Art of
+//! Computer Programming", vol. 3, 6.4, algorithm R), so there are no tombstones: the table does not
+//! degrade as blocks come and go.
 //!
 //! Invariants
-//! * A block is in one slot at most; a slot is free, or has one block.
-//! * From a block's own place to where it is no place is empty.
+//! * A block has at most one slot; a slot is free or has one block.
+//! * No place between a block's home place and its entry is empty.
 //! * Nothing is allocated after [`Directory::new`].
-//! * The hash has no secret and no clock: the same requests find the same places in every run.
+//! * The hash has no secret and no clock: equal requests use equal places in every run.
 
 use crate::slot::Slot;
 
-/// Where blocks are.
+/// Map from blocks to slots.
 pub struct Directory {
-    /// Of each place the slot and, above it, bits of the hash; or [`EMPTY`].
+    /// For each place the slot and, above it, bits of the hash; or [`EMPTY`].
     table: Vec<u32>,
-    /// The bits of a place that are its slot: all of them set is no slot.
+    /// Mask of the slot in a place. All bits set is not a slot.
     mask: u32,
-    /// Of a slot that has a block its number; of a free one the next that is free.
+    /// For an occupied slot its block; for a free slot the next free one.
     keys: Vec<u64>,
     free: Option<Slot>,
     slots: u32,
@@ -33,7 +33,7 @@ pub struct Directory {
 const EMPTY: u32 = u32::MAX;
 const LAST: u64 = u64::MAX;
 
-/// Spreads a block's number over 64 bits: the finaliser of MurmurHash3, which is a bijection.
+/// Hashes a block number to 64 bits with the finaliser of MurmurHash3, a bijection.
 #[inline]
 pub(crate) fn hash(block: u64) -> u64 {
     let mut hash = block.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -42,7 +42,7 @@ pub(crate) fn hash(block: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The lowest 32 bits of a hash.
+/// Returns the lowest 32 bits of a hash.
 #[inline]
 fn low(hash: u64) -> u32 {
     let [a, b, c, d, ..] = hash.to_le_bytes();
@@ -50,29 +50,29 @@ fn low(hash: u64) -> u32 {
 }
 
 impl Directory {
-    /// One of `slots` slots, all free.
+    /// Creates a directory of `slots` free slots.
     ///
     /// # Panics
-    /// If these are as many as a `u32` can say: the last number is no slot.
+    /// If `slots` is `u32::MAX`.
     pub fn new(slots: u32) -> Directory {
         assert!(slots < u32::MAX, "{slots} slots");
-        // The lowest are taken first.
+        // Low slots are used first.
         let mut keys: Vec<u64> = (1..=u64::from(slots)).collect();
         if let Some(last) = keys.last_mut() {
             *last = LAST;
         }
         let free = (slots > 0).then(|| Slot::new(0));
-        // One place at least is empty, so every search ends.
+        // At least one place is empty, so every search ends.
         let places = slots as usize + slots as usize / 3 + 1;
-        // As many bits as `slots` has: all of them set is more than the last slot.
+        // Has as many bits as `slots`; with all bits set it exceeds the last slot.
         let mask = u32::MAX.checked_shr(slots.leading_zeros()).unwrap_or(0);
         Directory { table: vec![EMPTY; places], mask, keys, free, slots, used: 0 }
     }
 
-    /// One of `slots` slots, of which some have a block.
+    /// Creates a directory of `slots` slots, some of them with a block.
     ///
     /// # Panics
-    /// If two are in one slot.
+    /// If two blocks have the same slot.
     pub(crate) fn of(slots: u32, blocks: impl Iterator<Item = (Slot, u64)>) -> Directory {
         let mut directory = Directory::new(slots);
         let mut is_free = vec![true; slots as usize];
@@ -89,22 +89,22 @@ impl Directory {
         directory
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// How many have a block.
+    /// Returns the number of occupied slots.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// Bytes that it takes.
+    /// Returns its memory in bytes.
     pub fn bytes(&self) -> usize {
         self.table.len() * size_of::<u32>() + self.keys.len() * size_of::<u64>()
     }
 
-    /// The place where a block with this hash belongs.
+    /// Returns the home place of a hash.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.table.len() as u128) >> 64) as usize
@@ -115,7 +115,7 @@ impl Directory {
         if place + 1 == self.table.len() { 0 } else { place + 1 }
     }
 
-    /// The slot of `block`.
+    /// Returns the slot of `block`.
     #[inline]
     pub fn find(&self, block: u64) -> Option<Slot> {
         let hash = hash(block);
@@ -133,23 +133,23 @@ impl Directory {
         }
     }
 
-    /// The block in `slot`, which has one.
+    /// Returns the block in the occupied `slot`.
     #[inline]
     pub fn block_of(&self, slot: Slot) -> u64 {
         self.keys[slot.index()]
     }
 
-    /// Puts `block`, which has no slot, into a free one; none if none is free.
+    /// Assigns a free slot to `block`, which has none; returns `None` if there is no free slot.
     pub fn insert(&mut self, block: u64) -> Option<Slot> {
         debug_assert!(self.find(block).is_none(), "block {block} has a slot");
         let slot = self.free?;
-        // What is larger than any slot is the end.
+        // A number beyond all slots ends the free list.
         self.free = u32::try_from(self.keys[slot.index()]).ok().map(Slot::new);
         self.place(slot, block);
         Some(slot)
     }
 
-    /// `block`, which has no slot, is in `slot`, which is free, from now on.
+    /// Assigns the free `slot` to `block`, which has none.
     fn place(&mut self, slot: Slot, block: u64) {
         self.keys[slot.index()] = block;
         self.used += 1;
@@ -161,10 +161,10 @@ impl Directory {
         self.table[place] = low(hash) & !self.mask | slot.get();
     }
 
-    /// Frees `slot`, which has a block.
+    /// Frees `slot`.
     ///
     /// # Panics
-    /// If it has none.
+    /// If `slot` is free already.
     pub fn remove(&mut self, slot: Slot) {
         let mut hole = self.home(hash(self.keys[slot.index()]));
         while self.table[hole] & self.mask != slot.get() {
@@ -177,7 +177,7 @@ impl Directory {
         while self.table[place] != EMPTY {
             let there = (self.table[place] & self.mask) as usize;
             let home = self.home(hash(self.keys[there]));
-            // It moves up if it has passed the hole on its way.
+            // An entry whose probe sequence passed the hole moves up.
             if way(home, place) >= way(hole, place) {
                 self.table[hole] = self.table[place];
                 hole = place;
@@ -190,7 +190,7 @@ impl Directory {
         self.used -= 1;
     }
 
-    /// Slots that have a block, in no order that means anything.
+    /// Returns the occupied slots in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
         let taken = self.table.iter().filter(|there| **there != EMPTY);
         taken.map(|there| Slot::new(there & self.mask))

@@ -1,8 +1,7 @@
-//! What the origin does not have yet: of the sectors that are held, which are dirty, which of these the log
-//! has, which are on their way to the origin. Pure.
+//! Dirty sectors of the cache: which ones the log lacks, and which are being drained. Pure.
 //!
 //! ```text
-//!              write          a record has it         it is being drained      the origin is flushed
+//!              write          logged in a record      drain starts             the origin is flushed
 //!   clean ───▶ dirty ───────▶ dirty ────────────────▶ dirty ─────────────────▶ clean
 //!              unlogged                               draining
 //!                 ▲                                      │
@@ -10,40 +9,40 @@
 //! ```
 //!
 //! Invariants
-//! * What is unlogged or draining is dirty; what is unlogged is not draining.
-//! * A record has all that is dirty of a block, so that of its records only the last durable one, and
-//!   what comes behind it, has to be replayed.
+//! * Unlogged and draining sectors are dirty; no sector is both.
+//! * A record has all dirty sectors of a block. A replay therefore needs only the last durable
+//!   record of each block, and those after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::canary::Canary;
 use crate::marks::{Marks, SECTOR, runs};
-use crate::slot::{Move, Slot};
+use crate::slot::{Slot, SlotMove};
 
-/// The dirty part of what a cache holds.
+/// State of the dirty sectors.
 pub(crate) struct Dirty {
     dirty: Marks,
     unlogged: Marks,
     draining: Marks,
-    /// Those with something dirty.
-    blocks: BTreeMap<u64, Logged>,
-    /// Those with something unlogged.
+    /// Blocks with dirty sectors.
+    blocks: BTreeMap<u64, BlockRecords>,
+    /// Blocks with unlogged sectors.
     unlogged_blocks: BTreeSet<u64>,
     sectors: u64,
 }
 
-/// Where records of a block lie that has something dirty.
+/// Records of a block with dirty sectors, by their position in the log.
 #[derive(Clone, Copy, Default)]
-struct Logged {
-    /// The first that may have to be replayed: it is durable.
+struct BlockRecords {
+    /// The durable record where a replay of the block has to start.
     oldest: Option<u64>,
-    /// The last.
+    /// The newest record.
     newest: Option<u64>,
 }
 
 impl Dirty {
-    /// Nothing is dirty of `slots` blocks of `sectors` sectors.
+    /// Creates the state of `slots` blocks of `sectors` sectors; all are clean.
     pub(crate) fn new(slots: u32, sectors: usize) -> Dirty {
         let marks = || Marks::new(slots, sectors);
         Dirty {
@@ -56,8 +55,8 @@ impl Dirty {
         }
     }
 
-    /// There are `slots` slots from now on, and blocks are in other ones.
-    pub(crate) fn rearrange<I: Iterator<Item = Move>>(
+    /// Changes the number of slots to `slots`, and moves blocks to other slots.
+    pub(crate) fn rearrange<I: Iterator<Item = SlotMove>>(
         &mut self,
         slots: u32,
         places: impl Fn() -> I,
@@ -67,72 +66,72 @@ impl Dirty {
         }
     }
 
-    /// Bytes of what is kept for every slot.
+    /// Returns the memory per slot, in bytes, times the number of slots.
     pub(crate) fn index_bytes(&self) -> usize {
         3 * self.dirty.bytes()
     }
 
-    /// Dirty bytes.
+    /// Returns the number of dirty bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sectors * SECTOR
     }
 
-    /// Dirty bytes of `slot`.
+    /// Returns the number of dirty bytes in `slot`.
     pub(crate) fn bytes_of(&self, slot: Slot) -> u64 {
         count(self.dirty.of(slot)) * SECTOR
     }
 
-    /// Blocks with something dirty.
+    /// Returns the number of blocks with dirty sectors.
     pub(crate) fn block_count(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// Blocks with something unlogged.
+    /// Returns the number of blocks with unlogged sectors.
     pub(crate) fn unlogged_count(&self) -> u64 {
         self.unlogged_blocks.len() as u64
     }
 
-    /// Whether something of `block` is dirty.
+    /// Returns whether `block` has dirty sectors.
     pub(crate) fn has(&self, block: u64) -> bool {
         self.blocks.contains_key(&block)
     }
 
-    /// Whether something of `block` is unlogged.
+    /// Returns whether `block` has unlogged sectors.
     pub(crate) fn is_unlogged(&self, block: u64) -> bool {
         self.unlogged_blocks.contains(&block)
     }
 
-    /// Whether something of `slot` is dirty.
+    /// Returns whether `slot` has dirty sectors.
     pub(crate) fn has_any(&self, slot: Slot) -> bool {
         self.dirty.has_any(slot)
     }
 
-    /// Whether this sector of `slot` is dirty.
+    /// Returns whether this sector of `slot` is dirty.
     pub(crate) fn is_dirty(&self, slot: Slot, sector: usize) -> bool {
         self.dirty.has_all(slot, sector..sector + 1)
     }
 
-    /// The first block with something dirty, of those from `from` on, in order.
+    /// Returns the first dirty block from `from` on, in order.
     pub(crate) fn next(&self, from: u64) -> Option<u64> {
         self.blocks.range(from..).next().map(|(block, _)| *block)
     }
 
-    /// Whether something of `blocks` is dirty.
+    /// Returns whether any of `blocks` is dirty.
     pub(crate) fn touches(&self, blocks: Range<u64>) -> bool {
         self.blocks.range(blocks).next().is_some()
     }
 
-    /// Blocks with something unlogged, in order.
+    /// Returns the blocks with unlogged sectors, in order.
     pub(crate) fn unlogged(&self) -> Vec<u64> {
         self.unlogged_blocks.iter().copied().collect()
     }
 
-    /// Where the oldest durable record lies that may have to be replayed; none if none has to.
+    /// Returns the position of the oldest durable record that a replay may need.
     pub(crate) fn oldest_record(&self) -> Option<u64> {
         self.blocks.values().filter_map(|logged| logged.oldest).min()
     }
 
-    /// `sectors` of `block`, in `slot`, were written.
+    /// Marks `sectors` of `block`, in `slot`, as dirty and unlogged.
     pub(crate) fn write(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {
         self.sectors -= count(self.dirty.of(slot));
         self.dirty.set(slot, sectors.clone());
@@ -147,12 +146,12 @@ impl Dirty {
         self.unlogged_blocks.insert(block);
     }
 
-    /// What of `slot` is dirty: all of that goes into a record.
+    /// Returns the runs of dirty sectors in `slot`; a record contains all of them.
     pub(crate) fn runs(&self, slot: Slot) -> Vec<Range<usize>> {
         runs(self.dirty.of(slot).iter().copied())
     }
 
-    /// What of `block` is dirty is in the record at `position`, which is being written.
+    /// Marks the dirty sectors of `block` as logged: the record at `position` is being written.
     pub(crate) fn logged(&mut self, block: u64, slot: Slot, position: u64) {
         self.unlogged.clear_all(slot);
         self.unlogged_blocks.remove(&block);
@@ -161,7 +160,7 @@ impl Dirty {
         }
     }
 
-    /// The record at `position` is durable: older ones need not be replayed for `block`.
+    /// Notes that the record at `position` is durable: a replay needs no older record of `block`.
     pub(crate) fn durable(&mut self, block: u64, position: u64) {
         let logged = self.blocks.get_mut(&block);
         if let Some(logged) = logged.filter(|logged| logged.newest == Some(position)) {
@@ -169,15 +168,15 @@ impl Dirty {
         }
     }
 
-    /// Has what is dirty of `block` drained, which is what is answered. Where there is a log only what it
-    /// has, in records before `durable`.
+    /// Marks the dirty sectors of `block` as draining, and returns them. With a log, only sectors
+    /// in records before `durable` are drained.
     pub(crate) fn drain(
         &mut self,
         block: u64,
         slot: Slot,
         durable: Option<u64>,
     ) -> Vec<Range<usize>> {
-        let is_durable = |at: &Logged| at.newest.is_some_and(|at| Some(at) < durable);
+        let is_durable = |at: &BlockRecords| at.newest.is_some_and(|at| Some(at) < durable);
         let is_logged = durable.is_none() || self.blocks.get(&block).is_some_and(is_durable);
         let is_strict = durable.is_some() && !Canary::DrainBeforeLog.is_planted();
         if is_strict && !is_logged {
@@ -196,12 +195,13 @@ impl Dirty {
         runs(self.draining.of(slot).iter().copied())
     }
 
-    /// What of `slot` was on its way to the origin has not arrived.
+    /// Marks the draining sectors of `slot` as not drained: a write failed.
     pub(crate) fn drain_failed(&mut self, slot: Slot) {
         self.draining.clear_all(slot);
     }
 
-    /// What of `block` is still draining the origin has, durably; answers how many bytes.
+    /// Marks the draining sectors of `block` as clean: the origin has made them durable. Returns
+    /// their size in bytes.
     pub(crate) fn drained(&mut self, block: u64, slot: Slot) -> u64 {
         let gone = count(self.draining.of(slot));
         let draining = self.draining.of(slot);
@@ -217,8 +217,8 @@ impl Dirty {
         gone * SECTOR
     }
 
-    /// That has failed, and may have done a part: what of `sectors` is dirty counts, a record has to have
-    /// it, and what was drained of it before is not there for sure.
+    /// Notes that an operation on `sectors` failed, and may have been carried out in part. Dirty
+    /// sectors must be logged again, and drains in progress no longer count.
     pub(crate) fn restore(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {
         self.draining.clear(slot, sectors.clone());
         for sector in sectors {
@@ -229,7 +229,7 @@ impl Dirty {
         }
     }
 
-    /// `sectors` of `block` are not dirty: what was held of them is gone.
+    /// Marks `sectors` of `block` as clean, because they are no longer cached.
     pub(crate) fn forget(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {
         self.sectors -= count(self.dirty.of(slot));
         for marks in [&mut self.dirty, &mut self.unlogged, &mut self.draining] {
@@ -239,7 +239,7 @@ impl Dirty {
         self.tidy(block, slot);
     }
 
-    /// Keeps the sets of blocks true.
+    /// Removes `block` from the sets of blocks if it has no such sectors any more.
     fn tidy(&mut self, block: u64, slot: Slot) {
         if !self.unlogged.has_any(slot) {
             self.unlogged_blocks.remove(&block);

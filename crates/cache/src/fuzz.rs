@@ -1,13 +1,14 @@
-//! Entry point for fuzzers and property tests: any bytes as a log. What is read lies where it may, and is
-//! written so that the same is read again.
+//! Entry point for fuzzers and property tests: arbitrary bytes as a log. Accepted blocks must be in
+//! range, and encode to the same values.
 //!
-//! Absent on purpose: a fuzzer. `crates/mutate` changes a committed corpus, `fuzz/` has the target for
-//! libFuzzer.
+//! Deliberately absent: a fuzzer. `crates/mutate` changes a committed corpus, and `fuzz/` has the
+//! target for libFuzzer.
 
 use crate::log::format::{BLOCK, Header, RING_START, Superblock, seal};
 use crate::log::ring::Cursor;
 
-/// Any bytes as a log, as they are and with the checksums of all blocks that look like some put right.
+/// Parses arbitrary bytes as a log: as they are, and with corrected checksums of all blocks that
+/// have a magic number.
 pub fn fuzz_log(data: &[u8]) {
     let mut sealed = data.to_vec();
     for block in sealed.chunks_exact_mut(BLOCK as usize) {
@@ -28,7 +29,7 @@ pub fn fuzz_log(data: &[u8]) {
     }
 }
 
-/// Goes by one record, if there is one.
+/// Advances by one record. Returns whether there was one.
 fn step(ring: &[u8], superblock: &Superblock, cursor: &mut Cursor) -> bool {
     for offset in cursor.candidates() {
         let bytes = &ring[offset as usize..];

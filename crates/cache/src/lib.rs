@@ -1,16 +1,16 @@
 //! A RAM cache in front of a device, the *origin*.
 //!
 //! ```text
-//!   request ──▶ Cache ──▶ held: contents (directory, policy, marks, dirty), memory, streams
-//!                 │         ranges: one request a block ──▶ origin
+//!   request ──▶ Cache ──▶ state: contents (directory, policy, marks, dirty), memory, streams
+//!                 │         ranges: one request per block at a time ──▶ origin
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
 //! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `rounds`, `shadow`, `streams`, `log::format`,
 //! `log::ring`.
 //!
-//! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
-//! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
+//! Invariant: the origin is always complete, except for the dirty data that a write-back cache
+//! reports. Deliberately absent: threads, clocks, and metadata on the origin.
 
 mod aside;
 mod cache;
@@ -23,7 +23,6 @@ pub mod curve;
 mod directory;
 mod dirty;
 pub mod fuzz;
-mod held;
 mod list;
 pub mod log;
 mod marks;
@@ -36,6 +35,7 @@ mod resize;
 mod rounds;
 mod shadow;
 mod slot;
+mod state;
 mod streams;
 pub mod warm;
 mod warming;
@@ -51,4 +51,4 @@ pub use memory::Memory;
 pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
 pub use shadow::{Behind, Shadow};
 pub use slot::Slot;
-pub use warming::Left;
+pub use warming::Snapshot;

@@ -1,10 +1,10 @@
-//! Lists of slots that are linked in place: a slot is in one list at most.
+//! Intrusive lists of slots: a slot is in at most one list.
 
 use crate::slot::Slot;
 
 const NONE: u32 = u32::MAX;
 
-/// The links of all slots, 8 bytes each; lists share them.
+/// Links of all slots, 8 bytes each, shared by the lists.
 pub(crate) struct Links {
     newer: Vec<u32>,
     older: Vec<u32>,
@@ -19,17 +19,17 @@ pub(crate) struct List {
 }
 
 impl Links {
-    /// Those of `slots` slots.
+    /// Creates the links of `slots` slots.
     pub(crate) fn new(slots: u32) -> Links {
         Links { newer: vec![NONE; slots as usize], older: vec![NONE; slots as usize] }
     }
 
-    /// Bytes that they take.
+    /// Returns its memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.newer.len() + self.older.len()) * size_of::<u32>()
     }
 
-    /// The one that came after `slot` in its list.
+    /// Returns the next newer slot in the list of `slot`.
     #[inline]
     pub(crate) fn newer(&self, slot: Slot) -> Option<Slot> {
         some(self.newer[slot.index()])
@@ -48,23 +48,23 @@ impl Default for List {
 }
 
 impl List {
-    /// How many slots it has.
+    /// Returns the number of slots.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The one that has been in it for longest.
+    /// Returns the oldest slot.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Slot> {
         some(self.oldest)
     }
 
-    /// The one that has been in it for longest, of those that `fit`.
+    /// Returns the oldest slot that satisfies `fit`.
     pub(crate) fn oldest_that(
         &self,
         links: &Links,
@@ -94,7 +94,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out `slot`, which is in this list.
+    /// Removes `slot` from this list.
     #[inline]
     pub(crate) fn remove(&mut self, links: &mut Links, slot: Slot) {
         let (older, newer) = (links.older[slot.index()], links.newer[slot.index()]);
@@ -115,7 +115,7 @@ impl List {
         if self.newest == slot.get() {
             return;
         }
-        // Neither end is empty, and somebody is newer.
+        // The list has a newer slot.
         let (older, newer) = (links.older[slot.index()], links.newer[slot.index()]);
         match some(older) {
             Some(older) => links.newer[older.index()] = newer,

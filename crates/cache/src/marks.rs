@@ -1,46 +1,46 @@
-//! A bit for each 512-byte sector of each slot.
+//! One bit for each 512-byte sector of each slot.
 
 use std::ops::Range;
 
-use crate::slot::{Move, Slot};
+use crate::slot::{Slot, SlotMove};
 
-/// Bytes of a sector.
+/// Bytes per sector.
 pub(crate) const SECTOR: u64 = 512;
 
-/// The lowest so many bits of a byte.
+/// Masks of the lowest bits of a byte, by their number.
 const LOWEST: [u8; 9] = [0x00, 0x01, 0x03, 0x07, 0x0f, 0x1f, 0x3f, 0x7f, 0xff];
 
-/// The sectors of all slots, of which some are marked.
+/// Bits of all sectors of all slots.
 pub(crate) struct Marks {
-    /// Bits of a slot: sectors of a block.
+    /// Bits per slot: the sectors of a block.
     sectors: usize,
     bits: Vec<u8>,
 }
 
 impl Marks {
-    /// No sector is marked; a block has `sectors`, a multiple of 8.
+    /// Creates cleared marks; `sectors`, the number per block, is a multiple of 8.
     pub(crate) fn new(slots: u32, sectors: usize) -> Marks {
         assert!(sectors > 0 && sectors.is_multiple_of(8), "{sectors} sectors of a block");
         Marks { sectors, bits: vec![0; slots as usize * sectors / 8] }
     }
 
-    /// Bytes that they take.
+    /// Returns its memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bits.len()
     }
 
-    /// Those of `slots` slots, of which some have the marks that others had here.
-    pub(crate) fn rearranged(&self, slots: u32, places: impl Iterator<Item = Move>) -> Marks {
+    /// Returns marks for `slots` slots, into which the marks of `places` are moved.
+    pub(crate) fn rearranged(&self, slots: u32, places: impl Iterator<Item = SlotMove>) -> Marks {
         let mut marks = Marks::new(slots, self.sectors);
         let bytes = self.sectors / 8;
-        for Move { from, to } in places {
+        for SlotMove { from, to } in places {
             let (from, to) = (from.index() * bytes, to.index() * bytes);
             marks.bits[to..to + bytes].copy_from_slice(&self.bits[from..from + bytes]);
         }
         marks
     }
 
-    /// The bytes that have the bits of `sectors` of `slot`, each with the bits that are meant.
+    /// Returns the bytes with the bits of `sectors` of `slot`, each with a mask of these bits.
     fn bits_of(
         &self,
         slot: Slot,
@@ -56,13 +56,13 @@ impl Marks {
         })
     }
 
-    /// Whether all of `sectors` are marked.
+    /// Returns whether all `sectors` are marked.
     #[inline]
     pub(crate) fn has_all(&self, slot: Slot, sectors: Range<usize>) -> bool {
         self.bits_of(slot, &sectors).all(|(byte, mask)| self.bits[byte] & mask == mask)
     }
 
-    /// Whether some sector of `slot` is marked.
+    /// Returns whether any sector of `slot` is marked.
     pub(crate) fn has_any(&self, slot: Slot) -> bool {
         self.bits_of(slot, &(0..self.sectors)).any(|(byte, mask)| self.bits[byte] & mask != 0)
     }
@@ -79,13 +79,13 @@ impl Marks {
         }
     }
 
-    /// The bits of `slot`, the first sector's the lowest.
+    /// Returns the bits of `slot`; the lowest bit is the first sector.
     pub(crate) fn of(&self, slot: Slot) -> &[u8] {
         let bytes = self.sectors / 8;
         &self.bits[slot.index() * bytes..][..bytes]
     }
 
-    /// The bits of `slot`, to be changed.
+    /// Returns the bits of `slot` for modification.
     pub(crate) fn of_mut(&mut self, slot: Slot) -> &mut [u8] {
         let bytes = self.sectors / 8;
         &mut self.bits[slot.index() * bytes..][..bytes]
@@ -96,7 +96,7 @@ impl Marks {
     }
 }
 
-/// The runs of bits that are set, as numbers of sectors.
+/// Returns the runs of set bits, as sector numbers.
 pub(crate) fn runs(bits: impl Iterator<Item = u8>) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, byte) in bits.enumerate() {

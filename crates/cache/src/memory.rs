@@ -1,22 +1,22 @@
-//! The memory that blocks lie in: parts of the same size, so that it grows and shrinks without a copy.
+//! Memory of the cached blocks, in parts of equal size: it grows and shrinks without copying.
 //!
 //! ```text
-//!   | part 0, 64 MiB | part 1, 64 MiB | … | the last, what is left |
+//!   | part 0, 64 MiB | part 1, 64 MiB | … | the last part, shorter |
 //! ```
 //!
-//! Invariant: no block lies in two parts: a part's size is a multiple of every block's.
+//! Invariant: no block crosses parts, because the part size is a multiple of every block size.
 
 use std::io;
 use std::ops::Range;
 
 use braid_mem::{Advice, Region};
 
-/// Bytes of a part, a power of two.
+/// Bytes per part, a power of two.
 const PART: usize = 64 << 20;
 
-/// Memory for so many bytes, populated.
+/// Populated memory.
 ///
-/// It is made apart from the cache that it is for, and dropped apart from it, because both take a while.
+/// It is allocated and dropped separately from its cache, because both take time.
 #[derive(Debug, Default)]
 pub struct Memory {
     parts: Vec<Region>,
@@ -24,19 +24,21 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// `len` bytes.
+    /// Allocates `len` bytes.
     ///
     /// # Errors
-    /// No memory.
+    /// Out of memory.
     pub fn new(len: usize) -> io::Result<Memory> {
         Memory::to_grow(0, len, &|| true)
     }
 
-    /// What has to be added to one of `len` bytes, whose last part may be replaced, to make it one of
-    /// `to` bytes. Gigabytes take a while: `is_wanted` is asked before each part of 64 MiB.
+    /// Allocates the memory that grows a memory of `len` bytes to `to` bytes; this may replace the
+    /// last part. Allocating gigabytes takes time: `is_wanted` is checked before each part of 64
+    /// MiB.
     ///
     /// # Errors
-    /// No memory; `Interrupted` when it is not wanted any more: what was had by then is given back.
+    /// Out of memory; `Interrupted` if it is not wanted any more. The memory is freed in both
+    /// cases.
     pub fn to_grow(len: usize, to: usize, is_wanted: &dyn Fn() -> bool) -> io::Result<Memory> {
         let start = len / PART * PART;
         let lens = (start..to).step_by(PART).map(|at| PART.min(to - at));
@@ -45,8 +47,8 @@ impl Memory {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let region = Region::new(len, Advice::SparseHuge)?;
-            // All of it now: a page that is first touched while requests are served may have to wait
-            // for memory, and so for this very device.
+            // Populated now: a page fault while the cache serves requests could wait for memory,
+            // and so for this device.
             region.populate();
             Ok(region)
         };
@@ -54,12 +56,12 @@ impl Memory {
         Ok(Memory { len: parts.iter().map(Region::len).sum(), parts })
     }
 
-    /// In bytes.
+    /// Returns its length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds what [`Memory::to_grow`] made; what it replaces is answered, to be dropped elsewhere.
+    /// Adds the memory from [`Memory::to_grow`]. Returns the replaced part, for the caller to drop.
     pub(crate) fn grow(&mut self, more: Memory) -> Memory {
         let whole = self.len / PART;
         let replaced = self.parts.split_off(whole);
@@ -71,8 +73,8 @@ impl Memory {
         Memory { len: replaced.iter().map(Region::len).sum(), parts: replaced }
     }
 
-    /// Takes off what lies beyond `len` bytes, as far as it is whole parts; it is answered, to be dropped
-    /// elsewhere. What is cut off a part that stays is given back, and not used.
+    /// Cuts the memory to `len` bytes. Returns whole parts beyond that, for the caller to drop; the
+    /// end of the last part is freed.
     pub(crate) fn shrink(&mut self, len: usize) -> Memory {
         let parts = self.parts.split_off(len.div_ceil(PART).min(self.parts.len()));
         if let Some(last) = self.parts.last() {
@@ -85,19 +87,19 @@ impl Memory {
         Memory { len: parts.iter().map(Region::len).sum(), parts }
     }
 
-    /// Copies from `offset` on, as far as `into` goes, which lies in one block.
+    /// Copies from `offset` to `into`; the range lies in one block.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         self.parts[offset / PART].read(offset % PART, into);
     }
 
-    /// Copies `from` to `offset`: both lie in one block.
+    /// Copies `from` to `offset`; the range lies in one block.
     #[inline]
     pub(crate) fn write(&self, offset: usize, from: &[u8]) {
         self.parts[offset / PART].write(offset % PART, from);
     }
 
-    /// Copies a block from one place to another.
+    /// Copies a block to another place.
     pub(crate) fn copy(&self, from: Range<usize>, to: usize) {
         let (source, target) = (&self.parts[from.start / PART], &self.parts[to / PART]);
         let start = from.start % PART;
@@ -105,7 +107,7 @@ impl Memory {
     }
 }
 
-/// By way of a buffer: nobody has a reference into a region.
+/// Copies through a buffer, because there are no references into regions.
 fn copy(source: &Region, from: Range<usize>, target: &Region, to: usize) {
     let mut buf = [0; 4096];
     for at in from.clone().step_by(buf.len()) {

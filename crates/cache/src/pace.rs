@@ -1,34 +1,34 @@
-//! A rate that something is held to: a token bucket, by the time until which what was taken is paid for
-//! (the generic cell rate algorithm, ITU-T I.371). Pure: `now` is an argument.
+//! Rate limiter: a token bucket that stores the time at which the consumed bytes are paid for (the
+//! generic cell rate algorithm, ITU-T I.371). Pure: `now` is an argument.
 //!
-//! Invariant: in any stretch of time no more is taken than the rate allows for it and for [`BURST`], and
-//! the last that was begun in it.
+//! Invariant: in any period, the consumption is at most that of the rate, plus [`BURST`], plus the
+//! last consumption begun in it.
 
 use std::time::Duration;
 
-/// What was not taken before may be taken at once, of so long.
+/// Unused rate of this duration may be consumed at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// A rate, and how far it is used up.
+/// A rate limit and its consumption.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Bytes a second; none if it is held to nothing.
+    /// Bytes per second; `None` for no limit.
     rate: Option<u64>,
     paid_until: Duration,
 }
 
 impl Pace {
-    /// One of so many bytes a second, none of which were taken; without bounds for none.
+    /// Creates an unused limit of `rate` bytes per second; `None` for no limit.
     pub(crate) fn new(rate: Option<u64>) -> Pace {
         Pace { rate, paid_until: Duration::ZERO }
     }
 
-    /// Bytes a second; none if it is held to nothing.
+    /// Returns the limit in bytes per second.
     pub(crate) fn rate(&self) -> Option<u64> {
         self.rate
     }
 
-    /// How long until something may be taken again.
+    /// Returns the time until the next consumption is permitted.
     pub(crate) fn wait(&self, now: Duration) -> Duration {
         match self.rate {
             Some(_) => self.paid_until.saturating_sub(now),
@@ -36,7 +36,7 @@ impl Pace {
         }
     }
 
-    /// `bytes` are taken, whether they may be or not: what is taken too early is paid for later.
+    /// Consumes `bytes`, permitted or not. Early consumption delays later ones.
     pub(crate) fn take(&mut self, bytes: u64, now: Duration) {
         let Some(rate) = self.rate else { return };
         let start = self.paid_until.max(now.saturating_sub(BURST));
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever takes only when he may: in every stretch between two of his, what the rate allows.
+    /// For consumers that respect the limit, every period has at most the rate.
     #[test]
     fn a_rate_is_kept_in_every_stretch_and_used_up() {
         for seed in 0..200 {
@@ -66,7 +66,7 @@ mod tests {
                     now += Duration::from_millis(dice.below(400));
                 }
                 now += pace.wait(now);
-                assert_eq!(pace.wait(now), Duration::ZERO, "who has waited may take");
+                assert_eq!(pace.wait(now), Duration::ZERO, "a consumer that waited may continue");
                 let bytes = dice.within(1..=most);
                 pace.take(bytes, now);
                 taken.push((now, bytes));
@@ -79,7 +79,7 @@ mod tests {
                     sum += bytes;
                 }
             }
-            // Nor is it held to less: who took all the time is not late.
+            // The full rate is available: a consumer that never pauses is not late.
             let all: u64 = taken.iter().map(|(_, bytes)| bytes).sum();
             let waits = pace.wait(now).as_secs_f64() * rate as f64;
             assert!(waits <= all as f64, "{waits} of {all}");

@@ -1,7 +1,7 @@
-//! Which blocks have something under way at the origin: one request at a time in each.
+//! Locks on blocks: one request at a time accesses a block of the origin.
 //!
-//! Whoever comes second finds what the first brought. A block whose change was given up before the
-//! origin had answered is never held again: nobody knows when it arrives.
+//! A second request finds what the first one cached. A block whose change was abandoned before the
+//! origin completed it is never cached again, because the change may still arrive.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use braid_engine::Signal;
 #[derive(Default)]
 pub(crate) struct Ranges {
     taken: RefCell<Vec<Range<u64>>>,
-    given_up: RefCell<Vec<Range<u64>>>,
+    abandoned: RefCell<Vec<Range<u64>>>,
     changed: Signal,
 }
 
-/// Blocks that are taken until this is dropped.
-pub(crate) struct Taken {
+/// Locked blocks; dropping it unlocks them.
+pub(crate) struct Locked {
     ranges: Rc<Ranges>,
     blocks: Range<u64>,
-    /// The origin is changing them, and has not answered.
+    /// The origin has not completed a change of the blocks.
     is_changing: bool,
 }
 
@@ -29,49 +29,49 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 }
 
 impl Ranges {
-    /// Whether nobody has any of `blocks`.
+    /// Returns whether all `blocks` are unlocked.
     pub(crate) fn is_free(&self, blocks: &Range<u64>) -> bool {
         !self.taken.borrow().iter().any(|one| overlap(one, blocks))
     }
 
-    /// Takes `blocks` once nobody has them.
-    pub(crate) async fn take(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
+    /// Waits until `blocks` are unlocked, and locks them.
+    pub(crate) async fn take(self: &Rc<Self>, blocks: Range<u64>) -> Locked {
         self.changed.until(|| self.is_free(&blocks)).await;
         self.take_free(blocks)
     }
 
-    /// Takes `blocks`, which nobody has.
-    pub(crate) fn take_free(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
+    /// Locks `blocks`, which are unlocked.
+    pub(crate) fn take_free(self: &Rc<Self>, blocks: Range<u64>) -> Locked {
         self.taken.borrow_mut().push(blocks.clone());
-        Taken { ranges: Rc::clone(self), blocks, is_changing: false }
+        Locked { ranges: Rc::clone(self), blocks, is_changing: false }
     }
 
-    /// As [`Ranges::take`], to change them until [`Taken::finish`].
-    pub(crate) async fn take_to_change(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
+    /// Locks `blocks` for a change, until [`Locked::finish`].
+    pub(crate) async fn take_to_change(self: &Rc<Self>, blocks: Range<u64>) -> Locked {
         let mut taken = self.take(blocks).await;
         taken.is_changing = true;
         taken
     }
 
-    /// Whether any block was given up.
-    pub(crate) fn has_given_up(&self) -> bool {
-        !self.given_up.borrow().is_empty()
+    /// Returns whether a change of any block was abandoned.
+    pub(crate) fn has_abandoned(&self) -> bool {
+        !self.abandoned.borrow().is_empty()
     }
 
-    /// Whether some of `blocks` was given up.
-    pub(crate) fn was_given_up(&self, blocks: &Range<u64>) -> bool {
-        self.given_up.borrow().iter().any(|one| overlap(one, blocks))
+    /// Returns whether a change of one of `blocks` was abandoned.
+    pub(crate) fn was_abandoned(&self, blocks: &Range<u64>) -> bool {
+        self.abandoned.borrow().iter().any(|one| overlap(one, blocks))
     }
 }
 
-impl Taken {
-    /// The origin has answered.
+impl Locked {
+    /// Unlocks the blocks: the origin completed the change.
     pub(crate) fn finish(mut self) {
         self.is_changing = false;
     }
 }
 
-impl Drop for Taken {
+impl Drop for Locked {
     fn drop(&mut self) {
         let mut taken = self.ranges.taken.borrow_mut();
         if let Some(index) = taken.iter().position(|one| *one == self.blocks) {
@@ -79,7 +79,7 @@ impl Drop for Taken {
         }
         drop(taken);
         if self.is_changing {
-            self.ranges.given_up.borrow_mut().push(self.blocks.clone());
+            self.ranges.abandoned.borrow_mut().push(self.blocks.clone());
         }
         self.ranges.changed.notify();
     }

@@ -1,48 +1,48 @@
-//! Another number of slots, while requests are served.
+//! Changes the number of slots while requests are served.
 //!
 //! ```text
-//!   slots      0 1 2 3 4 5 6 7       asked for the order in which all would leave: 6 2 7 0 4 5 1 3
-//!   to four    0 1 2 3               6 2 7 0 leave; 1 and 3 stay where they are; 4 and 5 move to 0 and 2
+//!   slots      0 1 2 3 4 5 6 7       the policy's order of eviction: 6 2 7 0 4 5 1 3
+//!   to four    0 1 2 3               6 2 7 0 are evicted; 1 and 3 stay in place; 4 and 5 move to 0 and 2
 //! ```
 //!
-//! The policy is made anew and told of those that stay in the order in which they would leave: what was
-//! to leave first leaves first.
+//! The policy is created again, and gets the remaining blocks in their order of eviction, so the
+//! order is kept.
 
 use crate::contents::Contents;
 use crate::directory::Directory;
 use crate::policy::{self, Occupants};
-use crate::slot::{Move, Slot};
+use crate::slot::{Slot, SlotMove};
 
-/// Everybody may leave: it is only asked in which order.
-struct Everybody<'a>(&'a Directory);
+/// Occupants that can all be evicted, to list them in the order of eviction.
+struct AllEvictable<'a>(&'a Directory);
 
-impl Occupants for Everybody<'_> {
+impl Occupants for AllEvictable<'_> {
     fn block_of(&self, slot: Slot) -> u64 {
         self.0.block_of(slot)
     }
 
-    fn may_leave(&self, _slot: Slot) -> bool {
+    fn can_evict(&self, _slot: Slot) -> bool {
         true
     }
 }
 
 impl Contents {
-    /// All slots that have a block, in the order in which they would leave. The policy knows none of
-    /// them any more.
-    pub(crate) fn all_leave(&mut self) -> Vec<Slot> {
-        // A block that none has: no memory of it moves a policy.
+    /// Returns all occupied slots in the order of eviction. The policy knows none of them
+    /// afterwards.
+    pub(crate) fn evict_all(&mut self) -> Vec<Slot> {
+        // A block number that does not exist, and therefore no policy remembers.
         let nobody = u64::MAX;
         let mut order = Vec::new();
-        while let Some(slot) = self.policy.evict(nobody, &Everybody(&self.directory)) {
+        while let Some(slot) = self.policy.evict(nobody, &AllEvictable(&self.directory)) {
             order.push(slot);
         }
         order
     }
 
-    /// Has room for `slots` blocks from now on, of which what is dirty is not more. Answers what moved;
-    /// no place is moved to that another is moved from.
-    pub(crate) fn resize(&mut self, slots: u32) -> Vec<Move> {
-        let mut stay = self.all_leave();
+    /// Changes the number of slots to `slots`, which is at least the number of dirty blocks.
+    /// Returns the moved blocks; no move overwrites the source of another one.
+    pub(crate) fn resize(&mut self, slots: u32) -> Vec<SlotMove> {
+        let mut stay = self.evict_all();
         let mut excess = stay.len().saturating_sub(slots as usize);
         let dirty = self.dirty.as_ref();
         stay.retain(|slot| {
@@ -57,9 +57,9 @@ impl Contents {
         let mut free = (0..slots).map(Slot::new).filter(|slot| !taken[slot.index()]);
         let place = |from: Slot| {
             let to = if is_there(&from) { Some(from) } else { free.next() };
-            Some((Move { from, to: to? }, self.directory.block_of(from)))
+            Some((SlotMove { from, to: to? }, self.directory.block_of(from)))
         };
-        let placed: Vec<(Move, u64)> = stay.into_iter().filter_map(place).collect();
+        let placed: Vec<(SlotMove, u64)> = stay.into_iter().filter_map(place).collect();
         let places = || placed.iter().map(|(one, _)| *one);
         self.valid = self.valid.rearranged(slots, places());
         if let Some(dirty) = &mut self.dirty {
@@ -68,7 +68,7 @@ impl Contents {
         self.directory = Directory::of(slots, placed.iter().map(|(one, block)| (one.to, *block)));
         self.policy = policy::policy(self.name, slots);
         placed.iter().for_each(|(one, block)| self.policy.admit(one.to, *block));
-        // Its sizes are shares of this one.
+        // The sizes of the curve depend on the number of slots.
         self.start_curve();
         placed.into_iter().map(|(one, _)| one).filter(|one| one.from != one.to).collect()
     }
@@ -97,12 +97,12 @@ mod tests {
         }
     }
 
-    /// Of eight that came in order, of which some were used again, the four stay that would have.
+    /// With eight blocks, some of them used twice, the four stay that the policy would keep.
     #[test]
     fn who_would_leave_first_leaves() {
         for (name, stay) in [
             (CachePolicy::Lru, [1, 5, 6, 7]),
-            // The last one is in the small queue, which gives way first.
+            // The last one is in the small queue, which is evicted from first.
             (CachePolicy::S3Fifo, [1, 4, 5, 6]),
         ] {
             let mut contents = Contents::new(8, BLOCK, name, 1 << 20);
@@ -115,7 +115,7 @@ mod tests {
             let to: Vec<u32> = moves.iter().map(|one| one.to.get()).collect();
             assert!(from.iter().all(|slot| *slot >= 4) && to.iter().all(|slot| *slot < 4));
             assert_eq!(moves.len(), 3, "{moves:?}");
-            // As many as there is room for, and the next one has one leave.
+            // There is room for two more; the third one evicts a block.
             assert!(contents.resize(6).is_empty());
             (20..23).for_each(|block| read(&mut contents, block));
             assert_eq!(contents.used(), (6, 6), "{name}");

@@ -1,8 +1,8 @@
-//! What a cache would hold, without its bytes and without time: for whoever predicts.
+//! Contents of a cache without data and without time, for predictions.
 //!
-//! Invariant: what hits, what is held and who leaves is as in [`crate::Cache`], for requests that are answered in
-//! this order; what is dirty, and how it is drained, too. Deliberately absent: stepping aside, which goes by a clock,
-//! and the log of write-back mode.
+//! Invariant: hits, insertions and evictions are those of [`crate::Cache`] for requests that
+//! complete in the same order; dirty data, and the way in which they are drained, too. Deliberately
+//! absent: stepping aside, which needs a clock, and the log of write-back mode.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Behind {
     pub age: Duration,
 }
 
-/// A cache without its bytes. Spans are not empty, and of whole sectors of 512 bytes.
+/// A cache without data. Spans are not empty, and consist of whole sectors of 512 bytes.
 pub struct Shadow {
     contents: Contents,
     streams: Streams,
@@ -37,8 +37,8 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// Of a cache in front of an origin of `origin` bytes, which holds nothing yet; `None` for a size or a block
-    /// that cannot be. `behind` belongs to write-back mode, and to no other.
+    /// Creates an empty cache in front of an origin of `origin` bytes; `None` for an invalid size
+    /// or block size. `behind` belongs to write-back mode, and to no other.
     pub fn new(config: Config, behind: Option<Behind>, origin: u64) -> Option<Shadow> {
         let Config { size, block, mode, policy, sequential_cutoff: cutoff } = config;
         let is_behind = mode == CacheMode::WriteBack;
@@ -52,33 +52,35 @@ impl Shadow {
         Some(Shadow { contents, streams, mode, block, cutoff, dirty_blocks })
     }
 
-    /// The blocks of `span`, of which one request at a time is under way at the origin.
+    /// Returns the blocks of `span`, which a request locks while it accesses the origin.
     pub fn blocks(&self, span: Span) -> Range<u64> {
         self.contents.blocks(span)
     }
 
-    /// How many blocks are held.
+    /// Returns the number of cached blocks.
     pub fn used(&self) -> u32 {
         self.contents.used().0
     }
 
-    /// Whether a read is answered from memory; its blocks are used again by that.
+    /// Returns whether a read hits. A hit counts as a use of its blocks.
     pub fn hits(&mut self, span: Span) -> bool {
-        let is_held = self.contents.pieces(span).all(|piece| self.contents.has(piece));
-        if is_held {
+        let is_cached = self.contents.pieces(span).all(|piece| self.contents.has(piece));
+        if is_cached {
             for piece in self.contents.pieces(span) {
                 self.contents.hit(piece);
             }
         }
-        is_held
+        is_cached
     }
 
-    /// Whether a read that did not hit, or a write, is of a run that goes past the cache; asked once of each.
+    /// Returns whether a missed read, or a write, belongs to a run that bypasses the cache. Call it
+    /// once per request.
     pub fn is_long(&mut self, span: Span) -> bool {
         self.streams.is_long(span)
     }
 
-    /// Returns whether the held bytes of its place are dropped: of a write that goes to the origin, and is not held.
+    /// Returns whether a request invalidates its blocks: a write that goes to the origin, and is not
+    /// cached.
     fn drops(&self, write: bool) -> bool {
         write && self.mode != CacheMode::WriteThrough
     }
@@ -138,12 +140,12 @@ impl Shadow {
         self.contents.drained(run);
     }
 
-    /// Whether what the origin answers is copied to memory as a whole.
+    /// Returns whether the data of a completed request are copied to memory as a whole.
     pub fn keeps(&self, write: bool, is_long: bool) -> bool {
         !is_long && !self.drops(write)
     }
 
-    /// The origin has answered a read, or a write, of `span`.
+    /// Updates the contents after the origin completed a read or write of `span`.
     pub fn answered(&mut self, span: Span, write: bool, is_long: bool) {
         if self.drops(write) {
             for piece in self.contents.pieces(span) {
@@ -154,7 +156,7 @@ impl Shadow {
         for piece in self.contents.pieces(span) {
             match is_long {
                 false => drop(self.contents.put(piece, write)),
-                // What is held of a long run stays right; nothing else is held for it.
+                // A long run updates cached blocks and inserts no others.
                 true if write => drop(self.contents.renew(piece)),
                 true => {}
             }

@@ -1,31 +1,31 @@
-//! A slot: the place of one block in the cache's memory.
+//! Slot: the place of one block in the cache's memory.
 
-/// The number of a slot: 0 to the number of blocks that the cache holds.
+/// Number of a slot, from 0 to the capacity of the cache in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// The slot with this number.
+    /// Returns the slot with this number.
     pub const fn new(number: u32) -> Slot {
         Slot(number)
     }
 
-    /// As an index of what is kept for each slot.
+    /// Returns the number as an index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Its number.
+    /// Returns the number.
     #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// A block that is in another slot now.
+/// Move of a block to another slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct SlotMove {
     pub(crate) from: Slot,
     pub(crate) to: Slot,
 }

@@ -1,15 +1,15 @@
-//! Whether a request goes on where another ended: long sequential runs go past the cache, which they
-//! would only wash out.
+//! Detects long sequential runs, which bypass the cache because they would only evict useful
+//! blocks.
 
 use braid_block::Span;
 
-/// How many runs are followed at once.
+/// Number of runs tracked at a time.
 const RUNS: usize = 16;
 
-/// Where runs end, and how long they are; the one that went on last is the last.
+/// Ends and lengths of runs; the most recently continued run is the last.
 pub(crate) struct Streams {
     runs: Vec<Run>,
-    /// Bytes from which on a run goes past the cache; none if none does.
+    /// Length in bytes from which a run bypasses the cache; `None` for no limit.
     cutoff: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ impl Streams {
         Streams { runs: Vec::with_capacity(RUNS), cutoff }
     }
 
-    /// Whether `span` is of a run that is long by now.
+    /// Returns whether `span` belongs to a long run.
     pub(crate) fn is_long(&mut self, span: Span) -> bool {
         let Some(cutoff) = self.cutoff else { return false };
         let before = match self.runs.iter().position(|run| run.end == span.offset) {

@@ -1,65 +1,65 @@
-//! What a cache leaves behind for when it comes up again: which blocks it held, and their data if asked.
+//! Format of the file that keeps the contents of a cache between two runs: block numbers and, if requested, data.
 //!
 //! ```text
-//!   | magic, checksum | block, count, whether there is data | origin | table | … | data of the blocks |
-//!   0                 12                                    28       │       └ at a multiple of 4 KiB
-//!                                                                    └ of each block: number, checksum of
-//!                                                                      its data, which sectors are held
+//!   | magic, checksum | block size, count, data flag | origin | table | … | data of the blocks |
+//!   0                 12                             28       │       └ at a multiple of 4 KiB
+//!                                                             └ per block: number, checksum of its data,
+//!                                                               cached sectors
 //! ```
 //!
-//! All numbers are little-endian. Blocks stand in the order in which they would have left.
+//! Numbers are little-endian. Blocks are in the order of eviction.
 //!
-//! What `origin` says is compared as it is, by whoever made it: it has to change whenever the origin was
-//! written. Bytes are untrusted until [`Head::parse`] has seen them; data until its checksum was.
+//! The caller compares `origin`, whose text must change whenever the origin is written. Bytes are
+//! untrusted until [`Head::parse`] accepts them, data until their checksum is verified.
 
 use std::fmt;
 
-/// The first bytes, with the version of the format.
+/// The first bytes, which include the version of the format.
 const MAGIC: [u8; 8] = *b"braidwm1";
-/// Where what is checked by the checksum starts.
+/// Offset where the checksummed part starts.
 const CHECKED: usize = 12;
-/// Bytes of a head before what is said of the origin.
+/// Bytes of a head before the text of the origin.
 pub const FIXED: usize = 28;
-/// Of a block in the table, before its marks.
+/// Bytes of a table entry before its marks.
 const ENTRY: usize = 12;
-/// What data starts at a multiple of.
+/// Alignment of the data in bytes.
 const ALIGN: usize = 4096;
 
-/// The most blocks that are read from a file: as many as a cache of 8 TiB has of 64 KiB.
+/// Maximum number of blocks in a file: that of a cache of 8 TiB with blocks of 64 KiB.
 const MOST_BLOCKS: u32 = 1 << 27;
-/// The most bytes of what is said of an origin.
+/// Maximum length of the text of the origin in bytes.
 const MOST_ORIGIN: u32 = 1 << 20;
 
-/// A block that was held.
+/// A cached block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Its number on the origin, in blocks.
+pub struct SavedBlock {
+    /// Number of the block on the origin.
     pub block: u64,
-    /// CRC-32C of its data, with zeroes where nothing was held; 0 where there is no data.
+    /// CRC-32C of the data, with zeroes for sectors that were not cached; 0 without data.
     pub checksum: u32,
-    /// Which of its sectors of 512 bytes were held, the first in the lowest bit.
+    /// Cached sectors of 512 bytes; the lowest bit is the first sector.
     pub marks: Vec<u8>,
 }
 
-/// What is before the data.
+/// Everything before the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Which origin it was, and what tells whether it was written since.
+    /// Identity of the origin, and of its state.
     pub origin: String,
-    /// Bytes of a block: a power of two from 4 KiB to 64 KiB.
+    /// Block size in bytes: a power of two from 4 KiB to 64 KiB.
     pub block: u32,
-    /// Whether data follows.
+    /// Data follow the table.
     pub has_data: bool,
-    /// Whoever would have left first comes first.
-    pub kept: Vec<Kept>,
+    /// The blocks in the order of eviction.
+    pub kept: Vec<SavedBlock>,
 }
 
-/// Why bytes are no head.
+/// Reason to reject a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// They are something else.
+    /// Not a file of this format.
     Foreign,
-    /// They end too early, or are not what was written.
+    /// Truncated or changed.
     Damaged,
 }
 
@@ -75,10 +75,10 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl Head {
-    /// The head as bytes, as long as [`Head::data_offset`] says.
+    /// Encodes the head; its length is [`Head::data_offset`].
     ///
     /// # Panics
-    /// If there are more blocks than a cache has.
+    /// If there are more blocks than a cache can have.
     pub fn to_bytes(&self) -> Vec<u8> {
         let small =
             |count: usize| u32::try_from(count).expect("no more than a cache has").to_le_bytes();
@@ -101,7 +101,7 @@ impl Head {
         bytes
     }
 
-    /// Where data starts, in bytes.
+    /// Returns the offset of the data in bytes.
     pub fn data_offset(&self) -> usize {
         self.len().next_multiple_of(ALIGN)
     }
@@ -110,10 +110,10 @@ impl Head {
         FIXED + self.origin.len() + self.kept.len() * (ENTRY + marks_of(self.block))
     }
 
-    /// How many bytes a head has that begins with `first`, if it is one: so many are to be read.
+    /// Returns the length of the head that begins with `first`, so that the caller can read it.
     ///
     /// # Errors
-    /// It is none.
+    /// `first` is not the start of a head.
     pub fn len_of(first: &[u8; FIXED]) -> Result<usize, Wrong> {
         let mut rest = first.strip_prefix(&MAGIC).ok_or(Wrong::Foreign)?;
         let _checksum = number(&mut rest)?;
@@ -126,10 +126,10 @@ impl Head {
         Ok(FIXED + origin_len as usize + count as usize * (ENTRY + marks_of(block)))
     }
 
-    /// The head that `bytes`, which may go on after it, begin with.
+    /// Parses the head at the start of `bytes`.
     ///
     /// # Errors
-    /// They do not begin with one.
+    /// `bytes` do not begin with a valid head.
     pub fn parse(bytes: &[u8]) -> Result<Head, Wrong> {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(Wrong::Foreign)?;
         let first = bytes.first_chunk().ok_or(Wrong::Damaged)?;
@@ -147,7 +147,7 @@ impl Head {
             let (block, rest) = entry.split_first_chunk().ok_or(Wrong::Damaged)?;
             let (checksum, marks) = rest.split_first_chunk().ok_or(Wrong::Damaged)?;
             let (block, checksum) = (u64::from_le_bytes(*block), u32::from_le_bytes(*checksum));
-            Ok(Kept { block, checksum, marks: marks.to_vec() })
+            Ok(SavedBlock { block, checksum, marks: marks.to_vec() })
         });
         Ok(Head {
             origin: String::from_utf8(origin.to_vec()).map_err(|_| Wrong::Damaged)?,
@@ -158,7 +158,7 @@ impl Head {
     }
 }
 
-/// Bytes of the marks of a block.
+/// Returns the bytes of the marks of a block.
 fn marks_of(block: u32) -> usize {
     block as usize / 4096
 }
@@ -179,7 +179,7 @@ mod tests {
         (block, any::<bool>(), "[ -~]{0,40}").prop_flat_map(|(block, has_data, origin)| {
             let marks = proptest::collection::vec(any::<u8>(), marks_of(block));
             let kept = (any::<u64>(), any::<u32>(), marks)
-                .prop_map(|(block, checksum, marks)| Kept { block, checksum, marks });
+                .prop_map(|(block, checksum, marks)| SavedBlock { block, checksum, marks });
             let kept = proptest::collection::vec(kept, 0..8);
             kept.prop_map(move |kept| Head { origin: origin.clone(), block, has_data, kept })
         })
@@ -194,7 +194,7 @@ mod tests {
             prop_assert_eq!(Head::parse(&bytes), Ok(head));
         }
 
-        /// Of what is cut or changed nothing is believed.
+        /// Truncated and changed heads are rejected.
         #[test]
         fn what_is_damaged_is_refused(head in head(), at in any::<prop::sample::Index>(), flip in 1..=255_u8) {
             let bytes = head.to_bytes();

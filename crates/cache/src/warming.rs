@@ -1,9 +1,9 @@
-//! A cache that ends tells what it held, and one that begins is told.
+//! Saves the contents of a cache when it ends, and restores them when it starts.
 //!
 //! ```text
-//!   ends     ──▶ Left: head and data            ──▶ a file
-//!   begins   ◀── data, if nobody wrote the origin since: `take`
-//!            ◀── else only which blocks there were, which are read anew: `refill`
+//!   end      ──▶ Snapshot: head and data         ──▶ a file
+//!   start    ◀── data, if the origin was not written since: `take`
+//!            ◀── otherwise block numbers, to read them again: `refill`
 //! ```
 
 use std::ops::Range;
@@ -14,85 +14,88 @@ use braid_mem::Pool;
 
 use crate::cache::Cache;
 use crate::contents::Piece;
-use crate::held::Held;
 use crate::marks::{SECTOR, runs};
 use crate::slot::Slot;
-use crate::warm::{Head, Kept};
+use crate::state::CacheState;
+use crate::warm::{Head, SavedBlock};
 
-/// Bytes that are read in one request to fill a cache again.
+/// Maximum bytes per request of a refill.
 const REFILL: u64 = 256 << 10;
 
-/// What a cache held when it ended.
-pub struct Left {
-    held: Rc<Held>,
+/// Contents of a cache at its end.
+pub struct Snapshot {
+    state: Rc<CacheState>,
     slots: Vec<Slot>,
     head: Head,
 }
 
 impl Cache {
-    /// What is held, for a cache that is asked nothing any more. `origin` is said to whoever reads it.
-    pub fn leave(&self, origin: String, has_data: bool) -> Left {
-        let held = Rc::clone(&self.held);
-        let slots = held.contents.borrow_mut().all_leave();
-        let block = u32::try_from(held.config.get().block).expect("64 KiB at most");
-        let mut left = Left { held, slots, head: Head { origin, block, has_data, kept: vec![] } };
+    /// Returns the contents of a cache that gets no more requests. `origin` is stored for the
+    /// reader.
+    pub fn leave(&self, origin: String, has_data: bool) -> Snapshot {
+        let state = Rc::clone(&self.state);
+        let slots = state.contents.borrow_mut().evict_all();
+        let block = u32::try_from(state.config.get().block).expect("64 KiB at most");
+        let mut snapshot =
+            Snapshot { state, slots, head: Head { origin, block, has_data, kept: vec![] } };
         let mut data = vec![0; block as usize];
-        for index in 0..left.slots.len() {
-            let contents = left.held.contents.borrow();
-            let slot = left.slots[index];
+        for index in 0..snapshot.slots.len() {
+            let contents = snapshot.state.contents.borrow();
+            let slot = snapshot.slots[index];
             let (block, marks) =
                 (contents.directory.block_of(slot), contents.valid.of(slot).to_vec());
             drop(contents);
-            let checksum = if has_data { left.sum(index, &marks, &mut data) } else { 0 };
-            left.head.kept.push(Kept { block, checksum, marks });
+            let checksum = if has_data { snapshot.sum(index, &marks, &mut data) } else { 0 };
+            snapshot.head.kept.push(SavedBlock { block, checksum, marks });
         }
-        left
+        snapshot
     }
 
-    /// Holds the sectors of a block that was kept, if `data` is what was; answers whether it is. For a
-    /// cache that was not asked anything yet, whose origin was not written since.
-    pub fn take(&self, kept: &Kept, data: &[u8]) -> bool {
+    /// Restores the sectors of a saved block, if the checksum of `data` matches. Returns whether it
+    /// did. Call it before the first request, and only if the origin was not written since.
+    pub fn take(&self, kept: &SavedBlock, data: &[u8]) -> bool {
         let block = self.config().block;
         let end = kept.block.checked_add(1).and_then(|next| next.checked_mul(block));
-        let is_on_origin = end.is_some_and(|end| end - block < self.held.origin.limits().size);
+        let is_on_origin = end.is_some_and(|end| end - block < self.state.origin.limits().size);
         if !is_on_origin || data.len() as u64 != block || crc32c::crc32c(data) != kept.checksum {
             return false;
         }
-        let mut contents = self.held.contents.borrow_mut();
+        let mut contents = self.state.contents.borrow_mut();
         for sectors in runs(kept.marks.iter().copied()) {
             let bytes = bytes_of(&sectors);
             let (within, len) = (bytes.start as u64, bytes.len() as u64);
             let piece = Piece { block: kept.block, within, len };
             let Some(put) = contents.put(piece, false) else { return false };
-            self.held.memory.borrow().write(put.at, &data[bytes]);
+            self.state.memory.borrow().write(put.at, &data[bytes]);
         }
         true
     }
 
-    /// Reads what was held from the origin, beside whatever is asked, one request at a time: neighbours
-    /// in one. What fails, or has no memory to be read to, is left out. Answers how many bytes were read.
+    /// Reads `blocks` from the origin while clients are served, one request at a time; adjacent
+    /// blocks are one request. Skips blocks that fail or lack memory. Returns the number of bytes
+    /// read.
     pub async fn refill(&self, blocks: Vec<u64>, pool: &Pool) -> u64 {
         let block = self.config().block;
-        let size = self.held.origin.limits().size;
+        let size = self.state.origin.limits().size;
         let mut done = 0;
         for run in neighbours(blocks, REFILL / block) {
             let end = run.end.saturating_mul(block).min(size);
             let Some(len) = end.checked_sub(run.start.saturating_mul(block)) else { continue };
-            // Clients come first, when memory for requests is short.
+            // Clients have priority if request memory is short.
             let Some(buf) = pool.get(len as usize) else { continue };
-            done += Rc::clone(&self.held).fill(Io::read(run.start * block, buf)).await;
+            done += Rc::clone(&self.state).fill(Io::read(run.start * block, buf)).await;
         }
         done
     }
 }
 
-impl Left {
-    /// What comes before the data.
+impl Snapshot {
+    /// Returns everything before the data.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The data of the block that is `index` in the head, into a buffer of a block.
+    /// Reads the data of the block at `index` of the head into a buffer of one block.
     pub fn read(&self, index: usize, into: &mut [u8]) {
         self.read_marked(index, &self.head.kept[index].marks, into);
     }
@@ -102,7 +105,7 @@ impl Left {
         into.fill(0);
         for sectors in runs(marks.iter().copied()) {
             let bytes = bytes_of(&sectors);
-            self.held.memory.borrow().read(at + bytes.start, &mut into[bytes]);
+            self.state.memory.borrow().read(at + bytes.start, &mut into[bytes]);
         }
     }
 
@@ -117,7 +120,7 @@ fn bytes_of(sectors: &Range<usize>) -> Range<usize> {
     sectors.start * size..sectors.end * size
 }
 
-/// Runs of `blocks` that lie beside each other, of up to `most` each, in order.
+/// Returns runs of adjacent blocks, of up to `most` blocks each, in order.
 fn neighbours(mut blocks: Vec<u64>, most: u64) -> Vec<Range<u64>> {
     blocks.sort_unstable();
     blocks.dedup();

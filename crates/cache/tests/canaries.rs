@@ -1,4 +1,4 @@
-//! Every bug that is planted in write-back is found, by seeds that change with the commit.
+//! Every planted bug of write-back mode is found, by seeds that change with the commit.
 
 mod worlds;
 
@@ -7,7 +7,7 @@ use braid_cache::least_log;
 use braid_seed::{Rng, commit, first_of_commit};
 use worlds::Shape;
 
-/// As many seeds may go by before a canary counts as one that survived.
+/// Number of seeds after which a canary counts as not found.
 const BUDGET: u64 = 1000;
 
 /// Returns a shape in which the rule that `canary` breaks soon matters: with a log, many requests, changes of
@@ -25,7 +25,7 @@ fn fit(canary: Canary, shape: Shape) -> Shape {
             tried: 20,
             ..busy
         },
-        // Zeroes come while a commit writes several records.
+        // Zeroes arrive while a commit writes several records.
         Canary::ZeroesLeaveOutData => shape.cramped(),
         _ => busy,
     }
@@ -39,7 +39,8 @@ fn every_canary_is_found() {
     hunt(Canary::ALL, &run);
 }
 
-/// Those that matter to an origin of several disks: what the log forgets must be on all of them.
+/// The canaries that matter for an origin of several disks: what the log retires must be on all of
+/// them.
 #[test]
 fn canaries_are_found_over_arrays() {
     let run = |canary, seed| {
@@ -50,7 +51,7 @@ fn canaries_are_found_over_arrays() {
     hunt(&canaries, &run);
 }
 
-/// Has `run` find each of `canaries`, by seeds that are well without.
+/// Has `run` find each of `canaries`, by seeds that pass without a canary.
 fn hunt(canaries: &[Canary], run: &dyn Fn(Canary, u64) -> Result<(), String>) {
     std::panic::set_hook(Box::new(|_| {}));
     let first = first_of_commit(&commit());

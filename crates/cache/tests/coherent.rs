@@ -1,5 +1,5 @@
-//! A cache in front of a simulated disk: whatever is asked at once, however the disk answers, nobody
-//! reads what was not there, and the disk has everything that was answered.
+//! A cache in front of a simulated disk: for any concurrent requests and any completion order,
+//! reads return data that were written, and the disk has every completed write.
 
 mod clocks;
 mod front;
@@ -23,7 +23,7 @@ use front::Front;
 
 const SIZE: u64 = 256 << 10;
 
-/// A cache that is drawn from `rng`: smaller than the disk, so that blocks come and go.
+/// Draws a configuration from `rng`: smaller than the disk, so that blocks are evicted.
 fn config(rng: &mut Rng) -> Config {
     let block = 4096 << rng.below(3);
     Config {
@@ -71,7 +71,7 @@ fn check_counters(cache: &Cache) {
     assert!(used <= most);
 }
 
-/// Has the cache grow and shrink beside the load, if the dice say so.
+/// Grows and shrinks the cache under load, as the dice decide.
 fn resize_now_and_then(sim: &Sim, cache: &Cache, mut dice: Rng) {
     let (handle, cache) = (sim.handle(), cache.clone());
     let times = if dice.percent(50) { dice.within(1..=20) } else { 0 };
@@ -93,7 +93,7 @@ fn resize(cache: &Cache, size: u64) {
     cache.resize(size, more);
 }
 
-/// What is answered is what the disk has.
+/// Checks that reads return the content of the disk.
 async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
     for offset in (0..dev.limits().size).step_by(4096) {
         let done = dev.start(Io::read(offset, pool.get(4096).expect("memory"))).await;
@@ -104,7 +104,7 @@ async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
     }
 }
 
-/// What a crash at some event leaves that it must not, if anything.
+/// Crashes at every event, and returns an error if the content of the disk is wrong after one.
 fn crash_at_every_event(
     sim: &Sim,
     disk: &SimDisk,
@@ -123,7 +123,7 @@ fn crash_at_every_event(
     found
 }
 
-/// At every moment a crash of the disk leaves what it would without a cache.
+/// At every moment, a crash of the disk leaves what it would leave without a cache.
 #[test]
 fn what_is_read_was_written_and_the_origin_is_complete() {
     for_each_seed("coherent::what_is_read_was_written_and_the_origin_is_complete", 200, |seed| {
@@ -142,8 +142,7 @@ fn what_is_read_was_written_and_the_origin_is_complete() {
     });
 }
 
-/// A write that failed may have reached the disk or not, each sector by itself: what is read is what
-/// the disk has.
+/// A failed write may have reached each sector of the disk or not: reads return what the disk has.
 #[test]
 fn errors_of_the_origin_leave_nothing_behind() {
     for_each_seed("coherent::errors_of_the_origin_leave_nothing_behind", 200, |seed| {
@@ -164,7 +163,7 @@ fn errors_of_the_origin_leave_nothing_behind() {
     });
 }
 
-/// A request that is given up is carried out all the same, whenever that is.
+/// An abandoned request is carried out at some later time.
 #[test]
 fn requests_that_are_given_up_leave_nothing_behind() {
     for_each_seed("coherent::requests_that_are_given_up_leave_nothing_behind", 200, |seed| {
@@ -197,15 +196,15 @@ fn requests_that_are_given_up_leave_nothing_behind() {
                 .await;
             }
             handle.sleep(1_000_000_000).await;
-            // Everything has arrived.
+            // All requests have completed.
             check_equal(&client.dev, &client.pool, &disk).await;
         });
         check_counters(&seen);
     });
 }
 
-/// What a cache held when it ended another one holds that begins: by its data, or read anew. Whatever
-/// is asked meanwhile, what is read is what the disk has.
+/// A new cache takes over the contents of an ended one, by data or by reading again. Reads always
+/// return the content of the disk, also for concurrent requests.
 #[test]
 fn what_was_held_is_held_again() {
     for_each_seed("coherent::what_was_held_is_held_again", 100, |seed| {
@@ -251,13 +250,13 @@ fn what_was_held_is_held_again() {
     });
 }
 
-/// Caches come and go in front of a disk that is asked all the while.
+/// Caches are attached and detached in front of a disk under load.
 #[test]
 fn caches_come_and_go_under_load() {
     for_each_seed("coherent::caches_come_and_go_under_load", 300, |seed| {
         let mut dice = Rng::new(!seed);
         let sim = Sim::new(seed);
-        // Small, so that what is under way meets what is held.
+        // Small, so that requests in flight meet cached blocks.
         let size = 4096 << dice.within(1..=4);
         let limits = Limits { discard: true, ..Limits::new(size, [512, 4096][dice.index(2)]) };
         let disk = SimDisk::new(&sim.handle(), "origin", limits);

@@ -1,4 +1,4 @@
-//! What a cache costs: a hit allocates nothing, and the index is small.
+//! The cost of a cache: a hit does not allocate, and the index is small.
 
 use allocation_counter::measure;
 use braid_block::Io;
@@ -33,7 +33,8 @@ fn a_hit_allocates_nothing() {
     }
 }
 
-/// At most 1.5 % of the data, and no more after blocks came and went; whatever the number of slots.
+/// The index takes at most 1.5 % of the data for any number of slots, also after blocks were
+/// evicted.
 #[test]
 fn the_index_is_small() {
     let origin = Ram::new(1 << 20).expect("memory");

@@ -1,4 +1,5 @@
-//! The curve of a cache against the truth: stack distances of LRU, and every policy at full size.
+//! The estimated curve of a cache compared with the truth: stack distances of LRU, and every policy
+//! at full size.
 
 mod traces;
 
@@ -10,8 +11,8 @@ use braid_seed::Rng;
 use proptest::prelude::*;
 use traces::{Cache, TRACES};
 
-/// Of each read how many other blocks were read since its block was read last: LRU of more slots than
-/// that hits. Sums of who was read last where, in a tree (Fenwick).
+/// Returns for each read the number of other blocks read since the last read of its block: LRU with
+/// more slots than that hits. A Fenwick tree holds the most recent reads.
 fn stack_distances(trace: &[u64]) -> Vec<Option<u64>> {
     let mut last = BTreeMap::new();
     let mut tree = vec![0_i64; trace.len() + 1];
@@ -78,8 +79,8 @@ fn lru_is_as_its_stack_distances_say() {
     }
 }
 
-/// With the memory that a cache of 16 MiB, of 64 MiB and of 256 MiB leaves to its curve: how far off it
-/// may be in the mean over the sizes, and that it says so.
+/// With the memory of the curve in caches of 16 MiB, 64 MiB and 256 MiB: the mean error over the
+/// sizes, and that the standard error covers it.
 #[test]
 fn every_policy_is_as_at_full_size() {
     const BOUNDS: [(usize, f64); 3] = [(64 << 10, 0.05), (256 << 10, 0.03), (1 << 20, 0.015)];
@@ -122,8 +123,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Where every block is sampled a curve is not an estimate but the truth, also after blocks were
-    /// written and dropped.
+    /// If every block is sampled, the curve is exact, also after blocks were written and
+    /// invalidated.
     #[test]
     fn a_curve_of_everything_is_exact(slots in 8..64_u32, steps in prop::collection::vec(step(), 1..600)) {
         let mut curve = Curve::new(slots, 1000, 8 << 20);
@@ -156,8 +157,8 @@ proptest! {
         }
     }
 
-    /// Whatever it is of: its memory is what it was given at most and stays, sizes end with the origin,
-    /// ratios are ratios, the same requests give the same curve.
+    /// For any configuration: the memory stays within its limit, the sizes end with the origin,
+    /// ratios are between 0 and 1, and equal requests give equal curves.
     #[test]
     fn a_curve_keeps_its_bounds(slots in 1..20_000_u32, origin in 1..200_000_u64, bytes in 0..300_000_usize, seed: u64) {
         let new = || Curve::new(slots, origin, bytes);
@@ -187,7 +188,7 @@ proptest! {
     }
 }
 
-/// What was long ago counts for less: after a loop that never hit, one block that always does.
+/// Old uses count less: a loop that never hit is followed by one block that always hits.
 #[test]
 fn old_reads_fade() {
     let slots = 64;

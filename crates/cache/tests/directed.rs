@@ -1,4 +1,4 @@
-//! What is flushed is there after a crash, where drawn worlds seldom come.
+//! Flushed data survive a crash: scenarios that random worlds rarely reach.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ const SIZE: u64 = 256 * BLOCK;
 const LOG: u64 = 4 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Remembers the log that was given up last.
+/// Remembers the last abandoned log.
 #[derive(Clone, Default)]
 struct Notes(Rc<Cell<Option<LogId>>>);
 
@@ -82,14 +82,14 @@ impl World {
         World::new(image(SIZE), image(LOG), drain, notes)
     }
 
-    /// Starts the cache, and answers what asks it.
+    /// Starts the cache, and returns a client of it.
     async fn up(cache: &Cache, handle: &Handle) -> Client {
         cache.restart().await.expect("a sound log");
         handle.spawn("cache", cache.run().expect("write-back"));
         Client { dev: Dev::new(cache.clone()), pool: Pool::new(2 << 20).expect("memory") }
     }
 
-    /// Loses what is not durable, starts again, and answers what the origin has then.
+    /// Loses volatile data, starts again, and returns the content of the origin.
     fn restarted(&self, notes: &Notes) -> (Replayed, Image) {
         let next = World::new(self.origin.durable(), self.log.durable(), None, notes);
         let cache = next.cache.clone();
@@ -142,11 +142,12 @@ fn a_flush_of_many_blocks_has_all_of_them() {
     }
 }
 
-/// The origin loses what it had taken at a flush that fails: also what a round had written that flushes later, well.
+/// A failed flush of the origin loses its volatile data, including those of a round whose own flush
+/// succeeds later.
 #[test]
 fn a_round_counts_nothing_that_a_flush_beside_it_lost() {
     let notes = Notes::default();
-    // A block a second: the round rests between its two.
+    // One block per second: the round pauses between its two blocks.
     let world = World::blank(Some(BLOCK), &notes);
     let (cache, handle, origin) = (world.cache.clone(), world.sim.handle(), world.origin.clone());
     world.sim.block_on(async move {
@@ -212,8 +213,8 @@ fn a_round_under_way_lets_no_record_go_of_zeroes_that_are_lost() {
     assert!(has(&origin, 0, 1));
 }
 
-/// A log that cannot be closed is remembered by its machine alone: elsewhere it is replayed, unless its device takes
-/// the superblock that closes it at the end of the cache.
+/// An abandoned log is known to its machine only: elsewhere it is replayed, unless its device
+/// accepts the closing superblock when the cache ends.
 #[test]
 fn a_log_that_was_given_up_is_closed_when_its_device_takes_it() {
     for is_well_again in [true, false] {
@@ -243,7 +244,7 @@ fn a_log_that_was_given_up_is_closed_when_its_device_takes_it() {
     }
 }
 
-/// The origin has lost a large write, which nobody can write once more: no later flush says that all is there.
+/// The origin lost a large write, which cannot be repeated: no later flush succeeds.
 #[test]
 fn no_flush_succeeds_after_one_that_lost_a_large_write() {
     let world = World::blank(None, &Notes::default());
@@ -258,7 +259,7 @@ fn no_flush_succeeds_after_one_that_lost_a_large_write() {
     });
 }
 
-/// Without a log zeroes with FUA are durable on the origin, or nowhere.
+/// Without a log, zeroes with FUA are durable on the origin.
 #[test]
 fn zeroes_with_fua_are_durable_without_a_log() {
     let origin = Image::from(vec![0xff; SIZE as usize]);
@@ -275,7 +276,7 @@ fn zeroes_with_fua_are_durable_without_a_log() {
     assert!(has(&world.origin.durable(), 5, 0));
 }
 
-/// A block that is dirty, and in the log, goes into the log again when it is written again.
+/// A dirty and logged block that is written again is logged again.
 #[test]
 fn what_is_written_over_something_logged_is_logged_too() {
     let notes = Notes::default();

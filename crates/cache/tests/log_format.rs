@@ -1,15 +1,15 @@
-//! The blocks of a log: what was written is read, and nothing else is.
+//! Blocks of a log: written blocks are accepted, and no others.
 
 use braid_block::Span;
 use braid_cache::log::format::{
-    BLOCK, Extent, Header, Kind, Life, MAX_EXTENTS, OriginId, Rejection, Superblock,
+    BLOCK, Effect, Extent, Header, LogInstance, MAX_EXTENTS, OriginId, Rejection, Superblock,
 };
 use proptest::prelude::*;
 
 const SIZE: u64 = 1 << 30;
 
-fn life() -> Life {
-    Life { uuid: [3; 16], generation: 7, origin: OriginId { size: SIZE, digest: [9; 16] } }
+fn life() -> LogInstance {
+    LogInstance { uuid: [3; 16], generation: 7, origin: OriginId { size: SIZE, digest: [9; 16] } }
 }
 
 fn superblock() -> Superblock {
@@ -25,16 +25,17 @@ fn encoded(encode: impl FnOnce(&mut [u8])) -> Vec<u8> {
 }
 
 fn extents() -> impl Strategy<Value = Vec<Extent>> {
-    let kind = prop_oneof![Just(Kind::Data), Just(Kind::Zeroes), Just(Kind::Discard)];
+    let kind = prop_oneof![Just(Effect::Data), Just(Effect::Zeroes), Just(Effect::Discard)];
     let extent = (0..1000_u64, 1..20_u64, kind).prop_map(|(at, len, kind)| {
-        let len = if kind == Kind::Data { len } else { len << 12 };
+        let len = if kind == Effect::Data { len } else { len << 12 };
         Extent { span: Span::new(at * 512, len * 512), kind }
     });
     prop::collection::vec(extent, 1..=MAX_EXTENTS.min(40))
 }
 
 proptest! {
-    /// A record is read as it was written; of another life, number, with any bit turned: not at all.
+    /// A record parses to the same value; with another instance, sequence number or any bit
+    /// flipped, it is rejected.
     #[test]
     fn a_record_is_its_own(extents in extents(), sequence in 1..1000_u64, turned in any::<prop::sample::Index>()) {
         let len: u64 = extents.iter().map(Extent::data_len).sum();
@@ -47,11 +48,11 @@ proptest! {
         prop_assert_eq!(parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>(), len);
 
         let others = [
-            (Life { uuid: [4; 16], ..life() }, sequence, "log"),
-            (Life { generation: 8, ..life() }, sequence, "generation"),
-            (Life { generation: 6, ..life() }, sequence, "generation"),
-            (Life { origin: OriginId { size: SIZE * 2, ..life().origin }, ..life() }, sequence, "origin"),
-            (Life { origin: OriginId { digest: [0; 16], ..life().origin }, ..life() }, sequence, "origin"),
+            (LogInstance { uuid: [4; 16], ..life() }, sequence, "log"),
+            (LogInstance { generation: 8, ..life() }, sequence, "generation"),
+            (LogInstance { generation: 6, ..life() }, sequence, "generation"),
+            (LogInstance { origin: OriginId { size: SIZE * 2, ..life().origin }, ..life() }, sequence, "origin"),
+            (LogInstance { origin: OriginId { digest: [0; 16], ..life().origin }, ..life() }, sequence, "origin"),
             (life(), sequence + 1, "sequence"),
         ];
         for (life, sequence, what) in others {
@@ -90,7 +91,7 @@ fn the_longest_text_and_the_most_extents_fit() {
     let read = Superblock::parse(&block, 1 << 20).expect("a superblock");
     assert_eq!(read.text, "é".repeat(512));
     let extents: Vec<Extent> = (0..MAX_EXTENTS as u64)
-        .map(|index| Extent { span: Span::new(index * 1024, 512), kind: Kind::Zeroes })
+        .map(|index| Extent { span: Span::new(index * 1024, 512), kind: Effect::Zeroes })
         .collect();
     let header = Header::new(life(), 1, 1, extents, &[]);
     let block = encoded(|block| header.encode_into(block));

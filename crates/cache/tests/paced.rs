@@ -1,4 +1,4 @@
-//! Draining is held to a rate while there is time, and only then.
+//! Draining respects the rate limit, unless a client waits.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use braid_sim::found::SimClock;
 use braid_sim::{Handle, Sim, SimDisk};
 
 const BLOCK: u64 = 4096;
-/// The disk takes some fifteen times as much.
+/// The disk is some fifteen times faster.
 const RATE: u64 = 64 << 10;
 
 fn seconds(handle: &Handle, many: u64) -> impl Future<Output = ()> {
@@ -23,7 +23,7 @@ fn drained(cache: &Cache) -> u64 {
     cache.write_back_status().expect("write-back").drained
 }
 
-/// A cache with 4 MiB that are dirty, every other block of the origin, and the client of it.
+/// Runs a cache with 4 MiB of dirty data, in every other block of the origin, and its client.
 fn dirty(sim: &Sim, age: Duration, f: impl AsyncFnOnce(Handle, Cache, Pool) + 'static) {
     sim.be_quiet();
     sim.be_prompt(10_000);
@@ -69,7 +69,7 @@ fn draining_keeps_its_rate_until_somebody_waits() {
             cache.write_back_status().expect("write-back").dirty > 1 << 20,
             "most is there yet"
         );
-        // What the rate would take minutes for.
+        // At the limited rate this would take minutes.
         let start = handle.now();
         Dev::new(cache.clone()).start(Io::flush()).await.result.expect("a flush");
         assert!(handle.now() - start < 10_000_000_000, "{} ns", handle.now() - start);

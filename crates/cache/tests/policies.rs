@@ -1,4 +1,4 @@
-//! Policies: what they may never do, whatever is asked, and how often they hit.
+//! Policies: their invariants for any requests, and their hit ratios.
 
 mod traces;
 
@@ -27,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whoever may leave makes room, whoever may not stays, and nothing is counted twice.
+    /// Evictable blocks are evicted, pinned blocks stay, and no block is counted twice.
     #[test]
     fn room_is_made_by_who_may_leave(slots in 1..12_u32, steps in prop::collection::vec(step(), 1..300)) {
         for name in CachePolicy::ALL {
@@ -58,7 +58,7 @@ proptest! {
         }
     }
 
-    /// A directory is a map from blocks to slots, whatever comes and goes; it never grows.
+    /// A directory is a map from blocks to slots for any sequence of operations, and does not grow.
     #[test]
     fn a_directory_is_a_map(slots in 0..40_u32, steps in prop::collection::vec((0..100_u64, any::<bool>()), 0..400)) {
         let mut directory = Directory::new(slots);
@@ -87,7 +87,7 @@ proptest! {
         prop_assert_eq!((directory.bytes(), directory.slots()), (bytes, slots));
     }
 
-    /// Of LRU it is known who leaves.
+    /// LRU evicts the least recently used block.
     #[test]
     fn lru_is_lru(slots in 1..8_u32, blocks in prop::collection::vec(0..20_u64, 1..200)) {
         let mut cache = Cache::new(CachePolicy::Lru, slots);
@@ -123,9 +123,9 @@ fn s3_fifo_keeps_what_is_popular_through_scans_and_loops() {
     let beside_lru = |trace: &str| ratios[trace][0] - ratios[trace][1];
     assert!(beside_lru("zipf") > 0.06, "{ratios:?}");
     assert!(beside_lru("scans") > 0.08, "{ratios:?}");
-    // Of a loop of 6,000 blocks 5,000 are held: 0.83 at most.
+    // A loop of 6,000 blocks with 5,000 slots hits at most 0.83.
     assert!(beside_lru("loop") > 0.78, "{ratios:?}");
     assert!(beside_lru("mixed") > 0.13, "{ratios:?}");
-    // What keeps to what was popular has 0.29 of these hits, and LRU 0.52.
+    // A policy that keeps formerly popular blocks has 0.29 of these hits, and LRU 0.52.
     assert!(beside_lru("moving") > -0.12, "{ratios:?}");
 }

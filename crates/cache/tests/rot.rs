@@ -1,4 +1,4 @@
-//! Rot in a log: wherever it is damaged, it is refused, or nothing that was flushed is lost.
+//! Damage anywhere in a log: the log is refused, or no flushed data are lost.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,33 +16,33 @@ use braid_sim::found::SimClock;
 use braid_sim::{Image, Sim, SimDisk};
 
 const SIZE: u64 = 64 * BLOCK;
-/// Longer than a cache is idle before it drains.
+/// Longer than the idle time after which a cache drains.
 const REST_NS: u64 = 700_000_000;
 
-/// What a cache does before its power goes.
+/// Actions of a cache before a power failure.
 enum Step {
-    /// Writes these blocks, with this byte, and flushes.
+    /// Writes these blocks with this byte, and flushes.
     Write(std::ops::Range<u64>, u8),
-    /// Waits until all is drained.
+    /// Waits until all data are drained.
     Rest,
-    /// Goes down.
+    /// Shuts down.
     Down,
 }
 
-/// What is left of a cache.
+/// State of the devices of a cache after a power failure.
 #[derive(Clone)]
-struct Left {
+struct CrashImages {
     origin: Image,
     log: Image,
-    /// What was flushed last of each block, and what before the last flush.
+    /// Last flushed byte of each block, and the byte before the last flush.
     flushed: BTreeMap<u64, u8>,
     before: BTreeMap<u64, u8>,
-    /// Records of the log's last time that it was open that were written before the last flush.
+    /// Number of records of the last generation that were written before the last flush.
     earlier: u64,
 }
 
-fn blank() -> Left {
-    Left {
+fn blank() -> CrashImages {
+    CrashImages {
         origin: Image::zeroes(SIZE as usize),
         log: Image::zeroes(least_log(BLOCK) as usize),
         flushed: BTreeMap::new(),
@@ -58,7 +58,7 @@ struct World {
     cache: Cache,
 }
 
-fn world(left: &Left, is_forced: bool) -> World {
+fn world(images: &CrashImages, is_forced: bool) -> World {
     let sim = Sim::new(1);
     sim.be_prompt(1_000);
     let handle = sim.handle();
@@ -66,7 +66,7 @@ fn world(left: &Left, is_forced: bool) -> World {
         let limits = Limits::new(image.len() as u64, 512);
         SimDisk::with_contents(&handle, name, limits, image.clone())
     };
-    let (origin, log) = (of("origin", &left.origin), of("log", &left.log));
+    let (origin, log) = (of("origin", &images.origin), of("log", &images.log));
     let config = Config {
         size: SIZE,
         block: BLOCK,
@@ -94,10 +94,10 @@ fn world(left: &Left, is_forced: bool) -> World {
     World { sim, origin, log, cache }
 }
 
-/// Has a cache live on what `left` holds.
-fn life(left: &Left, steps: &'static [Step]) -> Left {
-    let World { sim, origin, log, cache } = world(left, false);
-    let (handle, mut next) = (sim.handle(), left.clone());
+/// Runs a cache on `images`.
+fn life(images: &CrashImages, steps: &'static [Step]) -> CrashImages {
+    let World { sim, origin, log, cache } = world(images, false);
+    let (handle, mut next) = (sim.handle(), images.clone());
     let mut next = sim.block_on(async move {
         cache.restart().await.expect("a sound log");
         handle.spawn("cache", cache.run().expect("write-back"));
@@ -131,9 +131,9 @@ fn writes(status: Option<WriteBackStatus>) -> u64 {
     status.and_then(|status| status.log).map_or(0, |log| log.writes)
 }
 
-/// Brings up what `left` holds; answers what became of that, and of the origin.
-fn restart(left: &Left, is_forced: bool) -> (Result<Replayed, LogError>, Image) {
-    let World { sim, origin, cache, .. } = world(left, is_forced);
+/// Starts a cache on `images`. Returns the result, and the content of the origin.
+fn restart(images: &CrashImages, is_forced: bool) -> (Result<Replayed, LogError>, Image) {
+    let World { sim, origin, cache, .. } = world(images, is_forced);
     let restarted = sim.block_on(async move { cache.restart().await });
     (restarted.map(|replayed| replayed.expect("a log")), origin.durable())
 }
@@ -142,8 +142,8 @@ fn has(image: &Image, block: u64, byte: u8) -> bool {
     image.piece((block * BLOCK) as usize, BLOCK as usize).iter().all(|one| *one == byte)
 }
 
-/// The superblock that counts, and all records of its time that lie in the ring, in order of their place: offset
-/// and header.
+/// Returns the current superblock, and the records of its generation in the ring: offset and
+/// header, in order.
 fn parsed(log: &Image) -> (Superblock, Vec<(u64, Header)>) {
     let block = |offset: u64| log.piece(offset as usize, BLOCK as usize);
     let superblocks =
@@ -180,9 +180,9 @@ const ROUND: &[Step] = &[
     Write(2..3, 7),
 ];
 
-/// Every log that there is: of one flush or many, of more than one time that it was open, beyond the ring's end,
-/// closed.
-fn logs() -> Vec<(&'static str, Left)> {
+/// Returns logs of every kind: with one flush or many, several generations, past the end of the
+/// ring, closed.
+fn logs() -> Vec<(&'static str, CrashImages)> {
     let closed = life(&blank(), CLOSED);
     vec![
         ("new", life(&blank(), &[])),
@@ -196,7 +196,8 @@ fn logs() -> Vec<(&'static str, Left)> {
     ]
 }
 
-/// What is damaged of a block: where, and what is there then. All of its fields, some of the rest, all of it.
+/// Returns damages of a block as offset and new bytes: all fields, some of the rest, the whole
+/// block.
 fn damages(block: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let is_header = block.starts_with(b"braidwb");
     let dense = if is_header { 0..160 } else { 0..0 };
@@ -213,14 +214,14 @@ fn damages(block: &[u8]) -> Vec<(usize, Vec<u8>)> {
 #[test]
 fn damage_is_refused_or_harms_nothing_that_was_flushed() {
     let (mut refused, mut cut) = (0, 0);
-    for (name, left) in logs() {
-        let (superblock, headers) = parsed(&left.log);
+    for (name, images) in logs() {
+        let (superblock, headers) = parsed(&images.log);
         let of = |offset: u64| {
             headers.iter().find(|(at, header)| (*at..at + header.record_len()).contains(&offset))
         };
-        for at in (0..left.log.len() as u64).step_by(BLOCK as usize) {
-            for (within, bytes) in damages(left.log.piece(at as usize, BLOCK as usize)) {
-                let mut hurt = left.clone();
+        for at in (0..images.log.len() as u64).step_by(BLOCK as usize) {
+            for (within, bytes) in damages(images.log.piece(at as usize, BLOCK as usize)) {
+                let mut hurt = images.clone();
                 hurt.log.write(at as usize + within, &bytes);
                 let (restarted, origin) = restart(&hurt, false);
                 let what =
@@ -234,18 +235,22 @@ fn damage_is_refused_or_harms_nothing_that_was_flushed() {
                         let known = if at == *record { BLOCK } else { header.record_len() };
                         assert_eq!(rot.len, known, "{what}");
                         assert!(rot.records > 0 && rot.bytes > 0, "{what}");
-                        assert!(origin.to_vec() == left.origin.to_vec(), "{what}: it was written");
+                        assert!(
+                            origin.to_vec() == images.origin.to_vec(),
+                            "{what}: it was written"
+                        );
                         continue;
                     }
                     Err(_) => panic!("{what}"),
                 };
                 assert_eq!(replayed.damaged, (at < RING_START).then_some(at), "{what}");
-                // Nothing later says that the last flush made its records durable: they may be a torn end.
+                // No later block states that the records of the last flush were durable: they may
+                // be a torn end.
                 let is_last = superblock.is_open
-                    && of(at).is_some_and(|(_, header)| header.sequence > left.earlier);
-                for (block, byte) in &left.flushed {
+                    && of(at).is_some_and(|(_, header)| header.sequence > images.earlier);
+                for (block, byte) in &images.flushed {
                     let is_there = has(&origin, *block, *byte);
-                    let was = left.before.get(block).copied().unwrap_or(0);
+                    let was = images.before.get(block).copied().unwrap_or(0);
                     assert!(
                         is_there || is_last && has(&origin, *block, was),
                         "{what}: block {block}"
@@ -260,15 +265,15 @@ fn damage_is_refused_or_harms_nothing_that_was_flushed() {
 
 #[test]
 fn a_log_that_is_forced_holds_nothing_any_more() {
-    let left = life(&blank(), FLUSHES);
-    let (_, headers) = parsed(&left.log);
-    let mut hurt = left.clone();
+    let images = life(&blank(), FLUSHES);
+    let (_, headers) = parsed(&images.log);
+    let mut hurt = images.clone();
     hurt.log.write((headers[1].0 + BLOCK) as usize, &[0]);
     let (refused, _) = restart(&hurt, false);
-    // The first record is whole, and so are the four behind the second.
+    // The first record is intact, and so are the four after the second.
     let rot = Rot { offset: headers[1].0, len: 2 * BLOCK, records: 4, bytes: 7 * BLOCK };
     assert_eq!(refused, Err(LogError::Rotten(rot)));
-    let mut both = left.clone();
+    let mut both = images.clone();
     both.log.write(100, &[1]);
     both.log.write(BLOCK as usize + 100, &[1]);
     let (refused, _) = restart(&both, false);
@@ -276,14 +281,14 @@ fn a_log_that_is_forced_holds_nothing_any_more() {
     for hurt in [hurt, both] {
         let (forced, origin) = restart(&hurt, true);
         assert!(forced.expect("it is forced").is_new);
-        assert!(origin.to_vec() == left.origin.to_vec(), "it was written");
+        assert!(origin.to_vec() == images.origin.to_vec(), "it was written");
     }
 }
 
-/// Makes what `left` holds a log of version 1, as earlier programs wrote it.
-fn of_version_1(left: &Left) -> Left {
-    let mut older = left.clone();
-    let (superblock, headers) = parsed(&left.log);
+/// Converts the log in `images` to version 1, as written by earlier programs.
+fn of_version_1(images: &CrashImages) -> CrashImages {
+    let mut older = images.clone();
+    let (superblock, headers) = parsed(&images.log);
     let mut block = vec![0; BLOCK as usize];
     for at in [0, BLOCK] {
         Superblock { durable: None, ..superblock.clone() }.encode_into(&mut block);
@@ -299,23 +304,23 @@ fn of_version_1(left: &Left) -> Left {
 
 #[test]
 fn a_log_of_version_1_is_replayed_and_one_superblock_does_not_suffice_there() {
-    let left = of_version_1(&life(&blank(), FLUSHES));
-    let (replayed, origin) = restart(&left, false);
+    let images = of_version_1(&life(&blank(), FLUSHES));
+    let (replayed, origin) = restart(&images, false);
     assert_eq!(replayed.expect("a sound log").records, 6);
-    assert!(left.flushed.iter().all(|(block, byte)| has(&origin, *block, *byte)));
+    assert!(images.flushed.iter().all(|(block, byte)| has(&origin, *block, *byte)));
     for (at, bytes) in
         [(0, vec![0; 4096]), (BLOCK, vec![0; 4096]), (80, vec![9]), (BLOCK + 80, vec![9])]
     {
-        let mut hurt = left.clone();
+        let mut hurt = images.clone();
         hurt.log.write(at as usize, &bytes);
         let (refused, origin) = restart(&hurt, false);
         assert!(matches!(refused, Err(LogError::Damaged(_))), "{at}: {refused:?}");
-        assert!(origin.to_vec() == left.origin.to_vec(), "it was written");
+        assert!(origin.to_vec() == images.origin.to_vec(), "it was written");
         assert!(restart(&hurt, true).0.expect("it is forced").is_new);
     }
-    // Of records it does not say which were durable.
+    // Version 1 does not state which records were durable.
     let (_, headers) = parsed(&life(&blank(), FLUSHES).log);
-    let mut hurt = left.clone();
+    let mut hurt = images.clone();
     hurt.log.write((headers[1].0 + BLOCK) as usize, &[0]);
     let cut = restart(&hurt, false).0.expect("it may be a torn end");
     assert_eq!((cut.records, cut.is_torn), (1, true));

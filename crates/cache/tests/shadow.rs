@@ -1,4 +1,4 @@
-//! What a prediction takes a cache for is what the cache is.
+//! The cache of a prediction has the contents of the real cache.
 
 use braid_block::{Flags, Io, Span};
 use braid_cache::{Cache, Config, Shadow};
@@ -10,7 +10,7 @@ use braid_sim::{Outcome, Sim, for_each_seed};
 
 const SIZE: u64 = 512 << 10;
 
-/// Requests of whole sectors, also of parts of blocks and over several; now and then some in sequence.
+/// Requests of whole sectors, including parts of blocks and several blocks; some are sequential.
 #[test]
 fn a_shadow_hits_what_the_cache_hits() {
     for_each_seed("shadow::a_shadow_hits_what_the_cache_hits", 200, |seed| {

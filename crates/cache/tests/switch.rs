@@ -1,4 +1,4 @@
-//! Write-back mode that begins beside a write that is still on its way to the origin.
+//! Write-back mode starts while a write is in flight to the origin.
 
 mod front;
 

@@ -1,4 +1,4 @@
-//! A write-back cache: nothing that was flushed is lost, whatever happens and whenever the power goes.
+//! A write-back cache loses no flushed data, for any errors and power failures.
 
 mod worlds;
 
@@ -57,8 +57,8 @@ fn requests_that_are_given_up_are_carried_out_or_not() {
     });
 }
 
-/// All modes, sizes, bursts and calms of up to ten minutes, errors, crashes: an hour of each seed, or as many
-/// as `BRAID_CACHE_HOURS` says.
+/// All modes, sizes, bursts, pauses of up to ten minutes, errors and crashes: one hour per seed, or
+/// `BRAID_CACHE_HOURS`.
 #[test]
 fn a_cache_lives_for_days() {
     let hours = std::env::var("BRAID_CACHE_HOURS").map_or(1, |text| {

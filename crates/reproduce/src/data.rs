@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::judge::{Decision, Judged, JudgedClaim, JudgedRow};
 use crate::study::{Claim, Role};
 
-/// The version of this form of the output.
+/// Version of the output format.
 const OUTPUT_VERSION: u32 = 1;
 
 /// Returns rows and claims of all files, a summary of each file, and what predictions are off by. Values are in `unit`; what

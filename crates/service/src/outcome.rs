@@ -1,4 +1,4 @@
-//! How the start of a volume went, as its process tells the command that started it.
+//! Result of the start of a volume, sent by its process to the command that started it.
 
 use serde::{Deserialize, Serialize};
 

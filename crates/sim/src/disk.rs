@@ -171,7 +171,7 @@ impl SimDisk {
         self.inner.hangs_until_ns.get() > 0
     }
 
-    /// Whether it has not answered all requests, and so keeps their memory.
+    /// Tells if requests are unanswered, whose memory it keeps.
     pub(crate) fn is_asked(&self) -> bool {
         self.inner.trace.borrow().iter().any(|one| one.end.is_none())
     }

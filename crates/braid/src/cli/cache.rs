@@ -1,4 +1,4 @@
-//! `braid cache …`: what can be typed of caches.
+//! Arguments of `braid cache`.
 
 use std::path::PathBuf;
 
@@ -8,56 +8,55 @@ use super::OneVolume;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cache {
-    /// Put a cache in front of a volume that is up
+    /// Attach a cache to a running volume
     Attach(CacheAttach),
-    /// Take the cache in front of a volume off; what it has not written yet is written first
+    /// Detach the cache of a volume, after writing its dirty data to the origin
     Detach(OneVolume),
-    /// Give a volume's cache more memory, or less
+    /// Change the memory size of a cache
     Resize(CacheResize),
-    /// Have a volume's cache treat writes otherwise
+    /// Change the write mode of a cache
     Mode(CacheMode),
-    /// Hold what a write-back cache drains to a rate
+    /// Limit the rate at which a write-back cache drains
     Drain(CacheDrain),
-    /// Divide one budget of memory among the caches of several volumes
+    /// Divide a memory budget among the caches of several volumes
     Share(CacheShare),
-    /// Say what another size or another policy would hit, by what was read so far
+    /// Estimate the hit ratios of other sizes and policies, from the reads so far
     Advise(CacheAdvise),
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Nobody who uses the volume waits for it. The volume is brought up with the cache from now \
-                  on, until it is detached."
-)]
+#[command(after_help = "Clients are not delayed. Later starts of the volume include the \
+                        cache, until it is detached.")]
 pub(crate) struct CacheAttach {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Parameters as a stack has them: size=1G, mode=write-around, policy=lru, block=16K, cutoff=8M, log=PATH
+    /// Parameters as in a stack expression: size=1G, mode=write-around, policy=lru, block=16K,
+    /// cutoff=8M, log=PATH
     #[arg(required = true, value_name = "PARAMETER")]
     pub(crate) parameters: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "What would leave first leaves first; all else stays.")]
+#[command(after_help = "Shrinking evicts the blocks that the policy would evict first, and \
+                        keeps the others.")]
 pub(crate) struct CacheResize {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Its memory, such as 2G
+    /// New size, such as 2G
     pub(crate) size: braid_stack::ByteSize,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "By what was read so far (`braid cache advise`), each gets the size that saves the most \
-                  waiting. Run it again, by a timer for instance, and memory follows the load."
-)]
+#[command(after_help = "Each cache gets the size that saves the most waiting time, estimated \
+                        from the reads so far (`braid cache advise`). Run the command \
+                        periodically, for example from a timer, to follow the load.")]
 pub(crate) struct CacheShare {
-    /// Memory for all of them, such as 8G
+    /// Total memory, such as 8G
     pub(crate) budget: braid_stack::ByteSize,
-    /// The volumes, each of which has one cache
+    /// Names of the volumes; each has one cache
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Say what would be done, and do nothing
+    /// Print the new sizes without applying them
     #[arg(long)]
     pub(crate) plan: bool,
     /// Print JSON
@@ -66,45 +65,41 @@ pub(crate) struct CacheShare {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "From write-back mode: what is dirty is drained first, and the log is closed. To it: the log \
-                  must hold nothing that has to be written to an origin."
-)]
+#[command(after_help = "When a cache leaves write-back mode, dirty data are drained and the \
+                        log is closed. When it enters write-back mode, the log must hold no \
+                        data that an origin still lacks.")]
 pub(crate) struct CacheMode {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
     /// write-through, write-around or write-back
     pub(crate) mode: String,
-    /// Of write-back, as a stack has them: log=PATH or volatile=yes, dirty=1G, age=30s, drain=20M/s
+    /// Parameters of write-back mode, as in a stack expression: log=PATH or volatile=yes, dirty=1G,
+    /// age=30s, drain=20M/s
     #[arg(value_name = "PARAMETER")]
     pub(crate) parameters: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Where somebody waits for room or for a flush, and where something has been dirty for longer \
-                  than age=, it is drained as fast as the origin takes it, all the same."
-)]
+#[command(after_help = "When a client waits for space or for a flush, or data have been \
+                        dirty for longer than age=, draining ignores the rate limit.")]
 pub(crate) struct CacheDrain {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Bytes a second, such as 20M/s; or unlimited
+    /// Bytes per second, such as 20M/s, or unlimited
     pub(crate) rate: String,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The cache runs miniatures of itself on a sample of the blocks that are read: of every \
-                  policy, at sizes from an eighth of its own to eight times that. `docs/cache.md` says how \
-                  to read them."
-)]
+#[command(after_help = "The cache simulates every policy at sizes from an eighth to eight \
+                        times its own, on a sample of the blocks that are read. See \
+                        docs/cache.md on how to read the results.")]
 pub(crate) struct CacheAdvise {
-    /// The volume's name
+    /// Name of the volume
     pub(crate) name: String,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a page with tables and curves into this file, which is not there yet
+    /// Write a page with tables and curves to this new file
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
 }

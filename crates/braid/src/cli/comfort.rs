@@ -1,14 +1,13 @@
-//! What can be typed of what is remembered of a volume.
+//! Arguments of the commands on the record of a volume.
 
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Nothing is written to its members. NAME.toml is kept aside, and `forget` says where: `braid up` \
-                        with that file brings the volume back."
-)]
+#[command(after_help = "Nothing is written to the members. NAME.toml is moved aside, and the \
+                        command prints the new path; `braid up` with that file restores the \
+                        volume.")]
 pub(crate) struct Forget {
-    /// The volume's name; it is down
+    /// Name of the volume, which must be down
     pub(crate) name: String,
     /// Print JSON
     #[arg(long)]
@@ -17,9 +16,9 @@ pub(crate) struct Forget {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rename {
-    /// The volume's name; it is down
+    /// Name of the volume, which must be down
     pub(crate) name: String,
-    /// Its name from now on
+    /// New name
     #[arg(value_name = "NEW")]
     pub(crate) new_name: String,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! What can be typed about members while no volume runs on them.
+//! Arguments of the commands on members that no running volume uses.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,25 +14,26 @@ use super::choice;
 
 #[derive(Debug, Args)]
 pub(crate) struct Examine {
-    /// Files or block devices; nothing is written to them
+    /// Files or block devices; they are only read
     #[arg(value_name = "MEMBER", required_unless_present = "scan")]
     pub(crate) members: Vec<PathBuf>,
-    /// All block devices of this machine, a line for each array
+    /// Examine all block devices of this machine; prints one line per array
     #[arg(long, conflicts_with_all = ["members", "json", "export", "explain", "bitmap"])]
     pub(crate) scan: bool,
-    /// Print a line for each array, for mdadm.conf, as `mdadm --examine --brief` does
+    /// Print one line per array for mdadm.conf, as `mdadm --examine --brief` does
     #[arg(long, group = "form")]
     pub(crate) brief: bool,
-    /// Of lines for mdadm.conf: with level, number of members, and devices
+    /// Add level, number of members and devices to the lines for mdadm.conf
     #[arg(long, short, conflicts_with_all = ["json", "export", "explain", "bitmap"])]
     pub(crate) verbose: bool,
-    /// Print JSON, with all superblocks that were found
+    /// Print JSON, with all superblocks found
     #[arg(long, group = "form")]
     pub(crate) json: bool,
     /// Print KEY=VALUE lines, as `mdadm --examine --export` does
     #[arg(long, group = "form")]
     pub(crate) export: bool,
-    /// Print each field with its bytes and meaning, and who would refuse the superblock and why
+    /// Print each field with its bytes and meaning, and which programs would refuse the superblock
+    /// and why
     #[arg(long, group = "form")]
     pub(crate) explain: bool,
     /// Print the write-intent bitmap, as `mdadm --examine-bitmap` does
@@ -45,9 +46,9 @@ pub(crate) struct Examine {
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What to call the array, and the volume that it becomes
+    /// Name of the array and of its volume
     pub(crate) name: String,
-    /// Members in the order of their roles: files or block devices; `missing` leaves a role free
+    /// Files or block devices in the order of their roles; `missing` leaves a role free
     #[arg(value_name = "MEMBER|missing", required = true)]
     pub(crate) members: Vec<PathBuf>,
     /// linear, raid0, raid1, raid10, raid4, raid5 or raid6
@@ -56,39 +57,39 @@ pub(crate) struct Create {
     /// Chunk size [default: 512K]
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) chunk: Option<ByteSize>,
-    /// Layout as mdadm spells it: n2, f2, o2 (raid10), left-symmetric, … (raid5, raid6)
+    /// Layout in mdadm's notation: n2, f2, o2 (raid10), left-symmetric, … (raid5, raid6)
     #[arg(long, short = 'p')]
     pub(crate) layout: Option<String>,
-    /// Version of the metadata: 1.2, 1.1, 1.0 or 0.90
+    /// Metadata version: 1.2, 1.1, 1.0 or 0.90
     #[arg(long, short = 'e', value_name = "VERSION", default_value = "1.2")]
     pub(crate) metadata: Version,
-    /// Write-intent bitmap: none, internal, or the size of its chunk
-    /// [default: internal for redundant arrays that use more than 100 GiB of each member]
+    /// Write-intent bitmap: none, internal, or its chunk size [default: internal for redundant
+    /// arrays that use more than 100 GiB of each member]
     #[arg(long, short, value_name = "none|internal|SIZE", value_parser = parse_bitmap)]
     pub(crate) bitmap: Option<BitmapArg>,
-    /// What makes good what a crash interrupts [default: ppl for raid5, log for raid4 and raid6,
-    /// else what --bitmap implies]
+    /// How the array becomes consistent after a crash [default: ppl for raid5, log for raid4 and
+    /// raid6, otherwise as --bitmap implies]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub(crate) consistency: Option<ConsistencyArg>,
-    /// Where the data starts on each member [default: as mdadm chooses]
+    /// Offset of the data on each member [default: as mdadm chooses]
     #[arg(long, value_name = "SIZE")]
     pub(crate) data_offset: Option<ByteSize>,
-    /// How much of each member to use [default: as much as the smallest has]
+    /// Bytes to use of each member [default: the size of the smallest]
     #[arg(long, short = 'z', value_name = "SIZE")]
     pub(crate) size: Option<ByteSize>,
-    /// The array's identifier [default: a random one]
+    /// UUID of the array [default: random]
     #[arg(long)]
     pub(crate) uuid: Option<Uuid>,
-    /// The host that the array belongs to, or `none` [default: this one]
+    /// Host that the array belongs to, or `none` [default: this host]
     #[arg(long, value_name = "HOST")]
     pub(crate) homehost: Option<String>,
-    /// The copies, or data and parity, agree already: no resync
+    /// Skip the resync: copies, or data and parity, are known to agree
     #[arg(long)]
     pub(crate) assume_clean: bool,
-    /// A spare, which waits for a member to fail (may be repeated)
+    /// A spare, which replaces a member that fails (may be given several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) spare: Vec<PathBuf>,
-    /// Reads avoid this member (give the path again; may be repeated; raid1)
+    /// Avoid reads of this member of a raid1 (repeat the member's path; may be given several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) write_mostly: Vec<PathBuf>,
     /// Print what would be written, and write nothing
@@ -97,12 +98,13 @@ pub(crate) struct Create {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Take this member whatever it carries (give the path again; may be repeated)
+    /// Use this member even if it carries other data (repeat the member's path; may be given
+    /// several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) force: Vec<PathBuf>,
 }
 
-/// `--bitmap`.
+/// Value of `--bitmap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitmapArg {
     None,
@@ -117,20 +119,20 @@ pub(super) fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
         size => size
             .parse()
             .map(BitmapArg::Chunk)
-            .map_err(|error| format!("neither none nor internal nor the size of a chunk: {error}")),
+            .map_err(|error| format!("not none, internal or a chunk size: {error}")),
     }
 }
 
 fn raid0_layout(text: &str) -> Result<Raid0Layout, String> {
-    Raid0Layout::from_name(text).ok_or_else(|| "there are alternate and original".to_owned())
+    Raid0Layout::from_name(text).ok_or_else(|| "the layouts are alternate and original".to_owned())
 }
 
-/// `--consistency`.
+/// Value of `--consistency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ConsistencyArg {
-    /// A resync of everything
+    /// Resync of the whole array
     Resync,
-    /// A resync of what the write-intent bitmap says
+    /// Resync of the regions marked in the write-intent bitmap
     Bitmap,
     /// md's partial parity log, which closes the write hole (raid5)
     Ppl,
@@ -140,43 +142,44 @@ pub(crate) enum ConsistencyArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Assemble {
-    /// The members of one array: files or block devices
+    /// Members of one array: files or block devices
     #[arg(value_name = "MEMBER")]
     pub(crate) members: Vec<PathBuf>,
-    /// Look at all block devices of this machine
+    /// Search all block devices of this machine
     #[arg(long)]
     pub(crate) scan: bool,
-    /// Look at all files in this folder (may be repeated)
+    /// Search all files in this folder (may be given several times)
     #[arg(long = "in", value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Take over the arrays that this mdadm.conf names, and print what keeps mdadm from them
+    /// Take over the arrays listed in this mdadm.conf, and print the lines that make mdadm ignore
+    /// them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["uuid", "name", "force"])]
     pub(crate) mdadm_conf: Option<PathBuf>,
-    /// Only the array with this identifier
+    /// Only the array with this UUID
     #[arg(long)]
     pub(crate) uuid: Option<Uuid>,
-    /// Only the array with this name, with its host or without
+    /// Only the array with this name, with or without its host
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// For reading only: also what cannot be written without a risk
+    /// Read-only: also accepts an array that cannot be written without risk
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Go on without members that the array was last seen with: they become stale once it is
-    /// written
+    /// Continue without members that the superblocks list as in sync; these become stale with the
+    /// first write
     #[arg(long, conflicts_with_all = ["read_only", "force"])]
     pub(crate) degraded: bool,
-    /// How a raid0 over members of unequal sizes is laid out, where its superblocks do not say:
-    /// alternate (Linux since 3.14) or original (before)
+    /// Layout of a raid0 with unequal members, if its superblocks do not record it: alternate
+    /// (Linux since 3.14) or original (before)
     #[arg(long, value_name = "LAYOUT", value_parser = raid0_layout)]
     pub(crate) layout: Option<Raid0Layout>,
-    /// Take stale members in where the array cannot start without, and go on without members
-    /// that are not here: the risks are shown, superblocks are rewritten, `undo` puts them back
+    /// Use stale members if the array cannot start without them, and continue without absent ones.
+    /// Shows the risks and rewrites superblocks; `undo` restores them
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) force: bool,
-    /// What to call the volume [default: the array's name]
+    /// Name of the volume [default: name of the array]
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) volume: Option<String>,
-    /// Print the verdict, and remember or write nothing
+    /// Print the verdict; record and write nothing
     #[arg(long)]
     pub(crate) plan: bool,
     /// Print JSON
@@ -189,7 +192,7 @@ pub(crate) struct Wipe {
     /// Files or block devices
     #[arg(value_name = "MEMBER", required = true)]
     pub(crate) members: Vec<PathBuf>,
-    /// Only the superblock of this version: 1.2, 1.1, 1.0 or 0.90
+    /// Remove only the superblock of this version: 1.2, 1.1, 1.0 or 0.90
     #[arg(long, short = 'e', value_name = "VERSION")]
     pub(crate) metadata: Option<Version>,
     /// Print what would be removed, and write nothing
@@ -202,13 +205,13 @@ pub(crate) struct Wipe {
 
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
-    /// An array's name or identifier, or the number of a change [default: the latest change]
+    /// Name or UUID of an array, or number of a change [default: the latest change]
     #[arg(value_name = "NAME|UUID|NUMBER")]
     pub(crate) change: Option<String>,
-    /// List what can be undone
+    /// List the changes that can be undone
     #[arg(long, conflicts_with_all = ["change", "force"])]
     pub(crate) list: bool,
-    /// Put the bytes back though something else was written there since
+    /// Restore the bytes even if the place was written again since
     #[arg(long)]
     pub(crate) force: bool,
     /// Print JSON
@@ -218,33 +221,32 @@ pub(crate) struct Undo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cat {
-    /// A stack expression, for instance md(a.img, b.img), or the name of a volume that is down
+    /// A stack expression, such as md(a.img, b.img), or the name of a volume that is down
     #[arg(value_name = "STACK|NAME")]
     pub(crate) stack: String,
-    /// Where to begin
+    /// First byte to write
     #[arg(long, value_name = "SIZE", default_value = "0")]
     pub(crate) offset: ByteSize,
-    /// How much to write [default: all that follows]
+    /// Number of bytes to write [default: up to the end]
     #[arg(long, value_name = "SIZE")]
     pub(crate) length: Option<ByteSize>,
-    /// How input and output are carried out
+    /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Of ext2, ext3, ext4 and xfs, in a partition, too. A journal is not replayed: files and names are \
-                        those of the last checkpoint. A volume that is up is read through its block device."
-)]
+#[command(after_help = "Supports ext2, ext3, ext4 and xfs, also in a partition. The journal \
+                        is not replayed: files and names are those of the last checkpoint. A \
+                        running volume is read through its block device.")]
 pub(crate) struct Files {
-    /// A stack expression, for instance md(a.img, b.img), or the name of a volume
+    /// A stack expression, such as md(a.img, b.img), or the name of a volume
     #[arg(value_name = "STACK|NAME")]
     pub(crate) stack: String,
-    /// Bytes of the volume, such as 40960 or 1G+64K; 4 KiB of them if no length is given
+    /// Bytes of the volume, such as 40960 or 1G+64K; the default length is 4 KiB
     #[arg(value_name = "OFFSET[+LENGTH]", required = true, value_parser = parse_range)]
     pub(crate) ranges: Vec<Range<u64>>,
-    /// How input and output are carried out
+    /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
     /// Print JSON
@@ -252,11 +254,11 @@ pub(crate) struct Files {
     pub(crate) json: bool,
 }
 
-/// Reads `OFFSET` or `OFFSET+LENGTH`.
+/// Parses `OFFSET` or `OFFSET+LENGTH`.
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let size = |text: &str| text.parse::<ByteSize>().map_err(|error| error.to_string());
     let (offset, length) = text.split_once('+').unwrap_or((text, "4K"));
     let (offset, length) = (size(offset)?.bytes(), size(length)?.bytes());
     let end = offset.checked_add(length).filter(|end| *end > offset);
-    end.map(|end| offset..end).ok_or_else(|| "a range has at least one byte".to_owned())
+    end.map(|end| offset..end).ok_or_else(|| "a range needs at least one byte".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What can be typed of metrics.
+//! Arguments of `braid metrics`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,32 +6,32 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A volume says the same of itself at its control socket: curl --unix-socket \
-                        /run/braid/NAME.sock http://braid/metrics"
-)]
+#[command(after_help = "Each volume also serves its metrics at its control socket: curl \
+                        --unix-socket /run/braid/NAME.sock http://braid/metrics")]
 pub(crate) struct Metrics {
-    /// The volume's name [default: all]
+    /// Name of the volume [default: all]
     pub(crate) name: Option<String>,
-    /// Serve them at http://127.0.0.1:PORT/metrics until interrupted; no address but of this machine
-    /// itself
+    /// Serve the metrics at http://127.0.0.1:PORT/metrics until interrupted; only loopback
+    /// addresses are accepted
     #[arg(long, value_name = "127.0.0.1:PORT", value_parser = loopback, conflicts_with = "textfile")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Write them to FILE, which is replaced in one go: for node_exporter's textfile collector
+    /// Write the metrics to FILE, which is replaced atomically (for node_exporter's textfile
+    /// collector)
     #[arg(long, value_name = "FILE")]
     pub(crate) textfile: Option<PathBuf>,
 }
 
-/// An address that other machines do not reach.
+/// Parses an address that other machines cannot reach.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()
-        .map_err(|_| "it is no address with a port, such as 127.0.0.1:9123".to_owned())?;
+        .map_err(|_| "not an address with a port, such as 127.0.0.1:9123".to_owned())?;
     if !address.ip().is_loopback() {
-        return Err("other machines would reach it, without encryption or authentication; \
-                    127.0.0.1 and [::1] are served, and node_exporter or a reverse proxy can pass \
-                    them on"
-            .to_owned());
+        return Err(
+            "other machines could reach it without encryption or authentication; use 127.0.0.1 or \
+                    [::1], and a reverse proxy or node_exporter for remote access"
+                .to_owned(),
+        );
     }
     Ok(address)
 }

@@ -1,31 +1,30 @@
-//! The command line of `braid superblocks`.
+//! Arguments of `braid superblocks`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-#[command(
-    after_help = "Each change of an array's members keeps a copy of its superblocks by itself, the last 16 of an array. \
-                        A copy holds no data, and no bits of a write-intent bitmap."
-)]
+#[command(after_help = "A copy is saved automatically at each change of membership; the last \
+                        16 of each array are kept. A copy contains no data and no bits of a \
+                        write-intent bitmap.")]
 pub(crate) enum Superblocks {
-    /// Keep a copy of the superblocks of an array now
+    /// Save a copy of an array's superblocks now
     Save(SuperblocksSave),
-    /// List the copies that are kept
+    /// List the saved copies
     List(SuperblocksList),
-    /// Show what a copy says of the array and its members
+    /// Show the array and the members in a copy
     Show(SuperblocksShow),
-    /// Write superblocks of a copy to members that lost theirs
+    /// Write the superblocks of a copy to members that lost theirs
     Restore(SuperblocksRestore),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SuperblocksSave {
-    /// The name of a volume, or members: files or block devices; nothing is written to them
+    /// Name of a volume, or its members (files or block devices); they are only read
     #[arg(value_name = "NAME|MEMBER", required = true)]
     pub(crate) what: Vec<PathBuf>,
-    /// Write the copy to this new file instead, for another machine or a safe
+    /// Write the copy to this new file instead, for example for another machine
     #[arg(long, value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
     /// Print JSON
@@ -35,7 +34,7 @@ pub(crate) struct SuperblocksSave {
 
 #[derive(Debug, Args)]
 pub(crate) struct SuperblocksList {
-    /// Only of the array with this identifier or name
+    /// Only copies of the array with this UUID or name
     #[arg(value_name = "UUID|NAME")]
     pub(crate) array: Option<String>,
     /// Print JSON
@@ -45,7 +44,7 @@ pub(crate) struct SuperblocksList {
 
 #[derive(Debug, Args)]
 pub(crate) struct SuperblocksShow {
-    /// The number of a copy, or a file that `save --to` wrote
+    /// Number of a copy, or a file that `save --to` wrote
     #[arg(value_name = "NUMBER|FILE")]
     pub(crate) copy: String,
     /// Print JSON
@@ -54,22 +53,21 @@ pub(crate) struct SuperblocksShow {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Members whose superblock is in order keep it. `braid undo` puts back what was overwritten."
-)]
+#[command(after_help = "Members with a valid superblock keep it. `braid undo` restores what \
+                        was overwritten.")]
 pub(crate) struct SuperblocksRestore {
-    /// The number of a copy, or a file that `save --to` wrote
+    /// Number of a copy, or a file that `save --to` wrote
     #[arg(value_name = "NUMBER|FILE")]
     pub(crate) copy: String,
-    /// Members that are to get their superblocks back, as ID=PATH where the path is not that of the copy and
-    /// the device another; IDs are those of `show` [default: all of the copy]
+    /// Members to restore. ID=PATH names a member by its ID in `show`, if it is now another device
+    /// at another path [default: all members of the copy]
     #[arg(value_name = "MEMBER|ID=MEMBER")]
     pub(crate) members: Vec<PathBuf>,
-    /// Write to this member whatever it carries, and if it is another device than it was (give the path again;
-    /// may be repeated)
+    /// Write to this member even if it carries other data or is another device than before (repeat
+    /// the member's path; may be given several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) force: Vec<PathBuf>,
-    /// Take this copy though a later one of the array is kept
+    /// Use this copy even if a later copy of the array exists
     #[arg(long)]
     pub(crate) older: bool,
     /// Print what would be overwritten, and write nothing

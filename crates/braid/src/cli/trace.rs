@@ -1,4 +1,4 @@
-//! `--trace`, and `braid trace …`: what can be typed of traces.
+//! Arguments of `braid trace`, and of `--trace`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,21 +9,19 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trace {
-    /// Say what a trace asks for: how much, of what size, how often, where
+    /// Summarize a trace: amounts, request sizes, rates, offsets
     Show(TraceShow),
-    /// Ask a device for what a trace asks for, each request at its time, and say what it took
+    /// Replay a trace on a device at its original times, and report the latencies
     Replay(TraceReplay),
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Traces are what `braid up … --trace FILE` records, `fio --write_iolog` writes (fio's \
-                  iolog, version 2 or 3), or `blkparse` prints of what blktrace recorded."
-)]
+#[command(after_help = "Reads recordings of `braid up … --trace FILE`, fio iologs of version \
+                        2 or 3 (`fio --write_iolog`), and the text that `blkparse` prints.")]
 pub(crate) struct TraceShow {
     /// The trace
     pub(crate) file: PathBuf,
-    /// Of a trace of several devices (such as 8,0) or files: this one
+    /// Select one device (such as 8,0) or file of a trace that has several
     #[arg(long, value_name = "DEVICE|FILE")]
     pub(crate) of: Option<String>,
     /// Print JSON
@@ -35,33 +33,33 @@ pub(crate) struct TraceShow {
 #[command(after_help = "Examples:\n  \
                   braid trace replay home.trace --on /dev/sdb --reads-only\n  \
                   braid trace replay home.trace --on /dev/sdb --part 30s --destroy /dev/sdb\n\n\
-                  Requests are past the page cache. Places behind the end of the device are counted from its \
-                  beginning again; discards are left out.")]
+                  Requests bypass the page cache. Offsets beyond the end of the device wrap around; discards are \
+                  skipped.")]
 pub(crate) struct TraceReplay {
     /// The trace
     pub(crate) file: PathBuf,
-    /// The device or image file that is asked
+    /// The device or image file to replay on
     #[arg(long, value_name = "DEVICE")]
     pub(crate) on: PathBuf,
-    /// Write to this device, the one of --on again: ALL THAT IS ON IT IS LOST
+    /// Permit writes to this device, the same as in --on: ALL DATA ON IT IS LOST
     #[arg(long, value_name = "DEVICE")]
     pub(crate) destroy: Option<PathBuf>,
-    /// Leave out all but the reads
+    /// Replay only the reads
     #[arg(long, conflicts_with = "destroy")]
     pub(crate) reads_only: bool,
-    /// Do not ask whether others use the device: who starts this holds it, as the laboratory does
+    /// Skip the check whether the device is in use: the caller holds it, as the laboratory does
     #[arg(long)]
     pub(crate) held: bool,
-    /// Only the part of this length in which most bytes are moved, such as 30s, 5m
+    /// Replay only the busiest part of this length, such as 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = super::lab::parse_time)]
     pub(crate) part: Option<Duration>,
-    /// Begin nothing after this time, such as 60s, where the device is too slow for the trace
+    /// Issue no request after this time, such as 60s, if the device is slower than the trace
     #[arg(long, value_name = "TIME", value_parser = super::lab::parse_time)]
     pub(crate) limit: Option<Duration>,
-    /// Keep to so many bytes from the beginning of the device, such as 1G
+    /// Use only the first SIZE bytes of the device, such as 1G
     #[arg(long, value_name = "SIZE")]
     pub(crate) region: Option<ByteSize>,
-    /// Of a trace of several devices (such as 8,0) or files: this one
+    /// Select one device (such as 8,0) or file of a trace that has several
     #[arg(long, value_name = "DEVICE|FILE")]
     pub(crate) of: Option<String>,
     /// Print JSON
@@ -69,16 +67,16 @@ pub(crate) struct TraceReplay {
     pub(crate) json: bool,
 }
 
-/// Where a trace is recorded, and how large it may get.
+/// File and maximum size of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceArg {
     pub(crate) file: PathBuf,
     pub(crate) size: ByteSize,
 }
 
-/// How large a trace gets if nothing is said: some two million requests.
+/// Default maximum size of a trace: some two million requests.
 const USUAL: ByteSize = ByteSize(64 << 20);
-/// Less is no trace.
+/// Minimum of the maximum size.
 const LEAST: ByteSize = ByteSize(4 << 10);
 
 impl FromStr for TraceArg {

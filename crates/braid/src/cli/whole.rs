@@ -1,4 +1,4 @@
-//! What can be typed of a volume as a whole, while it is up.
+//! Arguments of the commands on a running volume as a whole.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct OneVolume {
-    /// The volume's name
+    /// Name of the volume
     pub(crate) name: String,
     /// Print JSON
     #[arg(long)]
@@ -14,28 +14,26 @@ pub(crate) struct OneVolume {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Writes under way are answered before. The lock goes with the volume's process: `up \
-                        --read-only` brings one up that stays so. Resync, recovery and scrubs stop, and go \
-                        on where they were when it is unlocked; superblocks still tell of members that fail."
-)]
+#[command(after_help = "Writes in flight are completed first. The lock lasts until the \
+                        process of the volume ends; `up --read-only` starts a volume that \
+                        stays read-only. Resync, recovery and scrub stop, and continue after \
+                        `unlock`. Superblocks are still written when members fail.")]
 pub(crate) struct Lock {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Also if its block device is mounted or open: what is on it gets errors when it writes
+    /// Lock even if the block device is mounted or open; writes then fail
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A block device has its new size at once, an NBD client when it connects again. A disk \
-                        becomes smaller only where nothing was written, and while nobody uses it."
-)]
+#[command(after_help = "A block device changes its size at once; NBD clients see the new \
+                        size when they reconnect. A disk can shrink only by space that was \
+                        never written, and only while it is not in use.")]
 pub(crate) struct Resize {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Its new size, such as 2G
+    /// New size, such as 2G
     pub(crate) size: braid_stack::ByteSize,
 }
 
@@ -43,37 +41,34 @@ pub(crate) struct Resize {
 pub(crate) struct Erase {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// Also while clients are connected, or its block device is mounted or open
+    /// Erase even if clients are connected, or the block device is mounted or open
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The file is an LZ4 frame of the content with a checksum: `lz4 -d` reads it. While it is \
-                        written, the volume refuses writes."
-)]
+#[command(after_help = "The file is an LZ4 frame with a checksum, which `lz4 -d` can read. \
+                        The volume refuses writes while the file is written.")]
 pub(crate) struct Save {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
-    /// The file, which is new
+    /// A new file
     pub(crate) file: PathBuf,
-    /// Replace the image that FILE is already
+    /// Replace FILE if it already is such an image
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "All of the file is checked before a byte of the volume is changed. Any LZ4 frame with a \
-                        checksum will do, if its content is as long as the volume."
-)]
+#[command(after_help = "The whole file is verified before the volume is changed. The file \
+                        may be any LZ4 frame with a checksum whose content is as long as the \
+                        volume.")]
 pub(crate) struct Restore {
     #[command(flatten)]
     pub(crate) volume: OneVolume,
     /// The file
     pub(crate) file: PathBuf,
-    /// Overwrite data, also while clients are connected, or its block device is mounted or open
+    /// Overwrite data, even if clients are connected, or the block device is mounted or open
     #[arg(long)]
     pub(crate) force: bool,
 }

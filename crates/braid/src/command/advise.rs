@@ -25,7 +25,7 @@ use braid_service::failure::{Context, Failure};
 use beside::Beside;
 use members::Members;
 
-/// What was asked, and all that was predicted, the best first.
+/// The request, and all predicted layouts, the best first.
 struct Advice {
     members: Members,
     workload: Workload,
@@ -35,9 +35,9 @@ struct Advice {
     need: Need,
     host: Host,
     ranked: Vec<Candidate>,
-    /// What the best depends on.
+    /// Properties on which the best layout depends.
     beside: Vec<Beside>,
-    /// How many measurements nothing speaks against, are suspect, and are not believed.
+    /// Number of measurements that are OK, suspect, and invalid.
     standings: [usize; 3],
     /// Why something was not measured; what would measure it.
     unmeasured: Option<String>,
@@ -108,7 +108,7 @@ impl Advice {
         })
     }
 
-    /// Whether all its members are devices.
+    /// Returns whether all members of the layout are devices.
     fn is_real(&self, one: &Candidate) -> bool {
         one.members.iter().all(|index| self.members.devices[*index].is_some())
     }
@@ -155,7 +155,7 @@ fn asked(part: &[Request]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
-/// Where a workload comes from.
+/// Source of a workload.
 enum Origin {
     /// No file.
     Workload,

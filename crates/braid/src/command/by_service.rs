@@ -27,7 +27,7 @@ const BY: &str = "BRAID_UP_BY";
 /// The file that holds the volume's specification for one start. The unit takes it from `NAME.start`.
 const SPEC: &str = "BRAID_UP_SPEC";
 
-/// Whether the caller asked for a unit, and this machine can start one.
+/// Returns whether the caller asked for a unit, and this machine can start one.
 pub(super) fn is_asked(places: &Places) -> bool {
     let is_installed = || {
         let mut cat = Command::new("systemctl");

@@ -1,4 +1,4 @@
-//! `braid cat`: a volume's content on standard output. Nothing is written, and nobody needs root.
+//! `braid cat`: a volume's content on standard output. Nothing is written, and root is not needed.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -122,7 +122,7 @@ async fn copy(dev: Dev, pool: Pool, (from, to): (u64, u64)) -> Result<(), Failur
     }
 }
 
-/// Who closes the pipe has read enough.
+/// A closed pipe is not an error: its reader has enough.
 fn end_of_output(error: io::Error) -> Result<(), Failure> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),

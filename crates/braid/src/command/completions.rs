@@ -30,7 +30,7 @@ pub(super) fn completions(options: &Completions) -> Result<(), Failure> {
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-/// The volumes that are up, or were before, a line each. Who may not look is told of none.
+/// Returns the names of running and recorded volumes, one per line; none without permission.
 fn names() -> String {
     let places = Places::from_environment();
     let mut names = BTreeSet::from_iter(places.configured_names().unwrap_or_default());
@@ -69,7 +69,8 @@ fn with_names(command: Command) -> Command {
     command.mut_subcommands(with_names)
 }
 
-/// Whether a volume that is there is asked for: by position, and called `NAME` among what it may be.
+/// Returns whether the argument is the name of an existing volume: positional, with `NAME` among
+/// its value names.
 fn names_a_volume(arg: &Arg) -> bool {
     let called = arg.get_value_names().unwrap_or_default();
     let is_name = |called: &clap::builder::Str| called.split('|').any(|one| one == "NAME");

@@ -26,7 +26,7 @@ use braid_service::metadata::{
 use braid_service::places::{Places, check_name};
 use braid_service::record::{Known, Record};
 
-/// What stands for a role that nobody takes yet.
+/// Placeholder for a vacant role.
 const MISSING: &str = "missing";
 
 pub(super) fn create(create: &Create) -> Result<(), Failure> {
@@ -192,8 +192,8 @@ fn write(
     change.carry_out(&Trail::new(places.undo()), saved, remember).map(drop)
 }
 
-/// What removes md's superblocks of every version where nothing new is written over them. An older
-/// one that stays would be the member's second.
+/// Returns patches that remove md superblocks of all versions where no new one is written. An older
+/// superblock would be the member's second one.
 fn older_superblocks(facts: &[MemberFacts], patches: &[Patch]) -> Result<Vec<Patch>, Failure> {
     let mut older = Vec::new();
     for (member, facts) in facts.iter().enumerate() {
@@ -239,7 +239,7 @@ fn has_parity(level: Level) -> bool {
     matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6)
 }
 
-/// What is done about the write hole of an array with parity.
+/// Describes how the write hole of an array with parity is closed.
 fn protection(plan: &Plan) -> Option<String> {
     let array = array_of(plan);
     if !has_parity(array.level) {

@@ -1,7 +1,7 @@
-//! A device or image file that is asked past the page cache, request by request.
+//! A device or image file accessed request by request, bypassing the page cache.
 //!
-//! Invariant: it is opened for writing only if it is to be destroyed, and then for nobody else, unless who asks
-//! holds it already.
+//! Invariant: it is opened for writing only if it may be destroyed, and then exclusively, unless
+//! the caller holds it already.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,17 +13,17 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use braid_service::failure::{Context, Failure};
 
-/// What direct I/O wants memory to be aligned to, whatever the device.
+/// Alignment of memory for direct I/O on any device, in bytes.
 const ALIGNMENT: usize = 4096;
 
-/// What may be done to a device.
+/// Permitted access to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// It is read.
     Read,
-    /// It is written to, by nobody else.
+    /// Exclusive writing.
     Destroy,
-    /// It is written to; who asks for that holds it.
+    /// Writing to a device that the caller holds.
     DestroyHeld,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Direct {
     file: File,
     /// Bytes of it, in whole blocks of 4096.
     pub(super) size: u64,
-    /// What offsets and lengths are multiples of, in bytes.
+    /// Unit of offsets and lengths, in bytes.
     pub(super) block: u64,
 }
 
@@ -55,10 +55,10 @@ impl Memory {
 }
 
 impl Direct {
-    /// Opens what `facts` are about.
+    /// Opens the device of `facts`.
     ///
     /// # Errors
-    /// It has no direct I/O, somebody else has it, or the system's.
+    /// No direct I/O, a device in use, or an error of the system.
     pub(super) fn open(facts: &MemberFacts, access: Access) -> Result<Direct, Failure> {
         let path = &facts.path;
         let is_file = facts.kind == FileKind::Regular;

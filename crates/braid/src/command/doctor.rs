@@ -35,9 +35,9 @@ enum Verdict {
 struct Finding {
     what: &'static str,
     verdict: Verdict,
-    /// What was found.
+    /// The finding.
     found: String,
-    /// What to do about it.
+    /// The remedy.
     advice: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who has the md arrays of this machine.
+/// Returns the owners of this machine's md arrays.
 fn arrays() -> Vec<Finding> {
     let finding = |owned: Owned| Finding {
         what: "md array",
@@ -241,8 +241,8 @@ fn memory_limit() -> Finding {
             "memory",
             Verdict::Limited,
             format!(
-                "{:#} for this process and others in its cgroup: those who write to an attached \
-                 volume whose members are files can have it ended for want of memory",
+                "{:#} for this process and others in its cgroup: writers to an attached volume whose \
+                 members are files can cause the kernel to kill it for lack of memory",
                 ByteSize(limit)
             ),
             "start volumes outside of that cgroup (systemctl start braid@NAME), or give them block \
@@ -261,7 +261,10 @@ fn io_flusher() -> Finding {
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0);
     if effective & CAP_SYS_RESOURCE != 0 {
-        return Finding::ok("I/O flusher", "the kernel can be told who serves its block devices");
+        return Finding::ok(
+            "I/O flusher",
+            "the kernel can be told which processes serve its block devices",
+        );
     }
     Finding::lacking(
         "I/O flusher",

@@ -12,22 +12,22 @@ use braid_service::log;
 use braid_service::places::{Places, check_name};
 use braid_service::volume::{NameLock, clean_up_after};
 
-/// A volume answers what is under way and flushes before it says that it has ended.
+/// Time limit: a volume completes requests in flight and flushes before it ends.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Who forces does not wait so long.
+/// Time limit with `--force`.
 const IMPATIENCE: Duration = Duration::from_secs(15);
 
 /// Bytes in a second that an origin takes at least, of those that a cache has for it.
 const SLOWEST: u64 = 1 << 20;
 
-/// What the caches of the volume have that their origins do not.
+/// Returns the bytes in the caches of the volume that the origins lack.
 fn dirty_bytes(socket: &Path) -> Option<u64> {
     let status = control::get_status(socket).ok()?;
     let of = |cache: &CacheStatus| cache.write_back.as_ref().map_or(0, |one| one.dirty_bytes);
     Some(status.caches.iter().map(of).sum())
 }
 
-/// Says how much is still to be written, for as long as somebody answers and it takes long.
+/// Prints the amount still to be written, while the volume responds and draining takes long.
 fn tell_of_draining(name: &str, socket: &Path) {
     let (name, socket) = (name.to_owned(), socket.to_owned());
     std::thread::spawn(move || {
@@ -87,12 +87,12 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
     }
 }
 
-/// Whether no process is at the socket any more.
+/// Returns whether no process serves the socket any more.
 fn is_gone(socket: &Path) -> bool {
     matches!(control::get_status(socket), Err(ControlError::Unreachable(_)))
 }
 
-/// What saving its content may take, if it is saved.
+/// Returns the time limit for saving the content, if it is saved.
 fn to_save(socket: &Path) -> Duration {
     // One that does not answer is waited for no longer.
     let status = control::get_status(socket).ok();

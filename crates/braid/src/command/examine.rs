@@ -107,7 +107,7 @@ fn name_of(image: &Image) -> String {
     shown(&image.path.display().to_string()).into_owned()
 }
 
-/// Whether a member has a superblock that holds.
+/// Fails if the member has no valid superblock.
 fn judge(image: &Image) -> Result<(), Failure> {
     let path = name_of(image);
     let Some(Found { version, offset, result, .. }) = image.best() else {
@@ -128,7 +128,7 @@ fn judge(image: &Image) -> Result<(), Failure> {
     }
 }
 
-/// What the text depends on besides the member.
+/// Properties of the machine that the text depends on.
 struct Machine {
     host: String,
     utc_offset: Box<dyn Fn(u64) -> i64>,
@@ -261,7 +261,7 @@ fn bitmap_of(image: &Image, found: &Found) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 fn print_bad_blocks(image: &Image, found: &Found) -> Result<(), Failure> {
-    // A damaged superblock is said by whoever judges it.
+    // A damaged superblock is reported elsewhere.
     let Ok(superblock) = &found.result else { return Ok(()) };
     let log = image.bad_blocks(superblock)?;
     print!("{}", examine::bad_blocks_text(&name_of(image), superblock, log.as_ref()));
@@ -270,7 +270,7 @@ fn print_bad_blocks(image: &Image, found: &Found) -> Result<(), Failure> {
 
 fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(), Failure> {
     let path = name_of(image);
-    // A damaged superblock is said by whoever judges it.
+    // A damaged superblock is reported elsewhere.
     let (Some(bitmap), Ok(_)) = (bitmap, &found.result) else {
         return match found.result {
             Ok(_) => Err(Failure::failed(format!("{path} has no write-intent bitmap"))),

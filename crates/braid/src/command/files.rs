@@ -53,7 +53,8 @@ pub(super) fn files(files: &Files) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says who owns the bytes that the last scrub of a volume's only array found to differ, or could not read.
+/// Prints the owners of the bytes that differed, or were unreadable, in the last scrub of a
+/// volume's only array.
 pub(super) fn of_scrub(status: &Status, array: &ArrayStatus) -> Result<(), Failure> {
     let Some(scrub) = &array.last_scrub else { return Ok(()) };
     let mut ranges = Vec::new();

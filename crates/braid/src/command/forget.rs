@@ -83,7 +83,7 @@ pub(super) fn rename(rename: &Rename) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether members with superblocks are a part of the stack.
+/// Returns whether the stack has members with superblocks.
 fn has_md(stack: &braid_stack::Stack) -> bool {
     matches!(stack.node, Node::Md(_)) || stack.members().iter().any(has_md)
 }

@@ -17,11 +17,11 @@ pub(super) fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     paths.iter().map(|path| absolute_path(path)).collect()
 }
 
-/// What is known of members to be written to. They are free, and each is there once; what they
-/// carry is `accepted`, or nothing.
+/// Examines members before they are written. They must be unused and distinct, and carry no data
+/// except `accepted` ones.
 ///
 /// # Errors
-/// The refusal of the first that may not be written to.
+/// The refusal of the first member that may not be written.
 pub(super) fn judge(
     members: &[PathBuf],
     accepted: &[PathBuf],

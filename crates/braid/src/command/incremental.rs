@@ -44,10 +44,10 @@ pub(super) fn incremental(options: &Incremental) -> Result<(), Failure> {
     }
 }
 
-/// How long a member waits until another one of its volume is done with.
+/// Maximum wait of a member while another one of its volume is handled.
 const TURN: Duration = Duration::from_secs(60);
 
-/// How a volume that is down is.
+/// State of a volume that is down.
 #[derive(Debug, PartialEq, Eq)]
 enum Readiness {
     /// All that its arrays count on are there.
@@ -204,7 +204,7 @@ fn not_taken(why: &str) -> String {
     )
 }
 
-/// Tells a volume that is up of a device, by the path that it knows; answers what became of it.
+/// Reports a device to a running volume, by the path in its record. Returns the result.
 fn tell(places: &Places, owned: &Owned, device: &Path) -> Result<String, Failure> {
     let same = |path: &&Path| matches!((identify(path), identify(device)), (Ok(one), Ok(other)) if one == other);
     let known = owned.record.stack.member_paths().into_iter().find(same).unwrap_or(device);
@@ -247,8 +247,8 @@ fn say(
     Ok(())
 }
 
-/// Without systemd, members of a volume that come at the same time are looked at in turn: who looks at a
-/// file is in the way of who starts the volume. None if somebody takes very long.
+/// Without systemd, members of a volume that appear at the same time are handled in turn, because
+/// examining a file blocks the start of the volume. Returns `None` after the maximum wait.
 fn turn(places: &Places, volume: &str) -> Result<Option<NameLock>, Failure> {
     places.prepare_run()?;
     let path = places.turn(volume);
@@ -272,7 +272,7 @@ fn start(places: &Places, volume: &str, degraded: bool) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(["up", volume]).args(degraded.then_some("--degraded"));
     let output = command.output().context("cannot start braid up")?;
-    // Somebody else may have been faster, or have begun.
+    // Another process may have been faster, or have begun.
     let is_claimed = || NameLock::claim(&places.lock(volume)).is_ok_and(|lock| lock.is_none());
     if output.status.success() || is_claimed() {
         return Ok(());
@@ -297,7 +297,7 @@ fn systemctl(unit: &str) -> Result<(), Failure> {
     }
 }
 
-/// Starts the timer for a volume that is incomplete; answers what is to be said of that.
+/// Starts the timer of an incomplete volume. Returns a message.
 fn wait(places: &Places, owned: &Owned) -> Result<String, Failure> {
     let volume = &owned.volume;
     if owned.record.last_resort == LastResort::Wait {

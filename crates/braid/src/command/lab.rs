@@ -104,7 +104,7 @@ fn print_parameters(parameters: &[braid_lab::settings::Parameter]) {
     }
 }
 
-/// What `plan` and `run` have in common: the campaign, and how it is carried out.
+/// Prepares `plan` and `run`: the campaign, and its options.
 fn prepare(wanted: &LabRun) -> Result<(Campaign, LabOptions), Failure> {
     let target = &wanted.target;
     let campaign = campaign(target)?;
@@ -198,7 +198,7 @@ fn nothing(tally: &braid_lab::runner::Tally) -> Failure {
         .next("mend that, then the same command; `braid lab plan` says what no machine could do")
 }
 
-/// What failed, each reason once.
+/// Returns the reasons of failures, each one once.
 fn failed(tally: &braid_lab::runner::Tally) -> Failure {
     let left_out = match tally.left_out {
         0 => String::new(),
@@ -227,7 +227,7 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     if comparison.regression {
         return Err(Failure::failed("something got worse, or is gone"));
     }
-    // A gate must not open because somebody gave something another name.
+    // Renaming a subject must not make a comparison succeed.
     if comparison.cells.is_empty() {
         return Err(Failure::usage("nothing in common that may be compared")
             .next("check that subjects and workloads have the same names in both"));
@@ -274,7 +274,7 @@ fn formats(given: &[LabFormat]) -> Formats {
     formats
 }
 
-/// What is to be measured: a file, or a preset over the devices given.
+/// Returns the campaign: a file, or a preset with the given devices.
 pub(super) fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
     let choices = choices(target)?;
     if let Some(preset) = Preset::find(&target.campaign) {

@@ -44,10 +44,10 @@ fn documents(docs: &Path, folder: &Path) -> Result<(), Failure> {
     let cannot_read = format!("cannot read {}", docs.display());
     for entry in std::fs::read_dir(docs).context(&cannot_read)? {
         let path = entry.context(&cannot_read)?.path();
-        let is_one = path.extension().is_some_and(|extension| extension == "md");
-        let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_one) else {
-            continue;
-        };
+        let name = path.file_name().and_then(|name| name.to_str());
+        // README.md is the index of the folder.
+        let stem = name.and_then(|name| name.strip_suffix(".md")).filter(|stem| *stem != "README");
+        let Some(stem) = stem else { continue };
         let text = std::fs::read_to_string(&path).context(path.display())?;
         let name = format!("braid-{stem}");
         let page = roff::page(&name, &text, concat!("braid ", env!("CARGO_PKG_VERSION")));

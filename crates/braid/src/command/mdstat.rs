@@ -10,7 +10,7 @@ use braid_service::control::{self, ArrayMember, ArrayStatus, JobStatus, Status};
 use braid_service::failure::{Context, Failure};
 use braid_service::places::Places;
 
-/// What braid serves.
+/// Levels that braid serves.
 const PERSONALITIES: &[&str] = &["linear", "raid0", "raid1", "raid10", "raid6", "raid5", "raid4"];
 
 /// The bitmap's counters are kept in memory as they are on the members: a page holds the bits of
@@ -41,7 +41,7 @@ pub(super) fn print() -> Result<(), Failure> {
     Err(Failure::failed(silent.join("\n")).next("`braid status` says more of each"))
 }
 
-/// What one volume is shown as.
+/// Formats one volume.
 #[cfg(test)]
 pub(crate) fn render(status: &Status) -> Result<String, Failure> {
     Ok(mdstat(PERSONALITIES, &arrays_of(&status.name, status)?))

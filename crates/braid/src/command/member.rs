@@ -145,7 +145,7 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
     }
 }
 
-/// Whether the scrub that was asked for is for this array, too.
+/// Returns whether the requested scrub includes this array.
 pub(super) fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
     array.is_redundant()
         && scrub.which.array.as_ref().is_none_or(|text| {
@@ -154,7 +154,7 @@ pub(super) fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
         })
 }
 
-/// What the scrubs found, and whether that is well: all was compared, and agrees.
+/// Prints the results of scrubs. Fails unless everything was compared and agrees.
 pub(super) fn report(
     scrub: &cli::Scrub,
     arrays: &[&ArrayStatus],
@@ -182,7 +182,7 @@ pub(super) fn report(
     failure.map_or(Ok(()), Err)
 }
 
-/// What the scrub of one array says; `Err` with the next command if not all is well.
+/// Returns the result of an array's scrub; `Err` with the next command if there are problems.
 fn judge_scrubbed(
     scrub: &cli::Scrub,
     array: &ArrayStatus,
@@ -335,7 +335,7 @@ pub(super) fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failur
     Ok(())
 }
 
-/// Has an order carried out; answers what was done.
+/// Sends an order to the volume, and returns a description of the result.
 pub(super) fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
     check_name(volume)?;
     let content = match order {

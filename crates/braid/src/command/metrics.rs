@@ -1,8 +1,8 @@
-//! `braid metrics`: what volumes say of themselves, as Prometheus reads it: printed, written to a file,
-//! or served on loopback.
+//! `braid metrics`: metrics of volumes in Prometheus format, printed, written to a file, or served
+//! on the loopback.
 //!
-//! Serving holds nothing between two scrapes. Connections are bounded in number and in time: whoever
-//! sends slowly, or does not read, is hung up on.
+//! The server keeps nothing between two scrapes. Number and duration of connections are limited:
+//! slow clients are disconnected.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +30,8 @@ use braid_service::places::{Places, check_name};
 /// Connections at a time; others wait to be accepted.
 const CONNECTIONS: usize = 16;
 
-/// How long one may last, which is for one answer: a volume that does not answer is waited for 5 s.
+/// Maximum duration of a connection, which serves one response. A volume that does not respond is
+/// waited for 5 s.
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) fn metrics(options: &cli::Metrics) -> Result<(), Failure> {
@@ -94,7 +95,7 @@ fn listen(places: Places, name: Option<String>, address: SocketAddr) -> Result<(
         let listener = TcpListener::bind(address).await;
         let listener = listener.context(format_args!("cannot listen on {address}"))?;
         let address = listener.local_addr().context("cannot listen")?;
-        // For whoever asked for any port.
+        // Shows the port if any port was requested.
         println!("http://{address}/metrics");
         let (places, free) = (Arc::new(places), Arc::new(Semaphore::new(CONNECTIONS)));
         loop {

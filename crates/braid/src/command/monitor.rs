@@ -1,4 +1,4 @@
-//! `braid monitor`: somebody is told of what happens to volumes.
+//! `braid monitor`: reports events of volumes.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();
     let path = options.config.clone().unwrap_or_else(|| places.config_file(MONITOR));
     let config = Config::read(&path, options.config.is_some()).map_err(|error| {
-        Failure::usage(error).next("`braid monitor --check` reads it again, and tells nobody")
+        Failure::usage(error).next("`braid monitor --check` reads it again, and sends nothing")
     })?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (run, state) = (places.run_folder(), places.state_folder());
@@ -53,7 +53,7 @@ pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
 fn test(monitor: &Monitor<'_>) -> Result<ExitCode, Failure> {
     let told = monitor.test().map_err(failure)?;
     if told.is_empty() {
-        return Err(Failure::failed("the configuration names nobody who would be told")
+        return Err(Failure::failed("the configuration has no receivers")
             .next("`docs/monitor.md` has an example: [mail], [[webhook]] or [[program]]"));
     }
     let mut all_arrived = true;

@@ -1,6 +1,6 @@
-//! Who has the md arrays of this machine: braid, the kernel, nobody; and whether both would take one.
+//! Owners of this machine's md arrays: braid, the kernel, or none; and conflicts between both.
 //!
-//! Reading only. The judge is pure; whose an array is, is `ownership`'s rule.
+//! Reads only. The judgement is pure; the rule of ownership is in `ownership`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use braid_service::metadata::{Metadata, block_devices};
 use braid_service::ownership::Owners;
 use braid_service::places::Places;
 
-/// Where mdadm's configuration may be.
+/// Possible paths of mdadm's configuration.
 const MDADM_CONF: [&str; 2] = ["/etc/mdadm/mdadm.conf", "/etc/mdadm.conf"];
-/// Where udev reads braid's rule.
+/// Possible paths of braid's udev rule.
 const RULES: [&str; 4] = [
     "/usr/local/lib/udev/rules.d/64-braid-assembly.rules",
     "/etc/udev/rules.d/64-braid-assembly.rules",
@@ -44,7 +44,7 @@ struct Facts {
     fence: String,
 }
 
-/// How an array is owned.
+/// Ownership of an array.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Owned {
     /// Both sides have it or would take it.
@@ -90,7 +90,7 @@ impl Facts {
             (Ok(None), Some(md)) => owned(false, &format!("the kernel's (/dev/{md})"), None),
             (Ok(None), None) => owned(
                 false,
-                "nobody's: no NAME.toml names it, and the kernel has not started it",
+                "unassigned: no NAME.toml names it, and the kernel has not started it",
                 None,
             ),
         }
@@ -109,7 +109,7 @@ pub(super) fn owners(places: &Places) -> Result<Vec<Owned>, Failure> {
     let found: Vec<Metadata> = paths.iter().filter_map(|path| Metadata::read(path).ok()).collect();
     let unreadable = owners.unreadable.iter().map(|why| Owned {
         is_conflict: true,
-        found: format!("a NAME.toml cannot be read, so what it names is nobody's: {why}"),
+        found: format!("a NAME.toml cannot be read, so its arrays are unassigned: {why}"),
         advice: Some("repair it, or remove it".to_owned()),
     });
     let mut all: Vec<Owned> = unreadable.collect();
@@ -187,7 +187,7 @@ mod tests {
                 "mdadm --stop /dev/md7",
             ),
             (facts(Ok(None), Some("md7"), false), false, "the kernel's (/dev/md7)", ""),
-            (facts(Ok(None), None, false), false, "nobody's", ""),
+            (facts(Ok(None), None, false), false, "unassigned", ""),
             (facts(Err("of two volumes".into()), None, false), true, "of two volumes", "remove"),
             (
                 Facts { has_mdadm: false, ..facts(home(), None, false) },

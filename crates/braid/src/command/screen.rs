@@ -12,15 +12,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 /// The terminal, while it is drawn on.
 pub(super) struct Screen {
-    /// How the keyboard was; none if standard input is no terminal.
+    /// Former state of the keyboard; `None` if standard input is not a terminal.
     before: Option<Termios>,
-    /// Somebody asked for the end by a signal.
+    /// A signal requested the end.
     ended: Arc<AtomicBool>,
     /// It has another size.
     resized: Arc<AtomicBool>,
 }
 
-/// What a terminal that has another size is taken to have pressed: `^L`, which draws anew elsewhere.
+/// Key reported after a change of the terminal's size: `^L`, which usually means redraw.
 const REDRAW: u8 = 0x0c;
 
 impl Screen {
@@ -61,8 +61,8 @@ impl Screen {
         write_out(&frame(lines))
     }
 
-    /// Waits for a key until `time`; none if it came. Whoever asks for the end has pressed `q`; who made the terminal
-    /// larger or smaller, another key.
+    /// Waits for a key until `time`. A signal counts as `q`, a change of the terminal's size as
+    /// another key.
     pub(super) fn key(&self, time: Instant) -> io::Result<Option<u8>> {
         loop {
             if self.ended.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ fn write_out(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// What draws `lines` over whatever is there: each line to its end, then what is below.
+/// Returns the text that draws `lines` over the screen: each line to its end, then clears below.
 fn frame(lines: &[String]) -> String {
     format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))
 }

@@ -46,7 +46,7 @@ fn scrub_one(scrub: &cli::Scrub, volume: &str, end: u64) -> Result<(), Failure> 
     wait(scrub, volume, began)
 }
 
-/// Gives the order; answers what was done.
+/// Sends the order, and returns a description of the result.
 fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<String, Failure> {
     let latency_us_p99 = scrub.latency.as_deref().map(micros_of).transpose()?;
     let array = scrub.which.array.clone();
@@ -55,7 +55,7 @@ fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<String, Failure> {
     carried_out(scrub.name(), &order)
 }
 
-/// The arrays to scrub, by their volumes, in their order: what paused goes on first, then whoever was scrubbed
+/// Returns the arrays to scrub with their volumes: paused ones first, then the ones scrubbed
 /// longest ago.
 fn queue(scrub: &cli::Scrub) -> Result<Vec<(String, String)>, Failure> {
     let up: Vec<Status> = match scrub.all {

@@ -1,9 +1,9 @@
-//! What a scrub found, in words: for `scrub --wait` and for `status`.
+//! Text about the result of a scrub, for `scrub --wait` and for `status`.
 //!
-//! The text is about the last scrub, whatever pass ran since then.
+//! The text describes the last scrub, even if other passes ran since.
 //!
-//! "They agree" is said only of what was compared: a copy without another one, data whose parity is
-//! needed in place of a member, and what nobody could read, agree with nothing.
+//! Only compared data can agree. A single copy, data reconstructed from parity for a missing
+//! member, and unreadable data were not compared.
 
 use braid_level::raid10::Columns;
 use braid_level::{Level, Raid10Layout};
@@ -13,10 +13,10 @@ use braid_service::control::{
     ArrayStatus, MismatchMember, MismatchStatus, ScrubPlaceStatus, ScrubStatus,
 };
 
-/// How many places are named.
+/// Maximum number of listed places.
 const PLACES: usize = 8;
 
-/// What the last pass of `array` found, in one line: bytes that `differ`, or `differed`.
+/// Returns a line with the result of the array's last pass: bytes that `differ`, or `differed`.
 pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> String {
     let parity = array.has_parity();
     if scrub.mismatch_bytes == 0 {
@@ -92,7 +92,7 @@ fn members_of(place: &MismatchStatus, has_parity: bool) -> String {
     format!("not proved, {}", groups.join(" against "))
 }
 
-/// How far a scrub in parts is that does not run now, in one line.
+/// Returns a line with the progress of a paused scrub.
 pub(super) fn paused(place: &ScrubPlaceStatus) -> String {
     let percent = place.done_bytes as f64 * 100.0 / place.total_bytes.max(1) as f64;
     let since =
@@ -120,8 +120,8 @@ pub(super) fn ranges(places: &[(u64, u64)]) -> String {
     listed(places, |(offset, len)| format!("{offset} to {}", offset.saturating_add(*len)))
 }
 
-/// What a scrub left uncompared, a line each; none if it compared all. `array` is as it was when
-/// the scrub ended, or has changed since.
+/// Returns a line for each kind of data that a scrub did not compare; empty if it compared all.
+/// `array` may have changed since the scrub ended.
 pub(super) fn not_compared(
     array: &ArrayStatus,
     scrub: &ScrubStatus,

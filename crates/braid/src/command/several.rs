@@ -1,16 +1,16 @@
-//! `failed` and `detached` in the place of a member, as mdadm has them: who is meant. Pure, but for the
-//! question whether a path is there.
+//! `failed` and `detached` instead of a member, as in mdadm: the selected members. Pure, except for
+//! the check whether a path exists.
 
 use std::path::Path;
 
 use braid_service::control::{ArrayStatus, Status};
 
-/// Whether several members are meant. A file of this name is meant by `./failed`.
+/// Returns whether the text selects several members. Use `./failed` for a file of this name.
 pub(super) fn is_word(member: &Path) -> bool {
     ["failed", "detached"].iter().any(|word| member.as_os_str() == *word)
 }
 
-/// Whether those are meant whose device has gone.
+/// Returns whether the text selects members whose device is gone.
 pub(super) fn is_detached(member: &Path) -> bool {
     member.as_os_str() == "detached"
 }

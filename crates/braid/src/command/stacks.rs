@@ -59,7 +59,7 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-/// Where a volume's process, which may be in another folder, records a trace.
+/// Returns the absolute path of a trace, because the process of the volume may have another folder.
 pub(super) fn trace_to(typed: Option<&TraceArg>) -> Result<Option<TraceTo>, Failure> {
     let to =
         |arg: &TraceArg| Ok(TraceTo { path: absolute_path(&arg.file)?, most: arg.size.bytes() });
@@ -89,7 +89,7 @@ fn expand_home(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether `text` is meant as an expression, rather than a name or a file.
+/// Returns whether `text` is an expression, not a name or a file.
 pub(super) fn is_expression(text: &str) -> bool {
     text.contains(['(', '/', ',']) && !text.ends_with(".toml")
 }

@@ -128,7 +128,7 @@ fn text(options: &cli::Status, mut answers: Vec<Answer>) -> Result<String, Failu
     Ok(render_all(options, &answers))
 }
 
-/// Fails when nobody reads any more, which ends a watch.
+/// Fails if the reader of the output is gone, which ends a watch.
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     out.write_all(shown_lines(text).as_bytes())

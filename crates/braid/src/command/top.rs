@@ -50,7 +50,7 @@ pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
     }
 }
 
-/// How the volume that is named is, or all of them, and when.
+/// Returns the state of the named volume, or of all, with the time.
 fn look(options: &cli::Top, places: &Places, started: Instant) -> Result<Look, Failure> {
     let names = match &options.name {
         Some(name) => {
@@ -73,7 +73,7 @@ fn look(options: &cli::Top, places: &Places, started: Instant) -> Result<Look, F
     Ok(Look { at, volumes })
 }
 
-/// Fails when nobody reads any more.
+/// Fails if the reader of the output is gone.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")

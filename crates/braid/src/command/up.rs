@@ -57,8 +57,8 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     now.stack = members.resolve(&record.stack);
     let forced = stacks::forced(&up.common, &[&record.stack, &now.stack])?;
     let accepted = [members.recognised.clone(), forced.clone()].concat();
-    // What is judged now and taken for writing is the volume's from now on. To be looked at, a
-    // member may carry anything; that makes it nobody's.
+    // Members judged now and used for writing belong to the volume from now on. A member to be read
+    // may carry any data, and does not belong to the volume.
     if !now.read_only {
         match up.accept_members || record.members.is_empty() {
             true => membership::accept_all(&mut record),
@@ -209,10 +209,10 @@ fn unused_name(places: &Places) -> String {
         .unwrap_or_default()
 }
 
-/// A process may have left its socket behind; only one that answers is in the way.
+/// A process may have left its socket behind; only one that responds is in the way.
 fn refuse_if_running(places: &Places, name: &str) -> Result<(), Failure> {
     let socket = places.control(name);
-    // A process that is just ending answers with less and less, and then is gone.
+    // A process that is ending responds less and less, and then is gone.
     let mut answer = control::get_status(&socket);
     for _ in 0..20 {
         if !matches!(answer, Err(control::ControlError::Malformed(_))) {

@@ -62,7 +62,7 @@ struct Removal<'a> {
     member: usize,
     path: &'a Path,
     found: &'a Found,
-    /// Where the head of a stripe log lies that belongs to it, sound or not.
+    /// Offset of the header of the member's stripe log, valid or not.
     log_head: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Removal<'_> {
     }
 }
 
-/// What was removed by the change of this number, or would be.
+/// Prints the removed superblocks, or those that would be removed; `number` is that of the change.
 fn print(removals: &[Removal<'_>], number: Option<u64>) {
     let tense = if number.is_some() { "was" } else { "would be" };
     removals.iter().for_each(|removal| removal.describe(tense));
@@ -125,8 +125,7 @@ fn print_json(removals: &[Removal<'_>], number: Option<u64>) {
     );
 }
 
-/// Overwrites each superblock, and the head of each log, with zeroes. Answers the number of the
-/// change.
+/// Overwrites each superblock and log header with zeroes. Returns the number of the change.
 fn write(removals: &[Removal<'_>], facts: &[MemberFacts]) -> Result<u64, Failure> {
     let places = Places::from_environment();
     let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;

@@ -1,31 +1,32 @@
-//! From what was counted of a sample to the ratio of all: the regression estimator (Cochran, "Sampling
-//! Techniques", 3rd ed., 7.1), over groups of blocks.
+//! Estimates a ratio from counts of a sample: the regression estimator (Cochran, "Sampling Techniques", 3rd ed., 7.1)
+//! over groups of blocks.
 //!
-//! A sample has the blocks that are used most or has them not, so how many reads it sees is off by far more
-//! than how many misses it sees: what is used most always hits. So misses are held against the reads that
-//! the sample should have seen, of which all that were are known. Where misses follow reads (a loop that is
-//! longer than the cache) the opposite is right, and where the truth lies between is in the counts:
+//! A sample contains the most-used blocks or misses them, so its number of reads varies far more
+//! than its number of misses, because these blocks always hit. The misses are therefore divided by
+//! the number of reads that the sample should have had, which is known. If misses are proportional
+//! to reads (a loop that is longer than the cache), the opposite is right. The counts of the groups
+//! tell where between the two the truth lies:
 //!
 //! ```text
 //!   misses / expected  −  slope · (reads / expected − 1)        slope: of misses on reads, over the groups
 //! ```
 //!
-//! With a slope of 0 that is SHARDS' own correction, with a slope of 1 the plain ratio of a loop.
+//! A slope of 0 is the correction of SHARDS; a slope of 1 is the plain ratio of a loop.
 
-/// Into how many groups of blocks a sample is cut, by their hash.
+/// Number of groups of blocks in a sample, by their hash.
 pub(super) const GROUPS: usize = 16;
 
-/// A count of each group.
+/// A count per group.
 pub(super) type Groups = [u32; GROUPS];
 
-/// The group of a block with this hash.
+/// Returns the group of a hash.
 #[inline]
 pub(super) fn group_of(hash: u64) -> usize {
     (hash % GROUPS as u64) as usize
 }
 
-/// The share of all reads that miss, from 0 to 1, and its standard error: of a sample whose groups have
-/// seen so many `reads` and `misses`, and should have seen `expected` reads altogether.
+/// Returns the share of all reads that miss, 0 to 1, and its standard error. The groups of the
+/// sample have `reads` and `misses`, and should have had `expected` reads in all.
 pub(super) fn ratio(reads: &Groups, misses: &Groups, expected: f64) -> (f64, f64) {
     let sum = |counts: &Groups| counts.iter().map(|count| f64::from(*count)).sum::<f64>();
     let (all_reads, all_misses) = (sum(reads), sum(misses));
@@ -42,7 +43,7 @@ pub(super) fn ratio(reads: &Groups, misses: &Groups, expected: f64) -> (f64, f64
         both += read * missed;
         square += read * read;
     }
-    // All groups alike say nothing of the slope, and leave nothing to correct.
+    // Equal groups give no slope, and need no correction.
     let slope = if square > 0.0 { (both / square).clamp(0.0, 1.0) } else { 1.0 };
     let left = (0..GROUPS).map(apart).map(|(read, missed)| (missed - slope * read).powi(2));
     let error = (left.sum::<f64>() * groups / (groups - 2.0)).sqrt() / expected;
@@ -58,15 +59,15 @@ mod tests {
     fn hot_blocks_are_corrected_for_and_loops_are_not() {
         let mut reads = [10; GROUPS];
         let misses = [5; GROUPS];
-        // A block that always hits is in the sample, which should have seen 160 reads.
+        // A block that always hits is in the sample, which should have had 160 reads.
         reads[3] += 1000;
         let (of_all, error) = ratio(&reads, &misses, 160.0);
         assert!((of_all - 0.5).abs() < 1e-9 && error < 1e-9, "{of_all} ± {error}");
-        // Whatever is read misses; there are fewer blocks of the loop in the sample than expected.
+        // All reads miss; the sample has fewer blocks of the loop than expected.
         let reads: Groups = std::array::from_fn(|index| 10 + index as u32);
         let (of_all, error) = ratio(&reads, &reads, 400.0);
         assert!((of_all - 1.0).abs() < 1e-9 && error < 1e-9, "{of_all} ± {error}");
-        // Nothing was seen.
+        // No reads.
         assert_eq!(ratio(&[0; GROUPS], &[0; GROUPS], 0.0), (1.0, 1.0));
     }
 }

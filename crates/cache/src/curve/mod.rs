@@ -1,27 +1,26 @@
-//! What the cache would hit with another policy or another size: miniature caches beside it, fed with a
-//! sample of its blocks.
+//! Estimates the hits of other policies and sizes: miniature caches on a sample of the blocks.
 //!
 //! ```text
-//!   block ──hash──▶ below the largest threshold? ── no ──▶ counted, nothing else       nearly all
+//!   block ──hash──▶ below the largest threshold? ── no ──▶ only counted               nearly all
 //!                             │ yes
 //!                             ▼
-//!      size/8   size/4   size/2   size   …   8 × size      a threshold each: the smaller the size, the
-//!     ┌──────┐ ┌──────┐ ┌──────┐                           more of its blocks are looked at
-//!     │s3-fifo, sieve, arc, lru │   …                      each with as many slots as of its size are
-//!     └──────┘ └──────┘ └──────┘                           sampled, whatever the size: at most `MOST`
+//!      size/8   size/4   size/2   size   …   8 × size      one threshold each: the smaller the size, the
+//!     ┌──────┐ ┌──────┐ ┌──────┐                           more of its blocks are sampled
+//!     │  s3-fifo, lru   │   …                              each with the same share of slots as of blocks,
+//!     └──────┘ └──────┘ └──────┘                           at most `MOST` slots
 //! ```
 //!
-//! A block is sampled by its hash, so all of its uses are or none (Waldspurger et al., "Efficient MRC
-//! construction with SHARDS", FAST 2015), and a cache of a share of the slots, run on the same share of
-//! the blocks, misses as often as the whole (Waldspurger et al., "Cache modeling and optimization using
-//! miniature simulations", USENIX ATC 2017). They are the crate's own policies, so a curve is of what
-//! would be served. How counts of a sample become a ratio: [`estimate`].
+//! A block is sampled by its hash, so all or none of its uses are in the sample (Waldspurger et
+//! al., "Efficient MRC construction with SHARDS", FAST 2015). A cache with a share of the slots, on
+//! the same share of the blocks, has the miss ratio of the whole cache (Waldspurger et al., "Cache
+//! modeling and optimization using miniature simulations", USENIX ATC 2017). The policies are those
+//! of the crate. [`estimate`] turns counts into ratios.
 //!
 //! Invariants
-//! * Its memory is taken when it is made, and is no more than it was given.
-//! * Nothing of it depends on a clock or on chance.
+//! * The memory is allocated at the start, within the given limit.
+//! * The result depends neither on a clock nor on random numbers.
 //!
-//! Deliberately absent: sectors. A block counts as held as a whole, as if all requests were of blocks.
+//! Deliberately absent: sectors. A block is cached as a whole or not at all.
 
 mod estimate;
 mod sample;
@@ -33,46 +32,47 @@ use braid_level::CachePolicy;
 use crate::directory::hash;
 use sample::{Sample, drawn};
 
-/// The sizes, in eighths of the cache's own.
+/// Simulated sizes in eighths of the cache's size.
 const EIGHTHS: [u64; 8] = [1, 2, 4, 8, 12, 16, 32, 64];
-/// Slots of a miniature cache, at most and at least: with fewer there is no curve.
+/// Maximum and minimum number of slots of a miniature cache; with fewer there is no curve.
 const MOST: u32 = 1024;
 const LEAST: u32 = 24;
-/// After so many uses of blocks for each slot of the cache, all counts are halved: what was long ago
-/// counts for less, and no count grows for ever.
+/// All counts are halved after this many uses per slot of the cache, so that old uses count less
+/// and counts stay finite.
 const HALF_LIFE: u64 = 256;
 
-/// A miss-ratio curve of every policy.
+/// A miss-ratio curve for every policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Reads of blocks that it is of: all that were, until their counts were halved.
+    /// Reads of blocks behind the curve, until their counts were halved.
     pub reads: u64,
-    /// From the smallest size to the largest; nothing if there is too little memory for a curve.
+    /// Estimates from the smallest size to the largest; empty if there is too little memory.
     pub estimates: Vec<Estimate>,
 }
 
 /// Miniature caches of several sizes.
 pub struct Curve {
-    /// Of the sample that has most; 0 if there is no curve.
+    /// Threshold of the largest sample; 0 without a curve.
     threshold: u32,
-    /// Reads of blocks, of which all counts are.
+    /// Reads of blocks.
     reads: u64,
     half_life: u64,
     samples: Vec<Sample>,
 }
 
 impl Curve {
-    /// The curve of a cache of `slots` in front of an origin of so many blocks, within `bytes` of memory.
+    /// Creates the curve of a cache of `slots` in front of an origin of `origin` blocks, within
+    /// `bytes` of memory.
     pub fn new(slots: u32, origin: u64, bytes: usize) -> Curve {
         let slots = u64::from(slots);
         let mut sizes: Vec<u64> = EIGHTHS.iter().map(|eighths| slots * eighths / 8).collect();
         if let Some(cut) = sizes.iter().position(|size| *size > origin.max(slots)) {
-            // The last is all that there is.
+            // The last size holds the whole origin.
             sizes.truncate(cut);
             sizes.push(origin.max(slots));
             sizes.dedup();
         }
-        // Most of a small cache's time went into building samples that were too large.
+        // Large samples dominated the time of small caches.
         let is_possible = sizes.len() * size_of::<Sample>() <= bytes;
         let fewer = |most: &u32| Some(most / 4 * 3).filter(|most| *most >= LEAST);
         let samples = std::iter::successors(is_possible.then_some(MOST), fewer)
@@ -83,12 +83,12 @@ impl Curve {
         Curve { threshold, reads: 0, half_life: slots * HALF_LIFE, samples }
     }
 
-    /// Bytes that it takes.
+    /// Returns its memory in bytes.
     pub fn bytes(&self) -> usize {
         bytes_of(&self.samples)
     }
 
-    /// `block` is read, and held from now on.
+    /// Counts a read of `block`, which is cached afterwards.
     #[inline]
     pub fn read(&mut self, block: u64) {
         self.reads += 1;
@@ -107,7 +107,7 @@ impl Curve {
         }
     }
 
-    /// `block` is written, and held from now on.
+    /// Counts a write of `block`, which is cached afterwards.
     #[inline]
     pub fn write(&mut self, block: u64) {
         let hash = hash(block);
@@ -116,7 +116,7 @@ impl Curve {
         }
     }
 
-    /// `block` is not held any more.
+    /// Notes that `block` is no longer cached.
     #[inline]
     pub fn forget(&mut self, block: u64) {
         let hash = hash(block);
@@ -130,7 +130,7 @@ impl Curve {
         self.samples.iter_mut().filter(|sample| drawn < sample.threshold()).for_each(f);
     }
 
-    /// What is known by now.
+    /// Returns the current estimates.
     pub fn report(&self) -> Report {
         let of_size =
             |sample: &Sample| CachePolicy::ALL.map(|policy| sample.estimate(policy, self.reads));

@@ -1,4 +1,4 @@
-//! The miniature caches of one size: one for each policy, on the same sample of blocks.
+//! Miniature caches of one size: one for each policy, on the same sample of blocks.
 
 use braid_level::CachePolicy;
 
@@ -7,18 +7,18 @@ use crate::directory::Directory;
 use crate::policy::{self, Occupants, Policy};
 use crate::slot::Slot;
 
-/// What a cache would miss with a policy at a size.
+/// Estimated misses of a policy at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Who leaves.
+    /// The policy.
     pub policy: CachePolicy,
-    /// How many blocks it would hold.
+    /// Size in blocks.
     pub slots: u64,
-    /// The share of reads of blocks that would miss: from 0 to 1.
+    /// Share of reads of blocks that would miss, 0 to 1.
     pub misses: f64,
-    /// The standard error of that.
+    /// Standard error of `misses`.
     pub error: f64,
-    /// Whether it would have been filled by what was asked for: if not, a larger one would not hit more.
+    /// The cache would be full. If not, a larger one would not hit more.
     pub is_full: bool,
     /// Reads of the sample.
     pub sampled: u64,
@@ -26,17 +26,17 @@ pub struct Estimate {
 
 /// Miniature caches of one size.
 pub(super) struct Sample {
-    /// Of the cache that is simulated.
+    /// Slots of the simulated cache.
     slots: u64,
-    /// Of 2^32, who is sampled.
+    /// Sampled share of the blocks, out of 2^32.
     threshold: u32,
     /// Reads of the sample.
     reads: Groups,
-    /// By policy, as in [`CachePolicy::ALL`].
+    /// One cache per policy, in the order of [`CachePolicy::ALL`].
     caches: [Miniature; CachePolicy::ALL.len()],
 }
 
-/// What of a hash decides who is sampled. The directory's places are decided by others.
+/// Returns the bits of a hash that select the sample. The directory uses other bits.
 #[inline]
 pub(super) fn drawn(hash: u64) -> u32 {
     let [_, _, a, b, c, d, ..] = hash.to_le_bytes();
@@ -55,13 +55,13 @@ impl Occupants for Directory {
         Directory::block_of(self, slot)
     }
 
-    fn may_leave(&self, _slot: Slot) -> bool {
+    fn can_evict(&self, _slot: Slot) -> bool {
         true
     }
 }
 
 impl Sample {
-    /// Of a cache of `slots`, with up to `most` slots of its own.
+    /// Creates the miniature caches for a cache of `slots`, with up to `most` slots each.
     pub(super) fn new(slots: u64, most: u32) -> Sample {
         let threshold = (u64::from(most) << 32).checked_div(slots).unwrap_or(u64::MAX);
         let threshold = u32::try_from(threshold).unwrap_or(u32::MAX);
@@ -84,7 +84,7 @@ impl Sample {
         size_of::<Sample>() + self.caches.iter().map(own).sum::<usize>()
     }
 
-    /// A block of the sample is read.
+    /// Counts a read of a sampled block.
     pub(super) fn read(&mut self, block: u64, hash: u64) {
         let group = group_of(hash);
         self.reads[group] += 1;
@@ -99,7 +99,7 @@ impl Sample {
         }
     }
 
-    /// A block of the sample is written. To write what is held is no use of it.
+    /// Counts a write of a sampled block. Writing a cached block is not a use.
     pub(super) fn write(&mut self, block: u64) {
         for cache in &mut self.caches {
             if cache.directory.find(block).is_none() {
@@ -122,7 +122,7 @@ impl Sample {
         misses.chain([&mut self.reads]).flatten().for_each(|count| *count /= 2);
     }
 
-    /// What `policy` would miss, of so many reads of blocks.
+    /// Returns the estimate for `policy`, from `reads` reads of blocks in all.
     pub(super) fn estimate(&self, policy: CachePolicy, reads: u64) -> Estimate {
         let index = CachePolicy::ALL.iter().position(|name| *name == policy).unwrap_or(0);
         let cache = &self.caches[index];
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::directory::hash;
 
-    /// As many of many blocks are sampled as there are slots for of each slot of the cache.
+    /// The sampled share of the blocks equals the share of the slots.
     #[test]
     fn a_sample_has_its_share() {
         for (slots, most) in [(1_u64 << 20, 1024_u32), (50_000, 96), (100, 4096)] {

@@ -1,4 +1,4 @@
-//! Numbers in a block, little-endian, and its checksum. Pure.
+//! Little-endian numbers in a block, and its checksum. Pure.
 
 pub(super) fn put_u64(block: &mut [u8], at: usize, value: u64) {
     block[at..at + 8].copy_from_slice(&value.to_le_bytes());

@@ -1,66 +1,66 @@
-//! Why a log cannot be used, and what was found of one that can.
+//! Errors of a log, and the result of a replay.
 
 use braid_block::Errno;
 
 use super::format::Rejection;
 
-/// Why a log cannot be used.
+/// Reason why a log cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// It has no room for a few blocks.
+    /// Too small for a few blocks.
     #[error("it has {got} bytes, and needs at least {least}")]
     TooSmall {
         /// Its size in bytes.
         got: u64,
-        /// The least for the cache's blocks.
+        /// The minimum for the cache's block size in bytes.
         least: u64,
     },
-    /// It is a log of braid's, and its superblocks cannot be believed.
+    /// A log of braid with damaged superblocks.
     #[error("it is a cache's log, and its superblocks are damaged: {0}")]
     Damaged(Rejection),
-    /// A record of it was durable, and is not sound any more.
+    /// A durable record is damaged.
     #[error(
         "{} flushed records from byte {} on are damaged: the {} bytes there are not what was written; it holds {} \
          bytes that the origin does not have", .0.records, .0.offset, .0.len, .0.bytes
     )]
     Rotten(Rot),
-    /// It is another cache's.
+    /// The log of another cache.
     #[error("it is the log of a cache in front of {text} ({size} bytes){}", not_drained(*bytes))]
     OtherOrigin {
-        /// The other cache's origin.
+        /// The origin of the other cache.
         text: String,
-        /// Its size in bytes.
+        /// The size of that origin in bytes.
         size: u64,
-        /// Of it that were not drained.
+        /// Bytes in the log that were not drained.
         bytes: u64,
     },
-    /// It holds what has to be written to the origin, which may not be written.
+    /// The log has data to replay, and writing is not permitted.
     #[error("it holds {0} bytes that the origin does not have, and nothing may be written")]
     NotReplayed(u64),
-    /// It holds what has to be written to the origin, which is in use.
+    /// The log has data to replay, but the origin is in use.
     #[error("it holds {0} bytes that the origin does not have, and the origin is in use")]
     InUse(u64),
-    /// Its device failed.
+    /// The log's device failed.
     #[error("it cannot be read or written: {0}")]
     Device(Errno),
-    /// Whether it was given up is not known.
+    /// It is unknown whether the log was abandoned.
     #[error("whether it was given up cannot be looked up: {0}")]
     Unknown(Errno),
-    /// The origin failed while the log was replayed: nothing of the log is lost.
+    /// The origin failed during the replay; the log keeps all its data.
     #[error("what it holds cannot be written to the origin: {0}")]
     Origin(Errno),
 }
 
-/// Damage in what a log had durably.
+/// Damage of durable records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rot {
-    /// Where on the log's device the first damaged record lies, in bytes.
+    /// Offset of the first damaged record on the log's device, in bytes.
     pub offset: u64,
-    /// Its bytes, as far as its header says them.
+    /// Its length in bytes, as far as its header tells.
     pub len: u64,
-    /// Records from this one on that were durable.
+    /// Number of durable records from this one on.
     pub records: u64,
-    /// Bytes of data in all records that are known, which the origin may not have.
+    /// Bytes of data in all known records, which the origin may lack.
     pub bytes: u64,
 }
 
@@ -71,20 +71,19 @@ fn not_drained(bytes: u64) -> String {
     }
 }
 
-/// What was found of a log, and done with it.
+/// Result of opening a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// It was made anew.
+    /// A new log was created.
     pub is_new: bool,
-    /// What it held was given up before, when the origin had all of it.
+    /// The log had been abandoned, when the origin had all its data.
     pub was_given_up: bool,
-    /// Records that were written to the origin.
+    /// Number of replayed records.
     pub records: u64,
-    /// Their data in bytes.
+    /// Bytes of data in these records.
     pub bytes: u64,
-    /// Where on the log's device a superblock is damaged, in bytes: its copy counts.
+    /// Offset of a damaged superblock on the log's device, in bytes; its copy was used.
     pub damaged: Option<u64>,
-    /// Whether something follows the last one that started as a record and is not whole: what a crash
-    /// cut off.
+    /// An incomplete record, cut off by a crash, follows the last one.
     pub is_torn: bool,
 }

@@ -1,19 +1,17 @@
-//! The blocks of a write-back cache's log, as bytes: the superblock, and what stands in front of a record's
-//! data. Pure.
+//! Encoding of the log of a write-back cache: the superblock, and the headers of records. Pure.
 //!
 //! ```text
 //!   0        4 KiB     8 KiB                                                          area
-//!   | superblock | its copy | ring:  header data… | header data… | (room) …            |
+//!   | superblock | its copy | ring:  header data… | header data… | (free) …            |
 //! ```
 //!
-//! Version 2 says which records were durable when a block was written; version 1 does not, and is only read.
+//! Blocks of version 2 state which records were durable when they were written. Version 1, without this, is only read.
 //!
 //! Invariants
-//! * What is read is nothing but bytes until its checksum, its log, its origin, its generation and its
-//!   sequence are right and every extent lies on the origin; the data of a [`Header`] is nothing but
-//!   bytes until [`Header::prove`].
+//! * Bytes are untrusted until checksum, log, origin, generation and sequence match, and every extent lies on the
+//!   origin. The data of a [`Header`] are untrusted until [`Header::prove`].
 //!
-//! Deliberately absent: where records lie (`ring`), and any input or output.
+//! Deliberately absent: the positions of records (`ring`), and I/O.
 
 use std::fmt;
 
@@ -21,20 +19,20 @@ use braid_block::Span;
 
 use super::bytes::{checksum, get_u32, get_u64, put_u32, put_u64};
 
-/// Bytes of a superblock, of a header, and what records and their data are rounded up to.
+/// Size of a superblock and of a header, and unit of records and their data, in bytes.
 pub const BLOCK: u64 = 4096;
-/// Where the ring starts: behind the superblock and its copy.
+/// Offset of the ring: after the superblock and its copy.
 pub const RING_START: u64 = 2 * BLOCK;
-/// Extents that a record has at most.
+/// Maximum number of extents of a record.
 pub const MAX_EXTENTS: usize = 166;
-/// Bytes of data that a record has at most: with its header it takes no more than 1 MiB.
+/// Maximum bytes of data of a record: with its header, it has at most 1 MiB.
 pub const MAX_DATA: u64 = (1 << 20) - BLOCK;
-/// Bytes of the text that says what the origin is, at most; what is longer is cut.
+/// Maximum bytes of the text that describes the origin; longer texts are truncated.
 pub const MAX_TEXT: usize = 1024;
 
 const SUPERBLOCK: &[u8; 8] = b"braidwbl";
 const RECORD: &[u8; 8] = b"braidwbr";
-/// The version that does not say what was durable.
+/// The version without the sequence of durable records.
 const SILENT: u32 = 1;
 const VERSION: u32 = 2;
 const SECTOR: u64 = 512;
@@ -46,60 +44,60 @@ mod at {
     pub(super) const GENERATION: usize = 32;
     pub(super) const ORIGIN_SIZE: usize = 40;
     pub(super) const ORIGIN: usize = 48;
-    // Of superblocks.
+    // Fields of superblocks.
     pub(super) const WRITTEN: usize = 64;
     pub(super) const AREA: usize = 72;
     pub(super) const TAIL: usize = 80;
     pub(super) const TAIL_SEQUENCE: usize = 88;
     pub(super) const IS_OPEN: usize = 96;
     pub(super) const TEXT_LEN: usize = 100;
-    /// In version 1 the text lies here.
+    /// Version 1 has the text here.
     pub(super) const SUPERBLOCK_DURABLE: usize = 104;
     pub(super) const TEXT: usize = 112;
-    // Of records.
+    // Fields of records.
     pub(super) const SEQUENCE: usize = 64;
     pub(super) const DATA_LEN: usize = 72;
     pub(super) const DATA_SUM: usize = 80;
     pub(super) const COUNT: usize = 84;
-    /// In version 1 the extents lie here.
+    /// Version 1 has the extents here.
     pub(super) const RECORD_DURABLE: usize = 88;
     pub(super) const EXTENTS: usize = 96;
 }
 
-/// Why bytes are not what they were taken for.
+/// Reason to reject a block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// Fewer bytes than there have to be.
+    /// Too few bytes.
     #[error("{0} bytes are too few")]
     Truncated(usize),
-    /// Something else, or nothing.
+    /// Another magic number.
     #[error("it does not start as one")]
     Magic,
-    /// Of a format that is not known.
+    /// An unknown version.
     #[error("its format has the number {0}, and only {SILENT} and {VERSION} are known")]
     Version(u32),
-    /// Bits are wrong.
+    /// A wrong checksum.
     #[error("its checksum is wrong")]
     Checksum,
-    /// Of another log, another origin, another time.
+    /// A block of another log, origin, generation or sequence.
     #[error("it belongs to another {0}")]
     Other(&'static str),
-    /// A field has a value that cannot be.
+    /// A field with an invalid value.
     #[error("{what}: {value} cannot be")]
     Field {
-        /// Which.
+        /// Name of the field.
         what: &'static str,
         /// Its value.
         value: u64,
     },
 }
 
-/// Which device is behind a cache: what must be the same for a log to be replayed.
+/// Identity of the device behind a cache. A log is only replayed if it matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OriginId {
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// A digest of what proves it: serial numbers, UUIDs.
+    /// Digest of the evidence: serial numbers, UUIDs.
     pub digest: [u8; 16],
 }
 
@@ -109,43 +107,43 @@ impl fmt::Debug for OriginId {
     }
 }
 
-/// Which records of a log count: those of this log, this origin, this time that it was up.
+/// Identity of valid records: the log, its generation, and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
-    /// Of the log, made when it was formatted.
+pub struct LogInstance {
+    /// Identity of the log, from its creation.
     pub uuid: [u8; 16],
-    /// How many times it was opened for writing.
+    /// Number of times that the log was opened for writing.
     pub generation: u64,
-    /// What it is the log of.
+    /// Identity of the origin.
     pub origin: OriginId,
 }
 
-/// What a log says of itself.
+/// State of a log on its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Whose records count.
-    pub life: Life,
-    /// How many superblocks of this log were written before: of two that are sound the higher counts.
+    /// Identity of valid records.
+    pub life: LogInstance,
+    /// Number of superblocks written before; of two valid ones, the higher is used.
     pub written: u64,
-    /// Bytes of the log in all.
+    /// Size of the log in bytes.
     pub area: u64,
-    /// The position (see `ring`) of the first record that counts.
+    /// Position (see `ring`) of the first valid record.
     pub tail: u64,
-    /// Its sequence, also if there is none yet.
+    /// Sequence number of that record, even if it was not written yet.
     pub tail_sequence: u64,
-    /// The sequence before which all records were durable; none in version 1, which does not say it.
+    /// All records before this sequence number are durable; `None` in version 1.
     pub durable: Option<u64>,
-    /// Whether there may be records; else the origin has everything.
+    /// The log may have records. If not, the origin is complete.
     pub is_open: bool,
-    /// The origin as a stack, for people.
+    /// The origin as a stack expression, for messages.
     pub text: String,
 }
 
 impl Superblock {
-    /// Writes it over all of `block`.
+    /// Encodes the superblock into `block`.
     ///
     /// # Panics
-    /// If `block` has not [`BLOCK`] bytes.
+    /// If `block` does not have [`BLOCK`] bytes.
     pub fn encode_into(&self, block: &mut [u8]) {
         start(block, SUPERBLOCK, &self.life, self.durable, at::SUPERBLOCK_DURABLE);
         put_u64(block, at::WRITTEN, self.written);
@@ -160,7 +158,7 @@ impl Superblock {
         seal(block);
     }
 
-    /// Reads one, of a log that lies on `room` bytes.
+    /// Parses a superblock of a log on a device of `room` bytes.
     ///
     /// # Errors
     /// [`Rejection`].
@@ -200,63 +198,65 @@ impl Superblock {
         Ok(Superblock { life, written, area, tail, tail_sequence, durable, is_open, text })
     }
 
-    /// Whether `bytes` start as one, sound or not.
-    pub fn is_one(bytes: &[u8]) -> bool {
+    /// Returns whether `bytes` have the magic number of a superblock, valid or not.
+    pub fn has_magic(bytes: &[u8]) -> bool {
         bytes.starts_with(SUPERBLOCK)
     }
 }
 
-/// What a record does to a part of the origin.
+/// Effect of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It holds the record's next bytes.
+pub enum Effect {
+    /// Writes the next bytes of the record's data.
     Data,
-    /// It holds zeroes.
+    /// Writes zeroes.
     Zeroes,
-    /// It may hold anything.
+    /// Discards the content.
     Discard,
 }
 
-impl Kind {
+impl Effect {
     const fn number(self) -> u32 {
         match self {
-            Kind::Data => 0,
-            Kind::Zeroes => 1,
-            Kind::Discard => 2,
+            Effect::Data => 0,
+            Effect::Zeroes => 1,
+            Effect::Discard => 2,
         }
     }
 
-    fn of_number(number: u32) -> Option<Kind> {
-        [Kind::Data, Kind::Zeroes, Kind::Discard].into_iter().find(|kind| kind.number() == number)
+    fn of_number(number: u32) -> Option<Effect> {
+        [Effect::Data, Effect::Zeroes, Effect::Discard]
+            .into_iter()
+            .find(|kind| kind.number() == number)
     }
 }
 
-/// A part of the origin, in whole sectors of 512 bytes.
+/// Part of the origin, in whole sectors of 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where.
+    /// The sectors.
     pub span: Span,
-    /// What becomes of it.
-    pub kind: Kind,
+    /// The effect on them.
+    pub kind: Effect,
 }
 
 impl Extent {
-    /// Bytes of the record's data that are its.
+    /// Returns the number of bytes of the record's data that belong to the extent.
     pub fn data_len(&self) -> u64 {
-        if self.kind == Kind::Data { self.span.len } else { 0 }
+        if self.kind == Effect::Data { self.span.len } else { 0 }
     }
 }
 
-/// What stands in front of a record's data, which is yet to be proved.
+/// Header of a record, whose data are not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Whose.
-    pub life: Life,
-    /// Counted from 1 in each generation.
+    /// Identity of the log.
+    pub life: LogInstance,
+    /// Sequence number, from 1 in each generation.
     pub sequence: u64,
-    /// The sequence before which all records were durable; none in version 1, which does not say it.
+    /// All records before this sequence number are durable; `None` in version 1.
     pub durable: Option<u64>,
-    /// What it does, in this order; the data lies in the same.
+    /// Extents in the order of their application and of their data.
     pub extents: Vec<Extent>,
     data_sum: u32,
 }
@@ -264,7 +264,7 @@ pub struct Header {
 impl Header {
     /// Returns the header of a record: all records before the sequence `durable` are durable.
     pub fn new(
-        life: Life,
+        life: LogInstance,
         sequence: u64,
         durable: u64,
         extents: Vec<Extent>,
@@ -277,20 +277,20 @@ impl Header {
         header
     }
 
-    /// Bytes of its data.
+    /// Returns the length of the data in bytes.
     pub fn data_len(&self) -> u64 {
         self.extents.iter().map(Extent::data_len).sum()
     }
 
-    /// Bytes of the log that the record takes.
+    /// Returns the length of the record in the log, in bytes.
     pub fn record_len(&self) -> u64 {
         record_len(self.data_len())
     }
 
-    /// Writes it over all of `block`.
+    /// Encodes the header into `block`.
     ///
     /// # Panics
-    /// If `block` has not [`BLOCK`] bytes, or there are more extents than fit.
+    /// If `block` does not have [`BLOCK`] bytes, or there are too many extents.
     pub fn encode_into(&self, block: &mut [u8]) {
         start(block, RECORD, &self.life, self.durable, at::RECORD_DURABLE);
         put_u64(block, at::SEQUENCE, self.sequence);
@@ -307,20 +307,20 @@ impl Header {
         seal(block);
     }
 
-    /// Reads the header of record number `sequence` of `life`.
+    /// Parses the header of record `sequence` of this log instance.
     ///
     /// # Errors
     /// [`Rejection`].
-    pub fn parse(bytes: &[u8], life: &Life, sequence: u64) -> Result<Header, Rejection> {
+    pub fn parse(bytes: &[u8], life: &LogInstance, sequence: u64) -> Result<Header, Rejection> {
         let header = Header::parse_any(bytes, life)?;
         if header.sequence == sequence { Ok(header) } else { Err(Rejection::Other("sequence")) }
     }
 
-    /// Reads the header of any record of `life`.
+    /// Parses the header of any record of this log instance.
     ///
     /// # Errors
     /// [`Rejection`].
-    pub fn parse_any(bytes: &[u8], life: &Life) -> Result<Header, Rejection> {
+    pub fn parse_any(bytes: &[u8], life: &LogInstance) -> Result<Header, Rejection> {
         let block = check(bytes, RECORD)?;
         let found = life_of(block);
         if found.uuid != life.uuid {
@@ -361,7 +361,7 @@ impl Header {
         Ok(Header { life: found, sequence, durable, extents, data_sum })
     }
 
-    /// What the record does, if `data`, the bytes behind its header, are its own.
+    /// Verifies `data`, the bytes after the header, and returns the extents with their data.
     ///
     /// # Errors
     /// [`Rejection`].
@@ -381,7 +381,7 @@ impl Header {
     }
 }
 
-/// Bytes of the log that a record with so much data takes.
+/// Returns the length in the log of a record with this much data, in bytes.
 pub fn record_len(data_len: u64) -> u64 {
     BLOCK + data_len.next_multiple_of(BLOCK)
 }
@@ -395,13 +395,13 @@ fn extent_of(field: &[u8], size: u64) -> Result<Extent, Rejection> {
         return Err(Rejection::Field { what: "an extent's place", value: span.offset });
     }
     let kind = get_u32(field, 16);
-    match Kind::of_number(kind) {
+    match Effect::of_number(kind) {
         Some(kind) => Ok(Extent { span, kind }),
         None => Err(Rejection::Field { what: "an extent's kind", value: kind.into() }),
     }
 }
 
-fn start(block: &mut [u8], magic: &[u8; 8], life: &Life, durable: Option<u64>, at: usize) {
+fn start(block: &mut [u8], magic: &[u8; 8], life: &LogInstance, durable: Option<u64>, at: usize) {
     assert_eq!(block.len() as u64, BLOCK, "bytes of a block");
     block.fill(0);
     block[..8].copy_from_slice(magic);
@@ -413,7 +413,7 @@ fn start(block: &mut [u8], magic: &[u8; 8], life: &Life, durable: Option<u64>, a
     block[at::ORIGIN..at::ORIGIN + 16].copy_from_slice(&life.origin.digest);
 }
 
-/// Returns where a field lies that is at `at` in version 2, and 8 bytes before in version 1.
+/// Returns the offset of a field that is at `at` in version 2, and 8 bytes before in version 1.
 fn place(at: usize, durable: Option<u64>) -> usize {
     if durable.is_some() { at } else { at - 8 }
 }
@@ -422,13 +422,13 @@ fn durable_of(block: &[u8], at: usize) -> Option<u64> {
     (get_u32(block, at::VERSION) != SILENT).then(|| get_u64(block, at))
 }
 
-fn life_of(block: &[u8]) -> Life {
+fn life_of(block: &[u8]) -> LogInstance {
     let bytes = |from: usize| std::array::from_fn(|index| block[from + index]);
     let origin = OriginId { size: get_u64(block, at::ORIGIN_SIZE), digest: bytes(at::ORIGIN) };
-    Life { uuid: bytes(at::UUID), generation: get_u64(block, at::GENERATION), origin }
+    LogInstance { uuid: bytes(at::UUID), generation: get_u64(block, at::GENERATION), origin }
 }
 
-/// Checks what all blocks have.
+/// Checks magic number, version and checksum.
 fn check<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Result<&'a [u8], Rejection> {
     let block = bytes.get(..BLOCK as usize).ok_or(Rejection::Truncated(bytes.len()))?;
     if !block.starts_with(magic) {
@@ -443,7 +443,7 @@ fn check<'a>(bytes: &'a [u8], magic: &[u8; 8]) -> Result<&'a [u8], Rejection> {
     }
 }
 
-/// Puts the checksum over a block.
+/// Writes the checksum of a block.
 pub(crate) fn seal(block: &mut [u8]) {
     let sum = checksum(block, at::CHECKSUM);
     put_u32(block, at::CHECKSUM, sum);

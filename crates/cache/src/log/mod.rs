@@ -1,11 +1,11 @@
-//! The log of a write-back cache: what it acknowledged as durable and the origin does not have yet.
+//! The log of a write-back cache: acknowledged data that the origin lacks.
 //!
-//! `format` and `ring` are arithmetic on bytes and positions; `found` reads what is there, `store` replays and
-//! writes.
+//! `format` and `ring` are arithmetic on bytes and positions; `scan` reads a log, `store` replays
+//! and writes it.
 
 mod bytes;
 pub(crate) mod error;
 pub mod format;
-mod found;
 pub mod ring;
+mod scan;
 pub(crate) mod store;

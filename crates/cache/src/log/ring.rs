@@ -1,71 +1,74 @@
-//! Where records lie in a log's ring, and how much room is left. Pure.
+//! Positions of records in the ring of a log, and its free space. Pure.
 //!
 //! ```text
-//!   position   0 ─────────────────▶ capacity ───────────────▶ 2 · capacity     counts on, round after round
+//!   position   0 ─────────────────▶ capacity ───────────────▶ 2 · capacity     never wraps
 //!                   tail ▓▓▓▓▓▓▓▓▓▓▓▓▓▓|waste|▓▓▓▓▓▓▓▓ head
 //!   offset     position modulo capacity
 //! ```
 //!
-//! A record lies in one piece: one that would reach beyond the ring's end lies at its start, and what is
-//! left at the end is wasted. Invariant: no place between tail and head is given out again.
+//! A record is contiguous: if it does not fit before the end of the ring, it is placed at the
+//! start, and the rest is wasted. Invariant: the space between tail and head is not allocated
+//! again.
 
 use std::collections::VecDeque;
 
-/// The places of records that count.
+/// Positions of the valid records.
 #[derive(Clone, Debug)]
 pub struct Ring {
     capacity: u64,
     tail: u64,
     head: u64,
     next_sequence: u64,
-    /// Position and sequence of those between tail and head.
+    /// Position and sequence number of the records between tail and head.
     records: VecDeque<(u64, u64)>,
 }
 
 impl Ring {
-    /// An empty one of `capacity` bytes, before its first record.
+    /// Creates an empty ring of `capacity` bytes.
     pub fn new(capacity: u64) -> Ring {
         Ring { capacity, tail: 0, head: 0, next_sequence: 1, records: VecDeque::new() }
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Bytes between tail and head.
+    /// Returns the number of bytes between tail and head.
     pub fn used(&self) -> u64 {
         self.head - self.tail
     }
 
-    /// Where the next record lies at the earliest.
+    /// Returns the lowest position of the next record.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Where the first record that counts lies, and its sequence.
+    /// Returns the position and sequence number of the first valid record.
     pub fn tail(&self) -> (u64, u64) {
         let sequence = self.records.front().map_or(self.next_sequence, |(_, sequence)| *sequence);
         (self.tail, sequence)
     }
 
-    /// The sequence of the record at `position`, or of the next one where there is none.
+    /// Returns the sequence number of the record at `position`, or of the next record if there is
+    /// none.
     pub fn sequence_at(&self, position: u64) -> u64 {
         let found = self.records.iter().find(|(at, _)| *at >= position);
         found.map_or(self.next_sequence, |(_, sequence)| *sequence)
     }
 
-    /// The sequence of the record that is placed next.
+    /// Returns the sequence number of the next record.
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
-    /// In bytes from the ring's start.
+    /// Returns the offset of `position` from the start of the ring, in bytes.
     pub fn offset(&self, position: u64) -> u64 {
         position % self.capacity
     }
 
-    /// A place for a record of `len` bytes, and its sequence; none if there is no room.
+    /// Allocates space for a record of `len` bytes. Returns its position and sequence number, or
+    /// `None` if the ring is full.
     pub fn place(&mut self, len: u64) -> Option<(u64, u64)> {
         let position = start_of(self.capacity, self.head, len);
         let head = position + len;
@@ -78,7 +81,7 @@ impl Ring {
         Some((position, sequence))
     }
 
-    /// Records before `tail` do not count any more.
+    /// Retires the records before `tail`.
     pub fn advance(&mut self, tail: u64) {
         debug_assert!((self.tail..=self.head).contains(&tail), "{tail}: {self:?}");
         self.tail = tail;
@@ -88,13 +91,13 @@ impl Ring {
     }
 }
 
-/// Where a record of `len` bytes lies that comes after `head`.
+/// Returns the position of a record of `len` bytes after `head`.
 fn start_of(capacity: u64, head: u64, len: u64) -> u64 {
     let left = capacity - head % capacity;
     if left < len { head + left } else { head }
 }
 
-/// Goes through a ring's records from its tail, as they were written.
+/// Iterates over the records of a ring in the order of writing, from the tail.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
     capacity: u64,
@@ -104,23 +107,24 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// At the tail.
+    /// Creates a cursor at the tail.
     pub fn new(capacity: u64, tail: u64, sequence: u64) -> Cursor {
         Cursor { capacity, tail, position: tail, sequence }
     }
 
-    /// The sequence of the record that is looked for.
+    /// Returns the sequence number of the next record.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Where it can lie, in bytes from the ring's start: where the last one ended, or at the start.
+    /// Returns the possible offsets of the next record in the ring: the end of the last record, or
+    /// the start.
     pub fn candidates(&self) -> impl Iterator<Item = u64> + use<> {
         let offset = self.position % self.capacity;
         std::iter::once(offset).chain((offset > 0).then_some(0))
     }
 
-    /// It was found, `len` bytes long, at `offset`: whether it can lie there.
+    /// Advances past a record of `len` bytes at `offset`. Returns whether it can be there.
     pub fn take(&mut self, offset: u64, len: u64) -> bool {
         let position = start_of(self.capacity, self.position, len);
         let end = position + len;
@@ -133,7 +137,7 @@ impl Cursor {
         fits
     }
 
-    /// Bytes from the tail to the end of the last record that was found.
+    /// Returns the bytes from the tail to the end of the last record.
     pub fn passed(&self) -> u64 {
         self.position - self.tail
     }
@@ -145,8 +149,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is placed and given up: records that count do not overlap, and a reader who starts
-        /// at the tail comes by each of them.
+        /// Records never overlap, and a reader that starts at the tail finds all of them, for any
+        /// allocation and retirement.
         #[test]
         fn records_lie_apart_and_are_found_again(steps in prop::collection::vec((1..9_u64, 0..4_usize), 1..200)) {
             let mut ring = Ring::new(16);

@@ -1,20 +1,22 @@
-//! A log on its device: replayed, written.
+//! An open log on its device: replay and writing.
 //!
 //! Invariants
-//! * Nothing is written before what is there was judged.
-//! * A superblock of a new generation is written when the origin has, durably, what the old one's records
-//!   said; no record of the new generation is written before that superblock is durable.
-//! * Places are given out again when a superblock that does not count on them, and its copy, are durable.
+//! * Nothing is written before the existing content was examined.
+//! * The superblock of a new generation is written after the records of the old generation are
+//!   durable on the origin. No record of the new generation is written before that superblock is
+//!   durable.
+//! * Space is reused only after a superblock that no longer refers to it, and its copy, are
+//!   durable.
 //!
-//! A crash is safe at each step of [`Log::open`], and at each step of the next one:
-//! * While records are written to the origin, nothing on the log's device changes. The next replay finds the same
-//!   records, and writes all of them again, in the same order. Of each sector the last record decides, so what the
-//!   crash left of the first replay does not matter, even where it is older than what the origin had.
-//! * The origin is flushed before the first superblock of the new generation is written. Where that one is torn, the
-//!   old one, whose place it does not take, counts: the same replay again.
-//! * From the first sound superblock of the new generation on, no record counts: all there are have an older
-//!   generation. The origin has, durably, what they said. The copy of it may be torn or old: of two that are sound
-//!   the higher number counts.
+//! A crash is safe at each step of [`Log::open`], also repeatedly:
+//! * The replay does not change the log's device. The next replay finds the same records and writes
+//!   them in the same order. The last record decides the content of each sector, so an interrupted
+//!   replay does no harm, even if it left older data than the origin had.
+//! * The origin is flushed before the first superblock of the new generation is written. If that
+//!   superblock is torn, the old one at its other place is used, and the replay is repeated.
+//! * Once a superblock of the new generation is valid, no old record is replayed: they all have an
+//!   older generation, and the origin has their data durably. The copy may be torn or old; of two
+//!   valid superblocks the higher number is used.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,117 +27,118 @@ use braid_mem::{Buf, Pool};
 
 use super::error::{LogError, Replayed};
 use super::format::{
-    BLOCK, Extent, Header, Kind, Life, MAX_DATA, OriginId, RING_START, Superblock, record_len,
+    BLOCK, Effect, Extent, Header, LogInstance, MAX_DATA, OriginId, RING_START, Superblock,
+    record_len,
 };
-use super::found::{Scanned, Superblocks, scan};
 use super::ring::Ring;
+use super::scan::{ScanResult, Superblocks, scan};
 use crate::canary::Canary;
 
-/// One time that a log was open.
+/// One generation of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogId {
-    /// Of the log.
+    /// Identity of the log.
     pub uuid: [u8; 16],
-    /// How many times it was opened.
+    /// Number of times that the log was opened.
     pub generation: u64,
 }
 
-/// What knows, durably and elsewhere than on their devices, which logs must never be replayed: for those whose
-/// device does not take a superblock any more that says so.
+/// Durable list, outside the logs' devices, of logs that must not be replayed. It is used if the
+/// log's device no longer accepts a superblock that says so.
 pub trait GivenUp {
-    /// Nothing counts any more of what `log` holds.
+    /// Adds `log` to the list.
     ///
     /// # Errors
-    /// It is not durable: it may be replayed.
+    /// The entry is not durable: the log may be replayed.
     fn remember(&self, log: LogId) -> std::io::Result<()>;
 
-    /// Whether that was said of `log`.
+    /// Returns whether `log` is on the list.
     ///
     /// # Errors
-    /// That is not known.
+    /// Unknown.
     fn has(&self, log: LogId) -> std::io::Result<bool>;
 }
 
-/// What a log is opened with.
+/// Parameters to open a log.
 pub struct LogSetup {
-    /// Where it lies.
+    /// The log's device.
     pub dev: Dev,
-    /// What proves the origin.
+    /// Identity of the origin.
     pub origin: OriginId,
-    /// The origin as a stack, for people.
+    /// The origin as a stack expression, for messages.
     pub text: String,
-    /// Of the log if it is made anew.
+    /// UUID of the log if it is created.
     pub uuid: [u8; 16],
-    /// What it holds of another cache, or damaged, is given up.
+    /// Discards the content of another cache's log, or of a damaged one.
     pub is_forced: bool,
-    /// The origin is in use already: nothing of what the log holds may be written to it.
+    /// The origin is in use: the log must have nothing to replay.
     pub is_live: bool,
-    /// Which logs were given up, if anybody remembers.
+    /// The list of abandoned logs, if there is one.
     pub given_up: Option<Rc<dyn GivenUp>>,
 }
 
-/// A log that is open.
+/// An open log.
 pub(crate) struct Log {
     dev: Dev,
     pool: Pool,
-    life: Life,
+    life: LogInstance,
     text: String,
     area: u64,
     written: Cell<u64>,
-    /// Where the next superblock goes: not over the last one that is durable.
+    /// Offset of the next superblock: not that of the last durable one.
     place: Cell<u64>,
     pub(crate) ring: RefCell<Ring>,
-    /// Records before this position, and before this sequence, are durable.
+    /// Records before this position, and before this sequence number, are durable.
     durable: Cell<(u64, u64)>,
     pub(crate) writes: Cell<u64>,
     pub(crate) bytes: Cell<u64>,
 }
 
-/// The least that a log of a cache with blocks of `block` bytes takes.
+/// Returns the minimum size of a log for blocks of `block` bytes, in bytes.
 pub fn least_log(block: u64) -> u64 {
     RING_START + 16 * (block + BLOCK)
 }
 
-fn id_of(life: &Life) -> LogId {
+fn id_of(life: &LogInstance) -> LogId {
     LogId { uuid: life.uuid, generation: life.generation }
 }
 
-/// Writes what a record says to the origin: its parts do not overlap, but for what makes zeroes or
-/// nothing of data, which comes last.
+/// Writes the content of a record to the origin. Extents with data do not overlap; zeroes and
+/// discards, which may overlap them, come last.
 async fn replay(origin: &Dev, pool: &Pool, header: &Header, data: &[u8]) -> Result<(), LogError> {
     let Ok(parts) = header.prove(data) else { return Ok(()) };
     let mut writes = Vec::new();
     let mut waiting = 0;
     for (Extent { span, kind }, bytes) in parts {
-        if kind != Kind::Data || waiting + span.len > MAX_DATA / 2 {
-            all_well(std::mem::take(&mut writes)).await.map_err(LogError::Origin)?;
+        if kind != Effect::Data || waiting + span.len > MAX_DATA / 2 {
+            wait_all(std::mem::take(&mut writes)).await.map_err(LogError::Origin)?;
             waiting = 0;
         }
         writes.push(match kind {
-            Kind::Data => {
+            Effect::Data => {
                 let mut buf = pool.get_wait(bytes.len()).await;
                 buf.copy_from_slice(bytes);
                 waiting += span.len;
                 origin.start(Io::write(span.offset, buf, Flags::NONE))
             }
-            Kind::Zeroes => origin.start(Io::write_zeroes(span, Flags::NONE)),
-            Kind::Discard => origin.start(Io::discard(span, Flags::NONE)),
+            Effect::Zeroes => origin.start(Io::write_zeroes(span, Flags::NONE)),
+            Effect::Discard => origin.start(Io::discard(span, Flags::NONE)),
         });
     }
-    all_well(writes).await.map_err(LogError::Origin)
+    wait_all(writes).await.map_err(LogError::Origin)
 }
 
-/// Waits for all of `writes`; the first error.
-pub(crate) async fn all_well(writes: Vec<Pending>) -> Result<(), Errno> {
+/// Waits for all `writes`; returns the first error.
+pub(crate) async fn wait_all(writes: Vec<Pending>) -> Result<(), Errno> {
     join_all(writes).await.into_iter().try_for_each(|done| done.result)
 }
 
 impl Log {
-    /// Opens the log of a cache with blocks of `block` bytes: what it holds is written to `origin`. With
-    /// `read_only` nothing is written, and there is no log then.
+    /// Opens the log of a cache with blocks of `block` bytes, and replays it to `origin`. With
+    /// `read_only` nothing is written, and no log is returned.
     ///
     /// # Errors
-    /// [`LogError`]: then nothing was written, but for parts of what it holds, to the origin.
+    /// [`LogError`]. Nothing was written except parts of the replay to the origin.
     pub(crate) async fn open(
         setup: &LogSetup,
         origin: &Dev,
@@ -165,12 +168,13 @@ impl Log {
             !(was_given_up || setup.is_forced && (is_others(found) || is_doubtful))
         };
         let mut replayed = Replayed { is_new: true, was_given_up, ..Replayed::default() };
-        let mut life = Life { uuid: setup.uuid, generation: 0, origin: setup.origin };
-        // What is there is overwritten last: a crash before that leaves what says that it does not count.
+        let mut life = LogInstance { uuid: setup.uuid, generation: 0, origin: setup.origin };
+        // The old superblock is overwritten last: until then, a crash leaves the superblock that
+        // invalidates the records.
         let (written, place) =
             found.as_ref().map_or((0, 0), |(found, at)| (found.written + 1, BLOCK - at));
         if let Some((found, _)) = found.filter(|(found, _)| counts(found)) {
-            let mut scanned = Scanned { replayed: Replayed::default(), rot: None };
+            let mut scanned = ScanResult { replayed: Replayed::default(), rot: None };
             if found.is_open {
                 scanned = scan(dev, pool, &found, async |_, _| Ok(())).await?;
             }
@@ -219,12 +223,13 @@ impl Log {
         Ok((Some(log), replayed))
     }
 
-    /// Which it is.
+    /// Returns the identity of this generation.
     pub(crate) fn id(&self) -> LogId {
         id_of(&self.life)
     }
 
-    /// Says, durably and twice, where the first record that counts lies, or that there is none.
+    /// Writes the position of the first valid record, or that there is none, durably and to both
+    /// places.
     pub(crate) async fn write_superblock(&self, tail: u64, is_open: bool) -> Result<(), Errno> {
         let superblock = Superblock {
             life: self.life,
@@ -236,7 +241,7 @@ impl Log {
             is_open,
             text: self.text.clone(),
         };
-        // Also one that failed may be there.
+        // A failed write may have arrived, too.
         self.written.set(self.written.get() + 1);
         for _ in 0..2 {
             let mut block = self.pool.get_wait(BLOCK as usize).await;
@@ -248,7 +253,7 @@ impl Log {
         Ok(())
     }
 
-    /// Records before `tail` do not count any more.
+    /// Retires the records before `tail`.
     pub(crate) async fn retire(&self, tail: u64) -> Result<(), Errno> {
         if tail == self.ring.borrow().tail().0 {
             return Ok(());
@@ -262,18 +267,19 @@ impl Log {
         Ok(())
     }
 
-    /// Bytes that a record takes at most.
+    /// Returns the maximum length of a record in bytes.
     pub(crate) fn most(&self) -> u64 {
         let share = self.ring.borrow().capacity() / 8 / BLOCK * BLOCK;
         share.min(MAX_DATA + BLOCK)
     }
 
-    /// Memory for a record: a header's, and as many bytes behind it as a record has at most.
+    /// Allocates a buffer for a record of maximum length, including its header.
     pub(crate) async fn buffer(&self) -> Buf {
         self.pool.get_wait(self.most() as usize).await
     }
 
-    /// Starts to write a record, whose data lie behind the first [`BLOCK`] of `buf`; answers its position.
+    /// Starts to write a record, whose data follow the first [`BLOCK`] bytes of `buf`. Returns its
+    /// position.
     ///
     /// # Errors
     /// `ENOSPC`.
@@ -302,7 +308,7 @@ impl Log {
         self.durable.get().0
     }
 
-    /// Makes durable what was appended and written.
+    /// Makes the written records durable.
     pub(crate) async fn flush(&self) -> Result<(), Errno> {
         let durable = (self.ring.borrow().head(), self.ring.borrow().next_sequence());
         if !Canary::LogNotFlushed.is_planted() {

@@ -1,54 +1,54 @@
-//! A change that is answered when the origin has answered it.
+//! Changes that complete when the origin has completed them.
 //!
-//! Of a change that failed, or whose client went away before it was answered, nothing is held: its
-//! sectors may be old or new, as the origin has them.
+//! After a failed change, or one whose client disappeared, its sectors are no longer cached: the
+//! origin may have the old or the new data.
 
 use std::rc::Rc;
 
 use braid_block::{Completion, Io, Op, Payload, Span};
 
-use crate::held::Held;
+use crate::state::CacheState;
 
-/// What becomes in memory of a write that the origin has; whether its long run goes past the cache.
-/// Answers whether all of it is held now.
-pub(super) type Hold = fn(&Held, Span, &mut Payload, bool) -> bool;
+/// Updates the cache after a write to the origin; the flag is set for a long run. Returns whether
+/// all data are cached.
+pub(super) type InsertWrite = fn(&CacheState, Span, &mut Payload, bool) -> bool;
 
-/// A write, or what makes zeroes or nothing of a span.
-pub(super) async fn change(held: Rc<Held>, io: Io, hold: Hold) -> Completion {
+/// Carries out a write, zeroing or discard.
+pub(super) async fn change(state: Rc<CacheState>, io: Io, insert: InsertWrite) -> Completion {
     let (op, span) = (io.op, io.span);
-    let is_long = op == Op::Write && held.streams.borrow_mut().is_long(span);
-    let blocks = held.contents.borrow().blocks(span);
-    let taken = held.ranges.take_to_change(blocks.clone()).await;
-    let doubt = Doubt { held: &held, span };
-    let is_holding = held.is_holding.get();
-    let mut done = held.origin.start(io).await;
+    let is_long = op == Op::Write && state.streams.borrow_mut().is_long(span);
+    let blocks = state.contents.borrow().blocks(span);
+    let taken = state.ranges.take_to_change(blocks.clone()).await;
+    let doubt = InvalidateOnDrop { state: &state, span };
+    let is_caching = state.is_caching.get();
+    let mut done = state.origin.start(io).await;
     std::mem::forget(doubt);
-    let is_sound = done.result.is_ok() && is_holding && !held.ranges.was_given_up(&blocks);
+    let is_sound = done.result.is_ok() && is_caching && !state.ranges.was_abandoned(&blocks);
     let is_certain = op == Op::Write && is_sound;
-    let is_held = is_certain && hold(&held, span, &mut done.payload, is_long);
+    let is_cached = is_certain && insert(&state, span, &mut done.payload, is_long);
     if !is_certain {
-        held.drop_held(span);
+        state.invalidate(span);
     }
-    let counters = &mut *held.counters.borrow_mut();
+    let counters = &mut *state.counters.borrow_mut();
     counters.disk_writes += 1;
     if done.result.is_ok() && op == Op::Write {
         counters.writes += 1;
-        counters.uncached_writes += u64::from(!is_held);
+        counters.uncached_writes += u64::from(!is_cached);
         counters.bytes_written += span.len;
     }
     taken.finish();
     done
 }
 
-/// A span that the origin is changing: dropped, nobody learns any more how that ended, and nothing is
-/// held of it.
-struct Doubt<'a> {
-    held: &'a Held,
+/// Invalidates a span when dropped: the result of a change is unknown, because its future was
+/// dropped.
+struct InvalidateOnDrop<'a> {
+    state: &'a CacheState,
     span: Span,
 }
 
-impl Drop for Doubt<'_> {
+impl Drop for InvalidateOnDrop<'_> {
     fn drop(&mut self) {
-        self.held.drop_held(self.span);
+        self.state.invalidate(self.span);
     }
 }

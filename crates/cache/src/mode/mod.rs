@@ -1,4 +1,4 @@
-//! What becomes of writes: one file for each mode.
+//! Write modes, one file each.
 
 mod at_origin;
 pub(crate) mod write_around;

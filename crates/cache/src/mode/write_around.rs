@@ -1,17 +1,17 @@
-//! Writes go to the origin, and what was held of their place is dropped.
+//! Writes go to the origin, and invalidate the cached data.
 
 use std::rc::Rc;
 
 use braid_block::{Completion, Io};
 
 use super::at_origin;
-use crate::held::Held;
+use crate::state::CacheState;
 
-/// A write, or what makes zeroes or nothing of a span.
-pub(crate) async fn change(held: Rc<Held>, io: Io) -> Completion {
-    let drop = |held: &Held, span, _: &mut _, _| {
-        held.drop_held(span);
+/// Carries out a write, zeroing or discard.
+pub(crate) async fn change(state: Rc<CacheState>, io: Io) -> Completion {
+    let drop = |state: &CacheState, span, _: &mut _, _| {
+        state.invalidate(span);
         false
     };
-    at_origin::change(held, io, drop).await
+    at_origin::change(state, io, drop).await
 }

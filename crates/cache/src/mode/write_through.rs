@@ -1,22 +1,22 @@
-//! Writes go to the origin, and are held.
+//! Writes go to the origin, and are then cached.
 
 use std::rc::Rc;
 
 use braid_block::{Completion, Io, Payload, Span};
 
 use super::at_origin;
-use crate::held::Held;
+use crate::state::CacheState;
 
-/// A write, or what makes zeroes or nothing of a span.
-pub(crate) async fn change(held: Rc<Held>, io: Io) -> Completion {
-    at_origin::change(held, io, hold).await
+/// Carries out a write, zeroing or discard.
+pub(crate) async fn change(state: Rc<CacheState>, io: Io) -> Completion {
+    at_origin::change(state, io, insert).await
 }
 
-fn hold(held: &Held, span: Span, payload: &mut Payload, is_long: bool) -> bool {
+fn insert(state: &CacheState, span: Span, payload: &mut Payload, is_long: bool) -> bool {
     if is_long {
-        // What is held of a long run stays right; nothing else is held for it.
-        held.renew(span, payload);
+        // A long run updates cached blocks and inserts no others.
+        state.renew(span, payload);
         return false;
     }
-    held.keep(span, payload, true)
+    state.insert_data(span, payload, true)
 }

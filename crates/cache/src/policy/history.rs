@@ -1,16 +1,16 @@
-//! When blocks that left were last used: a table of fingerprints that forgets the oldest.
+//! Times of the last use of evicted blocks: a table of fingerprints that forgets the oldest.
 //!
 //! ```text
-//!   block ──hash──▶ bucket: 16 × [16 bits of the hash | when], one line of the processor's cache
+//!   block ──hash──▶ bucket: 16 × [16 bits of the hash | time], one cache line of the processor
 //! ```
 //!
-//! A fingerprint of 16 bits takes one block in some 4,000 for another that left. What is decided by it
-//! is who stays, never what is held.
+//! A fingerprint of 16 bits confuses one block in some 4,000 with another evicted block. This
+//! affects only evictions, never the content.
 //!
 //! Invariants
-//! * A bucket that is full forgets its oldest for the next; all of it is made at the beginning.
-//! * Times are 16 bits of a clock that its user keeps: an age is right as long as its bucket is written
-//!   sixteen times before the clock has gone round.
+//! * A full bucket replaces its oldest entry. All memory is allocated at the start.
+//! * Times are 16 bits of a clock kept by the user. Ages are correct as long as a bucket is written
+//!   sixteen times before the clock wraps.
 
 use crate::directory::hash;
 
@@ -18,24 +18,24 @@ const WAYS: u32 = 16;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// 0 is nobody.
+    /// 0 for an empty entry.
     fingerprint: u16,
     when: u16,
 }
 
-/// Blocks that left, and when they were last used.
+/// Evicted blocks and the times of their last use.
 pub(super) struct History {
     buckets: Vec<[Entry; WAYS as usize]>,
 }
 
 impl History {
-    /// Of the last `most` blocks or a few more.
+    /// Creates a history of at least `most` blocks.
     pub(super) fn new(most: u32) -> History {
         let buckets = most.div_ceil(WAYS).max(1);
         History { buckets: vec![[Entry::default(); WAYS as usize]; buckets as usize] }
     }
 
-    /// Bytes that it takes.
+    /// Returns its memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&self.buckets[..])
     }
@@ -47,7 +47,7 @@ impl History {
         (bucket as usize, u16::from_le_bytes([low, high]).max(1))
     }
 
-    /// Notes that `block`, which leaves at `now`, was last used `idle` ticks before.
+    /// Adds `block`, which is evicted at time `now` and was last used `idle` ticks before.
     pub(super) fn remember(&mut self, block: u64, idle: u16, now: u16) {
         let (bucket, fingerprint) = self.place(block);
         let empty_or_oldest = |entry: &&mut Entry| match entry.fingerprint {
@@ -59,14 +59,14 @@ impl History {
         }
     }
 
-    /// Ticks since `block` was last used, if that is remembered.
+    /// Returns the ticks since the last use of `block`, if it is in the history.
     pub(super) fn away(&self, block: u64, now: u16) -> Option<u16> {
         let (bucket, fingerprint) = self.place(block);
         let found = self.buckets[bucket].iter().find(|entry| entry.fingerprint == fingerprint);
         found.map(|entry| now.wrapping_sub(entry.when))
     }
 
-    /// Forgets `block`; answers whether it was remembered.
+    /// Removes `block`. Returns whether it was in the history.
     pub(super) fn forget(&mut self, block: u64) -> bool {
         let (bucket, fingerprint) = self.place(block);
         let mut entries = self.buckets[bucket].iter_mut();
@@ -79,8 +79,8 @@ impl History {
 mod tests {
     use super::*;
 
-    /// Nearly all of the last that left are remembered, with their ages, also when the clock has gone
-    /// round; of those long before none is.
+    /// Nearly all recently evicted blocks have their correct ages, also after the clock wrapped;
+    /// much older ones are gone.
     #[test]
     fn what_left_last_is_remembered() {
         let mut history = History::new(4_000);
@@ -92,7 +92,7 @@ mod tests {
         let last = (98_000..100_000_u64).filter(right).count();
         assert!(last > 1_950, "{last} of 2,000");
         let before = (0..80_000_u64).filter(|block| age(block).is_some()).count();
-        // Sixteen fingerprints of 65,535 are there for any block.
+        // Sixteen fingerprints of 65,535 match any block.
         assert!(before < 80_000 * 2 * 16 / 65_535, "{before} of 80,000");
 
         assert!(history.forget(99_999) && !history.forget(99_999));

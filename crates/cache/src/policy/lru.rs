@@ -1,4 +1,4 @@
-//! Least recently used: whoever was used longest ago leaves.
+//! Least recently used: evicts the block whose last use is the oldest.
 
 use super::{Occupants, Policy};
 use crate::list::{Links, List};
@@ -11,7 +11,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// For so many slots.
+    /// Creates a policy for `slots` slots.
     pub fn new(slots: u32) -> Lru {
         Lru { links: Links::new(slots), slots: List::default() }
     }
@@ -27,7 +27,7 @@ impl Policy for Lru {
     }
 
     fn evict(&mut self, _block: u64, occupants: &dyn Occupants) -> Option<Slot> {
-        let slot = self.slots.oldest_that(&self.links, |slot| occupants.may_leave(slot))?;
+        let slot = self.slots.oldest_that(&self.links, |slot| occupants.can_evict(slot))?;
         self.slots.remove(&mut self.links, slot);
         Some(slot)
     }

@@ -1,13 +1,13 @@
-//! Who leaves when a block comes in and there is no room: one file for each policy, pure.
+//! Eviction policies, one file each, pure.
 //!
 //! | policy | keeps | source |
 //! |---|---|---|
-//! | [`S3Fifo`] | blocks that were used again while they were new, or that come back sooner than those that are in | Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023; Jiang and Zhang, "LIRS", SIGMETRICS 2002 |
-//! | [`Lru`] | blocks that were used last | |
+//! | [`S3Fifo`] | blocks that were used again while new, or that return sooner than cached blocks are used | Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023; Jiang and Zhang, "LIRS", SIGMETRICS 2002 |
+//! | [`Lru`] | the most recently used blocks | |
 //!
 //! Invariants
-//! * A policy knows exactly the slots that were admitted and not evicted or forgotten since.
-//! * Nothing is allocated after a policy is made, and nothing depends on a clock or on chance.
+//! * A policy knows exactly the slots that were admitted and neither evicted nor forgotten since.
+//! * A policy allocates nothing after its creation, and uses neither a clock nor random numbers.
 
 mod history;
 mod lru;
@@ -20,36 +20,37 @@ use braid_level::CachePolicy;
 
 use crate::slot::Slot;
 
-/// What a policy asks about slots when one has to leave.
+/// Properties of slots that a policy needs.
 pub trait Occupants {
-    /// The block in `slot`.
+    /// Returns the block in `slot`.
     fn block_of(&self, slot: Slot) -> u64;
 
-    /// Whether `slot` can be evicted now: nothing is under way in it, and what it holds is held
+    /// Returns whether `slot` can be evicted now: it has no request in flight, and its data exist
     /// elsewhere.
-    fn may_leave(&self, slot: Slot) -> bool;
+    fn can_evict(&self, slot: Slot) -> bool;
 }
 
-/// Decides who leaves.
+/// An eviction policy.
 pub trait Policy {
-    /// `slot` is used again.
+    /// Notes a use of `slot`.
     fn touch(&mut self, slot: Slot);
 
-    /// `block` is in `slot` now.
+    /// Notes that `block` is now in `slot`.
     fn admit(&mut self, slot: Slot, block: u64);
 
-    /// Chooses who leaves so that `block` can come in, of those that may. The one that is answered is
-    /// out; none if nobody may leave.
+    /// Chooses a slot to evict for `block`, among those that may be evicted. The policy no longer
+    /// knows the returned slot. `None` if no slot may be evicted.
     fn evict(&mut self, block: u64, occupants: &dyn Occupants) -> Option<Slot>;
 
-    /// What `slot` held is gone, and was not evicted: it says nothing about who comes back.
+    /// Removes `slot` without an eviction, for example after a discard: it says nothing about
+    /// future uses.
     fn forget(&mut self, slot: Slot);
 
-    /// Bytes that it takes.
+    /// Returns its memory in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// The policy of this name, for so many slots.
+/// Creates the policy `name` for `slots` slots.
 pub fn policy(name: CachePolicy, slots: u32) -> Box<dyn Policy> {
     match name {
         CachePolicy::S3Fifo => Box::new(S3Fifo::new(slots)),

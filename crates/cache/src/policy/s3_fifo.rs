@@ -1,103 +1,105 @@
-//! S3-FIFO with the rule of LIRS for who comes back: a small queue for what is new, a main queue for
-//! what was used again, and a history of what left both.
+//! S3-FIFO with LIRS's rule for returning blocks: a small queue for new blocks, a main queue for blocks used again, and
+//! a history of evicted blocks.
 //!
 //! ```text
-//!   new ──▶ small (a 200th) ────used again───▶ main ──┐ used again: once more round, one use fewer
+//!   new ──▶ small (a 200th) ────used again───▶ main ──┐ used again: reinserted, one use fewer
 //!             │ not                              ▲  └──┘
-//!             ▼                                  │    │ not: may leave
-//!           leaves, remembered ──────comes back──┤    ▼
-//!             ▲                                  │  next of main to leave
-//!             └──────────── new again ◀── no ── was it away for a third of the time that this one
-//!                                                has been idle for?       yes: it takes its place
+//!             ▼                                  │    │ not: candidate
+//!           evicted, remembered ──────returns────┤    ▼
+//!             ▲                                  │  main's candidate
+//!             └──────────── new again ◀── no ── was it away for less than a third of the time
+//!                                               that the candidate was idle?   yes: replaces it
 //! ```
 //!
-//! What is read once passes through the small queue only, so a scan does not wash the main one out.
-//! Nor does a loop that is longer than the cache: of its blocks each is away for as long as those that
-//! stayed are idle, so those that are in stay in, and are hit in each round. While the main queue has
-//! room whatever is new goes there, as if it had been idle for ever: until it is used, whoever comes
-//! back takes its place.
+//! Blocks that are read once pass only through the small queue, so a scan does not flush the main
+//! queue. The same holds for a loop that is longer than the cache: each of its blocks is away as
+//! long as the cached blocks are idle, so the cached ones stay, and hit in every round. While the
+//! main queue has free slots, new blocks go there with an infinite idle time: until they are used,
+//! any returning block replaces them.
 //!
-//! The queues are those of Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023,
-//! where the small one is a tenth and whoever comes back goes to main. That a block is worth a place if it
-//! comes back sooner than the one in it was last used is from Jiang and Zhang, "LIRS: an efficient low
-//! inter-reference recency set replacement policy", SIGMETRICS 2002, who fill the main part first.
-//! What this changes, in hits: `docs/decisions/0051-who-comes-back-is-weighed.md`.
+//! The queues are those of Yang et al., "FIFO queues are all you need for cache eviction", SOSP
+//! 2023, where the small queue has a tenth of the slots and returning blocks enter the main queue.
+//! The rule that a returning block must have been away for less time than the cached one was idle
+//! is from Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement
+//! policy", SIGMETRICS 2002, which also fills the main part first. The effect on hits is in
+//! `docs/decisions/0051-who-comes-back-is-weighed.md`.
 //!
-//! Deliberately absent: the order of last uses. Time is counted in blocks that came in, so a hit
-//! writes one word of its slot and touches nothing else.
+//! Deliberately absent: the order of last uses. Time is counted in inserted blocks, so a hit writes
+//! one word of its slot and nothing else.
 
 use super::history::History;
 use super::{Occupants, Policy};
 use crate::list::{Links, List};
 use crate::slot::Slot;
 
-/// Of so many slots one is the small queue's.
+/// One slot in this many belongs to the small queue.
 const SMALL: u32 = 200;
-/// Blocks that left and are remembered, for each slot.
+/// Remembered evicted blocks per slot.
 const REMEMBERED: u32 = 3;
-/// A block that came back must have been away for less than this part of the time that the one whose
-/// place it takes has been idle for: an early return may be chance, and what is in has been useful.
+/// A returning block replaces the candidate if it was away for less than this fraction of the
+/// candidate's idle time: an early return may be chance, and the cached block has been useful.
 const MARGIN: u32 = 3;
-/// Ticks that nobody lives to see.
+/// An infinite number of ticks.
 const LONG: u32 = 1 << 28;
-/// Ticks of the clock while as many blocks come in as there are slots, where slots are many.
+/// Clock ticks per turnover of the cache, if it has many slots.
 const TICKS: u32 = 1024;
 
-/// What is known of a slot: uses since it came in or was met, its queue, and when it was last used.
+/// State of a slot: uses since its insertion or last visit, its queue, and the time of its last
+/// use.
 #[derive(Clone, Copy, Default)]
-struct Use(u32);
+struct SlotUsage(u32);
 
-impl Use {
+impl SlotUsage {
     const COUNT: u32 = 0b011;
     const MAIN: u32 = 0b100;
     const TIME: u32 = 3;
 
-    /// At most as many bits of `now` as there is room for are kept.
-    fn new(is_main: bool, uses: u32, now: u32) -> Use {
-        Use(now << Use::TIME | if is_main { Use::MAIN } else { 0 } | uses)
+    /// Keeps as many bits of `now` as fit.
+    fn new(is_main: bool, uses: u32, now: u32) -> SlotUsage {
+        SlotUsage(now << SlotUsage::TIME | if is_main { SlotUsage::MAIN } else { 0 } | uses)
     }
 
-    /// Uses that were counted: three at most.
+    /// Returns the counted uses, three at most.
     fn uses(self) -> u32 {
-        self.0 & Use::COUNT
+        self.0 & SlotUsage::COUNT
     }
 
     fn is_main(self) -> bool {
-        self.0 & Use::MAIN != 0
+        self.0 & SlotUsage::MAIN != 0
     }
 
     fn when(self) -> u32 {
-        self.0 >> Use::TIME
+        self.0 >> SlotUsage::TIME
     }
 
-    fn again(self, now: u32) -> Use {
-        Use::new(self.is_main(), (self.uses() + 1).min(Use::COUNT), now)
+    fn again(self, now: u32) -> SlotUsage {
+        SlotUsage::new(self.is_main(), (self.uses() + 1).min(SlotUsage::COUNT), now)
     }
 }
 
-/// The queues, and what is known of each slot.
+/// The queues, and the state of each slot.
 pub struct S3Fifo {
     links: Links,
     small: List,
     main: List,
-    used: Vec<Use>,
-    /// How many the small queue is to have.
+    used: Vec<SlotUsage>,
+    /// Target length of the small queue.
     small_goal: u32,
     slots: u32,
     history: History,
-    /// Blocks that came in since the last tick; and ticks.
+    /// Blocks inserted since the last tick, and the number of ticks.
     came_in: u32,
     now: u32,
 }
 
 impl S3Fifo {
-    /// For so many slots.
+    /// Creates a policy for `slots` slots.
     pub fn new(slots: u32) -> S3Fifo {
         S3Fifo {
             links: Links::new(slots),
             small: List::default(),
             main: List::default(),
-            used: vec![Use::default(); slots as usize],
+            used: vec![SlotUsage::default(); slots as usize],
             small_goal: slots.div_ceil(SMALL),
             slots,
             history: History::new(slots.saturating_mul(REMEMBERED)),
@@ -114,7 +116,7 @@ impl S3Fifo {
         }
     }
 
-    /// The lowest bits of a time, as the history has them.
+    /// Returns the lowest bits of a time, as stored in the history.
     fn low(time: u32) -> u16 {
         let [low, high, ..] = time.to_le_bytes();
         u16::from_le_bytes([low, high])
@@ -125,10 +127,11 @@ impl S3Fifo {
     }
 
     fn idle(&self, slot: Slot) -> u32 {
-        self.now.wrapping_sub(self.used[slot.index()].when()) & (u32::MAX >> Use::TIME)
+        self.now.wrapping_sub(self.used[slot.index()].when()) & (u32::MAX >> SlotUsage::TIME)
     }
 
-    /// `slot`, which is in no queue now, leaves and is remembered, if the history can say since when.
+    /// Evicts `slot`, which is in no queue, and remembers it if the history can represent its idle
+    /// time.
     fn leave(&mut self, slot: Slot, occupants: &dyn Occupants) -> Slot {
         if let Ok(idle) = u16::try_from(self.idle(slot)) {
             self.history.remember(occupants.block_of(slot), idle, S3Fifo::low(self.now));
@@ -136,30 +139,32 @@ impl S3Fifo {
         slot
     }
 
-    /// The oldest of the small queue leaves, or moves to the main one if it was used again.
+    /// Evicts the oldest slot of the small queue, or moves it to the main queue if it was used
+    /// again.
     fn meet_small(&mut self, occupants: &dyn Occupants) -> Option<Slot> {
         let slot = self.small.oldest()?;
         self.small.remove(&mut self.links, slot);
         let seen = self.used[slot.index()];
-        if seen.uses() > 0 || !occupants.may_leave(slot) {
-            self.used[slot.index()] = Use::new(true, 0, seen.when());
+        if seen.uses() > 0 || !occupants.can_evict(slot) {
+            self.used[slot.index()] = SlotUsage::new(true, 0, seen.when());
             self.main.push(&mut self.links, slot);
             return None;
         }
         Some(self.leave(slot, occupants))
     }
 
-    /// The next of the main queue to leave, which stays where it is; those before it that were used
-    /// again, or may not leave, go round once more. None if nobody may leave.
+    /// Returns the candidate of the main queue, which stays in place. Slots before it that were
+    /// used again, or may not be evicted, are reinserted. `None` if no slot may be evicted.
     fn next_of_main(&mut self, occupants: &dyn Occupants) -> Option<Slot> {
-        // Once round for each use that may have been counted.
-        for _ in 0..u64::from(self.main.len()) * u64::from(Use::COUNT + 1) {
+        // One round for each use that can be counted.
+        for _ in 0..u64::from(self.main.len()) * u64::from(SlotUsage::COUNT + 1) {
             let slot = self.main.oldest()?;
             let seen = self.used[slot.index()];
-            if seen.uses() == 0 && occupants.may_leave(slot) {
+            if seen.uses() == 0 && occupants.can_evict(slot) {
                 return Some(slot);
             }
-            self.used[slot.index()] = Use::new(true, seen.uses().saturating_sub(1), seen.when());
+            self.used[slot.index()] =
+                SlotUsage::new(true, seen.uses().saturating_sub(1), seen.when());
             self.main.renew(&mut self.links, slot);
         }
         None
@@ -170,9 +175,9 @@ impl S3Fifo {
         self.leave(slot, occupants)
     }
 
-    /// Who leaves the main queue for `block`, which was here before. If nobody does, it is as if it had
-    /// not been: it comes into the small queue.
-    fn make_way(&mut self, block: u64, occupants: &dyn Occupants) -> Option<Slot> {
+    /// Evicts a slot of the main queue for the returning `block`. If there is none, `block` enters
+    /// the small queue as a new one.
+    fn evict_for_returning(&mut self, block: u64, occupants: &dyn Occupants) -> Option<Slot> {
         let away = self.history.away(block, S3Fifo::low(self.now))?;
         if self.main_has_room() {
             return None;
@@ -198,13 +203,13 @@ impl Policy for S3Fifo {
         let was_here = self.history.forget(block);
         let is_main = was_here || self.main_has_room();
         let when = if is_main && !was_here { self.now.wrapping_sub(LONG) } else { self.now };
-        self.used[slot.index()] = Use::new(is_main, 0, when);
+        self.used[slot.index()] = SlotUsage::new(is_main, 0, when);
         let queue = if is_main { &mut self.main } else { &mut self.small };
         queue.push(&mut self.links, slot);
     }
 
     fn evict(&mut self, block: u64, occupants: &dyn Occupants) -> Option<Slot> {
-        if let Some(slot) = self.make_way(block, occupants) {
+        if let Some(slot) = self.evict_for_returning(block, occupants) {
             return Some(slot);
         }
         while self.small.len() >= self.small_goal || self.main.is_empty() {

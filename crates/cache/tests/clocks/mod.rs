@@ -1,4 +1,4 @@
-//! A clock by which a cache steps aside, tries, and comes back all the time, whatever it does.
+//! A clock that makes a cache step aside and return all the time.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use braid_cache::Rules;
 use braid_engine::Clock;
 use braid_seed::Rng;
 
-/// Goes on by some time, that is drawn, whenever it is looked at.
+/// Advances by a random time whenever it is read.
 pub(crate) struct Whimsical(RefCell<(Duration, u64, Rng)>);
 
 impl Whimsical {
@@ -16,7 +16,7 @@ impl Whimsical {
         Whimsical(RefCell::new((Duration::ZERO, 1, dice)))
     }
 
-    /// Those that have it change its mind as often as can be.
+    /// Returns rules that make the cache change its state as often as possible.
     pub(crate) fn rules() -> Rules {
         let little = Duration::from_nanos(100);
         Rules { interval: little, pause: little, reads: 4 }

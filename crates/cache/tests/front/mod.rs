@@ -1,9 +1,9 @@
-//! What stands between clients and a cache that is exchanged.
+//! Device between clients and a cache that is exchanged.
 
 use braid_block::{Io, Limits};
 use braid_engine::{Device, Offered, Pending};
 
-/// What is offered, as an export asks it: each write with a permit until it is answered.
+/// Uses the offered device like an export: each write holds a permit until it completes.
 pub(crate) struct Front(pub(crate) Offered);
 
 impl Device for Front {

@@ -1,4 +1,4 @@
-//! Requests as they come to caches, and a cache without data that they are given to.
+//! Traces of requests, and a cache without data to run them on.
 
 #![allow(dead_code, unreachable_pub)] // Each test has its part of it.
 
@@ -9,7 +9,7 @@ use braid_cache::{Directory, Slot};
 use braid_level::CachePolicy;
 use braid_seed::{Rng, Zipf};
 
-/// Blocks in slots, as a cache has them, without data.
+/// Blocks in slots, as in a cache, without data.
 pub struct Blocks {
     pub directory: Directory,
     pub pinned: BTreeSet<u64>,
@@ -20,7 +20,7 @@ impl Occupants for Blocks {
         self.directory.block_of(slot)
     }
 
-    fn may_leave(&self, slot: Slot) -> bool {
+    fn can_evict(&self, slot: Slot) -> bool {
         self.pinned.is_empty() || !self.pinned.contains(&self.directory.block_of(slot))
     }
 }
@@ -36,7 +36,7 @@ impl Cache {
         Cache { blocks, policy: policy(name, slots) }
     }
 
-    /// Uses `block`; answers whether it was there.
+    /// Uses `block`. Returns whether it was cached.
     pub fn get(&mut self, block: u64) -> bool {
         if let Some(slot) = self.blocks.directory.find(block) {
             self.policy.touch(slot);
@@ -44,7 +44,7 @@ impl Cache {
         }
         if self.blocks.directory.used() == self.blocks.directory.slots() {
             let Some(slot) = self.policy.evict(block, &self.blocks) else { return false };
-            assert!(self.blocks.may_leave(slot), "who was pinned left");
+            assert!(self.blocks.can_evict(slot), "a pinned block was evicted");
             self.blocks.directory.remove(slot);
         }
         let slot = self.blocks.directory.insert(block).expect("room was made");
@@ -60,24 +60,23 @@ impl Cache {
     }
 }
 
-/// Blocks that are read, one after the other: of about ten times as many as `slots`.
+/// Generates reads of about ten times as many blocks as `slots`.
 pub type Trace = fn(slots: u32, requests: usize, seed: u64) -> Vec<u64>;
 
 pub const TRACES: [(&str, Trace); 4] =
     [("zipf", zipf), ("scans", zipf_with_scans), ("loop", looping), ("mixed", mixed)];
 
-/// The one that punishes who keeps to what was popular. A curve's samples are of too few blocks for it:
-/// they are off by more than they tell.
+/// Penalizes policies that keep formerly popular blocks. The samples of a curve have too few blocks
+/// for this trace: their error exceeds their standard error.
 pub const MOVING: (&str, Trace) = ("moving", moving);
 
-/// Ten times as many blocks as slots, by Zipf 0.9.
+/// Ten times as many blocks as slots, with Zipf 0.9.
 pub fn zipf(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     let (zipf, mut rng) = (Zipf::new(u64::from(slots) * 10, 0.9), Rng::new(seed));
     (0..requests).map(|_| zipf.draw(&mut rng)).collect()
 }
 
-/// After every four requests a slot a scan over as many blocks as there are slots, none of them seen
-/// before.
+/// Zipf 0.9; after four requests per slot, a scan over as many new blocks as there are slots.
 pub fn zipf_with_scans(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     let (zipf, mut rng) = (Zipf::new(u64::from(slots) * 10, 0.9), Rng::new(seed));
     let mut next = 1 << 40;
@@ -96,8 +95,8 @@ pub fn looping(slots: u32, requests: usize, _seed: u64) -> Vec<u64> {
     (0..requests as u64).map(|index| index % length).collect()
 }
 
-/// Of ten requests six by Zipf 0.9, three of a loop over one and a half times the slots, and one of
-/// anything.
+/// Of ten requests, six follow Zipf 0.9, three a loop over one and a half times the slots, and one
+/// is random.
 pub fn mixed(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     let slots = u64::from(slots);
     let (zipf, mut rng) = (Zipf::new(slots * 10, 0.9), Rng::new(seed));
@@ -113,7 +112,7 @@ pub fn mixed(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     (0..requests).map(|_| draw()).collect()
 }
 
-/// By Zipf 0.9, and after every ten requests the next block is the most popular one.
+/// Zipf 0.9; after every ten requests, another block becomes the most popular.
 pub fn moving(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     let (zipf, mut rng) = (Zipf::new(u64::from(slots) * 10, 0.9), Rng::new(seed));
     (0..requests as u64).map(|index| zipf.draw(&mut rng) + index / 10).collect()

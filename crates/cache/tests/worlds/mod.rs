@@ -1,7 +1,10 @@
-//! A cache through several lives, write-back if nothing else is said: requests of all kinds at once, on an origin
-//! (a disk, or an array that loses a member) and a log that answer in any order, late or with errors; the power goes at some event, and at many more a crash is
-//! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
-//! the oracle. The power goes in the replay, too.
+//! Runs of a cache over several crashes, in write-back mode by default. Concurrent requests of all
+//! kinds meet an origin (a disk, or an array that loses a member) and a log that complete in any
+//! order, late or with errors.
+//!
+//! The power fails at some event, and crashes are also tried at many other events. Both disks lose
+//! any of their volatile data, the log is replayed, and the result is compared with the oracle. The
+//! power also fails during the replay.
 
 #[path = "../clocks/mod.rs"]
 mod clocks;
@@ -36,35 +39,35 @@ use origin::{Images, Origin};
 
 pub(crate) const SIZE: u64 = 128 << 10;
 
-/// What is the same in all lives.
+/// Parameters of all lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) config: Config,
     pub(crate) dirty: u64,
     pub(crate) age_us: u64,
     pub(crate) drain: Option<u64>,
-    /// Bytes of the log; none for a cache without.
+    /// Size of the log in bytes; `None` for a cache without a log.
     pub(crate) log: Option<u64>,
-    /// The kind of origin; a disk if it is no array.
+    /// The array, if the origin is not a disk.
     pub(crate) array: Option<Spec>,
-    /// Of the disk.
+    /// Block size of the disk.
     pub(crate) origin_block: u32,
     pub(crate) log_block: u32,
-    /// Errors of the log, of the origin.
+    /// Whether the log, and the origin, have errors.
     pub(crate) errors: (bool, bool),
-    /// There is somebody who remembers that a log is given up.
+    /// Whether abandoned logs are remembered.
     pub(crate) remembers: bool,
-    /// One in so many events is a crash that is tried.
+    /// A crash is tried at one in this many events.
     pub(crate) tried: u64,
-    /// How many crashes, one in the replay after the other, follow one that is tried.
+    /// Number of nested crashes, each in the replay after the one before.
     pub(crate) nested: u32,
     pub(crate) requests: usize,
-    /// It may step aside.
+    /// Whether the cache may step aside.
     pub(crate) is_timed: bool,
-    /// It has other modes now and then. Written through, a flush that fails takes from the origin what it had
-    /// answered, as without a cache: so then none does.
+    /// Whether the mode changes. In write-through mode a failed flush would lose completed writes
+    /// of the origin, as without a cache, so no flush fails then.
     pub(crate) switches: bool,
-    /// How often there are requests, and how long there are none in between, in nanoseconds.
+    /// Length of bursts of requests, and of the pauses between them, in nanoseconds.
     pub(crate) bursts: u64,
     pub(crate) calm_ns: u64,
 }
@@ -102,7 +105,7 @@ impl Shape {
         }
     }
 
-    /// In front of one of the arrays that survive the loss of a member with a crash, and nothing else fails.
+    /// In front of an array that survives the loss of a member with a crash; nothing else fails.
     pub(crate) fn over_an_array(self, dice: &mut Rng) -> Shape {
         let tiny = |level, layout, members, chunk, member_size, policy| Spec {
             level,
@@ -124,9 +127,9 @@ impl Shape {
         Shape { array, errors: (false, false), tried, ..self }
     }
 
-    /// What a crash that left `origin` may have done to what `before` knew; none where nothing is excused. An array
-    /// with parity may lose what is written to a member that is lost, until it is flushed: a log that has all of
-    /// that makes it good.
+    /// Returns the oracle with the losses that a crash of `origin` excuses; `None` if it excuses
+    /// none. An array with parity may lose unflushed writes to a lost member, unless the log has
+    /// all of them.
     fn excused(&self, origin: &Images, before: &Oracle) -> Result<Option<Oracle>, String> {
         let is_all_logged =
             self.log.is_some() && !self.switches && self.config.sequential_cutoff.is_none();
@@ -134,8 +137,9 @@ impl Shape {
         spec.map(|spec| origin::excuse(&spec, origin, before)).transpose()
     }
 
-    /// Makes the log as small as can be, and lets all of the cache be dirty: a commit writes many records, rounds
-    /// come all the time, and zeroes come while a commit writes. Replays are cut off twice.
+    /// Makes the log as small as possible, and permits the whole cache to be dirty. Commits then
+    /// write many records, rounds are frequent, zeroes arrive during commits, and replays are
+    /// interrupted twice.
     pub(crate) fn cramped(self) -> Shape {
         let block = self.config.block;
         let config = Config { size: 12 * block, sequential_cutoff: None, ..self.config };
@@ -154,16 +158,16 @@ impl Shape {
     }
 }
 
-/// What a crash leaves.
+/// State of the devices after a crash.
 #[derive(Clone)]
-struct Left {
+struct CrashImages {
     origin: Images,
     log: Option<Image>,
-    /// The log that was given up last.
+    /// The last abandoned log.
     given_up: Option<LogId>,
 }
 
-/// Who remembers.
+/// List of abandoned logs.
 struct Memento(Rc<Cell<Option<LogId>>>);
 
 impl GivenUp for Memento {
@@ -177,7 +181,7 @@ impl GivenUp for Memento {
     }
 }
 
-/// A simulation with both disks and a cache.
+/// A simulation of both disks and a cache.
 struct World {
     sim: Sim,
     origin: Rc<Origin>,
@@ -186,7 +190,7 @@ struct World {
     bed: Bed,
 }
 
-/// What write-back mode is begun with.
+/// Parameters to start write-back mode.
 #[derive(Clone)]
 struct Bed {
     handle: Handle,
@@ -205,7 +209,7 @@ impl Bed {
             dev: Dev::new(log.clone()),
             origin: OriginId { size: SIZE, digest: [7; 16] },
             text: "origin".to_owned(),
-            // Another one each time: records of a log that was given up are there still.
+            // Different each time: records of an abandoned log still exist.
             uuid: (u128::from(*seed) << 64 | u128::from(handle.now())).to_le_bytes(),
             is_forced: false,
             is_live,
@@ -222,7 +226,7 @@ impl Bed {
 }
 
 impl World {
-    fn new(seed: u64, shape: &Shape, left: &Left) -> Result<World, String> {
+    fn new(seed: u64, shape: &Shape, left: &CrashImages) -> Result<World, String> {
         let sim = Sim::new(seed);
         sim.be_quiet();
         let handle = sim.handle();
@@ -246,7 +250,7 @@ impl World {
         Ok(World { sim, origin, log, cache, bed })
     }
 
-    fn crash(&self, rng: &mut Rng) -> Left {
+    fn crash(&self, rng: &mut Rng) -> CrashImages {
         crash(&self.origin, true, self.log.as_ref(), self.bed.given_up.get(), rng)
     }
 }
@@ -257,16 +261,17 @@ fn crash(
     log: Option<&SimDisk>,
     given_up: Option<LogId>,
     rng: &mut Rng,
-) -> Left {
+) -> CrashImages {
     let of_origin = origin.crash(loses, rng);
-    Left { origin: of_origin, log: log.map(|log| origin::image(log, rng)), given_up }
+    CrashImages { origin: of_origin, log: log.map(|log| origin::image(log, rng)), given_up }
 }
 
-/// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
+/// Starts on the images of a crash, and compares the origin with the oracle; the power also fails
+/// during the start.
 fn try_restart(
     seed: u64,
     shape: &Shape,
-    left: &Left,
+    left: &CrashImages,
     oracle: &Oracle,
     again: u32,
 ) -> Result<(), String> {
@@ -297,7 +302,7 @@ fn try_restart(
         return Err(format!("it does not come up: {why}"));
     }
     found.replace(Ok(()))?;
-    // What counts is on the origin, and stays there.
+    // Valid data are on the origin, and stay there.
     let durable = match shape.array {
         None => origin.disks[0].crash_image(&mut dice).to_vec(),
         Some(_) => origin::contents(shape.array, &origin.crash(false, &mut dice))?,
@@ -305,14 +310,15 @@ fn try_restart(
     oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
 }
 
-/// A client that goes away in the middle of its requests: they are carried out, or not, and what is read
-/// in the end is what the origin has in the end.
+/// A client disappears in the middle of its requests. They are carried out or not, and final reads
+/// return the content of the origin.
 pub(crate) fn given_up(seed: u64) -> Result<(), String> {
     braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
     let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
     let image = |size: u64| Image::zeroes(size as usize);
-    let left = Left { origin: origin::zeroes(None), log: shape.log.map(image), given_up: None };
+    let left =
+        CrashImages { origin: origin::zeroes(None), log: shape.log.map(image), given_up: None };
     let World { sim, origin, cache, .. } = World::new(seed, &shape, &left)?;
     let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
     let pool = Pool::new(4 << 20).expect("memory");
@@ -348,7 +354,7 @@ pub(crate) fn given_up(seed: u64) -> Result<(), String> {
     lived.map_err(|stuck| stuck.to_string())?.map_err(|what| format!("{what}\n{shape:?}"))
 }
 
-/// That the origin has durably, which is `durable`, what is read.
+/// Checks that reads return the durable content of the origin.
 async fn has_what_is_read(dev: &Dev, pool: &Pool, durable: &[u8]) -> Result<(), String> {
     let block = dev.limits().logical_block as usize;
     for offset in (0..SIZE).step_by(block) {
@@ -363,7 +369,7 @@ async fn has_what_is_read(dev: &Dev, pool: &Pool, durable: &[u8]) -> Result<(), 
 
 /// Runs several lives of a cache, in the shape that `fit` makes of the drawn one.
 pub(crate) fn lives(seed: u64, fit: impl FnOnce(Shape) -> Shape) -> Result<(), String> {
-    // Thousands of caches come and go.
+    // Thousands of caches are created and dropped.
     braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
     let shape = fit(Shape::of(&mut dice));
@@ -372,8 +378,8 @@ pub(crate) fn lives(seed: u64, fit: impl FnOnce(Shape) -> Shape) -> Result<(), S
     lives_of(seed, &shape, &mut dice, is_over).map_err(|what| format!("{what}\n{shape:?}"))
 }
 
-/// Lives, each with what the one before it left, until `is_over` says so of how many they were and how long
-/// all of them were.
+/// Runs lives, each on the images of the one before, until `is_over` returns true for their number
+/// and total time.
 pub(crate) fn lives_of(
     seed: u64,
     shape: &Shape,
@@ -382,7 +388,7 @@ pub(crate) fn lives_of(
 ) -> Result<(), String> {
     let image = |size: u64| Image::zeroes(size as usize);
     let origin = origin::zeroes(shape.array);
-    let mut left = Left { origin, log: shape.log.map(image), given_up: None };
+    let mut left = CrashImages { origin, log: shape.log.map(image), given_up: None };
     let block = if shape.array.is_some() { 512 } else { shape.origin_block };
     let oracle = Rc::new(RefCell::new(Oracle::new(&vec![0; SIZE as usize], block)));
     let (mut life, mut lived) = (0, Duration::ZERO);
@@ -412,7 +418,7 @@ pub(crate) fn lives_of(
     Ok(())
 }
 
-/// Answers whether it ended by itself, and well: else the power has gone.
+/// Runs a life. Returns whether it ended by itself; otherwise the power failed.
 fn one_life(
     world: &World,
     shape: &Shape,
@@ -478,7 +484,7 @@ fn one_life(
         if errors.0
             && let Some(log) = log.clone()
         {
-            // Also when something is in the log already.
+            // Also while the log has data.
             let op = [Op::Write, Op::Flush][dice.index(2)];
             let many = [1, 1, u64::MAX][dice.index(3)];
             let (later, time_ns) = (handle.clone(), dice.below(6_000_000));
@@ -527,7 +533,7 @@ fn one_life(
         if status.as_ref().is_some_and(|status| status.dirty != 0) {
             return Err(format!("{status:?} after its end"));
         }
-        // The origin alone has what is read; written through, when it is flushed.
+        // Only the origin has the data; in write-through mode, after a flush.
         if shape_then.config.mode != CacheMode::WriteBack {
             client.dev.start(Io::flush()).await.result.map_err(|errno| errno.to_string())?;
         }
@@ -543,7 +549,7 @@ fn one_life(
     }
 }
 
-/// Now and then the cache grows, shrinks, is write-back no more, or again.
+/// Grows and shrinks the cache, and leaves or enters write-back mode, at random.
 async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice: Rng) {
     let times = if dice.percent(50) { dice.within(1..=12) * bed.shape.bursts } else { 0 };
     for _ in 0..times {
@@ -560,7 +566,7 @@ async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice
         let is_through = cache.write_back_status().is_none() && bed.shape.switches;
         if dice.percent(50) && is_through {
             let next = cache.to_write_back(bed.more(true)).expect("memory");
-            // A log that fails leaves all as it is.
+            // A failed log changes nothing.
             if next.restart().await.is_ok() {
                 let earlier = offered.exchange(Dev::new(next.clone()));
                 bed.handle.spawn("cache", next.run().expect("write-back"));
@@ -577,12 +583,12 @@ async fn whims(bed: Bed, offered: Offered, current: Rc<RefCell<Cache>>, mut dice
             true => Memory::to_grow(is as usize, size as usize, &|| true).expect("memory"),
             false => Memory::default(),
         };
-        // What is dirty may not leave: then it stays as large as it was.
+        // Dirty blocks cannot be evicted: the size then stays.
         drop(cache.resize(size, more));
     }
 }
 
-/// All that was answered is durable.
+/// Marks all completed writes as durable.
 fn oracle_flushed(client: &Client) {
     let mut oracle = client.oracle.borrow_mut();
     let flush = oracle.begin_flush();

@@ -20,22 +20,22 @@ use braid_sim::{Image, Oracle, Sim, SimDisk, atlas};
 
 use super::SIZE;
 
-/// How long the processor may keep a task of an array waiting, in nanoseconds.
+/// Maximum delay of a task of an array by the processor, in nanoseconds.
 const DELAY_NS: u64 = 2_000_000;
 
-/// By disk: what it holds; none for a member that is lost.
+/// Content of each disk; `None` for a lost member.
 pub(crate) type Images = Vec<Option<Image>>;
 
 /// The disks, and the array that they are.
 pub(crate) struct Origin {
     pub(crate) disks: Vec<SimDisk>,
     pub(crate) array: Option<Redundant>,
-    /// Superblocks are to say at once what was found.
+    /// The superblocks must record a change at once.
     is_changed: bool,
     has_parity: bool,
 }
 
-/// The content of a new origin: zeroes, with which parity fits.
+/// Returns the content of a new origin: zeroes, with valid parity.
 pub(crate) fn zeroes(spec: Option<Spec>) -> Images {
     let Some(spec) = spec else { return vec![Some(Image::zeroes(SIZE as usize))] };
     assert_eq!(spec.size(), SIZE, "{spec:?}");
@@ -44,7 +44,7 @@ pub(crate) fn zeroes(spec: Option<Spec>) -> Images {
 }
 
 impl Origin {
-    /// The origin that `images` are; a disk has blocks of `block` bytes.
+    /// Creates the origin from `images`; a disk has blocks of `block` bytes.
     ///
     /// # Errors
     /// The array is refused.
@@ -56,7 +56,7 @@ impl Origin {
     ) -> Result<Origin, String> {
         let handle = sim.handle();
         let disk = |(number, image): (usize, &Option<Image>)| {
-            // Of one that is lost nothing is asked.
+            // A lost disk gets no requests.
             let image = image.clone().unwrap_or_else(|| Image::zeroes(4096));
             let size = image.len() as u64;
             let limits = match spec {
@@ -93,7 +93,7 @@ impl Origin {
         }
     }
 
-    /// Makes good what a crash left of an array, and has its own tasks run.
+    /// Recovers an array after a crash, and starts its tasks.
     pub(crate) fn start(
         &self,
         sim: &braid_sim::Handle,
@@ -110,14 +110,14 @@ impl Origin {
         }
     }
 
-    /// Whether a member may go: one, and none whose data is in doubt.
+    /// Returns whether a member may be lost: one, if its data are not in doubt.
     pub(crate) fn may_lose(&self) -> bool {
         let Some(array) = &self.array else { return false };
         let is_doubtful = self.has_parity && array.status().resync != Resync::Clean;
         !is_doubtful && !self.disks.iter().any(SimDisk::is_gone)
     }
 
-    /// The images after a crash; with `loses`, a member may go with it.
+    /// Returns the images after a crash; with `loses`, a member may be lost.
     pub(crate) fn crash(&self, loses: bool, rng: &mut Rng) -> Images {
         let is_lost = loses && self.may_lose() && rng.percent(20);
         let lost = is_lost.then(|| rng.index(self.disks.len()));
@@ -128,10 +128,10 @@ impl Origin {
         self.disks.iter().enumerate().map(image).collect()
     }
 
-    /// The durable content, as a new process reads it.
+    /// Returns the durable content, as read by a new process.
     ///
     /// # Errors
-    /// It does not come up.
+    /// The origin does not start.
     pub(crate) fn durable(&self, spec: Option<Spec>) -> Result<Vec<u8>, String> {
         let durable = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.durable());
         contents(spec, &self.disks.iter().map(durable).collect())
@@ -139,13 +139,13 @@ impl Origin {
 }
 
 impl Drop for Origin {
-    /// Requests that nobody waits for would keep an array.
+    /// Requests without a waiting caller would keep an array alive.
     fn drop(&mut self) {
         self.array.iter().for_each(Redundant::abandon);
     }
 }
 
-/// One of the things that a crash leaves of a disk.
+/// Draws an image of a disk after a crash.
 pub(crate) fn image(disk: &SimDisk, rng: &mut Rng) -> Image {
     match rng.below(4) {
         0 => disk.durable(),
@@ -154,10 +154,10 @@ pub(crate) fn image(disk: &SimDisk, rng: &mut Rng) -> Image {
     }
 }
 
-/// The volume that `images` are.
+/// Returns the content of the volume in `images`.
 ///
 /// # Errors
-/// It does not come up, or cannot be read.
+/// The volume does not start, or cannot be read.
 pub(crate) fn contents(spec: Option<Spec>, images: &Images) -> Result<Vec<u8>, String> {
     if let (None, Some(Some(image))) = (spec, images.first()) {
         return Ok(image.to_vec());
@@ -172,12 +172,13 @@ pub(crate) fn contents(spec: Option<Spec>, images: &Images) -> Result<Vec<u8>, S
         done.result.map_err(|errno| format!("cannot be read: {errno}"))?;
         Ok(done.payload.to_vec())
     });
-    // Before the array, whose process ends behind it.
+    // Before the array, because its process ends later.
     drop(sim);
     read.map_err(|stuck| stuck.to_string())?
 }
 
-/// What a crash that left `images` of an array may have done to what `before` knew: see [`atlas::may_be_anything`].
+/// Returns the oracle with the losses that a crash with these `images` of an array excuses: see
+/// [`atlas::may_be_anything`].
 ///
 /// # Errors
 /// The array is refused.

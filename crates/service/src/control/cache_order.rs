@@ -296,7 +296,8 @@ mod tests {
         let logged = with("write-back", "log=/l.img, age=5s");
         assert_eq!(applied(&logged, through), Ok(back.to_owned()));
         assert_eq!(applied(&logged, back), Err(Unsuited::WriteBack));
-        for wrong in ["", "log=/l.img, policy=lru", "log=/l.img, size=2M", "dirty=2M, volatile=yes"] {
+        for wrong in ["", "log=/l.img, policy=lru", "log=/l.img, size=2M", "dirty=2M, volatile=yes"]
+        {
             let error = applied(&with("write-back", wrong), through).unwrap_err();
             assert!(matches!(error, Unsuited::Parameters(_)), "{wrong}: {error:?}");
         }

@@ -1,4 +1,4 @@
-//! What stands beside a layout: the read-ahead of a long read, and a cache in memory.
+//! Additions to a layout: the read-ahead of a long read, and a cache in memory.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use braid_trace::Kind;
 use super::Advice;
 use super::words::rate as in_words;
 
-/// How something depends on a size in bytes.
+/// A property that depends on a size in bytes.
 pub(super) struct Beside {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     pub(super) label: &'static str,
     pub(super) unit: &'static str,
     pub(super) points: Vec<(u64, f64)>,
-    /// What it says.
+    /// The sentence about it.
     pub(super) sentence: String,
 }
 
 /// Read-aheads that are tried, in bytes.
 const WINDOWS: &[u64] =
     &[32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20];
-/// Of the most, what is as good.
+/// Fraction of the maximum that counts as equally good.
 const AS_GOOD: f64 = 0.97;
 /// Memory for the miniatures of caches, in bytes.
 const MINIATURES: usize = 64 << 20;

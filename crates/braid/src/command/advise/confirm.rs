@@ -24,16 +24,18 @@ use braid_service::failure::{Context, Failure};
 
 /// So many of the best are measured, the best that survives a loss, and one member alone.
 const MOST: usize = 3;
-/// What one trial takes, in seconds.
+/// Duration of a trial, in seconds.
 const SECONDS: f64 = 2.0;
-/// How long a load goes on before it is measured, in seconds: at least, and where disks' caches of writes are to be full.
+/// Minimum time of a load before the measurement, in seconds, and the maximum to fill the write
+/// caches of disks.
 const RAMP_S: f64 = 0.5;
 const MOST_RAMP_S: f64 = 30.0;
 /// So much of a trace is replayed in one trial, in seconds: the busiest part.
 const TRACE_SECONDS: f64 = 5.0;
-/// What is filled, and used, of a layout that is read and written: filling all would take hours.
+/// Filled and used part of a layout that is read and written, in bytes; filling all of it would
+/// take hours.
 const FILLED: u64 = 256 << 20;
-/// What one long run moves at least and at most.
+/// Minimum and maximum bytes of a long run.
 const LEAST_RUN: u64 = 64 << 20;
 const MOST_RUN: u64 = 1 << 30;
 
@@ -99,7 +101,7 @@ pub(super) fn confirm(advice: &mut Advice, options: &cli::Advise) -> Result<(), 
     }
 }
 
-/// Of a trace, what is replayed.
+/// Returns the part of a trace that is replayed.
 pub(super) fn measured_part(all: &[Request]) -> Vec<Request> {
     busiest(all, (TRACE_SECONDS * 1e9) as u64)
 }
@@ -108,7 +110,7 @@ fn results(folder: &Path) -> Result<Analysis, LabError> {
     Ok(analyse(&Store::open(folder)?.results()?))
 }
 
-/// What a layout is measured with.
+/// Load of a measurement.
 enum Load {
     One(What),
     /// The sections of a job file of this text.
@@ -128,7 +130,7 @@ impl Load {
         }
     }
 
-    /// Whether it reads what it, or somebody, has to write before.
+    /// Returns whether the load reads data that must be written before.
     fn fills(&self) -> bool {
         match self {
             Load::One(What::Direct(_, reads, ..)) => (1..100).contains(reads),
@@ -158,7 +160,7 @@ fn command(advice: &Advice, options: &cli::Advise) -> String {
     words.join(" ")
 }
 
-/// Where results go.
+/// Folder of the results.
 struct Folder {
     path: PathBuf,
     stays: bool,
@@ -190,7 +192,7 @@ impl Folder {
 }
 
 impl Advice {
-    /// What an array of `size` bytes is measured with; `None` of a trace without times.
+    /// Returns the load for an array of `size` bytes; `None` for a trace without times.
     fn load(&self, size: u64) -> Option<Load> {
         match (self.workload.what(size), &self.workload, &self.origin) {
             (Some((what, _)), ..) => Some(Load::One(what)),
@@ -297,7 +299,8 @@ impl Advice {
         }
     }
 
-    /// How long a load goes on before it is measured: by prediction until the disks' caches of writes are full.
+    /// Returns the time of a load before the measurement: as predicted to fill the write caches of
+    /// the disks.
     fn ramp_s(&self, load: &Load, chosen: &[Candidate]) -> f64 {
         let full = |one: &Candidate| {
             let cache = |index: &usize| match &self.members.offers[*index].profile.kind {
@@ -386,7 +389,7 @@ impl Advice {
     }
 }
 
-/// What a subject is called. Of each level with each number of members there is one.
+/// Returns the name of a subject. There is one for each level and number of members.
 fn subject(one: &Candidate) -> String {
     match one.level {
         Some(level) => format!("{} × {}", level.name(), one.members.len()),

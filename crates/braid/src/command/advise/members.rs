@@ -15,25 +15,25 @@ use super::costs::{Costs, missing};
 use crate::cli;
 use braid_service::failure::{Context, Failure};
 
-/// More members make more layouts than anybody waits for.
+/// Maximum number of members; more would make too many layouts.
 const MOST: usize = 12;
 
 /// A device among the members.
 pub(super) struct Device {
-    /// Where it is, absolute.
+    /// Absolute path.
     pub(super) path: PathBuf,
-    /// Whether it was named to be overwritten.
+    /// The device was named for overwriting.
     pub(super) destroy: bool,
 }
 
-/// What layouts are made of.
+/// Members of the layouts.
 pub(super) struct Members {
     pub(super) offers: Vec<Offer>,
     /// For each offer the device, if it is one.
     pub(super) devices: Vec<Option<Device>>,
     /// Why what is known of them may not be believed.
     pub(super) doubts: Vec<String>,
-    /// What they cost, and the watts that they draw, where that is given.
+    /// Prices and power consumption, if given.
     pub(super) prices: Option<Costs>,
     pub(super) watts: Option<Costs>,
 }
@@ -205,7 +205,7 @@ fn parse(text: &str) -> Result<Word<'_>, Failure> {
     Ok(Word { count: number.ok_or_else(wrong)?, ..alone(name, bus) })
 }
 
-/// Whether it is a path to something other than a profile.
+/// Returns whether `name` is the path of something other than a profile.
 fn is_device(name: &str) -> bool {
     let path = Path::new(name);
     braid_model::profile(name).is_none()

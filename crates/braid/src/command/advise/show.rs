@@ -66,7 +66,7 @@ fn doubts(advice: &Advice) -> impl Iterator<Item = String> {
     let assumed = (!names.is_empty() && best.measured.is_none()).then(|| {
         format!("how fast {} are written is assumed, as their fit only read", names.join(", "))
     });
-    // Who errs about others errs about what was not measured, too.
+    // An error for other layouts also applies to layouts that were not measured.
     let others = advice.ranked.iter().find(|one| one.differs());
     let others = others.filter(|_| best.measured.is_none()).and_then(|one| {
         let measured = one.measured?;
@@ -104,7 +104,7 @@ struct CostColumn<'a> {
     shown: fn(f64) -> String,
 }
 
-/// What layouts cost and draw, and what that gives.
+/// Returns the columns of price and power, and of throughput per each.
 fn cost_columns(advice: &Advice) -> Vec<CostColumn<'_>> {
     let Members { prices, watts, .. } = &advice.members;
     type Of<'a> = Box<dyn Fn(&Candidate) -> f64 + 'a>;
@@ -249,7 +249,7 @@ fn by_chunk(advice: &Advice) -> Option<Chart> {
     })
 }
 
-/// What the best depends on.
+/// Returns the section with the properties on which the best layout depends.
 fn curves(advice: &Advice) -> Option<Section> {
     let charts = by_chunk(advice).into_iter().chain(advice.beside.iter().map(|one| {
         let points = one.points.iter().map(|(bytes, y)| Point {

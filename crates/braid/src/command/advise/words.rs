@@ -18,7 +18,7 @@ pub(super) fn between((low, high): (f64, f64)) -> String {
     }
 }
 
-/// Bytes, in the units of those who sell devices.
+/// Formats bytes in the decimal units of device vendors.
 pub(super) fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
     match bytes {

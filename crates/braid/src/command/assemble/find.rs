@@ -49,8 +49,8 @@ pub(super) fn members(assemble: &Assemble, listed: Vec<PathBuf>) -> Result<Vec<M
     Ok(found)
 }
 
-/// The members that were named. One that cannot be used is passed over only where somebody said
-/// that the array may go on without it.
+/// Returns the named members. An unusable one is skipped only if an option permits the array to
+/// start without it.
 fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>, Failure> {
     if named.is_empty() {
         return Ok(Vec::new());
@@ -92,8 +92,8 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
     }
 }
 
-/// What has no superblock is passed over; what cannot be judged is named, and what cannot even be
-/// read is `unreadable`: of a machine's disks that may be most.
+/// Skips a device without a superblock, reports one that cannot be judged, and adds unreadable
+/// ones, which may be most of a machine's disks, to `unreadable`.
 fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),

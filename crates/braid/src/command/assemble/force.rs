@@ -1,14 +1,14 @@
-//! `--force`: superblocks rewritten so that the members taken in agree.
+//! `--force`: rewrites superblocks so that the used members agree.
 //!
-//! As mdadm does it, a stale member gets the freshest member's count of events, and parity that
-//! nobody can vouch for is called clean; and every member's table of roles says who takes part
-//! and who does not, so that whoever was left behind is stale from now on.
+//! As in mdadm, a stale member gets the event count of the freshest member, and unverified parity
+//! is marked clean. The role tables of all members list the active members; members left out are
+//! stale from then on.
 //!
-//! Invariant: what was rewritten is judged again before it is written, without force: only what
-//! can be started then is written at all.
+//! Invariant: the new superblocks are judged again, without force, before they are written. They
+//! are written only if the array can then be started.
 //!
-//! Source: mdadm `Assemble.c` (`force_array`), `super1.c` (`update_super1`: force-one,
-//! force-array, assemble).
+//! Source: mdadm `Assemble.c` (`force_array`), `super1.c` (`update_super1`: force-one, force-array,
+//! assemble).
 
 use std::path::Path;
 
@@ -22,10 +22,10 @@ use braid_service::metadata::{Change, Held, Patch, Saved};
 use braid_service::record::Known;
 use braid_service::volume::is_served;
 
-/// What has to be written, and how it can be undone; `None` if all agree.
+/// Returns the bytes to write, with the data to undo them; `None` if all members agree.
 ///
 /// # Errors
-/// The array could not be started even so, or a member is in use.
+/// The array could not be started even then, or a member is in use.
 pub(super) fn change(
     set: &Set,
     assembly: &Assembly,
@@ -64,7 +64,7 @@ pub(super) fn change(
     Ok(Some((Change { members, patches }, saved)))
 }
 
-/// The superblocks of those who hold data, as they should be.
+/// Returns the new superblocks of the members with data.
 fn agreed(set: &Set, assembly: &Assembly) -> Vec<(usize, Superblock)> {
     let freshest = &set.candidates()[assembly.freshest].superblock;
     let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
@@ -100,7 +100,7 @@ fn agreed(set: &Set, assembly: &Assembly) -> Vec<(usize, Superblock)> {
     taking_part.iter().map(agree).collect()
 }
 
-/// Whether the array can be started, without force, with these superblocks as they will be read.
+/// Checks that the array can be started without force with these superblocks.
 fn check(
     set: &Set,
     agreed: &[(usize, Superblock)],

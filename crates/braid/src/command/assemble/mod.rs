@@ -57,7 +57,7 @@ pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
         Ok(Some(_)) if served.is_some() => Ok(None),
         Ok(Some(verdict)) if !assemble.plan => take(assemble, verdict).map(Some),
         Ok(_) => Ok(None),
-        // What is refused is shown all the same.
+        // A refused array is shown, too.
         Err(_) => Ok(None),
     };
     let written = remembered.as_ref().ok().and_then(Option::as_ref);
@@ -86,7 +86,7 @@ fn is_meant(assemble: &Assemble, set: &Set) -> bool {
     assemble.uuid.is_none_or(|uuid| uuid == set.uuid) && assemble.name.as_ref().is_none_or(is_named)
 }
 
-/// How the array is to be started.
+/// Returns the options of the start.
 fn options_of(assemble: &Assemble) -> Options<'static> {
     Options {
         force: assemble.force,
@@ -113,7 +113,7 @@ fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
     Verdict { set, assembly, is_accepted, next }
 }
 
-/// What leads on from a refusal: the mildest first, and never nothing.
+/// Returns the commands after a refusal, the mildest first; never empty.
 fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<Next> {
     let members: Vec<String> = set.candidates().iter().map(|one| one.label.clone()).collect();
     let mut next = assembly.next.clone();
@@ -170,7 +170,7 @@ fn decide<'a, 'b>(
     }
 }
 
-/// What was done about the array that is meant.
+/// Result for the selected array.
 struct Taken {
     config: PathBuf,
     /// The next command.
@@ -192,7 +192,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     };
     let mut record = record_for(&config, verdict.set, stacks::md(assemble.layout, &paths)?)?;
     record.read_only = assemble.read_only;
-    // What is only read is nobody's.
+    // A read-only array belongs to no volume.
     if !record.read_only {
         let known = |facts: &MemberFacts| {
             let is_it = |one: &&Candidate| Path::new(&one.label) == facts.path;
@@ -236,7 +236,7 @@ fn taken_in(verdict: &Verdict<'_>) -> Vec<PathBuf> {
     all.map(|member| PathBuf::from(&member.label)).collect()
 }
 
-/// Where the array would be remembered.
+/// Returns the path of the array's record.
 fn config_of(assemble: &Assemble, set: &Set) -> Result<PathBuf, Failure> {
     Ok(Places::from_environment().config_file(&volume_name(assemble, set)?))
 }

@@ -8,11 +8,11 @@ use super::Taken;
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::volume::log_troubles;
 
-/// What is found about an array.
+/// Verdict on an array.
 pub(super) struct Verdict<'a> {
     pub(super) set: &'a Set,
     pub(super) assembly: Assembly,
-    /// Whether it can be started as it was asked for.
+    /// The array can be started with the given options.
     pub(super) is_accepted: bool,
     /// Commands that lead on.
     pub(super) next: Vec<Next>,

@@ -18,7 +18,7 @@ use braid_service::ownership::Owners;
 use braid_service::places::Places;
 use braid_service::record::Record;
 
-/// What became of a line.
+/// Result for a line.
 struct Outcome<'a> {
     line: &'a ArrayLine,
     set: Option<&'a Set>,

@@ -1,8 +1,8 @@
-//! What a cache's curve says to its owner: numbers, and the sentences that come first. Pure.
+//! Conclusions from the curve of a cache: numbers and sentences. Pure.
 //!
-//! A difference is told only where it is larger than what a sample can be off by (two standard errors of
-//! both ends) and than what matters ([`MATTERS`]). What 1,000 reads wait for the origin is how many of them
-//! miss, times what the origin takes for a read in the mean.
+//! A difference is reported only if it exceeds the error of the sample (two standard errors of both
+//! ends) and [`MATTERS`]. The time that 1,000 reads wait for the origin is their number of misses
+//! times the mean latency of the origin.
 
 use braid_stack::ByteSize;
 
@@ -14,13 +14,13 @@ const MATTERS: f64 = 10.0;
 /// A cache and what it would be.
 pub(super) struct Advice<'a> {
     pub(super) curve: &'a CacheCurve,
-    /// Whether enough was read.
+    /// There were enough reads.
     pub(super) is_sound: bool,
     /// The most important first.
     pub(super) answer: Vec<String>,
 }
 
-/// How one policy at one size is beside the cache as it is.
+/// Comparison of a policy at a size with the current cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beside {
     Better,

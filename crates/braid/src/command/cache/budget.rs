@@ -1,8 +1,8 @@
-//! One budget of memory for several caches: who gets how much. Pure.
+//! Divides a memory budget among several caches. Pure.
 //!
-//! A cache's curve has a point for each of some sizes. Each cache begins with its smallest; then, again and
-//! again, the step is taken that saves the most waiting for each byte, of those that the budget has room for.
-//! A step may go over several points at once, so what a cliff hides behind a flat part is found.
+//! The curve of a cache has points for some sizes. Each cache starts with its smallest size.
+//! Repeatedly, the affordable step that saves the most waiting time per byte is taken. A step may
+//! span several points, so that a cliff behind a flat part is found.
 
 /// A size that a cache may have, and what it then has its clients wait for: any unit, the same for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(super) fn share(caches: &[Vec<Choice>], budget: u64) -> Option<Vec<usize>> {
 struct Step {
     cache: usize,
     to: usize,
-    /// Of waiting for each byte.
+    /// Saved waiting time per byte.
     saves: f64,
 }
 

@@ -48,7 +48,7 @@ pub(super) fn share(options: &cli::CacheShare) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What each is to have. A cache of which too little is known keeps what it has.
+/// Returns the size for each cache. A cache with too few reads keeps its size.
 fn plan(names: &[String], curves: &[CacheCurve], budget: u64) -> Result<Vec<Plan>, Failure> {
     let choices: Vec<Vec<Choice>> = curves.iter().map(choices_of).collect();
     let Some(shared) = divide(&choices, budget) else {

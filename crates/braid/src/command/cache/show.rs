@@ -15,7 +15,7 @@ use braid_service::control::CurvePoint;
 /// Characters of a whole bar on a terminal.
 const BAR: usize = 40;
 
-/// Of each cache what it is, the answer, a table, and bars.
+/// Formats for each cache its description, the conclusion, a table, and bars.
 pub(super) fn text(volume: &str, advices: &[Advice<'_>], is_coloured: bool) -> String {
     let mut text = String::new();
     for advice in advices {
@@ -76,7 +76,7 @@ fn title(advice: &Advice<'_>) -> String {
     advice.cache().cache.clone()
 }
 
-/// What the cache is and what it did so far.
+/// Describes the cache and its history.
 fn subtitle(advice: &Advice<'_>) -> String {
     let cache = advice.cache();
     let mut text = format!("{}, {:#}", cache.policy, ByteSize(cache.size_bytes));

@@ -26,7 +26,7 @@ pub(super) fn page(name: &str, markdown: &str, source: &str) -> String {
 /// Columns that a table may have on a terminal of 80.
 const WIDEST: usize = 3;
 
-/// What the lines before have begun.
+/// State after the previous lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing.
@@ -38,16 +38,16 @@ enum State {
     /// Between two fences.
     Fenced,
     Table,
-    /// Of a table that is too wide for boxes: each is a paragraph.
+    /// Rows of a table that is too wide for boxes, each as a paragraph.
     Rows,
-    /// Of HTML, which nobody is shown.
+    /// An HTML comment, which is not shown.
     Comment,
 }
 
 struct Writer {
     page: String,
     state: State,
-    /// Of the table.
+    /// Heading of the table.
     heading: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ fn boxes(cells: &[String], columns: usize) -> String {
     texts.take(columns).map(block).collect::<Vec<String>>().join("\t")
 }
 
-/// What stands between the bars, which may be escaped.
+/// Splits a row into its cells; bars may be escaped.
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim().trim_start_matches('|');
     let line = line.strip_suffix('|').unwrap_or(line).replace("\\|", "\u{0}");
@@ -178,7 +178,7 @@ fn verbatim(line: &str) -> String {
     protected(escaped(&line.replace('\t', "    ")))
 }
 
-/// What roff would read as something else.
+/// Escapes characters with a meaning in roff.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }

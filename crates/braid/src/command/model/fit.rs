@@ -1,7 +1,7 @@
 //! `braid model fit`: measures a device and writes its profile.
 //!
-//! Invariants: the device is opened for writing only if `--destroy` names it again and nobody uses it; nothing
-//! is written but to the device then, and the profile where there was no file.
+//! Invariants: the device is opened for writing only if `--destroy` names it again and it is not in
+//! use. Only the device is then written, and the profile to a new file.
 
 mod others;
 mod timed;
@@ -52,17 +52,17 @@ pub(super) fn model_fit(options: &cli::ModelFit) -> Result<(), Failure> {
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-/// What is known of a device that is to be measured, and why that may be wrong; its path is absolute. With
-/// `destroy` it may be written to.
+/// Examines a device to be measured, and returns reasons for doubt; its path is absolute. With
+/// `destroy` it may be written.
 ///
 /// # Errors
-/// It cannot be measured, or may not be written to.
+/// It cannot be measured, or may not be written.
 pub(in crate::command) fn device(
     path: &Path,
     destroy: bool,
 ) -> Result<(MemberFacts, Vec<String>), Failure> {
     let this = [path.to_path_buf()];
-    // What it carries has been named to be destroyed; who uses it has not.
+    // The user named its content for destruction, but not its users.
     let (facts, mut doubts) = match destroy {
         true => (given::judge(&this, &this)?.swap_remove(0), Vec::new()),
         false => readable(path)?,
@@ -92,7 +92,7 @@ pub(in crate::command) fn measure(
     Ok(Fitted { facts, found, profile, doubts })
 }
 
-/// Where the profile goes; there is nothing yet.
+/// Returns the path of the new profile, which must not exist.
 fn output(options: &cli::ModelFit) -> Result<PathBuf, Failure> {
     let output = match (&options.output, options.device.file_name()) {
         (Some(output), _) => output.clone(),
@@ -113,10 +113,10 @@ fn output(options: &cli::ModelFit) -> Result<PathBuf, Failure> {
     Ok(output)
 }
 
-/// A device to read from: one that is used is none that is refused, but its answers are doubted.
+/// Examines a device for reading. A device in use is accepted, but its measurements are doubted.
 ///
 /// # Errors
-/// It is no device or image file, or cannot be read.
+/// It is not a device or image file, or cannot be read.
 pub(in crate::command) fn readable(path: &Path) -> Result<(MemberFacts, Vec<String>), Failure> {
     let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
     match check_member(path, &policy) {
@@ -159,7 +159,7 @@ fn alone(facts: &MemberFacts) -> Result<Option<String>, Failure> {
     Err(Failure::refused(format!("{path} is refused: {text}")).next(next))
 }
 
-/// What a person calls it.
+/// Returns a readable name of the device.
 fn label(facts: &MemberFacts) -> String {
     facts.model.clone().unwrap_or_else(|| facts.path.display().to_string())
 }

@@ -23,7 +23,7 @@ pub(super) fn predict(options: &ModelPredict) -> Result<(), Failure> {
     report(&folder, &options.format)
 }
 
-/// What is typed, for what is not measured: members of a preset are models unless they are named.
+/// Adapts the arguments for a prediction: members of a preset are modelled unless named.
 fn target(typed: &LabTarget) -> Result<LabTarget, Failure> {
     let runs = [
         ("--budget", typed.budget.is_some(), "a prediction takes no time; leave it out"),

@@ -95,8 +95,7 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
     text
 }
 
-/// What protects data that a crash interrupts the writing of, and what that costs; only parity has
-/// a write hole.
+/// Describes the protection against interrupted writes, and its cost; only parity has a write hole.
 fn protection(array: &ArrayStatus) -> Option<String> {
     let consistency = array.consistency.as_deref().filter(|_| array.has_parity())?;
     if array.metadata.is_none() {

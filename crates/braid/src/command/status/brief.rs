@@ -1,5 +1,5 @@
-//! What a status is for scripts: a line for each volume; an array as mdadm exports it; whether the program
-//! that serves is the one that is installed.
+//! Status for scripts: one line per volume; an array as mdadm exports it; whether the serving
+//! program is the installed one.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub(super) fn brief<'a>(
     answers.map(line).collect()
 }
 
-/// How a volume is in the numbers of `mdadm --detail --test`.
+/// Returns the exit status of `mdadm --detail --test`.
 pub(super) fn test(answer: Result<&Status, &Failure>) -> u8 {
     match answer.map(|status| status.state.as_str()) {
         Ok("online" | "resyncing") => 0,
@@ -92,8 +92,7 @@ fn key_of(member: &str) -> String {
     member.trim_start_matches('/').chars().map(plain).collect()
 }
 
-/// What is to be known if the program that serves is not the one that is asked with, `own` being the
-/// version of the latter.
+/// Returns a notice if the serving program has another version than `own`, that of this program.
 pub(super) fn outdated(status: &Status, own: &str) -> Option<String> {
     let served = match status.version.as_str() {
         "" => "a version before 0.1.0".to_owned(),

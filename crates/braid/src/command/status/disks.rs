@@ -6,8 +6,8 @@ use braid_shell::shell_path;
 use crate::cli;
 use braid_service::control::Status;
 
-/// What a volume said, with what the disks below its members say; not for whoever asks again and again, for all
-/// volumes, or for a word.
+/// Adds the state of the disks below the members. Not used for repeated queries, for all volumes,
+/// or for a single value.
 pub(super) fn asked(options: &cli::Status, mut status: Status) -> Status {
     let is_short = options.test || options.watch || options.brief || options.export;
     if options.name.is_some() && !is_short {

@@ -1,4 +1,4 @@
-//! What a status shows of memory: RAM disks and caches.
+//! Memory in the status: RAM disks and caches.
 
 use braid_stack::ByteSize;
 
@@ -66,7 +66,7 @@ fn aside(cache: &CacheStatus) -> String {
     cache.aside.why().map(line).unwrap_or_default()
 }
 
-/// What the origin does not have, and what a power cut would take of it.
+/// Describes the data that the origin lacks, and the loss in a power failure.
 fn write_back(status: &WriteBackStatus) -> String {
     let dirty = match status.oldest_dirty_ms {
         Some(oldest) => format!(

@@ -1,11 +1,11 @@
-//! How long clients waited for a volume, in one line: pure.
+//! Client latencies of a volume in one line. Pure.
 
 use braid_service::control::{Latencies, Status};
 
 use super::super::top::time;
 
-/// Of each kind of request that was made since the volume was brought up: below which half of them are, and 99 of
-/// 100, to a power of two. None before the first.
+/// Returns the median and the 99th percentile of each kind of request since the start of the
+/// volume, to a power of two. `None` before the first request.
 pub(super) fn line(status: &Status) -> Option<String> {
     let io = status.waited();
     let of = |(what, times): (&str, &Latencies)| {

@@ -187,14 +187,14 @@ fn matched<'a>(given: &Path, kept: &'a Kept) -> Result<(&'a KeptMember, PathBuf)
     })
 }
 
-/// Whether both are of the same member of the same array.
+/// Returns whether both describe the same member of the same array.
 fn is_member(one: &Superblock, other: &Superblock) -> bool {
     one.array_uuid == other.array_uuid
         && one.device_uuid == other.device_uuid
         && one.device_number == other.device_number
 }
 
-/// Whether a member carries a sound superblock of the array.
+/// Returns whether a member carries a valid superblock of the array.
 fn is_of(image: &Image, kept: &Kept) -> bool {
     let best = image.best().and_then(|one| one.result.as_ref().ok());
     best.is_some_and(|one| one.array_uuid.to_string() == kept.array)
@@ -226,7 +226,7 @@ impl Target<'_> {
         shown(&self.path.display().to_string()).into_owned()
     }
 
-    /// That it is the device that it was, or was named again.
+    /// Checks that the device is the same as before, or was named again.
     fn check(&self, facts: &MemberFacts, is_forced: bool) -> Result<(), Failure> {
         let (then, now) = (&self.kept.known, Seen::of(facts));
         let next = || format!("if it is a copy of it: --force {}", shell_path(&self.path));

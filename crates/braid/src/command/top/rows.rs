@@ -6,13 +6,13 @@ use braid_stack::ByteSize;
 
 use braid_service::control::{CacheStatus, JobStatus, Latencies, MemberStatus, Status};
 
-/// How volumes were at a time; none of one that did not answer.
+/// State of volumes at a time; `None` for a volume that did not respond.
 pub(super) struct Look {
     pub(super) at: Duration,
     pub(super) volumes: Vec<(String, Option<Status>)>,
 }
 
-/// What rows are sorted by.
+/// Sort key of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     /// As the stack has them.
@@ -36,14 +36,14 @@ impl Sort {
     }
 }
 
-/// What something did in an interval; rates are a second's.
+/// Activity in an interval; rates are per second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) reads: f64,
     pub(super) writes: f64,
     pub(super) read_bytes: f64,
     pub(super) written_bytes: f64,
-    /// Of reads and writes that were answered in the interval; none without any.
+    /// Mean latency of reads and writes completed in the interval; `None` without any.
     pub(super) mean_us: Option<f64>,
     /// Below which 99 of 100 of these are, to a power of two.
     pub(super) p99_us: Option<u64>,
@@ -72,7 +72,8 @@ pub(super) struct Volume {
     pub(super) notes: Vec<String>,
 }
 
-/// What volumes did between two looks. One that came up between, or anew, has done nothing yet.
+/// Returns the activity of volumes between two states. A volume that was started in between has
+/// none.
 pub(super) fn rows(before: &Look, now: &Look, sort: Sort) -> Vec<Volume> {
     let seconds = now.at.saturating_sub(before.at).as_secs_f64();
     let volume = |(name, status): &(String, Option<Status>)| {
@@ -195,7 +196,7 @@ fn rate(before: u64, now: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds.max(f64::MIN_POSITIVE)
 }
 
-/// What was answered between two looks.
+/// Returns the latencies of requests completed between two states.
 fn since(before: &Latencies, now: &Latencies) -> Latencies {
     let earlier = before.buckets.iter().copied().chain(std::iter::repeat(0));
     let buckets = now.buckets.iter().zip(earlier).map(|(now, then)| now.saturating_sub(then));

@@ -1,4 +1,4 @@
-//! What volumes did, as a table: pure.
+//! Table of the activity of volumes. Pure.
 
 use braid_stack::ByteSize;
 
@@ -23,7 +23,7 @@ const HEADS: [(&str, usize); 8] = [
 ];
 const GOES: [usize; 2] = [4, 6];
 
-/// How wide a name is, and which of the other columns are there.
+/// Width of the names, and the shown columns.
 struct Layout {
     name: usize,
     has: [bool; 8],

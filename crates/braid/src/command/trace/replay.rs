@@ -26,10 +26,10 @@ use braid_service::failure::Failure;
 
 /// Memory that is ready for each request under way, in bytes; a longer one gets its own when it comes.
 const READY: usize = 1 << 20;
-/// How long a thread sleeps without asking whether the replay has ended.
+/// Maximum sleep of a thread between two checks for the end of the replay.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What became of a trace.
+/// Result of a replay.
 struct Replayed {
     outcome: Outcome,
     flushes: u64,
@@ -37,7 +37,7 @@ struct Replayed {
     late_ns: Vec<u64>,
     /// Requests that were not begun before the limit.
     given_up: u64,
-    /// What of the trace had no part in it.
+    /// Skipped discards.
     discards: u64,
     too_long: u64,
     doubts: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) fn replay(options: &cli::TraceReplay) -> Result<String, Failure> {
         return Err(not_to_be_written(options, writes));
     }
     let (facts, doubts) = match options.held {
-        // Whether others use it is known to who holds it.
+        // The caller holds the device, and has checked other users.
         true => (readable(&given[0])?.0, Vec::new()),
         false => device(&given[0], destroy)?,
     };
@@ -157,7 +157,7 @@ fn carry_out(device: &Direct, requests: &[Request], until_ns: u64) -> Result<Vec
                 }
             };
             if let Err(why) = one(device, &mut memory, request) {
-                // Nobody begins another one.
+                // No thread begins another request.
                 until_ns.store(0, Ordering::Relaxed);
                 return Err(why);
             }

@@ -1,11 +1,11 @@
-//! Into the log: all that waits, in as few and as long writes as there can be, and one flush.
+//! Commits: all waiting changes go to the log in few, long writes, followed by one flush.
 //!
 //! Invariants
-//! * What was unlogged when a turn began is in a record when the turn ends: whoever waited for the turn relies on it.
-//!   Zeroes that come while the turn writes take nothing out of it: their own record is of the next turn, and a
-//!   crash between both turns would leave neither what was written nor the zeroes.
-//! * Zeroes and discards lie behind the data of their turn. Nothing of their blocks is written until they are done,
-//!   so no record behind theirs has anything that they replace.
+//! * All data that are unlogged when a round begins are in a record when it ends, because waiting
+//!   requests rely on it. Zeroes that arrive during a round do not replace these data: their record
+//!   belongs to the next round, and a crash between both rounds would lose the data and the zeroes.
+//! * Zeroes and discards come after the data of their round. Their blocks are locked until they are
+//!   done, so no later record has older data.
 
 use std::rc::Rc;
 
@@ -14,24 +14,24 @@ use braid_block::{Errno, Op, Span};
 use super::core::{Operation, WriteBack};
 use crate::canary::Canary;
 use crate::contents::Piece;
-use crate::log::format::{BLOCK, Extent, Kind, MAX_EXTENTS};
-use crate::log::store::{Log, all_well};
+use crate::log::format::{BLOCK, Effect, Extent, MAX_EXTENTS};
+use crate::log::store::{Log, wait_all};
 use crate::marks::SECTOR;
 
-/// Records on their way at once.
+/// Maximum number of records in flight.
 const DEPTH: usize = 3;
 
-/// What goes into one record.
+/// Contents of one record.
 #[derive(Default)]
-struct Collected {
+struct RecordContents {
     extents: Vec<Extent>,
     len: u64,
     blocks: Vec<u64>,
 }
 
-impl Collected {
-    /// What follows in memory what is there, and on the origin what came last, is one extent with it.
-    fn push(&mut self, span: Span, kind: Kind) {
+impl RecordContents {
+    /// Adds an extent, or extends the last one if both are contiguous in memory and on the origin.
+    fn push(&mut self, span: Span, kind: Effect) {
         match self.extents.last_mut() {
             Some(last) if last.kind == kind && last.span.end() == span.offset => {
                 last.span.len += span.len;
@@ -42,8 +42,8 @@ impl Collected {
 }
 
 impl WriteBack {
-    /// Commits whenever somebody asks.
-    pub(super) async fn commit_in_turns(&self) {
+    /// Commits whenever a commit is requested.
+    pub(super) async fn run_commits(&self) {
         loop {
             self.changed.until(|| self.commits.is_wanted()).await;
             self.commits.begin();
@@ -59,12 +59,12 @@ impl WriteBack {
         }
     }
 
-    /// Has `log` take all that is unlogged now, and makes it durable.
+    /// Writes all unlogged data to `log`, and makes them durable.
     async fn commit(&self, log: &Log) -> Result<(), Errno> {
         let mut blocks =
-            self.held.contents.borrow().dirty().map_or(Vec::new(), |dirty| dirty.unlogged());
+            self.state.contents.borrow().dirty().map_or(Vec::new(), |dirty| dirty.unlogged());
         blocks.reverse();
-        // Those that come while others are written are of the next turn.
+        // Operations that arrive while the others are written belong to the next round.
         let mut operations = std::mem::take(&mut *self.unlogged.borrow_mut());
         operations.reverse();
         if blocks.is_empty() && operations.is_empty() {
@@ -73,7 +73,7 @@ impl WriteBack {
         let (mut writes, mut written) = (Vec::new(), Vec::new());
         while !(blocks.is_empty() && operations.is_empty()) {
             let mut buf = log.buffer().await;
-            let mut collected = Collected::default();
+            let mut collected = RecordContents::default();
             self.collect(&mut blocks, &mut buf[BLOCK as usize..], &mut collected);
             let mut here = Vec::new();
             if blocks.is_empty() {
@@ -95,12 +95,12 @@ impl WriteBack {
             here.iter().for_each(|operation| operation.position.set(Some(position)));
             writes.push(write);
             if writes.len() == DEPTH {
-                all_well(std::mem::take(&mut writes)).await?;
+                wait_all(std::mem::take(&mut writes)).await?;
             }
         }
-        all_well(writes).await?;
+        wait_all(writes).await?;
         log.flush().await?;
-        let mut contents = self.held.contents.borrow_mut();
+        let mut contents = self.state.contents.borrow_mut();
         for (block, position) in written {
             if let Some((dirty, _)) = contents.dirty_of(block) {
                 dirty.durable(block, position);
@@ -109,9 +109,10 @@ impl WriteBack {
         Ok(())
     }
 
-    /// What is dirty of `blocks` is in the record at `position`, which is being written.
+    /// Notes that the dirty data of `blocks` are in the record at `position`, which is being
+    /// written.
     fn note_logged(&self, blocks: &[u64], position: u64) {
-        let mut contents = self.held.contents.borrow_mut();
+        let mut contents = self.state.contents.borrow_mut();
         for block in blocks {
             if let Some((dirty, slot)) = contents.dirty_of(*block) {
                 dirty.logged(*block, slot, position);
@@ -119,9 +120,10 @@ impl WriteBack {
         }
     }
 
-    /// Copies what is dirty of the last of `blocks` to `data`, as many as there is room for.
-    fn collect(&self, blocks: &mut Vec<u64>, data: &mut [u8], collected: &mut Collected) {
-        let mut contents = self.held.contents.borrow_mut();
+    /// Moves blocks from the end of `blocks` to the record, and copies their dirty data to `data`,
+    /// as long as there is space.
+    fn collect(&self, blocks: &mut Vec<u64>, data: &mut [u8], collected: &mut RecordContents) {
+        let mut contents = self.state.contents.borrow_mut();
         while let Some(&block) = blocks.last() {
             if Canary::ZeroesLeaveOutData.is_planted() && self.has_operation_at(block) {
                 blocks.pop();
@@ -141,26 +143,26 @@ impl WriteBack {
             for run in runs {
                 let (within, len) = (run.start as u64 * SECTOR, run.len() as u64 * SECTOR);
                 let piece = Piece { block, within, len };
-                let Some(at) = contents.held_at(piece) else { continue };
+                let Some(at) = contents.cached_at(piece) else { continue };
                 let to = &mut data[collected.len as usize..][..len as usize];
-                self.held.memory.borrow().read(at, to);
-                collected.push(Span::new(block * self.block + within, len), Kind::Data);
+                self.state.memory.borrow().read(at, to);
+                collected.push(Span::new(block * self.block + within, len), Effect::Data);
                 collected.len += len;
             }
             collected.blocks.push(block);
         }
     }
 
-    /// Whether an operation waits for a record of the next turn that changes something of `block`.
+    /// Returns whether an operation on `block` waits for a record of the next round.
     fn has_operation_at(&self, block: u64) -> bool {
         let span = Span::new(block * self.block, self.block);
         self.unlogged.borrow().iter().any(|one| one.span.overlaps(span))
     }
 }
 
-fn kind_of(operation: &Rc<Operation>) -> Kind {
+fn kind_of(operation: &Rc<Operation>) -> Effect {
     match operation.op {
-        Op::Discard => Kind::Discard,
-        Op::Read | Op::Write | Op::Flush | Op::WriteZeroes => Kind::Zeroes,
+        Op::Discard => Effect::Discard,
+        Op::Read | Op::Write | Op::Flush | Op::WriteZeroes => Effect::Zeroes,
     }
 }

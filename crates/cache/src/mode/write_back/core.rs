@@ -1,4 +1,4 @@
-//! What a write-back cache knows beside what it holds.
+//! State of write-back mode, in addition to that of the cache.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,178 +10,180 @@ use braid_block::{Completion, Errno, Flags, Io, Op, Span};
 use braid_engine::{Clock, Signal};
 use braid_mem::Pool;
 
-use super::turns::Turns;
+use super::rounds::Rounds;
 use crate::config::dirty_blocks;
-use crate::held::Held;
 use crate::log::error::Replayed;
 use crate::log::format::BLOCK;
 use crate::log::store::{Log, LogSetup};
 use crate::pace::Pace;
-use crate::ranges::{Ranges, Taken};
+use crate::ranges::{Locked, Ranges};
+use crate::state::CacheState;
 
-/// Memory for what is on its way to the log and to the origin.
+/// Memory for data in flight to the log and the origin, in bytes.
 const POOL: usize = 8 << 20;
 
-/// How a write-back cache is made.
+/// Configuration of write-back mode.
 pub struct WriteBackConfig {
-    /// Dirty bytes beyond which writers wait.
+    /// Limit of dirty bytes; writers wait at the limit.
     pub dirty: u64,
-    /// How long something may be dirty before it is drained.
+    /// Age at which dirty data are drained.
     pub age: Duration,
-    /// Bytes a second that are drained while nobody waits for it, and nothing is that old; as fast as it
-    /// goes for none.
+    /// Rate limit of draining in bytes per second, which does not apply to old data or waiting
+    /// clients; `None` for no limit.
     pub drain: Option<u64>,
-    /// Time.
+    /// The clock.
     pub clock: Rc<dyn Clock>,
-    /// The log; none for a cache that keeps what is dirty in memory alone.
+    /// The log; `None` keeps dirty data in memory only.
     pub log: Option<LogSetup>,
 }
 
-/// What makes an acknowledged FLUSH true.
+/// Place where flushed data are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The log has what was flushed.
+    /// In the log.
     Logged,
-    /// The log's device failed: it still counts, until the origin has everything.
+    /// On the origin and in the log, whose device failed; the log is still valid until the origin
+    /// is complete.
     LogFailing,
-    /// It failed, and does not count any more: the origin has what was flushed.
+    /// On the origin; the log failed and was invalidated.
     LogGivenUp,
-    /// There is none: the origin has what was flushed.
+    /// On the origin, without a log.
     Volatile,
 }
 
-/// A request that changes a span of the origin without data.
+/// A request that changes a span without data: zeroing or discard.
 pub(super) struct Operation {
     pub(super) op: Op,
     pub(super) span: Span,
     pub(super) flags: Flags,
-    /// Where its record lies.
+    /// Position of its record.
     pub(super) position: Cell<Option<u64>>,
-    /// The origin has answered it.
+    /// The origin has completed it.
     pub(super) is_done: Cell<bool>,
     pub(super) result: Cell<Option<Result<(), Errno>>>,
 }
 
-/// A write that is to go past the cache.
-pub(super) struct Large {
-    /// Until somebody carries it out.
+/// A large write, which is to bypass the cache.
+pub(super) struct LargeWrite {
+    /// The request, until it is carried out.
     pub(super) io: RefCell<Option<Io>>,
-    /// Until it is answered.
+    /// The completion, until the client takes it.
     pub(super) done: RefCell<Option<Completion>>,
 }
 
-/// How a log is.
+/// State of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStatus {
-    /// Bytes for records.
+    /// Size of the ring in bytes.
     pub size: u64,
-    /// Of these, those that may have to be replayed.
+    /// Bytes of records that may have to be replayed.
     pub used: u64,
-    /// Records that were written.
+    /// Number of written records.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes of written records.
     pub bytes: u64,
 }
 
-/// What the origin does not have, and what becomes of it.
+/// State of write-back mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBackStatus {
-    /// What makes an acknowledged FLUSH true.
+    /// Place where flushed data are durable.
     pub phase: Phase,
-    /// Bytes that the origin does not have, durably.
+    /// Bytes that are not durable on the origin.
     pub dirty: u64,
-    /// Beyond so many writers wait.
+    /// Limit of dirty bytes.
     pub dirty_limit: u64,
-    /// How long the oldest of them may have been dirty.
+    /// Upper bound of the age of the oldest dirty data.
     pub oldest: Option<Duration>,
-    /// Bytes that were drained.
+    /// Number of drained bytes.
     pub drained: u64,
-    /// Bytes a second that draining is held to, while there is time.
+    /// Rate limit of draining in bytes per second.
     pub drain_rate: Option<u64>,
     /// The log, while it is open.
     pub log: Option<LogStatus>,
-    /// What the log held when the cache came up.
+    /// Result of the replay at the start.
     pub replayed: Option<Replayed>,
-    /// Why what is dirty could not be drained the last time that it was tried.
+    /// Error of the last attempt to drain.
     pub drain_error: Option<Errno>,
-    /// Why the log is not used any more.
+    /// Error that ended the use of the log.
     pub log_error: Option<Errno>,
 }
 
-/// A write-back cache's own.
+/// State of write-back mode.
 pub(crate) struct WriteBack {
-    pub(super) held: Rc<Held>,
+    pub(super) state: Rc<CacheState>,
     pub(super) clock: Rc<dyn Clock>,
     pub(super) pool: Pool,
-    /// What it was opened with, until it is closed while the cache goes on.
+    /// Parameters of the log, until it is closed while the cache continues.
     pub(super) setup: RefCell<Option<Rc<LogSetup>>>,
     pub(super) log: RefCell<Option<Rc<Log>>>,
     pub(super) replayed: Cell<Option<Replayed>>,
     pub(super) phase: Cell<Phase>,
     pub(super) block: u64,
-    /// Dirty bytes beyond which writers wait, as they were asked for.
+    /// Configured limit of dirty bytes.
     dirty: u64,
-    /// In blocks, of those that there are.
+    /// Limit of dirty blocks.
     pub(super) dirty_blocks: Cell<u64>,
     age: Duration,
-    /// What draining is held to.
+    /// Rate limiter of draining.
     pub(super) pace: Cell<Pace>,
-    /// The round under way was asked for: somebody waits for it.
+    /// A client waits for the current round.
     pub(super) is_awaited: Cell<bool>,
-    /// Blocks that are not to be written in memory now: they wait, or are being made zeroes.
+    /// Blocks locked against writes in memory: a write waits, or they are being zeroed or
+    /// discarded.
     pub(super) changes: Rc<Ranges>,
-    /// All of these, until write-back mode begins.
-    pub(super) waiting: RefCell<Option<Taken>>,
+    /// A lock on all blocks, until write-back mode begins.
+    pub(super) waiting: RefCell<Option<Locked>>,
     pub(super) asked: RefCell<VecDeque<Rc<Operation>>>,
-    /// Those whose records are to be written.
+    /// Operations without a written record.
     pub(super) unlogged: RefCell<Vec<Rc<Operation>>>,
-    /// Those that the origin may not have durably.
+    /// Operations that may not be durable on the origin.
     pub(super) unflushed: RefCell<Vec<Rc<Operation>>>,
-    /// Large writes, as they come.
-    pub(super) large: RefCell<VecDeque<Rc<Large>>>,
-    /// What records have something of, and where these lie, in their order: those that may count.
+    /// Queue of large writes.
+    pub(super) large: RefCell<VecDeque<Rc<LargeWrite>>>,
+    /// Spans and positions of the valid records, in order.
     pub(super) recorded: RefCell<VecDeque<(Span, u64)>>,
-    /// Writes that went past, and how many of them the origin has durably.
+    /// Number of writes that bypassed the cache, and number of those durable on the origin.
     pub(super) passed: Cell<u64>,
-    pub(super) passed_durable: Cell<u64>,
-    /// Large writes that are not done, also those whose clients have gone.
-    pub(super) undone: Cell<u64>,
-    /// Of writes that go past, those that the origin has been asked for.
-    pub(super) passing: Cell<u64>,
-    /// The origin may have lost some that it had answered.
-    pub(super) is_past_lost: Cell<bool>,
-    /// Flushes of the origin that failed.
+    pub(super) bypassed_durable: Cell<u64>,
+    /// Large writes that are not complete, including those of clients that disappeared.
+    pub(super) pending_large: Cell<u64>,
+    /// Bypassing writes in flight to the origin.
+    pub(super) bypass_in_flight: Cell<u64>,
+    /// The origin may have lost a completed bypassing write.
+    pub(super) is_bypass_lost: Cell<bool>,
+    /// Number of failed flushes of the origin.
     pub(super) failed_flushes: Cell<u64>,
-    pub(super) commits: Turns,
-    pub(super) rounds: Turns,
-    /// Anything.
+    pub(super) commits: Rounds,
+    pub(super) rounds: Rounds,
+    /// Signals any change of this state.
     pub(super) changed: Signal,
-    /// Since when something is dirty that the round under way, or the next one, drains.
+    /// Age reference of the data that the current or the next round drains.
     pub(super) since: Cell<Option<Duration>>,
-    /// Since when something is dirty that the round under way need not drain.
+    /// Age reference of the data that the current round need not drain.
     pub(super) since_next: Cell<Option<Duration>>,
-    /// Somebody asked for something.
+    /// A request arrived since the last check.
     pub(super) is_busy: Cell<bool>,
     pub(super) drained: Cell<u64>,
     pub(super) drain_error: Cell<Option<Errno>>,
     pub(super) log_error: Cell<Option<Errno>>,
-    /// The origin lost what it had answered: nothing that it is asked makes up for it.
+    /// The origin lost completed zeroes or discards, which cannot be repeated.
     pub(super) is_lost: Cell<bool>,
-    /// The origin has everything, and nothing is dirty any more: whoever comes writes through.
+    /// Write-back mode has ended: the origin is complete, and later writes go through.
     pub(super) is_closed: Cell<bool>,
 }
 
 impl WriteBack {
-    /// In front of what `held` has, with `slots` blocks of `block` bytes.
+    /// Creates the state of write-back mode for a cache of `slots` blocks of `block` bytes.
     pub(crate) fn new(
-        held: Rc<Held>,
+        state: Rc<CacheState>,
         config: WriteBackConfig,
         slots: u32,
         block: u64,
     ) -> io::Result<WriteBack> {
         let phase = if config.log.is_some() { Phase::Logged } else { Phase::Volatile };
         Ok(WriteBack {
-            held,
+            state,
             clock: config.clock,
             pool: Pool::new(POOL)?,
             setup: RefCell::new(config.log.map(Rc::new)),
@@ -202,13 +204,13 @@ impl WriteBack {
             large: RefCell::default(),
             recorded: RefCell::default(),
             passed: Cell::default(),
-            passed_durable: Cell::default(),
-            undone: Cell::default(),
-            passing: Cell::default(),
-            is_past_lost: Cell::default(),
+            bypassed_durable: Cell::default(),
+            pending_large: Cell::default(),
+            bypass_in_flight: Cell::default(),
+            is_bypass_lost: Cell::default(),
             failed_flushes: Cell::default(),
-            commits: Turns::default(),
-            rounds: Turns::default(),
+            commits: Rounds::default(),
+            rounds: Rounds::default(),
             changed: Signal::default(),
             since: Cell::default(),
             since_next: Cell::default(),
@@ -221,34 +223,34 @@ impl WriteBack {
         })
     }
 
-    /// Whether write-back mode has ended.
+    /// Returns whether write-back mode has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }
 
-    /// Draining is held to so many bytes a second from now on, or to nothing.
+    /// Limits draining to `rate` bytes per second, or removes the limit.
     pub(crate) fn set_drain(&self, rate: Option<u64>) {
         self.pace.set(Pace::new(rate));
         self.changed.notify();
     }
 
-    /// There are `slots` blocks from now on.
+    /// Adjusts the limits to `slots` blocks.
     pub(crate) fn resized(&self, slots: u32) {
         self.dirty_blocks.set(dirty_blocks(self.dirty, self.block, slots));
         self.changed.notify();
     }
 
-    /// The log, if what was flushed is there.
+    /// Returns the log, if flushed data are durable there.
     pub(super) fn logged(&self) -> Option<Rc<Log>> {
         let log = self.log.borrow();
         log.clone().filter(|_| self.phase.get() == Phase::Logged)
     }
 
-    /// Bytes of the log that are left for records of so many blocks or operations more; each has a header
-    /// of its own at worst, and a record that does not fit at the ring's end wastes what is left there.
+    /// Returns whether the log has space for `more` records of a block or operation. In the worst
+    /// case each has its own header, and one wastes the end of the ring.
     pub(super) fn has_log_room(&self, more: u64) -> bool {
         let Some(log) = self.logged() else { return true };
-        let contents = self.held.contents.borrow();
+        let contents = self.state.contents.borrow();
         let blocks = contents.dirty().map_or(0, |dirty| dirty.unlogged_count());
         let waiting = blocks + self.unlogged.borrow().len() as u64 + more;
         let ring = log.ring.borrow();
@@ -256,7 +258,7 @@ impl WriteBack {
         waiting * (self.block + BLOCK) + 2 * log.most() <= room
     }
 
-    /// Something is dirty from now on.
+    /// Notes that there are dirty data.
     pub(super) fn note_dirty(&self) {
         let (since, next) = (self.since.get(), self.since_next.get());
         if since.is_some() && (next.is_some() || !self.rounds.is_under_way()) {
@@ -272,20 +274,20 @@ impl WriteBack {
         }
     }
 
-    /// Whether what is dirty, or the log, comes near to its bound.
-    pub(super) fn is_pressed(&self) -> bool {
-        let dirty = self.held.contents.borrow().dirty().map_or(0, |dirty| dirty.block_count());
+    /// Returns whether the dirty data or the log approach their limits.
+    pub(super) fn is_near_limit(&self) -> bool {
+        let dirty = self.state.contents.borrow().dirty().map_or(0, |dirty| dirty.block_count());
         let is_half = |log: &Rc<Log>| log.ring.borrow().used() * 2 > log.ring.borrow().capacity();
         dirty * 2 > self.dirty_blocks.get() || self.logged().as_ref().is_some_and(is_half)
     }
 
-    /// How long it takes until something has been dirty for too long.
-    pub(super) fn until_old(&self) -> Duration {
+    /// Returns the time until dirty data reach the age limit.
+    pub(super) fn until_age_limit(&self) -> Duration {
         let since = self.since.get().map(|since| self.clock.now().saturating_sub(since));
         self.age.saturating_sub(since.unwrap_or_default())
     }
 
-    /// The log's device failed: what was flushed is on the origin from now on, once the log is given up.
+    /// Handles a failure of the log's device: flushes go to the origin from now on.
     pub(super) fn log_failed(&self, errno: Errno) {
         if self.phase.get() == Phase::Logged {
             self.phase.set(Phase::LogFailing);
@@ -294,14 +296,14 @@ impl WriteBack {
         }
     }
 
-    /// How it is.
+    /// Returns the state.
     pub(crate) fn status(&self) -> WriteBackStatus {
         let log = self.log.borrow().as_ref().map(|log| {
             let ring = log.ring.borrow();
             let (size, used) = (ring.capacity(), ring.used());
             LogStatus { size, used, writes: log.writes.get(), bytes: log.bytes.get() }
         });
-        let dirty = self.held.contents.borrow().dirty().map_or(0, |dirty| dirty.bytes());
+        let dirty = self.state.contents.borrow().dirty().map_or(0, |dirty| dirty.bytes());
         let since = self.since.get().filter(|_| dirty > 0);
         WriteBackStatus {
             phase: self.phase.get(),

@@ -1,7 +1,7 @@
-//! To the origin: rounds over all that is dirty, in order of its place.
+//! Draining: rounds write all dirty data to the origin, in the order of their offsets.
 //!
-//! A round is begun when somebody asks for one, when what is dirty or the log is past the half of its
-//! bound, when something has been dirty for too long, and when nobody asks for anything.
+//! A round begins on request, when dirty data or the log exceed half of their limits, when data
+//! reach the age limit, or when clients are idle.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use braid_block::{Errno, Flags, Io, Span};
 
 use super::core::{Phase, WriteBack};
-use super::together::{Crowd, either};
+use super::future_set::{FutureSet, either};
 use crate::canary::Canary;
-use crate::log::store::all_well;
+use crate::log::store::wait_all;
 use crate::rounds::{DEPTH, IDLE, part_blocks, run_blocks};
 
-/// After a round that failed, how long before the next one.
+/// Delay after a failed round.
 const RETRY: Duration = Duration::from_millis(500);
 
 impl WriteBack {
-    /// Drains whenever it is time.
-    pub(super) async fn drain_in_time(&self) {
+    /// Drains whenever a round is due.
+    pub(super) async fn run_drain(&self) {
         loop {
             self.wait_for_work().await;
             self.is_awaited.set(self.rounds.is_wanted());
@@ -40,29 +40,30 @@ impl WriteBack {
     }
 
     async fn wait_for_work(&self) {
-        let is_time = || self.rounds.is_wanted() || self.since.get().is_some() && self.is_pressed();
+        let is_time =
+            || self.rounds.is_wanted() || self.since.get().is_some() && self.is_near_limit();
         loop {
             self.changed.until(|| is_time() || self.since.get().is_some()).await;
             self.is_busy.set(false);
-            if is_time() || self.until_old().is_zero() {
+            if is_time() || self.until_age_limit().is_zero() {
                 return;
             }
-            let pause = IDLE.min(self.until_old());
+            let pause = IDLE.min(self.until_age_limit());
             either(self.clock.sleep(pause), self.changed.until(is_time)).await;
             let is_idle = pause == IDLE && !self.is_busy.get();
-            if is_time() || self.until_old().is_zero() || is_idle {
+            if is_time() || self.until_age_limit().is_zero() || is_idle {
                 return;
             }
         }
     }
 
-    /// Drains what is dirty, flushes the origin, and lets go of the records that are not needed any more.
+    /// Drains all dirty data, flushes the origin, and retires records.
     async fn round(&self) -> Result<(), Errno> {
         if self.is_lost.get() {
             return Err(Errno::IO);
         }
         if Canary::ForsakenBeforeDrain.is_planted() && self.phase.get() == Phase::LogFailing {
-            self.forsake().await?;
+            self.invalidate_log().await?;
         }
         if self.logged().is_some() && !Canary::DrainBeforeLog.is_planted() {
             self.commit_once().await;
@@ -78,28 +79,29 @@ impl WriteBack {
             if self.run_from(next).is_none() {
                 break;
             }
-            // There is room again for those who wait.
+            // Writers that wait for space can continue.
             self.changed.notify();
         }
         match self.phase.get() {
-            // What was dirty when it failed was perhaps not all drained by a round that began before.
-            Phase::LogFailing if phase == Phase::LogFailing => self.forsake().await,
+            // The current round may not cover data that were dirty when the log failed, if it began
+            // before.
+            Phase::LogFailing if phase == Phase::LogFailing => self.invalidate_log().await,
             Phase::LogFailing => Err(Errno::IO),
             Phase::Logged | Phase::LogGivenUp | Phase::Volatile => Ok(()),
         }
     }
 
-    /// Drains a part of what is dirty, from block `next` on, and flushes the origin: so much that the flush
-    /// costs little, and so little that nobody waits long for it.
+    /// Drains part of the dirty data, from block `next` on, and flushes the origin. The part is
+    /// large enough to make the flush cheap, and small enough to keep waits short.
     async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
         let (mut blocks, mut result) = (Vec::new(), Ok(()));
         let failed_before = self.failed_flushes.get();
         let mut left = part_blocks(self.dirty_blocks.get());
-        let mut under_way = Crowd::new();
+        let mut under_way = FutureSet::new();
         loop {
             while under_way.len() < DEPTH
                 && left > 0
-                && self.held_back().is_zero()
+                && self.rate_delay().is_zero()
                 && let Some(run) = self.run_from(*next)
             {
                 *next = run.end;
@@ -108,13 +110,13 @@ impl WriteBack {
                 under_way.push(self.drain_run(run, durable));
             }
             if under_way.len() == 0 {
-                let pause = self.held_back();
+                let pause = self.rate_delay();
                 if pause.is_zero() || left == 0 || self.run_from(*next).is_none() {
                     break;
                 }
-                // A while, so that what comes to an end meanwhile is seen.
-                let pause = pause.min(self.until_old());
-                let hurried = self.changed.until(|| self.held_back().is_zero());
+                // Wakes up in between, to notice completed requests.
+                let pause = pause.min(self.until_age_limit());
+                let hurried = self.changed.until(|| self.rate_delay().is_zero());
                 either(self.clock.sleep(pause), hurried).await;
                 continue;
             }
@@ -128,21 +130,21 @@ impl WriteBack {
         result
     }
 
-    /// How long draining waits for its rate: not where somebody waits for the round or the next one, nor
-    /// where something is too old.
-    fn held_back(&self) -> Duration {
+    /// Returns how long draining must wait for its rate limit: zero if a client waits for this or
+    /// the next round, or data have reached the age limit.
+    fn rate_delay(&self) -> Duration {
         let is_hurried = self.is_awaited.get() || self.rounds.is_wanted();
-        if is_hurried || self.until_old().is_zero() {
+        if is_hurried || self.until_age_limit().is_zero() {
             return Duration::ZERO;
         }
         self.pace.get().wait(self.clock.now())
     }
 
-    /// Counts what of `run` is dirty towards the rate.
+    /// Charges the dirty data of `run` to the rate limit.
     fn pay(&self, run: &Range<u64>) {
         let mut pace = self.pace.get();
         if pace.rate().is_some() {
-            let mut contents = self.held.contents.borrow_mut();
+            let mut contents = self.state.contents.borrow_mut();
             let of =
                 |block| contents.dirty_of(block).map_or(0, |(dirty, slot)| dirty.bytes_of(slot));
             pace.take(run.clone().map(of).sum(), self.clock.now());
@@ -150,18 +152,19 @@ impl WriteBack {
         }
     }
 
-    /// Blocks beside each other with something dirty: the first from `block` on.
+    /// Returns the first run of adjacent dirty blocks from `block` on.
     fn run_from(&self, block: u64) -> Option<Range<u64>> {
-        self.held.contents.borrow().dirty_run(block, run_blocks(self.block))
+        self.state.contents.borrow().dirty_run(block, run_blocks(self.block))
     }
 
-    /// Writes what is dirty of `run` to the origin; with `durable`, what the log has before it.
+    /// Writes the dirty data of `run` to the origin; with `durable`, only data logged before that
+    /// position.
     async fn drain_run(
         &self,
         run: Range<u64>,
         durable: Option<u64>,
     ) -> (Range<u64>, Result<(), Errno>) {
-        let taken = self.held.ranges.take(run.clone()).await;
+        let taken = self.state.ranges.take(run.clone()).await;
         let bytes = (run.end - run.start) * self.block;
         let mut buf = self.pool.get_wait(bytes as usize).await;
         let spans = self.copy_dirty(run.clone(), durable, &mut buf);
@@ -169,32 +172,33 @@ impl WriteBack {
         for Span { offset, len } in spans {
             let rest = buf.split_off(len as usize);
             let part = std::mem::replace(&mut buf, rest);
-            writes.push(self.held.origin.start(Io::write(offset, part, Flags::NONE)));
+            writes.push(self.state.origin.start(Io::write(offset, part, Flags::NONE)));
         }
         drop(buf);
-        self.held.counters.borrow_mut().disk_writes += writes.len() as u64;
-        let result = all_well(writes).await;
+        self.state.counters.borrow_mut().disk_writes += writes.len() as u64;
+        let result = wait_all(writes).await;
         if result.is_err() {
-            self.give_back(run.clone());
+            self.undo_drain(run.clone());
         }
         drop(taken);
         (run, result)
     }
 
-    /// Copies what is dirty of `run` to `to`, one after the other; answers where on the origin each part
-    /// goes that lies in one piece there, and how long it is.
+    /// Copies the dirty data of `run` to `to`, packed. Returns the span on the origin of each
+    /// contiguous part.
     fn copy_dirty(&self, run: Range<u64>, durable: Option<u64>, to: &mut [u8]) -> Vec<Span> {
-        let memory = self.held.memory.borrow();
+        let memory = self.state.memory.borrow();
         let mut done = 0;
-        self.held.contents.borrow_mut().drain(run, durable, |at, len| {
+        self.state.contents.borrow_mut().drain(run, durable, |at, len| {
             memory.read(at, &mut to[done..done + len as usize]);
             done += len as usize;
         })
     }
 
-    /// What was drained of `blocks` has not arrived, or not durably: it stays dirty.
-    fn give_back(&self, blocks: impl IntoIterator<Item = u64>) {
-        let mut contents = self.held.contents.borrow_mut();
+    /// Marks the drained data of `blocks` as dirty again: they are not, or not durably, on the
+    /// origin.
+    fn undo_drain(&self, blocks: impl IntoIterator<Item = u64>) {
+        let mut contents = self.state.contents.borrow_mut();
         for block in blocks {
             if let Some((dirty, slot)) = contents.dirty_of(block) {
                 dirty.drain_failed(slot);
@@ -202,36 +206,37 @@ impl WriteBack {
         }
     }
 
-    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean. Before any of it was
-    /// drained so many flushes had failed.
+    /// Flushes the origin, and marks the drained data of `blocks` as clean unless they were written
+    /// since. `failed_before` is the number of failed flushes before the drain began.
     async fn make_durable(&self, blocks: &[u64], failed_before: u64) -> Result<(), Errno> {
         let mut operations = self.unflushed.borrow().clone();
         operations.retain(|one| one.is_done.get());
         let is_late = Canary::TailBeforeOriginFlush.is_planted();
         let mut flushed = if is_late { Ok(()) } else { self.flush_origin().await };
-        // One that failed beside it may have taken with it what was written for this one; or, since the round
-        // began, zeroes, which are in the log alone now: no record may go.
+        // A concurrent flush that failed may have lost the data written for this one, or zeroes of
+        // this round, which only the log has now. No record may be retired.
         if self.failed_flushes.get() != failed_before || self.is_lost.get() {
             flushed = flushed.and(Err(Errno::IO));
         }
         if let Err(errno) = flushed {
-            self.give_back(blocks.iter().copied());
+            self.undo_drain(blocks.iter().copied());
             return Err(errno);
         }
         let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
         self.unflushed.borrow_mut().retain(|one| !is_flushed(one));
-        let drained = self.held.contents.borrow_mut().drained(blocks.iter().copied());
+        let drained = self.state.contents.borrow_mut().drained(blocks.iter().copied());
         self.drained.set(self.drained.get() + drained);
         Ok(())
     }
 
-    /// Lets go of the records that need not be replayed any more.
+    /// Retires the records that a replay no longer needs.
     async fn retire(&self) -> Result<(), Errno> {
         let Some(log) = self.logged() else { return Ok(()) };
-        let of_blocks = self.held.contents.borrow().dirty().and_then(|dirty| dirty.oldest_record());
+        let of_blocks =
+            self.state.contents.borrow().dirty().and_then(|dirty| dirty.oldest_record());
         let of_operations =
             self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
-        // What is being written counts as soon as it is durable, and instead of nothing before.
+        // A record in flight is valid as soon as it is durable, and replaces no record before.
         let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable()]).min();
         let tail = oldest.unwrap_or_default();
         if let Err(errno) = log.retire(tail).await {
@@ -242,9 +247,9 @@ impl WriteBack {
         Ok(())
     }
 
-    /// Has nothing in the log count any more, because the origin has, or will have, what is newer: its
-    /// superblock says so, or, if its device does not take that, who remembers it elsewhere.
-    async fn forsake(&self) -> Result<(), Errno> {
+    /// Invalidates the log, because the origin has, or will have, newer data: by its superblock, or
+    /// by the external list if its device fails.
+    async fn invalidate_log(&self) -> Result<(), Errno> {
         let log = self.log.borrow().clone();
         let Some(log) = log else { return Ok(()) };
         let head = log.ring.borrow().head();
@@ -258,13 +263,13 @@ impl WriteBack {
         Ok(())
     }
 
-    /// Drains all, and closes the log, while requests come: those that change something wait for its end,
-    /// and write through.
+    /// Leaves write-back mode under load: drains all data, then locks out changes until the log is
+    /// closed. They then write through.
     ///
     /// # Errors
-    /// As [`WriteBack::shut_down`]; all goes on as before.
+    /// As [`WriteBack::shut_down`]; write-back mode continues.
     pub(crate) async fn close(&self) -> Result<(), Errno> {
-        // Most of it before anybody has to wait.
+        // Drains most of the data before changes have to wait.
         let round = self.rounds.ask();
         self.changed.notify();
         self.changed.until(|| self.rounds.outcome(round).is_some()).await;
@@ -272,26 +277,26 @@ impl WriteBack {
         self.settle().await?;
         self.phase.set(Phase::Volatile);
         self.is_closed.set(true);
-        self.let_go();
+        self.release_device();
         drop(all);
         Ok(())
     }
 
-    /// Drains all, and closes the log: to be called when nobody asks for anything any more.
+    /// Drains all data, and closes the log. Call it when there are no more requests.
     ///
     /// # Errors
-    /// The origin does not have everything. What was flushed is in the log, if there is one.
+    /// The origin is incomplete. Flushed data are in the log, if there is one.
     pub(crate) async fn shut_down(&self) -> Result<(), Errno> {
-        self.changed.until(|| self.undone.get() == 0).await;
+        self.changed.until(|| self.pending_large.get() == 0).await;
         self.settle().await
     }
 
-    /// The same, where those that change something wait.
+    /// Drains all data, and closes the log, while changes are locked out.
     pub(super) async fn settle(&self) -> Result<(), Errno> {
-        // What the log has stays there if the origin fails.
+        // Flushed data stay in the log if the origin fails.
         self.flush().await?;
         loop {
-            let dirty = self.held.contents.borrow().dirty().map_or(0, |dirty| dirty.block_count());
+            let dirty = self.state.contents.borrow().dirty().map_or(0, |dirty| dirty.block_count());
             if dirty == 0 && self.unflushed.borrow().is_empty() {
                 break;
             }
@@ -299,15 +304,16 @@ impl WriteBack {
             let round = self.rounds.ask();
             self.changed.notify();
             self.changed.until(|| self.rounds.outcome(round).is_some()).await;
-            // If the log failed in this one, the next one gives it up.
+            // If the log failed in this round, the next round invalidates it.
             let is_over = self.phase.get() == phase;
             if self.rounds.outcome(round) != Some(true) && is_over {
                 return Err(self.drain_error.get().unwrap_or(Errno::IO));
             }
         }
-        // The origin has all of it: what the log's device fails at is only to say so.
+        // The origin is complete: an error of the log's device only means that the log cannot say
+        // so.
         match self.phase.get() {
-            Phase::Logged | Phase::LogFailing => self.forsake().await,
+            Phase::Logged | Phase::LogFailing => self.invalidate_log().await,
             Phase::LogGivenUp => {
                 self.close_given_up().await;
                 Ok(())
@@ -316,8 +322,8 @@ impl WriteBack {
         }
     }
 
-    /// Tries once more to close a log that was given up: a note elsewhere stays on this machine, and a log that
-    /// is closed needs none.
+    /// Tries again to close a log that was invalidated: the external list is valid on this machine
+    /// only, and a closed log needs no entry.
     async fn close_given_up(&self) {
         let log = self.log.borrow().clone();
         if let Some(log) = log {

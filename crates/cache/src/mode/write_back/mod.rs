@@ -1,32 +1,32 @@
-//! Writes are held, and answered; the origin gets them later.
+//! Write-back mode: writes complete in memory, and go to the origin later.
 //!
 //! ```text
-//!   write ──▶ memory: dirty ──▶ answered
-//!   large write, of whose place nothing is dirty or logged ──▶ origin ──▶ answered
-//!   FLUSH, FUA ──▶ commit: all that is unlogged ──▶ records, flush of the log ──▶ answered
+//!   write ──▶ memory: dirty ──▶ complete
+//!   large write, if its blocks are neither dirty nor logged ──▶ origin ──▶ complete
+//!   FLUSH, FUA ──▶ commit: all unlogged data ──▶ records, flush of the log ──▶ complete
 //!
-//!   round, now and then:  commit ─▶ drain: runs in order of their place ─▶ flush of the origin ─▶ the log's tail
+//!   round, from time to time:  commit ─▶ drain: runs in order ─▶ flush of the origin ─▶ tail of the log
 //! ```
 //!
-//! Invariants, with a log
-//! * What goes to the origin is in the log, durably: a replay never goes back behind what the origin had.
-//! * A record counts until the origin has, durably, what it says, or a younger record that counts says it
-//!   again.
-//! * The log has room for all that is unlogged: whoever would write more waits.
+//! Invariants with a log
+//! * Data are durable in the log before they go to the origin, so a replay never writes older data
+//!   than the origin had.
+//! * A record is valid until the origin has its data durably, or a newer valid record repeats them.
+//! * The log has space for all unlogged data: further writers wait.
 //!
-//! Without a log, on purpose or because its device failed, FLUSH and FUA drain all, and flush the origin. A
-//! log that failed is given up only when the origin has all of it, and durably, so that nobody replays it:
-//! before that, no FLUSH is answered.
+//! Without a log, on purpose or after its device failed, FLUSH and FUA drain all data and flush the
+//! origin. A failed log is invalidated, durably, only when the origin has all its data. No FLUSH
+//! completes before.
 
+mod bypass;
 mod commit;
 mod core;
 mod drain;
-mod life;
+mod future_set;
+mod lifecycle;
 mod operations;
-mod past;
 mod requests;
-mod together;
-mod turns;
+mod rounds;
 
 pub(crate) use self::core::WriteBack;
 pub use self::core::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};

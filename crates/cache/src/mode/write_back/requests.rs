@@ -1,4 +1,4 @@
-//! What clients ask.
+//! Requests of clients.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -14,38 +14,38 @@ use crate::cursor::Cursor;
 use crate::mode::write_through;
 
 impl WriteBack {
-    /// Holds a write, at once if there is room.
+    /// Caches a write, at once if there is space.
     pub(crate) fn write(self: &Rc<Self>, mut io: Io) -> Pending {
         self.is_busy.set(true);
         if self.is_large(&io) {
             return self.write_large(io);
         }
-        let blocks = self.held.contents.borrow().blocks(io.span);
+        let blocks = self.state.contents.borrow().blocks(io.span);
         let is_free = self.changes.is_free(&blocks) && self.has_room(blocks);
-        if is_free && !io.flags.contains(Flags::FUA) && self.hold_all(&mut io) {
+        if is_free && !io.flags.contains(Flags::FUA) && self.cache_all(&mut io) {
             self.count(&io);
             return Pending::ready(io.complete(Ok(())));
         }
         let this = Rc::clone(self);
-        Pending::task(async move { this.write_in_time(io).await })
+        Pending::task(async move { this.write_when_possible(io).await })
     }
 
-    /// Holds a write block by block, each when there is room; one that is to be durable is flushed.
-    pub(super) async fn write_in_time(&self, mut io: Io) -> Completion {
+    /// Caches a write block by block, as space becomes available. A FUA write is flushed.
+    pub(super) async fn write_when_possible(&self, mut io: Io) -> Completion {
         let (pieces, blocks) = {
-            let contents = self.held.contents.borrow();
+            let contents = self.state.contents.borrow();
             (contents.pieces(io.span), contents.blocks(io.span))
         };
         let taken = self.changes.take(blocks).await;
         if self.is_closed.get() {
             drop(taken);
-            return write_through::change(Rc::clone(&self.held), io).await;
+            return write_through::change(Rc::clone(&self.state), io).await;
         }
         let mut cursor = Cursor::new(&mut io.payload);
         for piece in pieces {
             let has_room = || self.has_room(piece.block..piece.block + 1);
             let room = async {
-                while !(has_room() && self.hold(piece, &mut cursor)) {
+                while !(has_room() && self.cache_piece(piece, &mut cursor)) {
                     self.wait_for(has_room).await?;
                 }
                 Ok(())
@@ -61,10 +61,10 @@ impl WriteBack {
         io.complete(result)
     }
 
-    /// Waits until there is room, which a round makes.
+    /// Waits for space, which a round of draining makes.
     ///
     /// # Errors
-    /// Why there was one that did not make it.
+    /// The error of a round that failed.
     pub(super) async fn wait_for(&self, has_room: impl Fn() -> bool) -> Result<(), Errno> {
         let round = self.rounds.ask();
         self.changed.notify();
@@ -75,11 +75,11 @@ impl WriteBack {
         }
     }
 
-    /// Whether all of `blocks` can be dirty, and go into the log.
+    /// Returns whether all `blocks` can become dirty and be logged.
     fn has_room(&self, blocks: Range<u64>) -> bool {
         let (mut dirty_more, mut unlogged_more) = (0, 0);
         let mut is_in_bounds = true;
-        if let Some(dirty) = self.held.contents.borrow().dirty() {
+        if let Some(dirty) = self.state.contents.borrow().dirty() {
             for block in blocks {
                 dirty_more += u64::from(!dirty.has(block));
                 unlogged_more += u64::from(!dirty.is_unlogged(block));
@@ -89,34 +89,34 @@ impl WriteBack {
         is_in_bounds && (unlogged_more == 0 || self.has_log_room(unlogged_more))
     }
 
-    fn hold_all(&self, io: &mut Io) -> bool {
-        let pieces = self.held.contents.borrow().pieces(io.span);
+    fn cache_all(&self, io: &mut Io) -> bool {
+        let pieces = self.state.contents.borrow().pieces(io.span);
         let mut cursor = Cursor::new(&mut io.payload);
-        pieces.into_iter().all(|piece| self.hold(piece, &mut cursor))
+        pieces.into_iter().all(|piece| self.cache_piece(piece, &mut cursor))
     }
 
-    /// Holds a piece; not if nothing can leave for it.
-    fn hold(&self, piece: Piece, cursor: &mut Cursor<'_>) -> bool {
-        let Some(put) = self.held.contents.borrow_mut().put_dirty(piece) else { return false };
-        let memory = self.held.memory.borrow();
+    /// Caches a piece as dirty. Returns whether a slot was available.
+    fn cache_piece(&self, piece: Piece, cursor: &mut Cursor<'_>) -> bool {
+        let Some(put) = self.state.contents.borrow_mut().put_dirty(piece) else { return false };
+        let memory = self.state.memory.borrow();
         cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
-        let counters = &mut *self.held.counters.borrow_mut();
+        let counters = &mut *self.state.counters.borrow_mut();
         counters.cache_writes += 1;
         counters.write_replacement += u64::from(put.replaced);
         true
     }
 
     fn count(&self, io: &Io) {
-        let counters = &mut *self.held.counters.borrow_mut();
+        let counters = &mut *self.state.counters.borrow_mut();
         counters.writes += 1;
         counters.bytes_written += io.span.len;
         self.note_dirty();
-        if !self.rounds.is_under_way() && self.is_pressed() {
+        if !self.rounds.is_under_way() && self.is_near_limit() {
             self.changed.notify();
         }
     }
 
-    /// Has a request carried out that changes a span without data.
+    /// Queues a request that changes a span without data.
     pub(crate) fn operate(self: &Rc<Self>, io: Io) -> Pending {
         self.is_busy.set(true);
         let operation = Rc::new(Operation {
@@ -136,7 +136,7 @@ impl WriteBack {
         })
     }
 
-    /// Makes what was answered before durable.
+    /// Makes all completed writes durable.
     pub(crate) fn start_flush(self: &Rc<Self>, io: Io) -> Pending {
         let this = Rc::clone(self);
         Pending::task(async move {
@@ -145,29 +145,29 @@ impl WriteBack {
         })
     }
 
-    /// Makes what was answered before durable: in the log, or on the origin.
+    /// Makes all completed writes durable, in the log or on the origin.
     pub(super) async fn flush(&self) -> Result<(), Errno> {
         if self.phase.get() == Phase::Logged {
             if Canary::FlushSkipsLog.is_planted() {
                 return Ok(());
             }
             if self.commit_once().await {
-                return self.flush_passed().await;
+                return self.flush_bypassed().await;
             }
         }
         if self.is_closed.get() {
-            return self.held.origin.start(Io::flush()).await.result;
+            return self.state.origin.start(Io::flush()).await.result;
         }
         let round = self.rounds.ask();
         self.changed.notify();
         self.changed.until(|| self.rounds.outcome(round).is_some()).await;
         match self.rounds.outcome(round) {
-            Some(true) => self.flush_passed().await,
+            Some(true) => self.flush_bypassed().await,
             _ => Err(self.drain_error.get().unwrap_or(Errno::IO)),
         }
     }
 
-    /// Has the log take all that is unlogged; answers whether it did.
+    /// Logs all unlogged data. Returns whether the log accepted them.
     pub(super) async fn commit_once(&self) -> bool {
         let commit = self.commits.ask();
         self.changed.notify();

@@ -19,8 +19,8 @@ pub(super) fn holes(facts: &MemberFacts) -> io::Result<Option<f64>> {
     Ok((share > 0.01).then_some(share))
 }
 
-/// Requests a second that the kernel's disk `name` answers while nothing is asked from here; `None` if it
-/// counts none for it.
+/// Returns the requests per second of the kernel's disk `name` without load from this process;
+/// `None` if the kernel does not count them.
 pub(super) fn requests(name: &str, during: Duration) -> io::Result<Option<f64>> {
     let began = Instant::now();
     let Some(before) = answered(&fs::read_to_string("/proc/diskstats")?, name) else {

@@ -1,6 +1,6 @@
-//! What the models say of a cell of a campaign: its stack joined, its tool's settings as a load.
+//! Predicts a cell of a campaign: joins its stack, and converts the tool's settings to a load.
 //!
-//! Invariant: what is not the same in the model as on a machine is refused with its reason, not left out.
+//! Invariant: anything that the model does not represent is refused with the reason, not ignored.
 
 mod files;
 mod numbers;
@@ -34,7 +34,7 @@ struct Load {
     amount: Amount,
 }
 
-/// What the tool's numbers are of.
+/// Subject of the tool's numbers.
 #[derive(Clone, Copy)]
 enum Amount {
     /// It goes on for so many seconds.
@@ -344,7 +344,7 @@ fn dd(settings: &Settings, setup: &Setup) -> Result<Load, String> {
 
 fn hdparm(settings: &Settings, setup: &Setup, region: u64) -> Result<Load, String> {
     raw(setup, "hdparm")?;
-    /// What hdparm reads at once, and for how long.
+    /// Size of hdparm's requests, and its duration.
     const PIECE: u64 = 2 << 20;
     const SECONDS: f64 = 3.0;
     let run = match settings.flag("direct") {

@@ -1,10 +1,11 @@
-//! What is held, and the origin: what a read is answered from, whatever becomes of writes.
+//! State of a cache that all modes share: the origin, the contents, and reads.
 //!
 //! Invariants
-//! * What is held of a sector is what the origin answered last, or what is to be written to it.
-//! * A request that asks the origin for a block has it for itself, so nobody reads something older than
-//!   somebody read before.
-//! * A hit allocates nothing.
+//! * A cached sector has the value that the origin returned last, or a newer one that will be
+//!   written to it.
+//! * A request locks its blocks while it accesses the origin, so a read never returns older data
+//!   than an earlier read.
+//! * A hit does not allocate.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -23,11 +24,11 @@ use crate::memory::Memory;
 use crate::ranges::Ranges;
 use crate::streams::Streams;
 
-/// Of hits, one in so many is timed.
+/// One hit in this many is timed.
 const TIMED: u64 = 64;
 
-/// What is held, and what is behind it.
-pub(crate) struct Held {
+/// Contents of a cache, and its origin.
+pub(crate) struct CacheState {
     pub(crate) origin: Dev,
     pub(crate) config: Cell<Config>,
     pub(crate) memory: RefCell<Memory>,
@@ -36,46 +37,46 @@ pub(crate) struct Held {
     pub(crate) counters: RefCell<Counters>,
     pub(crate) ranges: Rc<Ranges>,
     pub(crate) clock: OnceCell<Rc<dyn Clock>>,
-    /// Whether what is clean is held; without a clock it is.
+    /// Decides whether clean data are inserted; without a clock they always are.
     pub(crate) aside: RefCell<Aside>,
-    /// Whether anything more is held: not while others may ask the origin for the same.
-    pub(crate) is_holding: Cell<bool>,
+    /// Data may be inserted. False while requests may bypass the cache.
+    pub(crate) is_caching: Cell<bool>,
 }
 
-impl Held {
-    /// By the clock; nothing without one.
+impl CacheState {
+    /// Returns the time, or zero without a clock.
     fn now(&self) -> Duration {
         self.clock.get().map_or(Duration::ZERO, |clock| clock.now())
     }
 
-    /// Answers a read from memory, if every byte of it is there.
+    /// Completes a read from memory, if all its bytes are cached.
     #[inline]
-    pub(crate) fn read_held(&self, io: &mut Io) -> bool {
+    pub(crate) fn read_hit(&self, io: &mut Io) -> bool {
         if self.counters.borrow().cache_hits.is_multiple_of(TIMED) {
             return self.read_timed(io);
         }
-        self.answer(io)
+        self.serve(io)
     }
 
     #[cold]
     fn read_timed(&self, io: &mut Io) -> bool {
         let start = self.now();
-        let is_held = self.answer(io);
-        if is_held {
-            self.aside.borrow_mut().hit_took(self.now().saturating_sub(start));
+        let is_cached = self.serve(io);
+        if is_cached {
+            self.aside.borrow_mut().add_hit_time(self.now().saturating_sub(start));
         }
-        is_held
+        is_cached
     }
 
     #[inline(always)]
-    fn answer(&self, io: &mut Io) -> bool {
+    fn serve(&self, io: &mut Io) -> bool {
         let mut contents = self.contents.borrow_mut();
         let blocks = contents.blocks(io.span);
         let first = blocks.start;
         let blocks = blocks.end - blocks.start;
         let memory = self.memory.borrow();
         match io.payload.bufs_mut() {
-            // As most requests are: looked up once, and copied in one go.
+            // The common case: one lookup and one copy.
             [buf] if blocks == 1 => {
                 let piece = contents.piece(io.span);
                 let Some(at) = contents.hit(piece) else { return false };
@@ -107,25 +108,25 @@ impl Held {
         let is_long = self.streams.borrow_mut().is_long(span);
         let blocks = self.contents.borrow().blocks(span);
         let taken = self.ranges.take(blocks.clone()).await;
-        if self.read_held(&mut io) {
+        if self.read_hit(&mut io) {
             return io.complete(Ok(()));
         }
-        let (is_holding, start) = (self.is_holding.get(), self.now());
+        let (is_caching, start) = (self.is_caching.get(), self.now());
         let mut done = self.origin.start(io).await;
         let answered = self.now();
         let took = answered.saturating_sub(start);
-        let is_sound = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
+        let is_sound = done.result.is_ok() && is_caching && !self.ranges.was_abandoned(&blocks);
         let is_admitted = self.aside.borrow().admits(blocks.start);
         let is_past = is_long || !is_admitted;
-        let is_kept = !is_long && is_sound;
+        let is_inserted = !is_long && is_sound;
         if done.result.is_ok() && self.contents.borrow().dirty().is_some() {
-            self.merge(span, &mut done.payload, is_kept);
-        } else if is_kept {
-            self.keep(span, &mut done.payload, false);
+            self.merge(span, &mut done.payload, is_inserted);
+        } else if is_inserted {
+            self.insert_data(span, &mut done.payload, false);
         }
         if self.clock.get().is_some() && done.result.is_ok() && !is_long {
             let now = self.now();
-            let insertion = (is_kept && is_admitted).then(|| now.saturating_sub(answered));
+            let insertion = (is_inserted && is_admitted).then(|| now.saturating_sub(answered));
             let slots = self.contents.borrow().used().1;
             self.aside.borrow_mut().missed(blocks.start, took, insertion, slots, now);
         }
@@ -143,22 +144,23 @@ impl Held {
         done
     }
 
-    /// Has what `io` reads held, if it is not yet; answers how many bytes were read for it.
+    /// Inserts the data that `io` reads. Returns the number of inserted bytes.
     pub(crate) async fn fill(self: Rc<Self>, io: Io) -> u64 {
         let span = io.span;
         let blocks = self.contents.borrow().blocks(span);
         let _taken = self.ranges.take(blocks.clone()).await;
-        let is_holding = self.is_holding.get();
+        let is_caching = self.is_caching.get();
         let mut done = self.origin.start(io).await;
-        let is_kept = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
-        if is_kept {
+        let is_inserted = done.result.is_ok() && is_caching && !self.ranges.was_abandoned(&blocks);
+        if is_inserted {
             self.merge(span, &mut done.payload, true);
         }
-        if is_kept { span.len } else { 0 }
+        if is_inserted { span.len } else { 0 }
     }
 
-    /// Holds what `payload` has for `span`, unless the cache steps aside; answers whether it holds all of it.
-    pub(crate) fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) -> bool {
+    /// Inserts `payload` as the data of `span`, unless the cache steps aside. Returns whether all
+    /// of it is cached.
+    pub(crate) fn insert_data(&self, span: Span, payload: &mut Payload, is_written: bool) -> bool {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
@@ -187,23 +189,23 @@ impl Held {
         is_all
     }
 
-    /// What the origin has of `span` came into `payload`: what is held of it, and may be newer, goes over
-    /// it, and the rest is held, too, if it `is_kept`.
-    fn merge(&self, span: Span, payload: &mut Payload, is_kept: bool) {
+    /// Handles data that the origin returned for `span`: cached sectors, which may be newer,
+    /// replace them in `payload`; the others are inserted if `is_inserted`.
+    fn merge(&self, span: Span, payload: &mut Payload, is_inserted: bool) {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
         let memory = self.memory.borrow();
         let aside = self.aside.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
-            let is_kept = is_kept && aside.admits(piece.block);
-            for (part, is_held) in contents.cut(piece) {
-                let is_held = is_held && !Canary::MissReplacesDirty.is_planted();
-                if is_held && let Some(at) = contents.renew(part) {
+            let is_inserted = is_inserted && aside.admits(piece.block);
+            for (part, is_cached) in contents.cut(piece) {
+                let is_cached = is_cached && !Canary::MissReplacesDirty.is_planted();
+                if is_cached && let Some(at) = contents.renew(part) {
                     cursor.fill(part.len, |done, bytes| memory.read(at + done, bytes));
                     continue;
                 }
-                let put = if is_kept { contents.put(part, false) } else { None };
+                let put = if is_inserted { contents.put(part, false) } else { None };
                 cursor.each(part.len, |done, bytes| {
                     if let Some(put) = put {
                         memory.write(put.at + done, bytes);
@@ -215,7 +217,7 @@ impl Held {
         }
     }
 
-    /// As [`Held::keep`], of blocks of which something is held already.
+    /// Updates blocks that are cached already, and inserts no others.
     pub(crate) fn renew(&self, span: Span, payload: &mut Payload) {
         let mut contents = self.contents.borrow_mut();
         let memory = self.memory.borrow();
@@ -230,7 +232,7 @@ impl Held {
         }
     }
 
-    pub(crate) fn drop_held(&self, span: Span) {
+    pub(crate) fn invalidate(&self, span: Span) {
         let mut contents = self.contents.borrow_mut();
         let dropped = contents.pieces(span).filter(|piece: &Piece| contents.drop(*piece)).count();
         self.counters.borrow_mut().write_invalidates += dropped as u64;

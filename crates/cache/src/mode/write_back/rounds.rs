@@ -1,41 +1,41 @@
-//! Work that is done in turns, each for all who asked before it began.
+//! Numbered rounds of a worker: each round serves all requests made before it began.
 
 use std::cell::Cell;
 
-/// Turns of one worker. The worker and those who ask tell each other by a signal of the owner's.
+/// Rounds of a worker. The worker and the waiting requests use a signal of the owner.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct Rounds {
     wanted: Cell<u64>,
     begun: Cell<u64>,
     done: Cell<u64>,
-    /// The last that ended well.
+    /// The last successful round.
     well: Cell<u64>,
 }
 
-impl Turns {
-    /// The next turn to begin: its number.
+impl Rounds {
+    /// Requests a round, and returns its number: the next one to begin.
     pub(super) fn ask(&self) -> u64 {
         let turn = self.begun.get() + 1;
         self.wanted.set(turn);
         turn
     }
 
-    /// Whether somebody waits for a turn to begin.
+    /// Returns whether a request waits for a round to begin.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.get() > self.begun.get()
     }
 
-    /// Whether one has begun and not ended.
+    /// Returns whether a round is in progress.
     pub(super) fn is_under_way(&self) -> bool {
         self.begun.get() > self.done.get()
     }
 
-    /// A turn begins.
+    /// Starts a round.
     pub(super) fn begin(&self) {
         self.begun.set(self.begun.get() + 1);
     }
 
-    /// It has ended.
+    /// Ends a round.
     pub(super) fn end(&self, is_well: bool) {
         self.done.set(self.begun.get());
         if is_well {
@@ -43,7 +43,7 @@ impl Turns {
         }
     }
 
-    /// Whether `turn` has ended; what one does well a later one does, too.
+    /// Returns whether `turn` succeeded, if it has ended. A later successful round counts, too.
     pub(super) fn outcome(&self, turn: u64) -> Option<bool> {
         (self.done.get() >= turn).then(|| self.well.get() >= turn)
     }

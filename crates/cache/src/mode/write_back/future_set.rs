@@ -1,17 +1,17 @@
-//! Futures that are polled together.
+//! A set of concurrently polled futures.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// Some of the same kind, to which others may come.
-pub(super) struct Crowd<'a, T> {
+/// Futures of the same type; more can be added.
+pub(super) struct FutureSet<'a, T> {
     futures: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>,
 }
 
-impl<'a, T> Crowd<'a, T> {
-    pub(super) fn new() -> Crowd<'a, T> {
-        Crowd { futures: Vec::new() }
+impl<'a, T> FutureSet<'a, T> {
+    pub(super) fn new() -> FutureSet<'a, T> {
+        FutureSet { futures: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -22,7 +22,7 @@ impl<'a, T> Crowd<'a, T> {
         self.futures.push(Box::pin(future));
     }
 
-    /// What the next one does that is done; if there is none, nothing ever.
+    /// Returns the output of the next completed future; pending forever if the set is empty.
     pub(super) async fn next(&mut self) -> T {
         poll_fn(|cx| {
             for index in 0..self.futures.len() {
@@ -37,7 +37,7 @@ impl<'a, T> Crowd<'a, T> {
     }
 }
 
-/// Waits for one of the two.
+/// Waits for either future.
 pub(super) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|cx| match one.as_mut().poll(cx) {

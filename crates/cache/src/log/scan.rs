@@ -1,10 +1,10 @@
-//! What a log's device holds: the superblock that counts, its records, and what of both is damaged. Reads only.
+//! Reads a log's device: the current superblock, the records, and their damage. Does not write.
 //!
 //! Invariants
-//! * The superblock and its copy are written one after the other before anything relies on either, so each of
-//!   them suffices. Version 1 wrote them in turn: there each has to be sound.
-//! * The log ends with the first record that is not sound, unless a block that is sound says that the record
-//!   was durable: then it is damaged.
+//! * The superblock and its copy are written one after the other before any operation relies on
+//!   either, so each of them suffices. Version 1 wrote them in turn, so both must be valid.
+//! * The log ends at the first invalid record. If a valid block states that this record was
+//!   durable, the record is damaged.
 
 use braid_block::{Completion, Errno, Io};
 use braid_engine::Dev;
@@ -14,7 +14,7 @@ use super::error::{LogError, Replayed, Rot};
 use super::format::{BLOCK, Header, RING_START, Rejection, Superblock};
 use super::ring::Cursor;
 
-/// Bytes that are searched in one piece.
+/// Bytes per read of the search.
 const SEARCHED: u64 = 256 << 10;
 
 fn errno(done: &Completion) -> Result<(), LogError> {
@@ -29,9 +29,9 @@ async fn read(dev: &Dev, pool: &Pool, offset: u64, len: u64) -> Result<Buf, LogE
 
 /// The superblocks of a device.
 pub(super) struct Superblocks {
-    /// The one that counts, and where it lies; none if nothing there is sound.
+    /// The current superblock and its offset; `None` if neither is valid.
     pub(super) newest: Option<(Superblock, u64)>,
-    /// Where one lies that is not sound, and why.
+    /// Offset of an invalid superblock, and the reason.
     damaged: Option<(u64, Rejection)>,
 }
 
@@ -41,14 +41,14 @@ impl Superblocks {
         let (room, mut is_log) = (dev.limits().size, false);
         for offset in [0, BLOCK] {
             let bytes = read(dev, pool, offset, BLOCK).await?;
-            is_log |= Superblock::is_one(&bytes);
+            is_log |= Superblock::has_magic(&bytes);
             match Superblock::parse(&bytes, room) {
                 Ok(one) => {
                     if found.newest.as_ref().is_none_or(|(other, _)| other.written < one.written) {
                         found.newest = Some((one, offset));
                     }
                 }
-                // What is no superblock at all says less than what is one.
+                // A wrong magic number says less than other reasons.
                 Err(why) if found.damaged.is_none() || why != Rejection::Magic => {
                     found.damaged = Some((offset, why));
                 }
@@ -59,40 +59,40 @@ impl Superblocks {
         Ok(found)
     }
 
-    /// Returns why the newest sound superblock may not be the last one that was written.
+    /// Returns why the newest valid superblock may not be the last one that was written.
     pub(super) fn doubt(&self) -> Option<&Rejection> {
         let has_copy = self.newest.as_ref().is_some_and(|(one, _)| one.durable.is_some());
         self.damaged.as_ref().filter(|_| !has_copy).map(|(_, why)| why)
     }
 
-    /// Returns where the damaged one lies.
+    /// Returns the offset of the damaged superblock.
     pub(super) fn damaged(&self) -> Option<u64> {
         self.damaged.as_ref().map(|(offset, _)| *offset)
     }
 }
 
-/// The records of a log.
-pub(super) struct Scanned {
-    /// Those that count.
+/// Result of a scan.
+pub(super) struct ScanResult {
+    /// The valid records.
     pub(super) replayed: Replayed,
-    /// What is damaged behind them.
+    /// Damage after the valid records.
     pub(super) rot: Option<Rot>,
 }
 
-impl Scanned {
+impl ScanResult {
     /// Returns the bytes of data that the origin may not have.
     pub(super) fn bytes(&self) -> u64 {
         self.rot.map_or(self.replayed.bytes, |rot| rot.bytes)
     }
 }
 
-/// Has `each` see the records that count, in order, with the bytes of their data.
+/// Passes the valid records to `each`, in order, with their data.
 pub(super) async fn scan(
     dev: &Dev,
     pool: &Pool,
     superblock: &Superblock,
     mut each: impl AsyncFnMut(&Header, &[u8]) -> Result<(), LogError>,
-) -> Result<Scanned, LogError> {
+) -> Result<ScanResult, LogError> {
     let capacity = superblock.area - RING_START;
     let mut cursor = Cursor::new(capacity, superblock.tail, superblock.tail_sequence);
     let mut replayed = Replayed::default();
@@ -127,19 +127,25 @@ pub(super) async fn scan(
             cursor = next;
             continue 'records;
         }
-        let (durable, bytes) = behind(dev, pool, superblock, cursor.sequence()).await;
+        let (durable, bytes) = search_behind(dev, pool, superblock, cursor.sequence()).await;
         let records = durable.saturating_sub(cursor.sequence());
         let bytes = replayed.bytes + bytes;
         let rot = Rot { offset: end.0, len: end.1, records, bytes };
-        return Ok(Scanned { replayed, rot: (records > 0).then_some(rot) });
+        return Ok(ScanResult { replayed, rot: (records > 0).then_some(rot) });
     }
 }
 
-/// Looks through the whole ring for records of this log: record number `sequence` is not sound. Returns the
-/// sequence before which all records were durable, and the bytes of data in those from `sequence` on.
+/// Searches the whole ring for records of this log; record `sequence` is invalid. Returns the
+/// sequence before which all records were durable, and the bytes of data in the records from
+/// `sequence` on.
 ///
-/// What cannot be read says nothing.
-async fn behind(dev: &Dev, pool: &Pool, superblock: &Superblock, sequence: u64) -> (u64, u64) {
+/// Unreadable parts are skipped.
+async fn search_behind(
+    dev: &Dev,
+    pool: &Pool,
+    superblock: &Superblock,
+    sequence: u64,
+) -> (u64, u64) {
     let Some(mut durable) = superblock.durable else { return (0, 0) };
     let mut bytes = 0;
     let mut offset = RING_START;

@@ -1,22 +1,22 @@
-//! How a write-back cache comes up, and what it does of itself while it is up.
+//! Start of write-back mode, and its background task.
 
 use std::rc::Rc;
 
 use super::core::{Phase, WriteBack};
-use super::together::either;
+use super::future_set::either;
 use crate::canary::Canary;
 use crate::log::error::{LogError, Replayed};
 use crate::log::store::Log;
 
 impl WriteBack {
-    /// Opens the log, and writes to the origin what it holds. Nothing may be asked before.
+    /// Opens the log, and replays it to the origin. Call it before the first request.
     ///
     /// # Errors
     /// [`LogError`].
     pub(crate) async fn restart(&self) -> Result<Option<Replayed>, LogError> {
         let setup = self.setup.borrow().clone();
         let Some(setup) = setup else { return Ok(None) };
-        let opened = Log::open(&setup, &self.held.origin, &self.pool, self.block).await;
+        let opened = Log::open(&setup, &self.state.origin, &self.pool, self.block).await;
         let (log, replayed) = opened?;
         if log.is_none() {
             self.phase.set(Phase::Volatile);
@@ -26,38 +26,38 @@ impl WriteBack {
         Ok(Some(replayed))
     }
 
-    /// Who changes something waits, until [`WriteBack::begin`].
-    pub(crate) fn have_changes_wait(&self) {
+    /// Locks out changes until [`WriteBack::begin`].
+    pub(crate) fn lock_out_changes(&self) {
         self.waiting.replace(Some(self.changes.take_free(0..u64::MAX)));
     }
 
-    /// The origin has answered whatever was asked past it: what is changed from now on is held.
+    /// Starts write-back mode: the origin has completed all requests that bypassed it.
     pub(crate) fn begin(&self) {
-        // A flush has to cover that, too.
+        // The next flush must cover the requests that bypassed the cache, too.
         if !Canary::SwitchNotFlushed.is_planted() {
             self.passed.set(self.passed.get() + 1);
         }
         self.waiting.take();
     }
 
-    /// It does not begin: writes go through.
-    pub(crate) async fn end_waiting(&self) {
-        // Nothing is in the log: one that cannot be closed has nothing to replay either.
+    /// Cancels the start of write-back mode: writes go through.
+    pub(crate) async fn cancel_begin(&self) {
+        // The log is empty: if it cannot be closed, there is nothing to replay.
         let _ = self.settle().await;
         self.is_closed.set(true);
-        self.let_go();
+        self.release_device();
         self.waiting.take();
     }
 
-    /// Whoever locked the log's device may unlock it.
-    pub(super) fn let_go(&self) {
+    /// Releases the log's device, so that its owner can unlock it.
+    pub(super) fn release_device(&self) {
         self.log.take();
         self.setup.take();
     }
 
-    /// Writes the log, drains, carries out what changes the origin: without end.
+    /// Commits, drains and carries out operations; never ends.
     pub(crate) async fn run(self: Rc<Self>) {
-        let log_and_origin = either(self.commit_in_turns(), self.drain_in_time());
-        either(log_and_origin, self.operate_as_asked()).await;
+        let log_and_origin = either(self.run_commits(), self.run_drain());
+        either(log_and_origin, self.run_operations()).await;
     }
 }
