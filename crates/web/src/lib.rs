@@ -3,14 +3,15 @@
 //! ```text
 //!   listen ──▶ guard ──▶ app ──┬─ watch ──▶ control sockets of volumes      (asks)
 //!   bounds      who may        ├─ plan      what an order would do          (pure)
-//!   in time     ask            ├─ program ─▶ this same program, as typed    (does)
+//!   in time     ask            ├─ shared ─▶ orders to control sockets       (does)
+//!                              ├─ program ─▶ this same program: up, create  (does)
 //!                              ├─ reports ─▶ files below one folder         (reads)
 //!                              └─ page       what is built in
 //! ```
 //!
 //! Invariants
-//! * Whatever changes something is a command line of this program, run as it would be typed: the page can
-//!   do nothing that the command line refuses, and records are kept by one hand. It is shown before.
+//! * A volume that is up is changed by orders to its own process, which refuses and records them. All else is a
+//!   command line of this program, run as it would be typed. The equivalent command is shown before.
 //! * Nobody is let in by where he comes from: the token is asked for by every request to the API, but over a
 //!   Unix socket, which is its owner's (0600). It is never a cookie, so no other page can borrow it.
 //! * Beyond the loopback there is no listener without TLS.

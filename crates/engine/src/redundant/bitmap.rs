@@ -180,7 +180,7 @@ impl Core {
         durable.check(self.id, begun);
         let bitmap = self.new_bitmap(place, old, &durable)?;
         let start = StartingBitmap { bitmap, is_on_members: false };
-        self.lane.tell(Told::Bitmap(Some(start)));
+        self.lane.tell(Told::Bitmap(Some(Box::new(start))));
         self.publish_bitmap(Some(place.offset)).await?;
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Redundant {
         core.agreement.grow_from(SyncByte::new(now));
         if let Some(bitmap) = bitmap {
             let start = StartingBitmap { bitmap, is_on_members: false };
-            core.lane.tell(Told::Bitmap(Some(start)));
+            core.lane.tell(Told::Bitmap(Some(Box::new(start))));
         }
         if let Some(array) = &mut *core.publisher.array.borrow_mut() {
             array.grow(wanted);

@@ -41,7 +41,7 @@ pub(super) enum Told {
     /// Superblocks with so many events are written next.
     Events(u64),
     /// The array has this bitmap from now on.
-    Bitmap(Option<StartingBitmap>),
+    Bitmap(Option<Box<StartingBitmap>>),
 }
 
 /// The state of the requests and the bits of an array's stripes.
@@ -80,7 +80,9 @@ impl Lane {
                 self.immediate.set(immediate);
             }
             Told::Open(open) => self.open.set(open),
-            Told::Bitmap(bitmap) => drop(self.intent.replace(bitmap.map(Intent::new))),
+            Told::Bitmap(bitmap) => {
+                drop(self.intent.replace(bitmap.map(|bitmap| Intent::new(*bitmap))))
+            }
             Told::MemberLost => self.change_bits(Intent::need_all_set),
             Told::Newcomer => self.change_bits(Intent::welcome),
             Told::Agreed => self.change_bits(Intent::need_nothing),
