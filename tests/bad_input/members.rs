@@ -76,7 +76,8 @@ fn what_another_volume_uses() {
     let scratch = Scratch::new();
     scratch.file("a.img", MIB, 1);
     let mut volume = scratch.serve("./a.img", &[]);
-    let parts = ["a.img is refused: it is in use", "open by braid", "next: end braid (pid"];
+    let parts =
+        ["a.img is refused: it is in use", "open by braid-volume", "next: end braid-volume (pid"];
     refuses(&scratch, "./a.img", &[], REFUSED, &parts);
     refuses(&scratch, "linear(ram(1M), ./a.img)", &[], REFUSED, &parts);
     refuses(&scratch, "./a.img", &["--force", "./a.img"], REFUSED, &parts);

@@ -200,7 +200,8 @@ fn a_cache_is_as_warm_as_the_trials_before_left_it() {
     let [half, cold] = times("cold", 1, "write-around");
     let [_, warm] = times("warm", 2, "write-around");
     assert!((1.5..2.2).contains(&half), "{half} times");
-    assert!(cold < 50.0 && warm > 100.0, "{cold} and {warm} times");
+    // The first repetition fills it in its first seconds.
+    assert!(cold < warm / 2.0 && warm > 100.0, "{cold} and {warm} times");
 }
 
 /// The same models, in wall time through the volume and its export. A machine that is busy with something
