@@ -172,7 +172,7 @@ fn volumes_without_a_name_get_one() {
     assert!(plain.err.contains("the volume is called vol2: `braid down vol2` ends it"), "{plain}");
     let all = scratch.run(&["status"]).ok();
     for name in ["vol0", "vol1", "vol2"] {
-        assert!(all.out.contains(&format!("volume: {name}")), "{all}");
+        assert!(all.out.contains(&format!("\n{name}    online  1 MiB  ")), "{all}");
     }
     scratch.run(&["down", "vol2"]).ok();
     let json = scratch.run(&["status", "--json"]).ok().json();

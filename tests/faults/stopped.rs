@@ -32,7 +32,7 @@ fn others_go_on(scratch: &Scratch, stopped: &UpVolume) {
     assert_eq!(all["volumes"][0]["name"], "other");
     assert_eq!(all["unanswered"][0]["name"], stopped.name.as_str());
     let text = scratch.run(&["status"]).ok().out;
-    assert!(text.contains("did not answer within 5 s") && text.contains("volume: other"), "{text}");
+    assert!(text.contains("did not answer within 5 s") && text.contains("\nother  "), "{text}");
     let mdstat = scratch.run(&["mdstat"]);
     assert!(mdstat.out.contains("other : active raid1"), "{mdstat}");
     mdstat.fails(1, &[&format!("{}: the volume's process did not answer", stopped.name)]);

@@ -133,7 +133,7 @@ fn the_volume_with_the_worst_problem_is_the_first_of_those_with_problems() {
     scratch.run(&["scrub", "first", "--wait"]).fails(FAILED, &["4096 bytes differ"]);
     scratch.run(&["member", "fail", "second", "d.img"]).ok();
     let told = scratch.run(&["status", "-x"]).ok();
-    let at = |name: &str| told.out.find(&format!("volume: {name}\n")).expect("a volume");
+    let at = |name: &str| told.out.find(&format!("\n{name} ")).expect("a volume");
     assert!(at("second") < at("first"), "what is critical comes before a warning: {told}");
 }
 

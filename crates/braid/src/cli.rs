@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Stop a volume: detach it, complete the requests in flight, flush
     Down(Down),
-    /// Show the state of volumes
+    /// Show the state of all volumes in a table, or of one in full
     Status(Status),
     /// Show live rates and latencies of volumes and members, and the progress of running operations
     Top(Top),
@@ -259,7 +259,7 @@ pub(crate) struct Down {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Name of the volume [default: all]
+    /// Name of a volume, which is shown in full [default: a table of all volumes]
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -19,6 +19,7 @@ mod array;
 mod brief;
 mod disks;
 mod memory;
+mod overview;
 mod waited;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
@@ -183,6 +184,10 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
             false => "no volumes are up\n".to_owned(),
         };
     }
+    if options.name.is_none() {
+        let answers = answers.iter().map(|(name, answer)| (name.as_str(), answer.as_ref()));
+        return overview::overview(answers, width());
+    }
     let volumes: Vec<String> = answers
         .iter()
         .map(|(_, answer)| match answer {
@@ -312,6 +317,12 @@ pub(crate) fn render(status: &Status) -> String {
         text.push_str(&disks::of(status, &member.member));
     }
     text
+}
+
+/// The columns of the terminal that standard output is, if it is one.
+fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 fn duration(seconds: u64) -> String {

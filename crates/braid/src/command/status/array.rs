@@ -135,7 +135,8 @@ fn is_scrubbing(array: &ArrayStatus) -> bool {
     array.job.as_ref().is_some_and(|job| matches!(job.kind.as_str(), "check" | "repair"))
 }
 
-fn job_line(job: &JobStatus) -> String {
+/// Returns what a pass does, how far it is, and how long it takes yet.
+pub(super) fn job_line(job: &JobStatus) -> String {
     let percent = job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64;
     let member = job.member.as_ref().map_or(String::new(), |member| format!(" of {member}"));
     let rate = ByteSize(job.bytes_per_second);
