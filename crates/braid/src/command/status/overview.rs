@@ -160,7 +160,7 @@ asleep  unanswered  -      -   -
 home    degraded    1 GiB  -   raid1(/dev/sda, /dev/sdb)
         critical  /dev/sdb failed
             next  `x`
-fast    online      1 GiB  -   raid0(/dev/sdd, /dev/sde, …
+fast    online      1 GiB  -   raid0(/dev/sdd, /dev/sde, /d…
 ";
         assert_eq!(overview(answers.into_iter(), Some(60)), expected);
         assert!(overview(answers.into_iter(), None).ends_with("/dev/sdf)\n"));
