@@ -24,7 +24,7 @@ use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
 /// still be at it.
 const AFTERMATH_NS: u64 = 2_000_000_000;
-/// The same where a disk is slow: several of its requests may come before anything follows.
+/// The same where a disk is slow or hangs: several of its requests, or its deadline, may come before anything follows.
 const SLOW_AFTERMATH_NS: u64 = 10 * AFTERMATH_NS;
 /// How many events an act's consequences take.
 const SHAKEN: u64 = 80;
@@ -182,8 +182,8 @@ impl Stage {
 
     /// How long a disk counts as spent after its faults are over.
     fn aftermath_ns(&self) -> u64 {
-        let is_slow = self.disks.borrow().iter().any(SimDisk::is_slow);
-        if is_slow { SLOW_AFTERMATH_NS } else { AFTERMATH_NS }
+        let keeps_waiting = |disk: &SimDisk| disk.is_slow() || disk.hangs();
+        if self.disks.borrow().iter().any(keeps_waiting) { SLOW_AFTERMATH_NS } else { AFTERMATH_NS }
     }
 
     /// Something befalls `disk`, which takes `for_ns`.
