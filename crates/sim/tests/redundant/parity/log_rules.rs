@@ -196,3 +196,19 @@ fn rows_of_a_record_that_is_gone_get_parity_that_fits() {
     images[role].as_mut().expect("it is there")[records].fill(0);
     comes_to_rest_whole(&case, &images);
 }
+
+/// Two writes of the same rows; the record of the second one rots after the write is acknowledged. A replay does not
+/// write the first record over the second write.
+#[test]
+fn an_older_record_is_not_replayed_over_rows_of_a_damaged_record() {
+    let mut case = Case::new(RECORDS);
+    let role = case.role_of(Column::P);
+    let records = RECORDS_AREA.offset as usize..RECORDS_AREA.end() as usize;
+    case.write(PART, Flags::NONE);
+    let older = case.durable().swap_remove(role).expect("a disk");
+    case.write(PART, Flags::FUA);
+    let mut images = case.durable();
+    let image = images[role].as_mut().expect("a disk");
+    image[records.clone()].copy_from_slice(&older[records]);
+    comes_to_rest_whole(&case, &images);
+}
