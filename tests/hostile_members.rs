@@ -3,6 +3,7 @@
 //! panic, take two seconds of a processor, or much memory. The same without processes: `crates/mutate/tests/hostile`.
 //!
 //! `BRAID_HOSTILE_TIMES=n` multiplies how many there are: 100 makes 400,000 superblocks and 2,000 sets.
+//! `BRAID_HOSTILE_SEED=n` is the seed of the first; the commit's if not set.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -18,7 +19,7 @@ use braid_md::fuzz::seal;
 use braid_mutate::change_superblock;
 use braid_seed::{Rng, commit, first_of_commit};
 use braid_sys::process::children;
-use common::{Output, Scratch, UpVolume, with_files_open};
+use common::{Output, Scratch, UpVolume, cpu_ns_of, with_files_open};
 
 /// Images that one call of the program is given.
 const IMAGES: usize = 200;
@@ -88,6 +89,8 @@ impl Member {
 /// What was seen of all processes.
 #[derive(Default)]
 struct Seen {
+    /// The seed of the last process.
+    seed: u64,
     longest_ns: u64,
     largest_bytes: u64,
     /// How often a command ended with a status.
@@ -97,6 +100,7 @@ struct Seen {
 impl Seen {
     /// What a call of the program takes, and how it ends.
     fn call(&mut self, seed: u64, what: &str, call: impl FnOnce() -> Output) -> Output {
+        self.seed = seed;
         let before = children().expect("Linux counts it").cpu_ns;
         let output = call();
         let after = children().expect("Linux counts it");
@@ -119,21 +123,16 @@ impl Seen {
 
     /// What the process of a volume has taken, by `/proc`.
     fn volume(&mut self, seed: u64, pid: u32) {
-        let read =
-            |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).expect("it lives");
-        let number = |text: &str| text.trim().parse::<u64>().expect("a number");
-        let (status, stat) = (read("status"), read("stat"));
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the line");
-        let peak_bytes = number(peak.trim().trim_end_matches(" kB")) * 1024;
-        // Time in user and system mode, in hundredths of a second, behind the name in parentheses.
-        let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
-        let ticks: u64 = fields.skip(11).take(2).map(number).sum();
-        self.took(seed, "the volume", ticks * 10_000_000, peak_bytes);
+        let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        self.took(seed, "the volume", cpu_ns_of(pid).expect("it lives"), peak_kib << 10);
     }
 }
 
 impl Drop for Seen {
     fn drop(&mut self) {
+        println!("the last one: BRAID_HOSTILE_SEED={}", self.seed);
         let (ms, mib) = (self.longest_ns / 1_000_000, self.largest_bytes >> 20);
         println!("the longest took {ms} ms of a processor, the largest {mib} MiB of memory");
         self.ends
@@ -142,13 +141,17 @@ impl Drop for Seen {
     }
 }
 
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
 fn times() -> u64 {
-    std::env::var("BRAID_HOSTILE_TIMES").map_or(1, |text| text.parse().expect("a number"))
+    number("BRAID_HOSTILE_TIMES").unwrap_or(1)
 }
 
 /// So many seeds of the commit.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    let first = first_of_commit(&commit());
+    let first = number("BRAID_HOSTILE_SEED").unwrap_or_else(|| first_of_commit(&commit()));
     first..first + times() * count
 }
 

@@ -40,7 +40,7 @@ pub(crate) use scratch::Scratch;
 pub(crate) use tool::{
     LIMIT, Output, Tool, find as find_program, start, wait_until, with_files_open,
 };
-pub(crate) use volume::{Stopped, UpVolume, Volume, is_alive, send_signal, state_of};
+pub(crate) use volume::{Stopped, UpVolume, Volume, cpu_ns_of, is_alive, send_signal, state_of};
 
 /// What volumes are driven by: each test of the data path runs with both.
 pub(crate) const DRIVERS: [&str; 2] = ["uring", "threads"];

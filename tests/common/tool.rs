@@ -9,6 +9,8 @@ use std::sync::{PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::volume::{cpu_ns_of, state_of};
+
 /// Held for writing while a process is started, for reading while a file is open here that
 /// somebody must find closed afterwards.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -159,10 +161,11 @@ impl Tool {
             }
             if Instant::now() >= deadline {
                 let limit = self.limit;
+                let doing = doing(running.child.id());
                 assert!(running.kill_group(), "{command}\nwaits in the kernel for ever");
                 let (out, err) = running.texts();
                 panic!(
-                    "{command}\ndid not end within {limit:?}\n--- output\n{out}\n--- errors\n{err}"
+                    "{command}\ndid not end within {limit:?}: {doing}\n--- output\n{out}\n--- errors\n{err}"
                 );
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -219,6 +222,14 @@ impl Running {
         let [out, err] = self.readers.map(|reader| reader.join().unwrap_or_default());
         (out, err)
     }
+}
+
+/// Returns the state of a process, its wait in the kernel and its processor time, which tell a hang from a process that
+/// was stopped or that a loaded machine gave no processor.
+fn doing(pid: u32) -> String {
+    let waits = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let (state, cpu_ns) = (state_of(pid).unwrap_or('?'), cpu_ns_of(pid).unwrap_or(0));
+    format!("state {state}, waits in {waits:?}, took {} ms of a processor", cpu_ns / 1_000_000)
 }
 
 /// Reads a stream to its end, or [`MOST_OUTPUT`], beside the program that writes it.

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -186,8 +187,9 @@ fn clients_that_keep_connections_leave_room_for_others() {
     scratch.run(&["down", "new"]).ok();
 }
 
-#[test]
-fn bodies_that_never_come_leave_room_for_others() {
+/// Begins as many POSTs as there is room for, and asks for something else. Until that is answered, each body gets a
+/// byte ten times a second if `drips`, and none otherwise.
+fn bodies_leave_room(drips: bool) {
     let scratch = Scratch::new();
     let web = Web::start(&scratch, &[]);
     let head = format!(
@@ -196,7 +198,6 @@ fn bodies_that_never_come_leave_room_for_others() {
         web.host(),
         web.token()
     );
-    // As many as there is room for.
     let begin = |_| {
         let (mut post, mut answer) = (web.connect(), [0; 25]);
         post.write_all(head.as_bytes()).unwrap();
@@ -205,7 +206,20 @@ fn bodies_that_never_come_leave_room_for_others() {
         post
     };
     let mut posts: Vec<TcpStream> = (0..64).map(begin).collect();
-    assert_eq!(web.get("/api/v1").status, 200);
+    let (send, answered) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| send.send(web.get("/api/v1").status));
+        let every = if drips { Duration::from_millis(100) } else { LIMIT };
+        let status = loop {
+            match answered.recv_timeout(every) {
+                Err(mpsc::RecvTimeoutError::Timeout) if drips => {
+                    posts.iter_mut().for_each(|post| drop(post.write_all(b" ")));
+                }
+                status => break status,
+            }
+        };
+        assert_eq!(status, Ok(200));
+    });
     // One that keeps its place is told after 10 s that its body did not come.
     let is_hung_up_on = posts.iter_mut().any(|post| {
         let mut answer = Vec::new();
@@ -213,4 +227,14 @@ fn bodies_that_never_come_leave_room_for_others() {
         answer.is_empty()
     });
     assert!(is_hung_up_on, "all kept their places");
+}
+
+#[test]
+fn bodies_that_never_come_leave_room_for_others() {
+    bodies_leave_room(false);
+}
+
+#[test]
+fn bodies_that_drip_in_leave_room_for_others() {
+    bodies_leave_room(true);
 }

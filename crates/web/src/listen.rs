@@ -266,7 +266,6 @@ impl<S> Patient<S> {
     ) -> Poll<io::Result<T>> {
         if tried.is_ready() {
             self.stalled = None;
-            self.door.moved();
             return tried;
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLS)));
@@ -291,6 +290,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write(cx, buf);
+        // A flush is no sign of a client that takes its answer: hyper flushes after each byte that it reads.
+        if tried.is_ready() {
+            self.door.moved();
+        }
         self.judge(cx, tried)
     }
 
