@@ -7,6 +7,7 @@
 //! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
 //! * `rules`: rules that one small case each shows.
+//! * `spent`: exhausted pools.
 
 mod audit;
 mod bad_places;
@@ -16,4 +17,5 @@ mod parity;
 mod parts;
 mod rules;
 mod shape;
+mod spent;
 mod world;
