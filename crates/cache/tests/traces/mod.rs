@@ -95,7 +95,7 @@ pub fn looping(slots: u32, requests: usize, _seed: u64) -> Vec<u64> {
     (0..requests as u64).map(|index| index % length).collect()
 }
 
-/// Of ten requests, six follow Zipf 0.9, three a loop over one and a half times the slots, and one
+/// Six of ten requests follow Zipf 0.9, three a loop over one and a half times the slots, and one
 /// is random.
 pub fn mixed(slots: u32, requests: usize, seed: u64) -> Vec<u64> {
     let slots = u64::from(slots);

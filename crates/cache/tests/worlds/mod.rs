@@ -53,18 +53,18 @@ pub(crate) struct Shape {
     /// Block size of the disk.
     pub(crate) origin_block: u32,
     pub(crate) log_block: u32,
-    /// Whether the log, and the origin, have errors.
+    /// The log and the origin have errors.
     pub(crate) errors: (bool, bool),
-    /// Whether abandoned logs are remembered.
+    /// Abandoned logs are remembered.
     pub(crate) remembers: bool,
     /// A crash is tried at one in this many events.
     pub(crate) tried: u64,
     /// Number of nested crashes, each in the replay after the one before.
     pub(crate) nested: u32,
     pub(crate) requests: usize,
-    /// Whether the cache may step aside.
+    /// The cache may step aside.
     pub(crate) is_timed: bool,
-    /// Whether the mode changes. In write-through mode a failed flush would lose completed writes
+    /// The mode changes. In write-through mode a failed flush would lose completed writes
     /// of the origin, as without a cache, so no flush fails then.
     pub(crate) switches: bool,
     /// Length of bursts of requests, and of the pauses between them, in nanoseconds.

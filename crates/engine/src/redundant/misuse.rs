@@ -83,7 +83,7 @@ pub(super) fn array() -> Rc<Core> {
     Rc::clone(&Redundant::new(setup).expect("memory").inner.core)
 }
 
-/// What `future` comes to, which waits for nothing.
+/// Returns the output of `future`, which waits for nothing.
 pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

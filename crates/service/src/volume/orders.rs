@@ -148,6 +148,7 @@ impl Orders<'_> {
         path: &Path,
         take_in: impl FnOnce() -> OrderAnswer,
     ) -> Result<OrderAnswer, OrderAnswer> {
+        let _turn = self.recorded.turn();
         let listed = self.recorded.list(array, path)?;
         let answer = take_in();
         let recorded = match answer.outcome {
@@ -158,6 +159,7 @@ impl Orders<'_> {
     }
 
     fn remove(&self, member: &str, array: Option<String>) -> OrderAnswer {
+        let _turn = self.recorded.turn();
         let arrays = self.media.md_arrays();
         let has = |one: &&MdArray| one.leaves().iter().any(|leaf| leaf.label == member);
         let left_out = |one: &&MdArray| one.left_out.iter().any(|one| one.member == member);
@@ -183,6 +185,7 @@ impl Orders<'_> {
         let answer = self.live.carry_out(order, self.remote);
         match order {
             WholeOrder::Resize { bytes } if answer.outcome == Outcome::Done => {
+                let _turn = self.recorded.turn();
                 not_recorded(answer, self.recorded.resize(*bytes))
             }
             _ => answer,
@@ -193,6 +196,7 @@ impl Orders<'_> {
     /// this process lived to see that or not.
     fn cache(&self, order: &CacheOrder) -> OrderAnswer {
         let carry_out = || self.caching.carry_out(self.live, self.remote, order);
+        let _turn = self.recorded.turn();
         let stack = self.caching.stack();
         if !order.names_log() || apply(order, &stack).is_err() {
             let answer = carry_out();

@@ -11,6 +11,7 @@
 //! Deliberately absent: where a member that came back lies now. A start finds it by its identity.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use braid_stack::{ByteSize, File, Node, Stack};
 
@@ -25,6 +26,8 @@ use crate::record::Record;
 pub(super) struct Recorded {
     file: Option<PathBuf>,
     name: String,
+    /// Held by the order that changes the record, from its first look to its last.
+    turn: Mutex<()>,
 }
 
 /// A change of the record that can be taken back.
@@ -37,7 +40,12 @@ pub(super) struct Listed<'a> {
 
 impl Recorded {
     pub(super) fn new(spec: &Spec) -> Recorded {
-        Recorded { file: spec.record.clone(), name: spec.name.clone() }
+        Recorded { file: spec.record.clone(), name: spec.name.clone(), turn: Mutex::default() }
+    }
+
+    /// Waits until no other order changes the record, and keeps others from it.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists `path` as a member of `array`, before anything on it is changed.

@@ -30,7 +30,7 @@ use crate::join_all;
 use crate::redundant::core::{Core, failures};
 
 impl Flushed {
-    /// The proof that a log needs, if superblocks that are on the members say who is out.
+    /// The proof that a log needs, if superblocks on the members name the members that are out.
     pub(in crate::redundant) fn durable(&self, core: &Core) -> Option<Durable> {
         let is_recorded = core.publisher.recorded_generation() >= self.generation;
         let Flushed { of, number, units, .. } = *self;
@@ -73,7 +73,7 @@ impl Core {
         let completions = join_all(started).await;
         let failed = failures(members, &completions);
         if !failed.is_empty() && !self.take_out_failed(&failed, "a flush") {
-            // Nobody knows what of the only copy is durable, and no later flush can tell: a system
+            // It is unknown which part of the only copy is durable, and no later flush can tell: a system
             // that answered an error once may have dropped what it could not write.
             self.stop(&format!("a flush of the last members failed ({})", failed[0].1));
             return Err(failed[0].1);

@@ -76,7 +76,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// What completed before a flush of all members began is durable on those that are not out.
+/// Proof that writes completed before a flush of all members are durable on those that are not out.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Flushed {
@@ -89,7 +89,7 @@ pub(crate) struct Flushed {
     generation: u64,
 }
 
-/// What is durable on every member that the superblocks count on.
+/// Proof of the writes that are durable on every member that the superblocks count on.
 pub(crate) struct Durable {
     of: ArrayId,
     number: u64,

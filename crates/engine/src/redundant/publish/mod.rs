@@ -1,4 +1,4 @@
-//! What superblocks are to say, how far that is done, whose turn it is to write them, and the proofs
+//! Contents that superblocks are to get, how far that is done, whose turn it is to write them, and the proofs
 //! that they have been written: what an array remembers of its publications.
 //!
 //! Deliberately absent: writing superblocks, and making a proof, which is done in [`writing`] alone: the
