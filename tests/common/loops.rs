@@ -30,6 +30,17 @@ impl LoopDevice {
         None
     }
 
+    /// Now. Its number may be another's from then on, so that only this may be its end.
+    #[track_caller]
+    pub(crate) fn detach(self) {
+        self.losetup_detach().run().ok();
+        std::mem::forget(self);
+    }
+
+    fn losetup_detach(&self) -> Tool {
+        Tool::new("losetup").arg("--detach").arg(&self.path)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -41,7 +52,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        let _ = Tool::new("losetup").arg("--detach").arg(&self.path).run();
+        let _ = self.losetup_detach().run();
     }
 }
 

@@ -93,7 +93,8 @@ fn a_loop_device_that_is_detached_is_used_to_the_end() {
     let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
     let mut client = volume.client();
     client.write(0, &pattern(1, 0, 4096), true).unwrap();
-    Tool::new("losetup").arg("--detach").arg(second.path()).run().ok();
+    let second_path = second.text().to_owned();
+    second.detach();
     client.write(MIB, &pattern(2, 0, 4096), true).expect("it goes on");
     assert!(client.read(0, 4096).unwrap() == pattern(1, 0, 4096));
     let state = volume.status()["state"].clone();
@@ -105,7 +106,7 @@ fn a_loop_device_that_is_detached_is_used_to_the_end() {
         assert!(bytes[MIB as usize..][..4096] == pattern(2, 0, 4096), "{image}");
     }
     // Now it is gone, and that is said.
-    scratch.run(&["up", "v"]).fails(3, &[second.text()]);
+    scratch.run(&["up", "v"]).fails(3, &[&second_path]);
 }
 
 #[test]

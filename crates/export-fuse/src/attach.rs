@@ -196,7 +196,7 @@ impl Attachment {
     /// # Errors
     /// When the kernel's tables cannot be read.
     pub fn holders(&self) -> Result<Vec<Holder>, DetachError> {
-        match self.attached().filter(|attached| self.is_ours(attached.number)) {
+        match self.attached().filter(AttachedDevice::is_ours) {
             Some(attached) => attached.holders(),
             None => Ok(Vec::new()),
         }
@@ -213,10 +213,11 @@ impl Attachment {
     /// # Errors
     /// [`DetachError`]. It may be called again, and goes on where it stopped.
     pub fn detach(&mut self) -> Result<(), DetachError> {
-        if let Some(number) = self.number.filter(|number| self.is_ours(*number)) {
+        if let Some(attached) = self.attached().filter(AttachedDevice::is_ours) {
             self.check_unused()?;
-            let device = PathBuf::from(loop_device::path(number));
-            loop_device::detach(number)
+            let device = PathBuf::from(loop_device::path(attached.number));
+            attached
+                .detach()
                 .map_err(|source| DetachError::Loop { device: device.clone(), source })?;
             if !self.wait_for_release(CLOSE_LIMIT) {
                 return Err(DetachError::StillOpen { device });
@@ -232,15 +233,15 @@ impl Attachment {
     /// instead.
     pub fn detach_force(&mut self) -> Forced {
         let mut forced = Forced { unmounted: Vec::new(), saved: true, released: true };
-        if let Some(number) = self.number.filter(|number| self.is_ours(*number)) {
-            let (saved, unmounted) = save(number);
+        if let Some(attached) = self.attached().filter(AttachedDevice::is_ours) {
+            let (saved, unmounted) = save(attached.clone());
             forced.unmounted = unmounted;
             // What is open keeps the device: nobody knows for how long.
             forced.saved = saved && self.wait_for_release(Duration::from_millis(500));
-            if self.is_ours(number) {
+            if attached.is_ours() {
                 self.mount.aborter().abort();
                 // If saving took too long it may be at it still, and goes on with errors.
-                let _ = loop_device::detach(number);
+                let _ = attached.detach();
             }
             self.mount.unmount_force();
             forced.released = self.wait_for_release(CLOSE_LIMIT);
@@ -272,23 +273,15 @@ impl Attachment {
 
     /// Whether the loop device is without our file within `limit`.
     fn wait_for_release(&self, limit: Duration) -> bool {
-        let Some(number) = self.number else { return true };
+        let Some(attached) = self.attached() else { return true };
         let deadline = Instant::now() + limit;
-        while self.is_ours(number) {
+        while attached.is_ours() {
             if Instant::now() >= deadline {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         true
-    }
-
-    /// Whether our file is behind the loop device. A file whose mount was taken out of the tree
-    /// has the path that it has in its own file system.
-    fn is_ours(&self, number: u32) -> bool {
-        let volume = self.mount.volume_path();
-        let inside = Path::new("/").join(crate::session::VOLUME);
-        backing_file(number).is_some_and(|path| path == volume || path == inside)
     }
 }
 
@@ -301,6 +294,18 @@ pub struct AttachedDevice {
 }
 
 impl AttachedDevice {
+    /// Whether our file is behind the loop device. A file whose mount was taken out of the tree
+    /// has the path that it has in its own file system.
+    fn is_ours(&self) -> bool {
+        let inside = Path::new("/").join(crate::session::VOLUME);
+        backing_file(self.number).is_some_and(|path| path == self.volume || path == inside)
+    }
+
+    /// Tells the driver to let go of our file, if it is still behind the device.
+    fn detach(&self) -> io::Result<()> {
+        loop_device::detach(self.number, || self.is_ours())
+    }
+
     /// Who uses it, in whatever mount namespace. Mounts elsewhere are told as `/proc/PID/root/…`. This
     /// process's own descriptors do not count.
     ///
@@ -386,7 +391,8 @@ fn within<T>(limit: Duration, aborter: &Aborter, work: impl FnOnce() -> T) -> T 
 /// Writes out and lazily unmounts what is on a loop device, and tells the driver to let go of
 /// its file; on a thread of its own, because each of that may wait for the server. Answers
 /// whether that was done in time, and what was found mounted.
-fn save(number: u32) -> (bool, Vec<PathBuf>) {
+fn save(attached: AttachedDevice) -> (bool, Vec<PathBuf>) {
+    let number = attached.number;
     let device = PathBuf::from(loop_device::path(number));
     let mounts = mountinfo::read_own().unwrap_or_default().into_iter().rev();
     let points: Vec<PathBuf> = mounts
@@ -402,7 +408,7 @@ fn save(number: u32) -> (bool, Vec<PathBuf>) {
             let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
             all &= rustix::mount::unmount(point, flags).is_ok();
         }
-        all &= loop_device::detach(number).is_ok();
+        all &= attached.detach().is_ok();
         // Nobody may be waiting any more.
         let _ = done.send(all);
     });

@@ -303,7 +303,7 @@ fn many_come_at_the_same_time() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     for number in results.iter().flatten() {
-        braid_sys::loop_device::detach(*number).unwrap();
+        braid_sys::loop_device::detach(*number, || true).unwrap();
     }
     let mut numbers: Vec<u32> = results.into_iter().map(|result| result.unwrap()).collect();
     numbers.sort_unstable();
@@ -335,7 +335,7 @@ fn the_read_ahead_is_what_was_asked_and_does_not_stay() {
         assert_eq!(read_ahead(&path), is);
         // While it is open nobody else gets it.
         let held = File::open(&path).unwrap();
-        braid_sys::loop_device::detach(number).unwrap();
+        braid_sys::loop_device::detach(number, || true).unwrap();
         assert_eq!(read_ahead(&path), 128 << 10);
         drop(held);
     }

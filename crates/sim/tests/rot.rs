@@ -23,3 +23,11 @@ fn a_flipped_bit_of_a_bitmap_of_two_pages() {
     assert!(tally.failed.is_empty(), "commit {}: {:#?}", commit(), tally.failed);
     assert!(tally.flips > 0, "{tally:?}");
 }
+
+/// What went wrong once: disk2's superblocks said at rest for 5 s that the array was active.
+#[test]
+fn lives_that_went_wrong_before() {
+    keep_panics();
+    let tally = rot_everywhere(13_909_097_702_279_860_664, 1, 1);
+    assert!(tally.failed.is_empty() && tally.flips > 0, "{tally:?}");
+}

@@ -167,14 +167,17 @@ fn clear(device: &File) -> io::Result<()> {
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
 }
 
-/// Takes the backing file away. If the device is open elsewhere, the kernel does so when the
-/// last user closes it. Whoever gets the device next can write to it ([`set_read_only`] would stay), and has
-/// the usual read-ahead.
+/// Takes the backing file away, if `is_ours` answers so: it is asked while the device is open, when nobody else can get
+/// its number. If the device is open elsewhere, the kernel takes the file away when the last user closes it. Whoever
+/// gets the device next can write to it ([`set_read_only`] would stay), and has the usual read-ahead.
 ///
 /// # Errors
 /// `ENXIO` if it is not set up.
-pub fn detach(number: u32) -> io::Result<()> {
+pub fn detach(number: u32, is_ours: impl FnOnce() -> bool) -> io::Result<()> {
     let device = open(number, false)?;
+    if !is_ours() {
+        return Ok(());
+    }
     allow_writes(&device, true)?;
     set_read_ahead(&device, READ_AHEAD)?;
     clear(&device)

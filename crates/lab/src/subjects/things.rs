@@ -83,14 +83,17 @@ impl Thing {
         match self {
             Self::Volume { name } => release_volume(hand, name, force),
             Self::Superblocks { members } => release_superblocks(hand, members),
-            Self::Loop { device, .. } => {
+            Self::Loop { device, file } => {
                 let detach = command(&["losetup", "--detach", device]);
                 hand.run(&detach)?;
                 // The kernel defers it while it is in use.
                 hand.retry(|hand| {
                     match hand.world.read_text(&sys_file(device, "backing_file"))? {
-                        None => Ok(()),
-                        Some(_) => Err(hand.left(format!("{device} is in use"), &detach)),
+                        Some(now) if is_same_file(&now, file) => {
+                            Err(hand.left(format!("{device} is in use"), &detach))
+                        }
+                        // Of another, who got the number since.
+                        Some(_) | None => Ok(()),
                     }
                 })
             }

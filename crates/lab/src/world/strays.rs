@@ -94,12 +94,10 @@ mod tests {
     #[test]
     fn those_with_the_mark_end_and_no_others() {
         let dir = tempfile::tempdir().unwrap();
-        // Shells that wait without a child, one of them named as a volume's process is.
-        let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status();
-        assert!(made.unwrap().success());
-        let folder = dir.path().display().to_string();
-        let wait = "exec -a braid-volume sh -c 'read line < pipe'";
-        let volume = CommandLine::new("bash").args(["-c", wait]).in_folder(&folder);
+        // Named as a volume's process is, from its start on.
+        let program = dir.path().join("braid-volume");
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        let volume = CommandLine::new(program.to_str().unwrap()).arg("1000");
         let sleep = CommandLine::new("sleep").arg("1000");
         let (mine, other) = (dir.path().join("a"), dir.path().join("a-b"));
         let (mine, other) = (mine.into_os_string(), other.into_os_string());

@@ -239,7 +239,8 @@ pub(crate) async fn take_in(
     array.add(new).await.map_err(|why| why.to_string())
 }
 
-/// Waits until the array has nothing to do and lacks as many members as that; if it lacks none, until no bit is set.
+/// Waits until the array has nothing to do, `disk` says so, and it lacks as many members as that; if it lacks none,
+/// until no bit is set.
 pub(crate) async fn come_to_rest(
     array: &Redundant,
     lacking: usize,
@@ -250,9 +251,12 @@ pub(crate) async fn come_to_rest(
         let missing = status.in_sync.iter().filter(|one| !**one).count();
         let is_quiet = !status.active && status.resync == Resync::Clean && status.job.is_none();
         let is_swept = lacking > 0 || status.bitmap.is_none_or(|bitmap| bitmap.set == 0);
+        // Its superblocks come later, and no time is long enough: an event may overtake tasks that are ready.
+        let is_said =
+            || carried(&disk.contents()).is_ok_and(|one| one.superblock.resync == Resync::Clean);
+        let is_at_rest = missing == lacking && is_quiet && is_swept && is_said();
         disk.handle().sleep(STEP_NS).await;
-        // Superblocks that say so may still be on their way.
-        if missing == lacking && is_quiet && is_swept {
+        if is_at_rest {
             disk.handle().sleep(10 * STEP_NS).await;
             return Ok(());
         }
