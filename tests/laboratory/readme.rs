@@ -1,6 +1,7 @@
 //! The README's campaign, the first that its reader runs, and its advice.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::{Lab, read};
 use crate::common::{Scratch, Tool, skip_without};
@@ -31,6 +32,17 @@ fn its_advice_is_what_is_printed() {
     assert!(!below.is_empty() && printed.contains(&below), "{output}");
 }
 
+/// Time in which at least one process of the machine waited for a processor, from the start of the machine on; none
+/// where the kernel does not count it.
+fn processor_pressure() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let total = text.lines().find(|line| line.starts_with("some "))?.split_once("total=")?.1;
+    Some(Duration::from_micros(total.parse().ok()?))
+}
+
+/// Rules that doubt numbers of a machine that has other things to do.
+const OF_BUSY_MACHINES: [&str; 2] = ["unsteady-repetitions", "not-steady"];
+
 /// A first example with numbers that braid's own rules doubt would teach that doubts are normal.
 #[test]
 fn its_numbers_are_not_doubted() {
@@ -39,14 +51,30 @@ fn its_numbers_are_not_doubted() {
     let (words, _) = example("$ braid lab run ");
     assert_eq!(words[..3], ["braid", "lab", "run"]);
     let words: Vec<_> = words[2..].iter().map(String::as_str).collect();
+    let (began, before) = (Instant::now(), processor_pressure());
     let output = lab.run(&words).ok();
+    let took = began.elapsed();
+    let waited = processor_pressure().zip(before).map(|(now, before)| now.saturating_sub(before));
     let report: serde_json::Value =
         serde_json::from_str(&read(&lab.results().join("report.json"))).expect("JSON");
     // That models are models is a remark.
+    let cells = report["cells"].as_array().expect("cells");
+    let doubted: Vec<_> = cells.iter().filter(|one| one["standing"] != "ok").collect();
+    let findings = doubted.iter().flat_map(|one| one["findings"].as_array().expect("findings"));
+    let mut doubting = findings.filter(|one| one["standing"] != "ok");
+    let is_of_machine = |one: &serde_json::Value| {
+        one["rule"].as_str().is_some_and(|rule| OF_BUSY_MACHINES.contains(&rule))
+    };
+    if !doubted.is_empty() && doubting.all(is_of_machine) && waited > Some(took / 4) {
+        println!(
+            "skipped: rightly doubted, processes waited for a processor in {waited:?} of {took:?}"
+        );
+        return;
+    }
+    assert!(!cells.is_empty() && doubted.is_empty(), "{output}");
+    // That models are models is a remark.
     let doubts = report["doubts"].as_array().expect("doubts");
     assert!(doubts.iter().all(|one| one["rule"] == "modelled"), "{output}");
-    let cells = report["cells"].as_array().expect("cells");
-    assert!(!cells.is_empty() && cells.iter().all(|one| one["standing"] == "ok"), "{output}");
     let marks = output.out.lines().filter(|line| line.starts_with("- ")).count();
     assert_eq!((doubts.len(), marks), (1, 1), "{output}");
     assert!(output.out.contains("\nTake pair: "), "{output}");
