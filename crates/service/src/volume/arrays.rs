@@ -8,9 +8,8 @@ use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
 use braid_stack::{File, Node, Stack};
 use braid_uring::Remote;
+use braid_wiring::Array;
 
-use super::build::AtWork;
-use super::level::Level;
 use super::md::MdArray;
 use super::media::Media;
 use super::shard;
@@ -39,7 +38,7 @@ pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Ve
         let md = described.iter().find(is_it).copied();
         status_of(answer, md, read_only)
     };
-    let of = |one: &std::rc::Rc<AtWork>| Answer {
+    let of = |one: &std::rc::Rc<Array>| Answer {
         name: one.name.clone(),
         uuid: one.uuid.clone(),
         level: one.level.clone(),

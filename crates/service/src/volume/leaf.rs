@@ -76,10 +76,10 @@ impl Leaf {
             Node::File(file) => file.name().display().to_string(),
             _ => stack.to_string(),
         };
-        Leaf::called(label, medium, deadline)
+        Leaf::with_label(label, medium, deadline)
     }
 
-    pub(super) fn called(label: String, medium: Medium, deadline: Option<Duration>) -> Leaf {
+    pub(super) fn with_label(label: String, medium: Medium, deadline: Option<Duration>) -> Leaf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Leaf { id, label, medium, tally: Tally::default(), deadline }
@@ -95,6 +95,11 @@ impl Leaf {
             }
             Medium::Ram(_) | Medium::Modelled(_) => None,
         }
+    }
+
+    /// What an array without superblocks calls it as the member of `role`.
+    pub(super) fn called(&self, role: usize) -> String {
+        self.path().unwrap_or_else(|| braid_wiring::unnamed(role))
     }
 
     /// Its memory, if it is a RAM disk.

@@ -13,15 +13,11 @@
 //! `braid_md` has checked it.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_block::Limits;
-use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
-use braid_engine::redundant::{Layout, Setup};
-use braid_engine::{Clock, Dev};
+use braid_engine::assembled::{self, Assembled, Level, LogPlace, Refusal, assemble};
 use braid_level::Raid0Layout;
 use braid_md::{Superblock, Uuid};
 use braid_md_text::next::command;
@@ -30,11 +26,10 @@ use braid_stack::Stack;
 use super::admission;
 use super::deadline::MemberDeadline;
 use super::leaf::{Leaf, LeafError, Medium, open_file};
-use super::level::Level;
 use super::options::{OpenOptions, Unusable};
 use super::warnings::Warning;
 use crate::control::LeftOutStatus;
-use crate::metadata::{Metadata, MetadataError, random_number};
+use crate::metadata::{Metadata, MetadataError};
 
 pub use braid_engine::assembled::is_served;
 
@@ -69,7 +64,7 @@ pub struct MdArray {
     pub(super) log: LogPlace,
     /// The superblocks count on a member that does not take part.
     pub is_changed: bool,
-    assembled: Assembled,
+    pub(super) assembled: Assembled,
     limits: Limits,
     /// The open members, those first that it was assembled of: a member that is let go of is
     /// closed, so that others may have it.
@@ -189,14 +184,6 @@ impl MdArray {
     pub fn limits(&self) -> Limits {
         self.limits
     }
-
-    /// What the engine is given: `devs` are on the [`MdArray::leaves`].
-    ///
-    /// # Errors
-    /// No randomness for the log.
-    pub fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> io::Result<Setup> {
-        self.assembled.setup(layout, devs, clock, random_number)
-    }
 }
 
 /// A refusal with what is wrong with the members that are missing, and the command that leads on.
@@ -230,7 +217,7 @@ fn open_members(
         };
         let file = open_file(path, options, offset, length)?;
         let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
-        Ok(Arc::new(Leaf::called(member.label.clone(), Medium::File(file), deadline)))
+        Ok(Arc::new(Leaf::with_label(member.label.clone(), Medium::File(file), deadline)))
     };
     assembled.members.iter().map(open).collect()
 }

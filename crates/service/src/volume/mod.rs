@@ -34,7 +34,6 @@ mod held;
 mod image;
 mod keeper;
 mod leaf;
-mod level;
 mod link;
 mod live;
 mod md;

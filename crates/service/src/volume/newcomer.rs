@@ -76,7 +76,7 @@ impl Newcomer {
         })?;
         let deadline = array.deadline.of(true, file.is_direct());
         let label = path.display().to_string();
-        let leaf = Arc::new(Leaf::called(label, Medium::File(file), deadline));
+        let leaf = Arc::new(Leaf::with_label(label, Medium::File(file), deadline));
         let found = Image::open(path).map(|image| image.found);
         let superblocks = found.map_err(|failure| OrderAnswer::failed(failure.text()))?;
         // A log that is written while the array is used must not be the first to find its file

@@ -14,8 +14,9 @@ use braid_device::{Stopwatch, Tally};
 use braid_export_nbd::{Bounds, Counters, Server, Stop};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
+use braid_wiring::Array;
 
-use super::build::{AtCache, AtWork, build};
+use super::build::{AtCache, build};
 use super::following::Following;
 use super::front::Front;
 use super::media::Media;
@@ -60,7 +61,7 @@ pub(super) struct Local {
     /// What its exports offer.
     pub(super) front: Front,
     pub pool: Pool,
-    pub arrays: Vec<Rc<AtWork>>,
+    pub arrays: Vec<Rc<Array>>,
     /// Caches, those below others first.
     pub caches: Rc<RefCell<Vec<AtCache>>>,
     /// Whether another shard serves what is asked of this one.
@@ -295,7 +296,7 @@ fn run(
     let locked = pool.lock().map_err(|error| error.kind());
     let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
-    let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
+    let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
     for one in &arrays {
         restart(&executor, one)?;
         handle.spawn(one.array.run());
