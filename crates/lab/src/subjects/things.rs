@@ -92,7 +92,7 @@ impl Thing {
                         Some(now) if is_same_file(&now, file) => {
                             Err(hand.left(format!("{device} is in use"), &detach))
                         }
-                        // Of another, who got the number since.
+                        // The number is of another file since.
                         Some(_) | None => Ok(()),
                     }
                 })

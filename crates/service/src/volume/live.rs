@@ -336,12 +336,17 @@ impl Live {
         match self.one.try_lock() {
             Ok(one) => Ok(one),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(OrderAnswer::refused(format!(
-                "another order is being carried out on {}\n  next: again, when it is done",
-                self.spec.name
-            ))
-            .code(ErrorCode::Busy)),
+            Err(TryLockError::WouldBlock) => Err(self.busy()),
         }
+    }
+
+    /// The refusal of an order while another is being carried out.
+    pub(super) fn busy(&self) -> OrderAnswer {
+        let name = &self.spec.name;
+        OrderAnswer::refused(format!(
+            "another order is being carried out on {name}\n  next: again, when it is done"
+        ))
+        .code(ErrorCode::Busy)
     }
 
     /// Waits for the order that is being carried out, which ends soon if it has changed nothing yet, and

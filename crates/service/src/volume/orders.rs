@@ -196,7 +196,8 @@ impl Orders<'_> {
     /// this process lived to see that or not.
     fn cache(&self, order: &CacheOrder) -> OrderAnswer {
         let carry_out = || self.caching.carry_out(self.live, self.remote, order);
-        let _turn = self.recorded.turn();
+        // Such an order may take long: a second one is not to wait for it.
+        let Some(_turn) = self.recorded.try_turn() else { return self.live.busy() };
         let stack = self.caching.stack();
         if !order.names_log() || apply(order, &stack).is_err() {
             let answer = carry_out();

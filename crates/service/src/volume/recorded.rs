@@ -11,7 +11,7 @@
 //! Deliberately absent: where a member that came back lies now. A start finds it by its identity.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use braid_stack::{ByteSize, File, Node, Stack};
 
@@ -46,6 +46,15 @@ impl Recorded {
     /// Waits until no other order changes the record, and keeps others from it.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same without waiting; `None` while another order changes the record.
+    pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Lists `path` as a member of `array`, before anything on it is changed.
