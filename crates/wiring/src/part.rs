@@ -1,6 +1,7 @@
 //! The parts of a stack, and what holds for them before anything is wired.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use braid_block::Limits;
 use braid_cache::Config;
@@ -40,7 +41,19 @@ pub trait HasLimits {
     fn limits(&self) -> Limits;
 }
 
-/// Of what there is none in a stack.
+impl<T: HasLimits> HasLimits for Arc<T> {
+    fn limits(&self) -> Limits {
+        T::limits(self)
+    }
+}
+
+impl<T: HasLimits> HasLimits for Box<T> {
+    fn limits(&self) -> Limits {
+        T::limits(self)
+    }
+}
+
+/// For stacks that have no such part.
 impl HasLimits for Infallible {
     fn limits(&self) -> Limits {
         match *self {}

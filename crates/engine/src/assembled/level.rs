@@ -36,7 +36,7 @@ impl Level {
         raid0_layout: Option<Raid0Layout>,
         sizes: Vec<u64>,
     ) -> Result<Level, GeometryError> {
-        let Superblock { level, mut layout, chunk, .. } = *superblock;
+        let (level, chunk, mut layout) = (superblock.level, superblock.chunk, superblock.layout);
         if level == MdLevel::Raid0 && Raid0Layout::from_number(layout).is_none() {
             // Where nobody says, the members are equal, or assembly has refused.
             layout = raid0_layout.unwrap_or_default().number();

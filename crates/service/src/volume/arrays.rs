@@ -1,6 +1,7 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
+use braid_engine::assembled::Level;
 use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, MemberStatus, Mismatch, Status,
 };

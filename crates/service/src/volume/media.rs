@@ -65,7 +65,7 @@ pub(super) struct Siblings {
 pub(super) type Part = braid_wiring::Part<Arc<Leaf>, Box<MdArray>, OfCache>;
 
 /// What belongs to a cache of a stack.
-pub struct OfCache {
+pub(super) struct OfCache {
     /// As it is written, for people.
     pub(super) text: String,
     pub(super) write_back: Option<WriteBack>,
@@ -235,13 +235,13 @@ impl Opener<'_> {
     }
 }
 
-impl HasLimits for Arc<Leaf> {
+impl HasLimits for Leaf {
     fn limits(&self) -> Limits {
         Leaf::limits(self)
     }
 }
 
-impl HasLimits for Box<MdArray> {
+impl HasLimits for MdArray {
     fn limits(&self) -> Limits {
         MdArray::limits(self)
     }
