@@ -1,9 +1,6 @@
 //! The parts of a stack, and what holds for them before anything is wired.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
-use braid_block::Limits;
+use braid_block::{HasLimits, Limits};
 use braid_cache::Config;
 use braid_engine::assembled::Level;
 
@@ -33,31 +30,6 @@ pub enum Part<L, M, C> {
         /// What belongs to the cache.
         of: C,
     },
-}
-
-/// A leaf, or an array that is described: something with limits.
-pub trait HasLimits {
-    /// Size in bytes, blocks, and what requests may ask for.
-    fn limits(&self) -> Limits;
-}
-
-impl<T: HasLimits> HasLimits for Arc<T> {
-    fn limits(&self) -> Limits {
-        T::limits(self)
-    }
-}
-
-impl<T: HasLimits> HasLimits for Box<T> {
-    fn limits(&self) -> Limits {
-        T::limits(self)
-    }
-}
-
-/// For stacks that have no such part.
-impl HasLimits for Infallible {
-    fn limits(&self) -> Limits {
-        match *self {}
-    }
 }
 
 impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {

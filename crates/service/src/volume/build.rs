@@ -8,12 +8,12 @@ use braid_cache::{Cache, WriteBackConfig};
 use braid_engine::redundant::Setup;
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
+use braid_member::Member;
 use braid_uring::{ExecutorClock, Handle};
 use braid_wiring::{Array, CacheAt, Described, Ground, wire};
 
-use super::leaf::Leaf;
 use super::md::MdArray;
-use super::media::{Media, OfCache};
+use super::media::{Media, OfCache, called};
 use super::warm::Warm;
 use crate::metadata::random_number;
 
@@ -65,16 +65,16 @@ struct Shard<'a> {
 }
 
 impl Ground for Shard<'_> {
-    type Leaf = Arc<Leaf>;
+    type Leaf = Arc<Member>;
     type Md = Box<MdArray>;
     type Cache = OfCache;
 
-    fn leaf(&self, leaf: &Arc<Leaf>) -> io::Result<Dev> {
+    fn leaf(&self, leaf: &Arc<Member>) -> io::Result<Dev> {
         leaf.device(self.handle, self.pool)
     }
 
-    fn label(&self, leaf: &Arc<Leaf>, role: usize) -> String {
-        leaf.called(role)
+    fn label(&self, leaf: &Arc<Member>, role: usize) -> String {
+        called(leaf, role)
     }
 
     fn described<'a>(&self, array: &'a Box<MdArray>) -> io::Result<Described<'a>> {

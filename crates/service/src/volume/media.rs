@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use braid_array::GeometryError;
-use braid_block::Limits;
+use braid_block::{HasLimits, Limits};
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
 use braid_engine::assembled::Level;
 use braid_export_nbd::Overlaps;
+use braid_member::{Member, MemberError, Opening, open};
 use braid_stack::{ByteSize, Cache, Node, Stack};
-use braid_wiring::HasLimits;
 
 use super::cache_log::{self, WriteBack};
-use super::leaf::{Leaf, LeafError, Medium, open_leaf};
 
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
@@ -28,7 +27,7 @@ pub enum MediaError {
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },
     #[error("{0}")]
-    Leaf(#[from] LeafError),
+    Leaf(#[from] MemberError),
     #[error("{0}")]
     Md(#[source] MdError),
     #[error("{log} cannot be the log of {cache}: {why}")]
@@ -39,7 +38,7 @@ pub enum MediaError {
 
 impl MediaError {
     /// What a member answered when it was opened, if that is why.
-    pub(super) fn of_leaf(&self) -> Option<&LeafError> {
+    pub(super) fn of_leaf(&self) -> Option<&MemberError> {
         match self {
             MediaError::Leaf(error) | MediaError::Md(MdError::Member(error)) => Some(error),
             _ => None,
@@ -58,11 +57,11 @@ pub struct Media {
 pub(super) struct Siblings {
     /// What people call the array.
     pub(super) array: String,
-    pub(super) members: Vec<(String, Arc<Leaf>)>,
+    pub(super) members: Vec<(String, Arc<Member>)>,
 }
 
 /// A part of a stack.
-pub(super) type Part = braid_wiring::Part<Arc<Leaf>, Box<MdArray>, OfCache>;
+pub(super) type Part = braid_wiring::Part<Arc<Member>, Box<MdArray>, OfCache>;
 
 /// What belongs to a cache of a stack.
 pub(super) struct OfCache {
@@ -90,7 +89,7 @@ impl Media {
     }
 
     /// The leaf, if the stack is a RAM disk and nothing else.
-    pub(super) fn ram_leaf(&self) -> Option<&Arc<Leaf>> {
+    pub(super) fn ram_leaf(&self) -> Option<&Arc<Member>> {
         match &self.root {
             Part::Leaf(leaf) if leaf.ram().is_some() => Some(leaf),
             _ => None,
@@ -103,7 +102,7 @@ impl Media {
     }
 
     /// All leaves, from left to right.
-    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+    pub fn leaves(&self) -> Vec<Arc<Member>> {
         let mut leaves = Vec::new();
         self.root.walk(&mut |part| match part {
             Part::Leaf(leaf) => leaves.push(Arc::clone(leaf)),
@@ -135,7 +134,7 @@ impl Media {
             }
             Part::Joined { level, members } => {
                 let leaf = |(role, part): (usize, &Part)| match part {
-                    Part::Leaf(leaf) => Some((leaf.called(role), Arc::clone(leaf))),
+                    Part::Leaf(leaf) => Some((called(leaf, role), Arc::clone(leaf))),
                     _ => None,
                 };
                 let siblings = members.iter().enumerate().filter_map(leaf).collect();
@@ -163,12 +162,12 @@ impl Media {
 
     /// What is not as it should be, though it works.
     pub fn warnings(&self) -> Vec<Warning> {
-        let buffered = self.leaves().into_iter().filter_map(|leaf| match &leaf.medium {
-            Medium::File(file) if !file.is_direct() => Some(Warning::lasting(format!(
+        let leaves = self.leaves().into_iter().filter(|leaf| leaf.is_direct() == Some(false));
+        let buffered = leaves.map(|leaf| {
+            Warning::lasting(format!(
                 "{} is used through the page cache, because its file system refuses direct I/O",
-                file.path().display()
-            ))),
-            _ => None,
+                leaf.label
+            ))
         });
         let arrays = self.md_arrays().into_iter().flat_map(|array| array.warnings.clone());
         let mut warnings: Vec<Warning> = buffered.chain(arrays).collect();
@@ -214,10 +213,15 @@ impl Opener<'_> {
             return Ok(Part::Cached { config, origin, log, of });
         }
         if stack.members().is_empty() {
-            let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;
-            let is_direct = matches!(&medium, Medium::File(file) if file.is_direct());
+            let (access, most_ram, buses) = (self.options.access(), self.most_ram, &mut self.buses);
+            let kind = open(&stack.node, &mut Opening { access, most_ram, buses })?;
+            let is_direct = kind.is_direct() == Some(true);
             let deadline = self.options.deadline.of(self.survives, is_direct);
-            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium, deadline))));
+            let label = match &stack.node {
+                Node::File(file) => file.name().display().to_string(),
+                _ => stack.to_string(),
+            };
+            return Ok(Part::Leaf(Arc::new(Member::new(label, kind, deadline))));
         }
         let above = self.survives;
         self.survives |= stack.shape().is_some_and(|shape| shape.level.is_redundant());
@@ -235,16 +239,15 @@ impl Opener<'_> {
     }
 }
 
-impl HasLimits for Leaf {
-    fn limits(&self) -> Limits {
-        Leaf::limits(self)
-    }
-}
-
 impl HasLimits for MdArray {
     fn limits(&self) -> Limits {
         MdArray::limits(self)
     }
+}
+
+/// What an array without superblocks calls its member of `role`.
+pub(super) fn called(member: &Member, role: usize) -> String {
+    member.path().unwrap_or_else(|| braid_wiring::unnamed(role))
 }
 
 /// Of parity that nobody vouches for: what a missing member had is worked out from it.

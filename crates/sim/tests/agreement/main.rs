@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use braid_block::{Flags, Io, Limits};
+use braid_block::{Flags, HasLimits, Io, Limits};
 use braid_cache::{Behind, Cache, Config as CacheConfig, WriteBackConfig};
 use braid_device::{Buses, Modelled};
 use braid_engine::assembled::Level as Geometry;
@@ -30,7 +30,7 @@ use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
 use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
-use braid_wiring::{Described, Ground, HasLimits, wire};
+use braid_wiring::{Described, Ground, wire};
 
 use caches::InMemory;
 

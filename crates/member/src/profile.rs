@@ -86,7 +86,7 @@ pub fn kind(name: &str) -> Option<Kind> {
 /// # Errors
 /// It cannot be read, or is no profile.
 pub fn from_file(path: &Path) -> Result<Profile, ModelError> {
-    let text = crate::text::read(path)
+    let text = braid_probe::read_text(path)
         .map_err(|source| ModelError::Unread { path: path.to_owned(), source })?;
     Profile::parse(&text).map_err(|why| ModelError::Invalid { path: path.to_owned(), why })
 }
