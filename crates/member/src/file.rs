@@ -73,7 +73,7 @@ impl Kind for File {
         let tasks = Rc::new(ExecutorClock::new(shard.handle));
         let (device, deadline) =
             (self.device(shard.handle, shard.pool)?, shard.deadline(self.failures()));
-        Ok(Dev::new(Metered::new(device, shard.tally, tasks, deadline)))
+        Ok(Dev::new(Metered::new(device, shard.label, shard.tally, tasks, deadline)))
     }
 
     fn path(&self, label: &str) -> Option<String> {

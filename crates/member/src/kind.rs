@@ -70,6 +70,8 @@ pub struct OnShard<'a> {
     pub handle: &'a Handle,
     /// Memory for what a device writes by itself.
     pub pool: &'a Pool,
+    /// What people call the member.
+    pub label: &'a str,
     /// What requests are counted in.
     pub tally: &'a Tally,
     /// How long a request may take.

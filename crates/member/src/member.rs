@@ -92,8 +92,8 @@ impl Member {
     /// # Errors
     /// `EMFILE`: the process has too many open files.
     pub fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
-        let (tally, deadline) = (&self.tally, self.deadline);
-        self.kind.device(&OnShard { handle, pool, tally, deadline })
+        let (label, tally, deadline) = (&*self.label, &self.tally, self.deadline);
+        self.kind.device(&OnShard { handle, pool, label, tally, deadline })
     }
 }
 

@@ -29,6 +29,6 @@ impl Kind for Modelled {
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {
         let tasks = Rc::new(ExecutorClock::new(shard.handle));
-        Ok(Dev::new(Metered::new(self.device(shard.handle), shard.tally, tasks, None)))
+        Ok(Dev::new(Metered::new(self.device(shard.handle), shard.label, shard.tally, tasks, None)))
     }
 }

@@ -52,7 +52,7 @@ impl Kind for Ram {
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {
         let tasks = Rc::new(ExecutorClock::new(shard.handle));
-        Ok(Dev::new(Metered::new(self.device(), shard.tally, tasks, None)))
+        Ok(Dev::new(Metered::new(self.device(), shard.label, shard.tally, tasks, None)))
     }
 
     fn ram(&self) -> Option<&Ram> {

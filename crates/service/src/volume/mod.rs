@@ -58,6 +58,7 @@ mod scrubs;
 mod shard;
 mod shared;
 mod slow;
+mod slow_requests;
 mod spec;
 mod to_write_back;
 mod trace;

@@ -238,10 +238,18 @@ pub(super) fn ask<T: Send + 'static>(
     remote: &Remote,
     f: impl FnOnce(&Local) -> T + Send + 'static,
 ) -> Option<T> {
+    ask_with(remote, |_, local| f(local))
+}
+
+/// The same of an `f` that uses the shard's executor.
+pub(super) fn ask_with<T: Send + 'static>(
+    remote: &Remote,
+    f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
+) -> Option<T> {
     let (send, receive) = channel();
-    call(remote, move |_, local| {
-        // Whoever asked may have lost patience.
-        let _ = send.send(f(local));
+    call(remote, move |handle, local| {
+        // The asker may have lost patience.
+        let _ = send.send(f(handle, local));
     });
     receive.recv_timeout(PATIENCE).ok()
 }

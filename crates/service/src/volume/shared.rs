@@ -29,7 +29,7 @@ use super::trace::Recording;
 use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
-use super::{arrays, caches, memory, shard};
+use super::{arrays, caches, memory, shard, slow_requests};
 use crate::control::{
     self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
@@ -84,6 +84,14 @@ impl control::Volume for Shared {
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
         caches::curves(&self.remotes[0])
+    }
+
+    fn follow(&self) {
+        slow_requests::follow(&self.remotes);
+    }
+
+    fn followed(&self) -> control::SlowStatus {
+        slow_requests::followed(&self.remotes)
     }
 
     fn status(&self) -> Status {
