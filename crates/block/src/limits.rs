@@ -70,7 +70,7 @@ impl Limits {
     }
 }
 
-/// What has limits before there is a device on it.
+/// A thing with limits, before there is a device on it.
 pub trait HasLimits {
     /// The limits of its device.
     fn limits(&self) -> Limits;
@@ -88,7 +88,7 @@ impl<T: HasLimits + ?Sized> HasLimits for Box<T> {
     }
 }
 
-/// Of nothing.
+/// For generic types without such a part.
 impl HasLimits for Infallible {
     fn limits(&self) -> Limits {
         match *self {}

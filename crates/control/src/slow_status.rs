@@ -1,4 +1,4 @@
-//! Where the time of the slowest requests went.
+//! The slowest requests, with the time of each member.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,25 +20,25 @@ pub struct SlowRequest {
     pub offset_bytes: u64,
     /// Bytes; 0 for a flush.
     pub length_bytes: u64,
-    /// How long it took, or has taken, in microseconds.
+    /// Time from the begin to the answer, or to the end of following, in microseconds.
     pub took_us: u64,
     /// False for a request that had no answer at the end.
     pub answered: bool,
-    /// What members were asked for on its behalf, in this order.
+    /// Operations of members on behalf of the request, in the order of their begin.
     pub parts: Vec<SlowPart>,
     /// More parts than are listed.
     pub more_parts: u64,
 }
 
 impl SlowRequest {
-    /// How long no member worked on the request, in microseconds: it waited in the volume, for locks, memory, other
-    /// requests.
+    /// Returns the time in which no member worked on the request, in microseconds: it waited in the volume, for locks,
+    /// memory, other requests.
     pub fn in_volume_us(&self) -> u64 {
         self.took_us.saturating_sub(worked_us(&self.parts))
     }
 }
 
-/// How long at least one of `parts` was under way, in microseconds.
+/// Returns the time in which at least one of `parts` was under way, in microseconds.
 pub fn worked_us<'a>(parts: impl IntoIterator<Item = &'a SlowPart>) -> u64 {
     let span = |part: &SlowPart| (part.after_us, part.after_us.saturating_add(part.took_us));
     let mut spans: Vec<_> = parts.into_iter().map(span).collect();
@@ -51,7 +51,7 @@ pub fn worked_us<'a>(parts: impl IntoIterator<Item = &'a SlowPart>) -> u64 {
     worked
 }
 
-/// What a member was asked for on behalf of a request.
+/// An operation of a member on behalf of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowPart {
     /// The member.
@@ -64,6 +64,6 @@ pub struct SlowPart {
     pub length_bytes: u64,
     /// When the member was asked, from the begin of the request on, in microseconds.
     pub after_us: u64,
-    /// How long the member took, in microseconds.
+    /// Time that the member took, in microseconds.
     pub took_us: u64,
 }

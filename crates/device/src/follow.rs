@@ -33,36 +33,36 @@ const PARTS: usize = 64;
 /// A request that was followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
     /// Bytes of the volume; none for a flush.
     pub span: Span,
-    /// How long it took, or has taken.
+    /// Time from the begin to the answer, or to the end of following.
     pub took: Duration,
     /// False for a request that had no answer yet when following ended.
     pub is_answered: bool,
-    /// What members were asked for on its behalf, in this order.
+    /// Operations of members on behalf of the request, in the order of their begin.
     pub parts: Vec<Part>,
     /// More parts than are kept.
     pub more_parts: u64,
 }
 
-/// What a member was asked for on behalf of a request.
+/// An operation of a member on behalf of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The member's label.
     pub member: Arc<str>,
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
     /// Bytes of the member; none for a flush.
     pub span: Span,
     /// When it was asked for, from the begin of the request on.
     pub after: Duration,
-    /// How long the member took, or has taken.
+    /// Time from then to the answer, or to the end of following.
     pub took: Duration,
 }
 
-/// What was seen while requests were followed.
+/// The result of following requests for some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Requests that were answered.
@@ -107,7 +107,7 @@ thread_local! {
 }
 
 impl Follow {
-    /// That of this thread.
+    /// Returns the one of this thread.
     pub fn of_thread() -> Rc<Follow> {
         OF_THREAD.with(Rc::clone)
     }

@@ -14,13 +14,13 @@ use braid_uring::{ExecutorClock, Failures};
 
 use crate::kind::{Kind, MemberError, OnShard};
 
-/// What becomes of a file that cannot be found again.
+/// Said of a file that cannot be found again.
 const GOES: &str = "what it holds goes when the volume goes down";
 
-/// How long a file that is locked is waited for: a process that was killed lets go of its members
-/// as one of the last things that it does.
+/// Time for which a locked file is waited for: a process that was killed lets go of its members as one of the last
+/// things that it does.
 const DYING: Duration = Duration::from_secs(2);
-/// How often it is tried.
+/// Time between two attempts.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Opens `length` bytes from `offset` on of the member that is called `path`.

@@ -1,18 +1,16 @@
-//! What kinds of members differ in, and why one is not to be had.
+//! The differences between kinds of members, and reasons why a member cannot be opened.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_block::Limits;
-use braid_device::{Access, Buses, Deadline, Ram, RamError, Tally};
+use braid_device::{Deadline, Ram, RamError, Tally};
 use braid_engine::Dev;
 use braid_mem::Pool;
-use braid_stack::Node;
 use braid_uring::{Failures, Handle};
 
 use crate::profile::ModelError;
-use crate::{file, modelled, ram};
 
 /// Why a member is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -38,43 +36,17 @@ pub enum MemberError {
     },
 }
 
-/// What the leaves of a stack are opened with.
-pub struct Opening<'a> {
-    /// What may be done with files and devices.
-    pub access: Access,
-    /// Bytes that a RAM disk can be resized to; 0 for its size.
-    pub most_ram: u64,
-    /// The buses of modelled devices, which those of one name share.
-    pub buses: &'a mut Buses,
-}
-
-/// Opens, or makes, what a leaf of a stack is.
-///
-/// # Errors
-/// [`MemberError::Locked`] only for a file that stays locked.
-///
-/// # Panics
-/// If `node` has members.
-pub fn open(node: &Node, opening: &mut Opening<'_>) -> Result<Box<dyn Kind>, MemberError> {
-    Ok(match node {
-        Node::Ram(ram) => Box::new(ram::open(ram, opening.most_ram)?),
-        Node::File(file) => Box::new(file::open_file(&file.name(), opening.access, 0, None)?),
-        Node::Model(model) => Box::new(modelled::open(model, opening.buses)?),
-        _ => unreachable!("a level with members is no leaf"),
-    })
-}
-
 /// A shard, and what a device on it is metered with.
 pub struct OnShard<'a> {
     /// The shard.
     pub handle: &'a Handle,
     /// Memory for what a device writes by itself.
     pub pool: &'a Pool,
-    /// What people call the member.
+    /// The name of the member in messages.
     pub label: &'a str,
-    /// What requests are counted in.
+    /// Counts of requests.
     pub tally: &'a Tally,
-    /// How long a request may take.
+    /// Time that a request may take; `None`: without end.
     pub deadline: Option<std::time::Duration>,
 }
 
@@ -102,7 +74,7 @@ pub trait Kind: Send + Sync {
         None
     }
 
-    /// Whether `path` leads to the member.
+    /// Returns true if `path` leads to the member.
     fn is_at(&self, path: &Path) -> bool {
         let _ = path;
         false
@@ -123,12 +95,12 @@ pub trait Kind: Send + Sync {
         None
     }
 
-    /// Whether requests go past the page cache; `None` where there is none.
+    /// Returns true if requests go past the page cache, `None` for a kind without one.
     fn is_direct(&self) -> Option<bool> {
         None
     }
 
-    /// Whether room for what is written is allocated by a file system, which may run out of it.
+    /// Returns true if a file system allocates room for writes, which may run out.
     fn is_writable_image(&self) -> bool {
         false
     }

@@ -26,10 +26,12 @@ mod file;
 mod kind;
 mod member;
 mod modelled;
+mod open;
 pub mod profile;
 mod ram;
 
 pub use file::open_file;
-pub use kind::{Kind, MemberError, OnShard, Opening, open};
+pub use kind::{Kind, MemberError, OnShard};
 pub use member::Member;
+pub use open::{Opening, open};
 pub use ram::available_memory;

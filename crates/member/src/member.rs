@@ -37,12 +37,12 @@ impl Member {
         self.id
     }
 
-    /// What the member was asked for.
+    /// Returns the counts of requests to the member.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// How long a request may take; `None` for ever.
+    /// Returns the time that a request may take; `None`: without end.
     pub fn deadline(&self) -> Option<Duration> {
         self.deadline
     }

@@ -18,7 +18,7 @@
 //! * Nothing is read or written here.
 //!
 //! Deliberately absent: opening leaves and reading metadata, which are the ground's; polling the tasks of
-//! arrays and caches, which is for whoever has an executor.
+//! arrays and caches, which needs an executor.
 
 mod part;
 mod wire;

@@ -12,7 +12,7 @@ pub enum Part<L, M, C> {
     Missing,
     /// An array without superblocks.
     Joined {
-        /// What the members are joined by.
+        /// The level with its geometry.
         level: Level,
         /// In the order of the roles.
         members: Vec<Part<L, M, C>>,
@@ -27,7 +27,7 @@ pub enum Part<L, M, C> {
         origin: Box<Part<L, M, C>>,
         /// The log of a cache in write-back mode.
         log: Option<Box<Part<L, M, C>>>,
-        /// What belongs to the cache.
+        /// The ground's data of the cache.
         of: C,
     },
 }

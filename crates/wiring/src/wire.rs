@@ -12,13 +12,13 @@ use braid_md::{BadBlocks, Resync};
 
 use crate::part::Part;
 
-/// Where leaves come from, and what arrays and caches run on.
+/// The source of leaves, and of the clock on which arrays and caches run.
 pub trait Ground {
     /// A leaf.
     type Leaf;
     /// An array whose members describe it.
     type Md;
-    /// What belongs to a cache.
+    /// Data of a cache.
     type Cache;
 
     /// A device on a leaf.
@@ -27,10 +27,10 @@ pub trait Ground {
     /// What the system says.
     fn leaf(&self, leaf: &Self::Leaf) -> io::Result<Dev>;
 
-    /// What an array without superblocks calls the leaf that is its member of `role`.
+    /// Returns the label that an array without superblocks gives to its member of `role`.
     fn label(&self, leaf: &Self::Leaf, role: usize) -> String;
 
-    /// What an array is made of whose members describe it.
+    /// Returns the verdict on an array whose members describe it, with a device on each.
     ///
     /// # Errors
     /// What the system says of one of its leaves.
@@ -42,7 +42,7 @@ pub trait Ground {
     /// No randomness.
     fn nonce(&self) -> io::Result<u64>;
 
-    /// What a cache has in write-back mode; `None` in the other modes.
+    /// Returns the parameters of write-back mode; `None` for a cache in another mode.
     ///
     /// # Errors
     /// No randomness.
@@ -75,11 +75,11 @@ pub struct Described<'a> {
 
 /// An array that survives the loss of members.
 pub struct Array {
-    /// What people call it; no other array of the stack has this name.
+    /// The array's name; no other array of the stack has it.
     pub name: String,
     /// The array's identifier, if it has superblocks.
     pub uuid: Option<String>,
-    /// What the members are joined by.
+    /// The level with its geometry.
     pub level: Level,
     /// The array itself.
     pub array: Redundant,
@@ -91,7 +91,7 @@ pub struct Array {
 pub struct CacheAt<'a, C> {
     /// The cache itself.
     pub cache: Cache,
-    /// What belongs to it.
+    /// The ground's data of the cache.
     pub of: &'a C,
 }
 
@@ -192,14 +192,14 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
         };
         let is_volatile = members.iter().flatten().all(|dev| dev.limits().volatile);
         let is_missing = members.iter().any(Option::is_none);
-        let members = members.into_iter().zip(labels).enumerate();
-        let members = members.filter_map(|(role, (dev, label))| {
+        let members = members.into_iter().zip(labels).zip(0..);
+        let members = members.filter_map(|((dev, label), role)| {
             Some(NewMember {
                 label,
                 dev: dev?,
                 data_offset: 0,
-                number: role as u32,
-                role: Some(Role::nth(role)),
+                number: u32::from(role),
+                role: Some(Role::new(role)),
                 replacement: false,
                 state: MemberState::InSync,
                 by_bitmap: false,
@@ -243,7 +243,7 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
     }
 }
 
-/// What an array without superblocks calls the member of `role` that has no name of its own.
+/// Returns the label of a member of `role` without a path, in an array without superblocks.
 pub fn unnamed(role: usize) -> String {
     format!("member {role}")
 }
@@ -253,11 +253,11 @@ fn spread(level: &Level, members: Vec<Dev>) -> Dev {
     match level {
         Level::Linear(linear) => Dev::new(engine::Array::new(linear.clone(), members)),
         Level::Raid0(raid0) => Dev::new(engine::Array::new(raid0.clone(), members)),
-        Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_) => unreachable!("it survives losses"),
+        Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_) => panic!("it survives losses"),
     }
 }
 
-/// Whether copies, or data and parity, of an array without superblocks are taken to agree. It is
+/// Returns the state in which an array without superblocks starts: whether copies, or data and parity, agree is
 /// recorded nowhere; new memory is all zeroes, whose parity is zero. Where a member of a level with
 /// parity is missing, its data is what the parity says: to make that anew would change the data.
 fn resync_of_unrecorded(level: &Level, is_volatile: bool, is_missing: bool) -> Resync {

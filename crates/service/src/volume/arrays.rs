@@ -45,7 +45,8 @@ pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Ve
         level: one.level.clone(),
         status: one.array.status(),
     };
-    let answers = shard::ask(remote, move |local| local.arrays.iter().map(of).collect::<Vec<_>>());
+    let answers =
+        shard::ask(remote, move |_, local| local.arrays.iter().map(of).collect::<Vec<_>>());
     all.extend(answers.unwrap_or_default().into_iter().map(status));
     all
 }

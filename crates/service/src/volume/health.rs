@@ -148,7 +148,7 @@ impl Watching {
         if !media.has_state() {
             return BTreeSet::new();
         }
-        let idle = shard::ask(&self.remote, |local| {
+        let idle = shard::ask(&self.remote, |_, local| {
             let all = local.arrays.iter().flat_map(|one| states(&one.array));
             all.filter(|(_, state)| *state != MemberState::InSync).map(|(label, _)| label).collect()
         });

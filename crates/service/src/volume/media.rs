@@ -212,9 +212,8 @@ impl Opener<'_> {
             let of = OfCache { text, write_back, warm };
             return Ok(Part::Cached { config, origin, log, of });
         }
-        if stack.members().is_empty() {
-            let (access, most_ram, buses) = (self.options.access(), self.most_ram, &mut self.buses);
-            let kind = open(&stack.node, &mut Opening { access, most_ram, buses })?;
+        let (access, most_ram, buses) = (self.options.access(), self.most_ram, &mut self.buses);
+        if let Some(kind) = open(&stack.node, &mut Opening { access, most_ram, buses })? {
             let is_direct = kind.is_direct() == Some(true);
             let deadline = self.options.deadline.of(self.survives, is_direct);
             let label = match &stack.node {

@@ -297,7 +297,7 @@ impl Scrubs {
             std::thread::sleep(LOOK);
             let orders = self.state().orders;
             let seen = arrays::all(media, Some(remote), false);
-            let places = shard::ask(remote, |local| {
+            let places = shard::ask(remote, |_, local| {
                 let place = |one: &std::rc::Rc<braid_wiring::Array>| {
                     let status = one.array.status();
                     (status.scrub_place, status.requested.is_some())

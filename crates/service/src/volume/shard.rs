@@ -236,14 +236,6 @@ impl Orders {
 /// What `f` answers on the thread of `remote`; `None` if that takes longer than a status waits.
 pub(super) fn ask<T: Send + 'static>(
     remote: &Remote,
-    f: impl FnOnce(&Local) -> T + Send + 'static,
-) -> Option<T> {
-    ask_with(remote, |_, local| f(local))
-}
-
-/// The same of an `f` that uses the shard's executor.
-pub(super) fn ask_with<T: Send + 'static>(
-    remote: &Remote,
     f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
 ) -> Option<T> {
     let (send, receive) = channel();

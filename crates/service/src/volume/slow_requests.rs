@@ -22,9 +22,7 @@ pub(super) fn follow(remotes: &[Remote]) {
 /// Ends that, and answers what was seen by those shards that answer.
 pub(super) fn followed(remotes: &[Remote]) -> SlowStatus {
     let seen = |remote: &Remote| -> Option<Seen> {
-        shard::ask_with(remote, |handle, _| {
-            Follow::of_thread().stop(ExecutorClock::new(handle).now())
-        })
+        shard::ask(remote, |handle, _| Follow::of_thread().stop(ExecutorClock::new(handle).now()))
     };
     let seen: Vec<Seen> = remotes.iter().filter_map(seen).collect();
     let requests = seen.iter().map(|one| one.requests).sum();
