@@ -1,5 +1,5 @@
-//! What a member `model(PROFILE, …)` is: its profile, found by name or read from a file, with what the stack says
-//! of it.
+//! The profile of a member `model(PROFILE, …)`: found by name or read from a file, with the constants that the stack
+//! replaces.
 //!
 //! Deliberately absent: paths relative to anything but the working directory. A stack's are absolute before a
 //! volume has it.
@@ -25,7 +25,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// What to do about it.
+    /// Returns the next step.
     pub fn next(&self) -> &'static str {
         match self {
             ModelError::Unknown { .. } => {
@@ -46,11 +46,11 @@ impl ModelError {
 pub struct Modelled {
     /// The device, with what replaces constants of its profile.
     pub profile: Profile,
-    /// What the bus is that it hangs on.
+    /// The bus of the device.
     pub of_bus: BusProfile,
 }
 
-/// What `model` says.
+/// Returns the profile of `model` with its replaced constants.
 ///
 /// # Errors
 /// There is no such profile, its file is none, or it is of no device or of one without these constants.
