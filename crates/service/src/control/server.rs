@@ -73,6 +73,9 @@ struct Shared {
 /// The most bytes of a request's body.
 const MOST: usize = 1 << 20;
 
+/// Requests are followed for whole multiples of this.
+const FOLLOWED: Duration = Duration::from_millis(100);
+
 /// How long answers may take to get out once the volume has ended: a client that does not read
 /// its answer goes without.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -274,7 +277,11 @@ async fn get_slow(shared: &Shared, query: Option<&str>) -> Result<Answer, Status
     let Ok(_turn) = shared.following.try_lock() else { return Ok(json(&None::<SlowStatus>)) };
     ask(shared, |volume| volume.follow()).await?;
     let _followed = Followed(Arc::clone(&shared.volume));
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    // The end of the volume does not wait for it.
+    while tokio::time::Instant::now() < end && !shared.is_ending.load(Ordering::SeqCst) {
+        tokio::time::sleep(FOLLOWED).await;
+    }
     ask(shared, |volume| volume.followed()).await.map(|it| json(&it))
 }
 
