@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{MIB, Scratch, Tool, skip_unless_root, skip_without, start, wait_until};
+use common::{MIB, Scratch, Tool, pattern, skip_unless_root, skip_without, start, wait_until};
 
 /// Has promtool judge a page of metrics.
 #[track_caller]
@@ -338,5 +338,39 @@ fn top_draws_on_a_terminal_as_large_as_it_is() {
         println!("{}", output.out);
         assert!(output.out.trim().ends_with("all of it"), "{output}");
     });
+    volume.down();
+}
+
+#[test]
+fn the_slowest_requests_say_which_member_took_the_time() {
+    let scratch = Scratch::new();
+    let stack = "raid1(ram(16M), model(usb-flash, size=16M, latency=40ms, write=1G/s, read=1G/s))";
+    let volume = scratch.up(stack, &["--name", "w", "--attach", "none"]);
+    let mut client = volume.client();
+    let is_done = AtomicBool::new(false);
+    let out = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                client.write(MIB, &pattern(1, 0, 4096), false).expect("a write");
+            }
+        });
+        let out = scratch.run(&["top", "w", "--slow"]);
+        is_done.store(true, Ordering::Relaxed);
+        out
+    });
+    let out = out.ok().out;
+    assert!(out.starts_with("w: ") && out.contains(" requests answered in 1 s\n"), "{out}");
+    let slowest: Vec<&str> = out.lines().skip(1).take(2).collect();
+    assert!(slowest[0].ends_with("write of 4 KiB at 1 MiB"), "{out}");
+    assert!(
+        slowest[1].contains("model(usb-flash") && slowest[1].ends_with("write of 4 KiB at 1 MiB"),
+        "{out}"
+    );
+    assert!(out.contains("in the volume\n"), "{out}");
+    let millis = |line: &str| line.trim().split_once(" ms").and_then(|(text, _)| text.parse().ok());
+    let [whole, member] = [slowest[0], slowest[1]].map(|line| millis(line).unwrap_or(0.0f64));
+    assert!(member >= 40.0 && member <= whole, "{out}");
+    let refused = scratch.run(&["top", "w", "--slow", "--interval", "0.5"]);
+    refused.fails(2, &["1 to 60 whole seconds", "next:"]);
     volume.down();
 }

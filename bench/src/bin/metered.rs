@@ -83,8 +83,13 @@ impl Subjects {
         let watch = Stopwatch::new(&Tally::default(), Rc::new(ExecutorClock::new(handle)));
         let tally = Tally::default();
         if !later {
-            let member =
-                Metered::new(ram.device(), &tally, Rc::new(ExecutorClock::new(handle)), None);
+            let member = Metered::new(
+                ram.device(),
+                "ram",
+                &tally,
+                Rc::new(ExecutorClock::new(handle)),
+                None,
+            );
             return Subjects {
                 without: Dev::new(ram.device()),
                 export: watch.in_front_of(Dev::new(ram.device())),
@@ -92,7 +97,7 @@ impl Subjects {
             };
         }
         let member =
-            Metered::new(Later::new(ram), &tally, Rc::new(ExecutorClock::new(handle)), None);
+            Metered::new(Later::new(ram), "ram", &tally, Rc::new(ExecutorClock::new(handle)), None);
         Subjects {
             without: Dev::new(Later::new(ram)),
             export: watch.in_front_of(Dev::new(Later::new(ram))),

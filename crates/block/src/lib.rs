@@ -18,6 +18,6 @@ mod span;
 
 pub use errno::Errno;
 pub use io::{Completion, Extent, Flags, Io, Op};
-pub use limits::Limits;
+pub use limits::{HasLimits, Limits};
 pub use payload::Payload;
 pub use span::Span;

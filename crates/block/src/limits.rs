@@ -1,5 +1,8 @@
 //! What a device requires and offers.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
 /// The properties of a device that do not change while it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -64,5 +67,30 @@ impl Limits {
                 immediate: all.immediate && one.immediate,
             })
             .expect("an array has at least one member")
+    }
+}
+
+/// A thing with limits, before there is a device on it.
+pub trait HasLimits {
+    /// The limits of its device.
+    fn limits(&self) -> Limits;
+}
+
+impl<T: HasLimits + ?Sized> HasLimits for Arc<T> {
+    fn limits(&self) -> Limits {
+        T::limits(self)
+    }
+}
+
+impl<T: HasLimits + ?Sized> HasLimits for Box<T> {
+    fn limits(&self) -> Limits {
+        T::limits(self)
+    }
+}
+
+/// For generic types without such a part.
+impl HasLimits for Infallible {
+    fn limits(&self) -> Limits {
+        match *self {}
     }
 }

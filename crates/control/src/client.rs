@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::cache_status::CacheCurve;
 use crate::giver::{ACCEPTED, BEGUN, PHASE};
 use crate::order::{Order, OrderAnswer};
+use crate::slow_status::SlowStatus;
 use crate::status::Status;
 use crate::stop::StopAnswer;
 
@@ -103,6 +104,12 @@ pub fn get_status_within(socket: &Path, limit: Duration) -> Result<Status, Contr
 /// Asks the volume at `socket` what its caches would be if they were others; none if they do not answer.
 pub fn get_curves(socket: &Path) -> Result<Option<Vec<CacheCurve>>, ControlError> {
     get(socket, "/v1/curves", SOON)
+}
+
+/// Has the volume at `socket` follow the requests of its clients for `span`, in whole seconds from 1 to 60; `None` while
+/// it does so for another asker.
+pub fn get_slow(socket: &Path, span: Duration) -> Result<Option<SlowStatus>, ControlError> {
+    get(socket, &format!("/v1/slow?seconds={}", span.as_secs()), span + SOON)
 }
 
 fn get<T: DeserializeOwned>(

@@ -4,6 +4,7 @@
 
 use crate::cache_status::CacheCurve;
 use crate::order::{Order, OrderAnswer};
+use crate::slow_status::SlowStatus;
 use crate::status::Status;
 
 /// Any bytes as each of the bodies; the status, if it is one.
@@ -26,6 +27,11 @@ pub fn fuzz_bodies(data: &[u8]) -> Option<Status> {
         let written = serde_json::to_string(&curves).expect("curves can be written");
         let again = serde_json::from_str::<Vec<CacheCurve>>(&written).expect("curves that were");
         assert_eq!(serde_json::to_string(&again).expect("what was read can be written"), written);
+    }
+    if let Ok(slow) = serde_json::from_slice::<SlowStatus>(data) {
+        let written = serde_json::to_vec(&slow).expect("slow requests can be written");
+        let again = serde_json::from_slice::<SlowStatus>(&written);
+        assert_eq!(again.expect("slow requests that were written"), slow);
     }
     let mut status = serde_json::from_slice::<Status>(data).ok()?;
     if let Some(nbd) = &mut status.nbd {

@@ -4,6 +4,7 @@
 //! |---------------------|---------------------------------------------------------------|
 //! | `GET /v1/status`    | [`Status`]                                                    |
 //! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
+//! | `GET /v1/slow?seconds=N` | requests followed for N seconds, 1 to 60: [`SlowStatus`]; `null` while another asker has some followed |
 //! | `GET /metrics`      | the status as Prometheus reads it: `crates/metrics`           |
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
@@ -27,6 +28,7 @@ mod member_status;
 mod order;
 mod problem;
 mod process;
+mod slow_status;
 mod sockets;
 mod spares;
 mod status;
@@ -40,8 +42,8 @@ pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
 };
 pub use client::{
-    ControlError, get_curves, get_status, get_status_within, get_statuses, post_order, post_stop,
-    time_for,
+    ControlError, get_curves, get_slow, get_status, get_status_within, get_statuses, post_order,
+    post_stop, time_for,
 };
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
@@ -51,6 +53,7 @@ pub use member_status::{Latencies, MemberIo, MemberStatus};
 pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
+pub use slow_status::{SlowPart, SlowRequest, SlowStatus, worked_us};
 pub use sockets::{MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
 pub use status::{

@@ -10,12 +10,14 @@
 //! anything is opened), and errors that are not the device's own.
 
 mod file;
+mod follow;
 mod metered;
 mod modelled;
 mod ram;
 mod tally;
 
 pub use file::{Access, File, FileDevice};
+pub use follow::{Follow, Followed, Part, Seen};
 pub use metered::{Deadline, Metered, Stopwatch};
 pub use modelled::{Buses, Modelled, ModelledDevice};
 pub use ram::{Ram, RamDevice, RamError, RamOptions};

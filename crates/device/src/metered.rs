@@ -30,6 +30,7 @@ use braid_mem::Buf;
 use braid_uring::Failures;
 use slab::Slab;
 
+use crate::follow::{Follow, Mark, Whose};
 use crate::tally::{Counts, Tally};
 
 /// Requests under way at once that are prepared for.
@@ -65,11 +66,14 @@ struct Meter {
     /// Requests that were answered for the medium, which still has them.
     overdue: Cell<usize>,
     tasks: Rc<dyn Tasks>,
+    whose: Whose,
+    follow: Rc<Follow>,
 }
 
 struct UnderWay {
     op: Op,
     bytes: u64,
+    mark: Option<Mark>,
     /// On the clock of `tasks`.
     started: Duration,
     state: State,
@@ -102,14 +106,16 @@ impl Deadline {
 }
 
 impl<D: Device> Metered<D> {
-    /// Times the requests to `device`, on the shard of `tasks`, into `tally`.
+    /// Times the requests to `device`, the member called `label`, on the shard of `tasks`, into `tally`.
     pub fn new(
         device: D,
+        label: &str,
         tally: &Tally,
         tasks: Rc<dyn Tasks>,
         deadline: Option<Deadline>,
     ) -> Metered<D> {
-        let meter = Meter::new(tally, Rc::clone(&tasks), deadline);
+        let whose = Whose::Member(label.into());
+        let meter = Meter::new(whose, tally, Rc::clone(&tasks), deadline);
         if let Some(deadline) = &meter.deadline {
             let pause = (deadline.limit / LOOKS).clamp(Duration::from_millis(1), LONGEST);
             tasks.spawn(Box::pin(watch(Rc::downgrade(&meter), Rc::clone(&tasks), pause)));
@@ -125,7 +131,7 @@ pub struct Stopwatch(Rc<Meter>);
 impl Stopwatch {
     /// For the shard of `tasks`, into `tally`.
     pub fn new(tally: &Tally, tasks: Rc<dyn Tasks>) -> Stopwatch {
-        Stopwatch(Meter::new(tally, tasks, None))
+        Stopwatch(Meter::new(Whose::Export, tally, tasks, None))
     }
 
     /// `dev` with its requests timed.
@@ -165,15 +171,19 @@ impl<D: Device> Device for Metered<D> {
             return Pending::ready(io.complete(Err(Errno::TIMEDOUT)));
         }
         let (op, bytes, started) = (io.op, io.span.len, meter.tasks.now());
-        match self.device.start(io) {
+        let mark = match meter.follow.is_on() {
+            true => meter.follow.begin(&meter.whose, op, io.span, started),
+            false => None,
+        };
+        match meter.follow.within(mark, || self.device.start(io)) {
             done @ Pending::Ready(_) => {
-                meter.counts.answered(op, bytes, meter.since(started));
+                meter.answered(op, bytes, mark, started, meter.tasks.now());
                 done
             }
             pending => {
                 meter.counts.begun();
                 let state = State::Pending(pending, None);
-                let entry = UnderWay { op, bytes, started, state };
+                let entry = UnderWay { op, bytes, mark, started, state };
                 let id = meter.under_way.borrow_mut().insert(entry);
                 let id = u32::try_from(id).expect("fewer requests than there is memory for");
                 let source = Rc::clone(meter) as Rc<dyn CompletionSource>;
@@ -191,7 +201,10 @@ impl CompletionSource for Meter {
     #[inline]
     fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion> {
         let key = id as usize;
-        let state = std::mem::replace(&mut self.under_way.borrow_mut()[key].state, State::Polled);
+        let (state, mark) = {
+            let entry = &mut self.under_way.borrow_mut()[key];
+            (std::mem::replace(&mut entry.state, State::Polled), entry.mark)
+        };
         let (mut pending, waker) = match state {
             State::Pending(pending, waker) => (pending, waker),
             State::Done(completion) => {
@@ -200,10 +213,10 @@ impl CompletionSource for Meter {
             }
             State::Polled => panic!("a request is polled while it is polled"),
         };
-        match Pin::new(&mut pending).poll(cx) {
+        match self.follow.within(mark, || Pin::new(&mut pending).poll(cx)) {
             Poll::Ready(completion) => {
                 let UnderWay { op, bytes, started, .. } = self.under_way.borrow_mut().remove(key);
-                self.counts.answered(op, bytes, self.since(started));
+                self.answered(op, bytes, mark, started, self.tasks.now());
                 self.counts.ended();
                 Poll::Ready(completion)
             }
@@ -259,8 +272,15 @@ async fn watch(meter: Weak<Meter>, tasks: Rc<dyn Tasks>, pause: Duration) {
 }
 
 impl Meter {
-    fn new(tally: &Tally, tasks: Rc<dyn Tasks>, deadline: Option<Deadline>) -> Rc<Meter> {
+    fn new(
+        whose: Whose,
+        tally: &Tally,
+        tasks: Rc<dyn Tasks>,
+        deadline: Option<Deadline>,
+    ) -> Rc<Meter> {
         Rc::new(Meter {
+            whose,
+            follow: Follow::of_thread(),
             counts: tally.of_shard(),
             under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
             deadline,
@@ -269,8 +289,13 @@ impl Meter {
         })
     }
 
-    fn since(&self, started: Duration) -> Duration {
-        self.tasks.now().saturating_sub(started)
+    /// Counts a request that was answered.
+    #[inline]
+    fn answered(&self, op: Op, bytes: u64, mark: Option<Mark>, started: Duration, now: Duration) {
+        self.counts.answered(op, bytes, now.saturating_sub(started));
+        if let Some(mark) = mark {
+            self.follow.end(mark, now);
+        }
     }
 
     fn time_out(&self, has_begun: bool) {
@@ -330,8 +355,7 @@ impl Meter {
         let entry = &mut self.under_way.borrow_mut()[key];
         match polled {
             Poll::Ready(completion) => {
-                let took = now.saturating_sub(entry.started);
-                self.counts.answered(entry.op, entry.bytes, took);
+                self.answered(entry.op, entry.bytes, entry.mark, entry.started, now);
                 self.counts.ended();
                 entry.state = State::Done(completion);
                 true
@@ -352,8 +376,7 @@ impl Meter {
         let Ok(payload) = stand_in(entry.op, entry.bytes, &pending.lend()) else { return };
         let done = Completion { result: Err(Errno::TIMEDOUT), payload };
         let state = std::mem::replace(&mut entry.state, State::Done(done));
-        let took = now.saturating_sub(entry.started);
-        self.counts.answered(entry.op, entry.bytes, took);
+        self.answered(entry.op, entry.bytes, entry.mark, entry.started, now);
         drop(under_way);
         let State::Pending(pending, waker) = state else { return };
         self.time_out(true);

@@ -81,7 +81,7 @@ fn in_a_world<F: Future<Output = ()> + 'static>(
     let deadline = deadline.map(|limit| Deadline { limit, failures: Arc::clone(&failures) });
     let device = Stubborn { medium: Rc::clone(&medium), handle: handle.clone() };
     let tasks = Rc::new(ExecutorClock::new(&handle));
-    let dev = Dev::new(Metered::new(device, &tally, tasks, deadline));
+    let dev = Dev::new(Metered::new(device, "a", &tally, tasks, deadline));
     let pool = Pool::new(1 << 20).expect("memory");
     executor.block_on(f(World { dev, medium, tally, failures, pool, handle }));
 }

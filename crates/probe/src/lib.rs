@@ -39,6 +39,7 @@ pub mod signature;
 mod stands;
 mod sysfs;
 mod table;
+mod text;
 mod untouched;
 mod usage;
 
@@ -54,5 +55,6 @@ pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use stands::stands_on;
 pub use sysfs::BlockDevice;
 pub use table::{Partition, TableError, read_table};
+pub use text::read_text;
 pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users, find_users_by_kernel};

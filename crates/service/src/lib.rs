@@ -36,8 +36,6 @@ pub mod outcome;
 pub mod ownership;
 pub mod places;
 pub mod process;
-pub mod profile;
 pub mod record;
 pub mod refusal;
-pub mod text;
 pub mod volume;

@@ -199,7 +199,7 @@ impl Record {
     pub fn read(path: &Path) -> Result<Record, Failure> {
         verbose!("reads {}", path.display());
         let text =
-            crate::text::read(path).context(format_args!("cannot read {}", path.display()))?;
+            braid_probe::read_text(path).context(format_args!("cannot read {}", path.display()))?;
         let record: Record = toml::from_str(&text)
             .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         record.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));

@@ -2,17 +2,21 @@
 //! [`braid_engine::assembled`], which decides who takes part.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_cache::WriteBackConfig;
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
-use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
+use braid_engine::redundant::{Layout, MemberState, Redundant, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
+use braid_wiring::{Described, Ground, Part, wire};
 
 use crate::contents::{Holder, View};
 use crate::{Handle, Image, SimDisk};
@@ -174,15 +178,57 @@ pub(crate) fn build_on(
     frame: &Frame<'_>,
     open: impl Fn(usize) -> Dev,
 ) -> Redundant {
-    let devs = assembled.members.iter().map(|member| open(number(&member.label)));
-    let clock = SimClock { handle: frame.handle.clone(), unix_start: frame.unix_start };
-    let nonce = || Ok(frame.nonce);
-    let mut setup = assembled
-        .setup(layout(assembled), devs.collect(), Rc::new(clock), nonce)
-        .unwrap_or_else(|why| panic!("a nonce that was given: {why}"));
-    setup.stripe_cache = 1 << 20;
-    setup.speed = frame.speed;
-    Redundant::new(setup).expect("memory")
+    let part = Part::Md(assembled);
+    let mut wired = wire(&part, &Bed { frame, open }).expect("memory");
+    wired.arrays.pop().expect("an array that survives losses").array
+}
+
+/// The ground of an array over disks by their numbers.
+struct Bed<'a, F> {
+    frame: &'a Frame<'a>,
+    open: F,
+}
+
+impl<'s, F: Fn(usize) -> Dev> Ground for Bed<'s, F> {
+    type Leaf = Infallible;
+    type Md = &'s Assembled;
+    type Cache = Infallible;
+
+    fn leaf(&self, leaf: &Infallible) -> io::Result<Dev> {
+        match *leaf {}
+    }
+
+    fn label(&self, leaf: &Infallible, _role: usize) -> String {
+        match *leaf {}
+    }
+
+    fn described<'a>(&self, assembled: &'a &'s Assembled) -> io::Result<Described<'a>> {
+        let devs = assembled.members.iter().map(|member| (self.open)(number(&member.label)));
+        Ok(Described { assembled, devs: devs.collect() })
+    }
+
+    fn nonce(&self) -> io::Result<u64> {
+        Ok(self.frame.nonce)
+    }
+
+    fn write_back(
+        &self,
+        of: &Infallible,
+        _origin: &Dev,
+        _log: Option<Dev>,
+    ) -> io::Result<Option<WriteBackConfig>> {
+        match *of {}
+    }
+
+    fn clock(&self) -> Rc<dyn Clock> {
+        let Frame { handle, unix_start, .. } = *self.frame;
+        Rc::new(SimClock { handle: handle.clone(), unix_start })
+    }
+
+    fn adjust(&self, setup: &mut Setup) {
+        setup.stripe_cache = 1 << 20;
+        setup.speed = self.frame.speed;
+    }
 }
 
 /// A disk as members are opened: see [`Tidy`].

@@ -49,6 +49,6 @@ impl Opened {
         let Some(limit) = self.limit else { return tidy(disk.clone()) };
         let deadline = Some(Deadline { limit, failures: Arc::default() });
         let tasks = Rc::clone(&self.tasks);
-        tidy(Metered::new(disk.clone(), &self.tally, tasks, deadline))
+        tidy(Metered::new(disk.clone(), "disk", &self.tally, tasks, deadline))
     }
 }

@@ -195,7 +195,7 @@ fn requests_to_files_through_io_uring_allocate_nothing() {
             let deadline = Some(Deadline { limit: Duration::from_secs(30), failures });
             let tally = Tally::default();
             let tasks = Rc::new(ExecutorClock::new(&executor.handle()));
-            Dev::new(Metered::new(device, &tally, tasks, deadline))
+            Dev::new(Metered::new(device, "a", &tally, tasks, deadline))
         };
         let dev = array((0..4).map(member).collect());
         for depth in [1, 16] {

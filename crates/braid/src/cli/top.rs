@@ -12,6 +12,9 @@ pub(crate) struct Top {
     /// Refresh interval in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) interval: std::time::Duration,
+    /// Follow the requests for one interval and print the slowest, with the time that each member took
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) slow: bool,
     /// Exit after this number of tables
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,

@@ -8,11 +8,11 @@ use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, StopFlag};
 use braid_lab_report::report::render::Formats;
 use braid_lab_report::{Shown, Summary};
+use braid_member::profile::modelled;
 use braid_stack::Node;
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 use braid_service::failure::Failure;
-use braid_service::profile::modelled;
 use braid_service::volume::check_stack;
 
 pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {

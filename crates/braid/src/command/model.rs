@@ -6,13 +6,13 @@ mod predict;
 use std::io::Write;
 use std::path::Path;
 
+use braid_member::profile::{ModelError, from_file};
 use braid_model::{Profile, profile, profile_names};
 use serde_json::json;
 
 use crate::cli;
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
-use braid_service::profile::{ModelError, from_file};
 
 pub(super) fn model(command: &cli::Model) -> Result<(), Failure> {
     let text = match command {

@@ -11,6 +11,7 @@ use braid_service::places::{Places, check_name};
 use super::screen::Screen;
 
 mod rows;
+mod slow;
 mod table;
 
 use rows::{Look, Sort};
@@ -18,6 +19,14 @@ pub(super) use table::time;
 
 pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
     let places = Places::from_environment();
+    if options.slow {
+        let span = options.interval;
+        if !(1..=60).contains(&span.as_secs()) || span.subsec_nanos() > 0 {
+            let why = "requests are followed for 1 to 60 whole seconds";
+            return Err(Failure::usage(why).next("`braid top --slow --interval 5`"));
+        }
+        return print(&slow::slow(&places, &names(options, &places)?, span)?);
+    }
     let started = Instant::now();
     // At first nothing has been done since.
     let (mut before, mut now) = (None, look(options, &places, started)?);
@@ -50,15 +59,20 @@ pub(super) fn top(options: &cli::Top) -> Result<(), Failure> {
     }
 }
 
-/// Returns the state of the named volume, or of all, with the time.
-fn look(options: &cli::Top, places: &Places, started: Instant) -> Result<Look, Failure> {
-    let names = match &options.name {
+/// Returns the named volume, or all that are up.
+fn names(options: &cli::Top, places: &Places) -> Result<Vec<String>, Failure> {
+    match &options.name {
         Some(name) => {
             check_name(name)?;
-            vec![name.clone()]
+            Ok(vec![name.clone()])
         }
-        None => places.running_names()?,
-    };
+        None => places.running_names(),
+    }
+}
+
+/// Returns the state of the named volume, or of all, with the time.
+fn look(options: &cli::Top, places: &Places, started: Instant) -> Result<Look, Failure> {
+    let names = names(options, places)?;
     let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
     let at: Duration = started.elapsed();
     let mut volumes: Vec<(String, Option<Status>)> = Vec::new();

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Geometry, GeometryError, Mirrored};
-use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
+use braid_block::Limits;
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape};
 use braid_md::{Level as MdLevel, Superblock};
 
 use crate::redundant::Layout;
@@ -35,25 +36,56 @@ impl Level {
         raid0_layout: Option<Raid0Layout>,
         sizes: Vec<u64>,
     ) -> Result<Level, GeometryError> {
+        let (level, chunk, mut layout) = (superblock.level, superblock.chunk, superblock.layout);
+        if level == MdLevel::Raid0 && Raid0Layout::from_number(layout).is_none() {
+            // Where nobody says, the members are equal, or assembly has refused.
+            layout = raid0_layout.unwrap_or_default().number();
+        }
         let count = superblock.raid_disks as usize;
-        let size = superblock.component_size;
-        let with_parity = |level| parity(size, count, superblock.chunk, level, superblock.layout);
-        match superblock.level {
-            MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
+        Level::new(Shape { level, layout, chunk }, &sizes, count, superblock.component_size, 512)
+    }
+
+    /// The level of `shape` over members with these limits, `None` for one that is missing; all of a member is
+    /// used that whole blocks or chunks make.
+    ///
+    /// # Errors
+    /// No geometry is like that.
+    pub fn over(shape: Shape, members: &[Option<Limits>]) -> Result<Level, GeometryError> {
+        let there = || members.iter().flatten();
+        let sizes: Vec<u64> = there().map(|member| member.size).collect();
+        let block = there().map(|member| member.logical_block).max().unwrap_or(512);
+        let least = sizes.iter().copied().min().unwrap_or(0);
+        let least = match shape.level {
+            MdLevel::Raid1 => least / u64::from(block) * u64::from(block),
+            _ => least,
+        };
+        Level::new(shape, &sizes, members.len(), least, block)
+    }
+
+    /// `sizes` are of the members that are there, for levels that use all of each; the others use `size` of each of
+    /// `count`.
+    fn new(
+        shape: Shape,
+        sizes: &[u64],
+        count: usize,
+        size: u64,
+        block: u32,
+    ) -> Result<Level, GeometryError> {
+        let Shape { level, layout, chunk } = shape;
+        match level {
+            MdLevel::Linear => Linear::new(sizes, block).map(Level::Linear),
             MdLevel::Raid0 => {
-                // Where nobody says, the members are equal, or assembly has refused.
-                let layout = Raid0Layout::from_number(superblock.layout).or(raid0_layout);
-                let layout = layout.unwrap_or_default();
-                Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
+                let layout = Raid0Layout::from_number(layout).unwrap_or_default();
+                Raid0::new(sizes, chunk, layout, block).map(Level::Raid0)
             }
             MdLevel::Raid1 => Raid1::new(size, count).map(Level::Raid1),
             MdLevel::Raid10 => {
-                let layout = Raid10Layout::from_number(superblock.layout)?;
-                Raid10::new(size, count, superblock.chunk, layout).map(Level::Raid10)
+                let layout = Raid10Layout::from_number(layout)?;
+                Raid10::new(size, count, chunk, layout).map(Level::Raid10)
             }
-            MdLevel::Raid4 => with_parity(ParityLevel::Raid4),
-            MdLevel::Raid5 => with_parity(ParityLevel::Raid5),
-            MdLevel::Raid6 => with_parity(ParityLevel::Raid6),
+            MdLevel::Raid4 => parity(size, count, chunk, ParityLevel::Raid4, layout),
+            MdLevel::Raid5 => parity(size, count, chunk, ParityLevel::Raid5, layout),
+            MdLevel::Raid6 => parity(size, count, chunk, ParityLevel::Raid6, layout),
         }
     }
 

@@ -21,9 +21,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc as turns, oneshot, watch};
+use tokio::sync::{Mutex, mpsc as turns, oneshot, watch};
 
-use braid_control::{CacheCurve, Giver, Order, OrderAnswer, Process, Status, StopAnswer};
+use braid_control::{
+    CacheCurve, Giver, Order, OrderAnswer, Process, SlowStatus, Status, StopAnswer,
+};
 
 /// Where it is said how a request to end went.
 pub(crate) type StopSender = oneshot::Sender<StopAnswer>;
@@ -48,6 +50,12 @@ pub(crate) trait Volume: Send + Sync {
     /// What its caches would be if they were others; none if they do not answer.
     fn curves(&self) -> Option<Vec<CacheCurve>>;
 
+    /// Follows the requests that begin from now on.
+    fn follow(&self);
+
+    /// Ends that, and answers what was seen.
+    fn followed(&self) -> SlowStatus;
+
     /// Carries out an order, if its giver is still there when it begins, and waits until it is.
     fn carry_out(&self, order: Order, giver: Giver) -> OrderAnswer;
 }
@@ -58,10 +66,15 @@ struct Shared {
     events: Sender<Event>,
     /// Whether the volume is ending, by an order or a signal.
     is_ending: Arc<AtomicBool>,
+    /// Held while requests are followed.
+    following: Arc<Mutex<()>>,
 }
 
 /// The most bytes of a request's body.
 const MOST: usize = 1 << 20;
+
+/// Requests are followed for whole multiples of this.
+const FOLLOWED: Duration = Duration::from_millis(100);
 
 /// How long answers may take to get out once the volume has ended: a client that does not read
 /// its answer goes without.
@@ -105,7 +118,8 @@ pub(crate) fn serve(
     let listener = listen(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let is_ending = Arc::<AtomicBool>::default();
-    let shared = Shared { volume, events, is_ending: Arc::clone(&is_ending) };
+    let following = Arc::default();
+    let shared = Shared { volume, events, is_ending: Arc::clone(&is_ending), following };
     let (end, asked_to_end) = oneshot::channel::<()>();
     let (has_ended, ended) = mpsc::channel();
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
@@ -217,13 +231,14 @@ async fn answer(
         (&Method::GET, "/v1/curves") => {
             ask(&shared, |volume| volume.curves()).await.map(|it| json(&it))
         }
+        (&Method::GET, "/v1/slow") => get_slow(&shared, request.uri().query()).await,
         (&Method::GET, "/metrics") => ask(&shared, |volume| volume.status()).await.map(|status| {
             let text = braid_metrics::render(&[status], &[]);
             with_type(Response::new(text.into()), braid_metrics::CONTENT_TYPE)
         }),
         (&Method::POST, "/v1/order") => post_order(&shared, connection, request).await,
         (&Method::POST, "/v1/stop") => post_stop(&shared, connection, request.uri().query()).await,
-        (_, "/v1/status" | "/v1/curves" | "/metrics" | "/v1/order" | "/v1/stop") => {
+        (_, "/v1/status" | "/v1/curves" | "/v1/slow" | "/metrics" | "/v1/order" | "/v1/stop") => {
             Err(StatusCode::METHOD_NOT_ALLOWED)
         }
         _ => Err(StatusCode::NOT_FOUND),
@@ -243,6 +258,31 @@ async fn ask<T: Send + 'static>(
     let volume = Arc::clone(&shared.volume);
     let asked = tokio::task::spawn_blocking(move || f(&*volume));
     asked.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Requests are followed until this is dropped, also when the asker breaks off.
+struct Followed(Arc<dyn Volume>);
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let volume = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || drop(volume.followed()));
+    }
+}
+
+async fn get_slow(shared: &Shared, query: Option<&str>) -> Result<Answer, StatusCode> {
+    let seconds = query.and_then(|query| query.strip_prefix("seconds=")?.parse().ok());
+    let seconds = seconds.filter(|seconds| (1..=60).contains(seconds));
+    let seconds = seconds.ok_or(StatusCode::BAD_REQUEST)?;
+    let Ok(_turn) = shared.following.try_lock() else { return Ok(json(&None::<SlowStatus>)) };
+    ask(shared, |volume| volume.follow()).await?;
+    let _followed = Followed(Arc::clone(&shared.volume));
+    let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    // The end of the volume does not wait for it.
+    while tokio::time::Instant::now() < end && !shared.is_ending.load(Ordering::SeqCst) {
+        tokio::time::sleep(FOLLOWED).await;
+    }
+    ask(shared, |volume| volume.followed()).await.map(|it| json(&it))
 }
 
 fn json(value: &impl Serialize) -> Answer {

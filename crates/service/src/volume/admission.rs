@@ -94,16 +94,6 @@ fn is_ending(reason: &Reason) -> bool {
     matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))
 }
 
-/// Who has a member locked, as far as that can be seen: `, by braid (pid 12)`.
-pub(super) fn locked_by(path: &Path) -> String {
-    let holders = braid_probe::find_users(path).map(|usage| usage.holders).unwrap_or_default();
-    let process = holders.iter().find_map(|holder| match holder {
-        Holder::Process { pid, command, .. } => Some(format!(", by {command} (pid {pid})")),
-        _ => None,
-    });
-    process.unwrap_or_default()
-}
-
 /// Whether a member with superblocks that was refused may be taken for one that is not there.
 fn can_be_missed(refusal: &Refusal, degraded: bool) -> bool {
     match &refusal.reason {

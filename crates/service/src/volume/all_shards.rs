@@ -12,9 +12,9 @@ use braid_block::{Flags, Io, Span};
 use braid_engine::Dev;
 use braid_engine::redundant::Redundant;
 use braid_mem::Pool;
+use braid_member::Member;
 use braid_uring::{Handle, Remote};
 
-use super::leaf::Leaf;
 use super::shard::{self, Local};
 
 /// How long writes that are under way may take to be answered, and a piece to be read or written.
@@ -88,7 +88,7 @@ impl AllShards {
     }
 
     /// Offers the RAM disk `leaf`, which was resized, with the size that it has now.
-    pub(super) fn exchange(&self, leaf: &Arc<Leaf>) -> io::Result<()> {
+    pub(super) fn exchange(&self, leaf: &Arc<Member>) -> io::Result<()> {
         let leaf = Arc::clone(leaf);
         let done = self.on_each(move |handle, local, done| {
             let exchanged =

@@ -1,6 +1,7 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
+use braid_engine::assembled::Level;
 use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, MemberStatus, Mismatch, Status,
 };
@@ -8,9 +9,8 @@ use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
 use braid_stack::{File, Node, Stack};
 use braid_uring::Remote;
+use braid_wiring::Array;
 
-use super::build::AtWork;
-use super::level::Level;
 use super::md::MdArray;
 use super::media::Media;
 use super::shard;
@@ -39,13 +39,14 @@ pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Ve
         let md = described.iter().find(is_it).copied();
         status_of(answer, md, read_only)
     };
-    let of = |one: &std::rc::Rc<AtWork>| Answer {
+    let of = |one: &std::rc::Rc<Array>| Answer {
         name: one.name.clone(),
         uuid: one.uuid.clone(),
         level: one.level.clone(),
         status: one.array.status(),
     };
-    let answers = shard::ask(remote, move |local| local.arrays.iter().map(of).collect::<Vec<_>>());
+    let answers =
+        shard::ask(remote, move |_, local| local.arrays.iter().map(of).collect::<Vec<_>>());
     all.extend(answers.unwrap_or_default().into_iter().map(status));
     all
 }

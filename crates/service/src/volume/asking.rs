@@ -9,8 +9,8 @@ use braid_engine::redundant::{ControlError, Redundant};
 use braid_md::Uuid;
 use braid_shell::shown;
 use braid_uring::Handle;
+use braid_wiring::Array;
 
-use super::build::AtWork;
 use super::md::MdArray;
 use super::shard::{Local, Orders as Remote};
 use crate::control::OrderAnswer;
@@ -100,8 +100,8 @@ impl Which {
     }
 
     /// The arrays that are meant.
-    pub(super) fn of<'a>(&self, local: &'a Local) -> Result<Vec<&'a AtWork>, OrderAnswer> {
-        let all: Vec<&AtWork> = local.arrays.iter().map(Rc::as_ref).collect();
+    pub(super) fn of<'a>(&self, local: &'a Local) -> Result<Vec<&'a Array>, OrderAnswer> {
+        let all: Vec<&Array> = local.arrays.iter().map(Rc::as_ref).collect();
         let names = || all.iter().map(|one| one.name.as_str());
         if all.is_empty() {
             return Err(OrderAnswer::refused("the volume has no array that survives a failure"));
@@ -115,7 +115,7 @@ impl Which {
             }
         }
         let Which::Member(label, _) = self else { return Ok(found) };
-        let labels = |one: &&AtWork| -> Vec<String> {
+        let labels = |one: &&Array| -> Vec<String> {
             one.array.status().members.into_iter().map(|one| one.label).collect()
         };
         let there_are: Vec<String> = found.iter().flat_map(labels).collect();
@@ -161,7 +161,7 @@ pub(super) fn on_each(
             Err(refused) => return send(&answer, refused),
         };
         let several = found.len() > 1;
-        let text = |one: &&AtWork| {
+        let text = |one: &&Array| {
             let number = local.arrays.iter().position(|other| std::ptr::eq(&**other, *one));
             let text = f(number.unwrap_or_default(), &one.array)?;
             Ok(if several { format!("{}: {text}", one.name) } else { text })

@@ -13,7 +13,7 @@ use braid_device::{Stopwatch, Tally};
 use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount, MountError};
 use serde::{Deserialize, Serialize};
 
-use super::leaf::client_io;
+use super::counts::client_io;
 use super::link::{self, Link};
 use super::shard::Shard;
 use super::spec::Spec;

@@ -14,13 +14,13 @@ use crate::control::{
 
 /// The caches of the shard of `remote`, if it answers: counted at one moment, so that they add up.
 pub(super) fn all(remote: &Remote) -> Vec<CacheStatus> {
-    shard::ask(remote, |local| local.caches.borrow().iter().map(status_of).collect())
+    shard::ask(remote, |_, local| local.caches.borrow().iter().map(status_of).collect())
         .unwrap_or_default()
 }
 
 /// Their curves; none if the shard does not answer.
 pub(super) fn curves(remote: &Remote) -> Option<Vec<CacheCurve>> {
-    shard::ask(remote, |local| local.caches.borrow().iter().map(curve_of).collect())
+    shard::ask(remote, |_, local| local.caches.borrow().iter().map(curve_of).collect())
 }
 
 fn curve_of(one: &AtCache) -> CacheCurve {

@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use braid_export_nbd::ListenError;
+use braid_member::MemberError;
 use braid_probe::{Reason, Refusal};
 use rustix::io::Errno;
 
 use super::attachment::AttachError;
 use super::image::ImageError;
-use super::leaf::LeafError;
 use super::media::MediaError;
 use super::memory::NotHeld;
 use super::own::OnItself;
@@ -80,8 +80,8 @@ impl RunError {
         match self {
             RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
             RunError::Media(error) => match error.of_leaf() {
-                Some(LeafError::Locked { .. }) => true,
-                Some(LeafError::Open { source, .. }) => {
+                Some(MemberError::Locked { .. }) => true,
+                Some(MemberError::Open { source, .. }) => {
                     source.kind() == io::ErrorKind::ResourceBusy
                 }
                 _ => false,
@@ -120,19 +120,19 @@ impl RunError {
             RunError::Media(MediaError::Geometry { .. }) => {
                 Some("another chunk, or the stack without that member")
             }
-            RunError::Media(MediaError::Leaf(LeafError::Memory { .. })) => {
+            RunError::Media(MediaError::Leaf(MemberError::Memory { .. })) => {
                 Some("smaller sizes, or files instead of memory")
             }
-            RunError::Media(MediaError::Leaf(LeafError::Lock { .. })) => Some(
+            RunError::Media(MediaError::Leaf(MemberError::Lock { .. })) => Some(
                 "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",
             ),
-            RunError::Media(MediaError::Leaf(LeafError::HugePages { .. })) => Some(
+            RunError::Media(MediaError::Leaf(MemberError::HugePages { .. })) => Some(
                 "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
                  gives huge pages where it has them",
             ),
             RunError::Media(MediaError::Warm(_)) => Some("another file as warm="),
             RunError::Media(MediaError::Log { .. }) => Some("another file or device as log="),
-            RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
+            RunError::Media(MediaError::Leaf(MemberError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),
             // A unit without network, or a machine without IPv6.
@@ -184,7 +184,7 @@ impl RunError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            RunError::Address(_) | RunError::Media(MediaError::Leaf(LeafError::Model { .. }))
+            RunError::Address(_) | RunError::Media(MediaError::Leaf(MemberError::Model { .. }))
         )
     }
 }

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use braid_device::Counted;
 use braid_engine::redundant::{MemberState, Redundant};
+use braid_member::Member;
 use braid_uring::Remote;
 
-use super::leaf::Leaf;
 use super::media::{Media, Siblings};
 use super::shard;
 use super::slow::{Judge, Sample, between};
@@ -56,8 +56,8 @@ impl Health {
     }
 
     /// Why a member is an outlier among its siblings, if it is.
-    pub(super) fn why_slow(&self, leaf: &Leaf) -> Option<String> {
-        self.judge.lock().unwrap_or_else(PoisonError::into_inner).why(leaf.id)
+    pub(super) fn why_slow(&self, leaf: &Member) -> Option<String> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner).why(leaf.id())
     }
 }
 
@@ -107,13 +107,13 @@ impl Watching {
         let siblings = media.siblings();
         let leaves = siblings.iter().flat_map(|array| &array.members);
         let now: BTreeMap<u64, Counted> =
-            leaves.map(|(_, leaf)| (leaf.id, leaf.tally.read())).collect();
+            leaves.map(|(_, leaf)| (leaf.id(), leaf.tally().read())).collect();
         let idle = self.idle(media);
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = self.windows.front() {
-            let sample = |(called, leaf): &(String, Arc<Leaf>)| {
-                let counted = between(before.get(&leaf.id)?, now.get(&leaf.id)?);
-                (!idle.contains(called)).then_some(Sample { id: leaf.id, counted })
+            let sample = |(called, leaf): &(String, Arc<Member>)| {
+                let counted = between(before.get(&leaf.id())?, now.get(&leaf.id())?);
+                (!idle.contains(called)).then_some(Sample { id: leaf.id(), counted })
             };
             for Siblings { array, members } in &siblings {
                 let samples: Vec<Sample> = members.iter().filter_map(sample).collect();
@@ -127,7 +127,7 @@ impl Watching {
             // Two arrays of one stack may call members the same: then neither is avoided.
             if !known.insert(called.clone()) {
                 slow.remove(called);
-            } else if judge.is_slow_to_read(leaf.id) {
+            } else if judge.is_slow_to_read(leaf.id()) {
                 slow.insert(called.clone());
             }
         }
@@ -148,7 +148,7 @@ impl Watching {
         if !media.has_state() {
             return BTreeSet::new();
         }
-        let idle = shard::ask(&self.remote, |local| {
+        let idle = shard::ask(&self.remote, |_, local| {
             let all = local.arrays.iter().flat_map(|one| states(&one.array));
             all.filter(|(_, state)| *state != MemberState::InSync).map(|(label, _)| label).collect()
         });

@@ -30,6 +30,7 @@ use braid_block::Limits;
 use braid_device::{Ram, RamError};
 use braid_export_fuse::AttachedDevice;
 use braid_mem::Pages;
+use braid_member::available_memory;
 use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
@@ -260,10 +261,7 @@ impl Live {
             promises::check(wish, &format!("{wish:#} for {name}"), promises::of_others(name))
                 .map_err(|error| No::refused(error.to_string()))?;
         }
-        if told.preallocate
-            && !told.huge
-            && promises::available_memory() < bytes.saturating_sub(old)
-        {
+        if told.preallocate && !told.huge && available_memory() < bytes.saturating_sub(old) {
             return Err(No::refused(format!(
                 "{name} is not resized to {wish:#}: it is preallocated, and that much memory is not \
                  free\n  next: a smaller size, or a volume taken down"

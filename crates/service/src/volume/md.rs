@@ -13,28 +13,23 @@
 //! `braid_md` has checked it.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use braid_block::Limits;
-use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
-use braid_engine::redundant::{Layout, Setup};
-use braid_engine::{Clock, Dev};
+use braid_block::{HasLimits, Limits};
+use braid_engine::assembled::{self, Assembled, Level, LogPlace, Refusal, assemble};
 use braid_level::Raid0Layout;
 use braid_md::{Superblock, Uuid};
 use braid_md_text::next::command;
+use braid_member::{Member, MemberError, open_file};
 use braid_stack::Stack;
 
 use super::admission;
 use super::deadline::MemberDeadline;
-use super::leaf::{Leaf, LeafError, Medium, open_file};
-use super::level::Level;
 use super::options::{OpenOptions, Unusable};
 use super::warnings::Warning;
 use crate::control::LeftOutStatus;
-use crate::metadata::{Metadata, MetadataError, random_number};
+use crate::metadata::{Metadata, MetadataError};
 
 pub use braid_engine::assembled::is_served;
 
@@ -50,7 +45,7 @@ pub enum MdError {
         next: Vec<String>,
     },
     #[error("{0}")]
-    Member(#[from] LeafError),
+    Member(#[from] MemberError),
 }
 
 /// An array that was assembled.
@@ -69,13 +64,13 @@ pub struct MdArray {
     pub(super) log: LogPlace,
     /// The superblocks count on a member that does not take part.
     pub is_changed: bool,
-    assembled: Assembled,
+    pub(super) assembled: Assembled,
     limits: Limits,
     /// The open members, those first that it was assembled of: a member that is let go of is
     /// closed, so that others may have it.
-    open: Mutex<Vec<Arc<Leaf>>>,
+    open: Mutex<Vec<Arc<Member>>>,
     /// Those that were let go of while they had requests under way, which stay open as long.
-    former: Mutex<Vec<Arc<Leaf>>>,
+    former: Mutex<Vec<Arc<Member>>>,
     /// How long members may take for a request.
     pub(super) deadline: MemberDeadline,
 }
@@ -91,7 +86,7 @@ impl MdArray {
         let mut options = options.clone();
         loop {
             match MdArray::open_usable(members, raid0_layout, &options) {
-                Err(MdError::Member(LeafError::Open { path, source }))
+                Err(MdError::Member(MemberError::Open { path, source }))
                     if options.unusable.iter().all(|one| one.path != path) =>
                 {
                     let why = format!("it cannot be opened: {source}");
@@ -148,7 +143,7 @@ impl MdArray {
     }
 
     /// The members that take part, in the order in which the level has them.
-    pub fn leaves(&self) -> Vec<Arc<Leaf>> {
+    pub fn leaves(&self) -> Vec<Arc<Member>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -164,7 +159,7 @@ impl MdArray {
     }
 
     /// Keeps a member that came.
-    pub fn adopt(&self, leaf: Arc<Leaf>) {
+    pub fn adopt(&self, leaf: Arc<Member>) {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(leaf.label.clone());
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
     }
@@ -175,27 +170,19 @@ impl MdArray {
         let gone = open.extract_if(.., |leaf| leaf.label == label);
         let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
         former.extend(gone);
-        former.retain(|leaf| leaf.tally.read().in_flight > 0);
+        former.retain(|leaf| leaf.tally().read().in_flight > 0);
     }
 
     /// Requests that a member of before, which `path` leads to, has not answered; none if it has
     /// answered all.
     pub(super) fn unanswered(&self, path: &Path) -> Option<u64> {
         let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
-        former.retain(|leaf| leaf.tally.read().in_flight > 0);
-        former.iter().find(|leaf| leaf.is_at(path)).map(|leaf| leaf.tally.read().in_flight)
+        former.retain(|leaf| leaf.tally().read().in_flight > 0);
+        former.iter().find(|leaf| leaf.is_at(path)).map(|leaf| leaf.tally().read().in_flight)
     }
 
     pub fn limits(&self) -> Limits {
         self.limits
-    }
-
-    /// What the engine is given: `devs` are on the [`MdArray::leaves`].
-    ///
-    /// # Errors
-    /// No randomness for the log.
-    pub fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> io::Result<Setup> {
-        self.assembled.setup(layout, devs, clock, random_number)
     }
 }
 
@@ -219,7 +206,7 @@ fn open_members(
     assembled: &Assembled,
     metadata: &[Metadata],
     options: &OpenOptions,
-) -> Result<Vec<Arc<Leaf>>, MdError> {
+) -> Result<Vec<Arc<Member>>, MdError> {
     let open = |member: &assembled::TakesPart| {
         let of = metadata.iter().find(|one| one.label() == member.label);
         let path = &of.expect("who takes part is one of the members").path;
@@ -228,9 +215,9 @@ fn open_members(
             true => (0, None),
             false => (member.superblock.data_offset, Some(member.usable)),
         };
-        let file = open_file(path, options, offset, length)?;
+        let file = open_file(path, options.access(), offset, length)?;
         let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
-        Ok(Arc::new(Leaf::called(member.label.clone(), Medium::File(file), deadline)))
+        Ok(Arc::new(Member::new(member.label.clone(), Box::new(file), deadline)))
     };
     assembled.members.iter().map(open).collect()
 }

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use braid_engine::redundant::{MemberState, MemberStatus, NewMember, Redundant};
 use braid_shell::shown;
+use braid_wiring::Array;
 
 use super::asking::{Which, answer_of, ask, on_each, on_one, send};
-use super::build::AtWork;
 use super::md::MdArray;
 use super::newcomer::Newcomer;
 use super::shard::Orders as Remote;
@@ -140,7 +140,7 @@ where
     let label = shown(&newcomer.path.display().to_string()).into_owned();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
-        let of_array = |one: &&Rc<AtWork>| one.uuid.as_deref() == Some(&uuid);
+        let of_array = |one: &&Rc<Array>| one.uuid.as_deref() == Some(&uuid);
         let Some(engine) = local.arrays.iter().find(of_array).map(|one| one.array.clone()) else {
             return send(&answer, OrderAnswer::refused("this array survives no failure"));
         };

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
+use braid_member::{Member, MemberError, open_file};
 use braid_probe::{Policy, check_member};
 use braid_shell::shell_path;
 use braid_uring::Handle;
 
-use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::md::MdArray;
 use super::options::OpenOptions;
 use super::shard::Local;
@@ -25,7 +25,7 @@ use crate::metadata::{Image, Metadata, allocate, random_uuid};
 
 /// A device that is to become a member.
 pub(super) struct Newcomer {
-    leaf: Arc<Leaf>,
+    leaf: Arc<Member>,
     pub(super) path: PathBuf,
     /// What it carries of this array already.
     known: Option<Metadata>,
@@ -66,8 +66,8 @@ impl Newcomer {
         let facts = check_member(path, &policy)
             .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
         let options = OpenOptions::default();
-        let file = open_file(path, &options, 0, None).map_err(|error| match error {
-            LeafError::Locked { .. } => OrderAnswer::refused(format!(
+        let file = open_file(path, options.access(), 0, None).map_err(|error| match error {
+            MemberError::Locked { .. } => OrderAnswer::refused(format!(
                 "{} is in use: it is a member already, or another program has it locked\n  next: \
                  `braid member remove` lets go of one that failed",
                 path.display()
@@ -76,7 +76,7 @@ impl Newcomer {
         })?;
         let deadline = array.deadline.of(true, file.is_direct());
         let label = path.display().to_string();
-        let leaf = Arc::new(Leaf::called(label, Medium::File(file), deadline));
+        let leaf = Arc::new(Member::new(label, Box::new(file), deadline));
         let found = Image::open(path).map(|image| image.found);
         let superblocks = found.map_err(|failure| OrderAnswer::failed(failure.text()))?;
         // A log that is written while the array is used must not be the first to find its file
@@ -94,7 +94,7 @@ impl Newcomer {
         })
     }
 
-    pub(super) fn leaf(&self) -> Arc<Leaf> {
+    pub(super) fn leaf(&self) -> Arc<Member> {
         Arc::clone(&self.leaf)
     }
 

@@ -11,7 +11,6 @@ use braid_stack::{Node, Stack};
 
 use super::admission::admit;
 use super::error::{RunError, system};
-use super::leaf::{Leaf, Medium};
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
@@ -51,11 +50,8 @@ pub(super) fn check_open_files() -> Result<(), RunError> {
 
 /// The members that lie in file systems, and are written.
 pub(super) fn written_files(media: &Media) -> Vec<String> {
-    let is_one = |leaf: &Arc<Leaf>| match &leaf.medium {
-        Medium::File(file) => !file.is_block_device() && !file.limits().read_only,
-        Medium::Ram(_) | Medium::Modelled(_) => false,
-    };
-    media.leaves().into_iter().filter(is_one).map(|leaf| leaf.label.clone()).collect()
+    let leaves = media.leaves().into_iter().filter(|leaf| leaf.is_writable_image());
+    leaves.map(|leaf| leaf.label.clone()).collect()
 }
 
 /// Locks the name of a volume that is known by one.

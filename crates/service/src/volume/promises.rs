@@ -64,15 +64,6 @@ pub fn total_memory() -> u64 {
     u64::from(info.mem_unit) * info.totalram
 }
 
-/// Bytes of memory that can be had without anybody's being swapped out (`MemAvailable`); where the
-/// kernel does not say, no limit.
-pub(super) fn available_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kib.map_or(u64::MAX, |kib| kib << 10)
-}
-
 /// Bytes of memory that the volumes which are up have promised, but for the one called `name`. Those that do not
 /// answer are not counted.
 pub(super) fn of_others(name: &str) -> u64 {

@@ -6,8 +6,9 @@ use braid_cache::LogError;
 use braid_engine::redundant::RestartError;
 use braid_shell::shell_path;
 use braid_uring::Executor;
+use braid_wiring::Array;
 
-use super::build::{AtCache, AtWork};
+use super::build::AtCache;
 use super::cache_log::next_of_log;
 
 /// Why a shard did not start, or did not end well.
@@ -42,7 +43,7 @@ fn next_of(error: &RestartError, members: &[String]) -> String {
 
 /// Makes good what a crash left of an array, before anybody may ask it for anything. What was done
 /// is in the volume's log, too: who looks for the reason of a slow start looks there.
-pub(super) fn restart(executor: &Executor, one: &AtWork) -> Result<(), ShardError> {
+pub(super) fn restart(executor: &Executor, one: &Array) -> Result<(), ShardError> {
     let array = one.array.clone();
     let restarted = executor.block_on(async move { array.restart().await });
     let status = one.array.status();

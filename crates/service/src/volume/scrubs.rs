@@ -297,8 +297,8 @@ impl Scrubs {
             std::thread::sleep(LOOK);
             let orders = self.state().orders;
             let seen = arrays::all(media, Some(remote), false);
-            let places = shard::ask(remote, |local| {
-                let place = |one: &std::rc::Rc<super::build::AtWork>| {
+            let places = shard::ask(remote, |_, local| {
+                let place = |one: &std::rc::Rc<braid_wiring::Array>| {
                     let status = one.array.status();
                     (status.scrub_place, status.requested.is_some())
                 };

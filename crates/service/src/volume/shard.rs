@@ -14,8 +14,9 @@ use braid_device::{Stopwatch, Tally};
 use braid_export_nbd::{Bounds, Counters, Server, Stop};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
+use braid_wiring::Array;
 
-use super::build::{AtCache, AtWork, build};
+use super::build::{AtCache, build};
 use super::following::Following;
 use super::front::Front;
 use super::media::Media;
@@ -60,7 +61,7 @@ pub(super) struct Local {
     /// What its exports offer.
     pub(super) front: Front,
     pub pool: Pool,
-    pub arrays: Vec<Rc<AtWork>>,
+    pub arrays: Vec<Rc<Array>>,
     /// Caches, those below others first.
     pub caches: Rc<RefCell<Vec<AtCache>>>,
     /// Whether another shard serves what is asked of this one.
@@ -235,12 +236,12 @@ impl Orders {
 /// What `f` answers on the thread of `remote`; `None` if that takes longer than a status waits.
 pub(super) fn ask<T: Send + 'static>(
     remote: &Remote,
-    f: impl FnOnce(&Local) -> T + Send + 'static,
+    f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
 ) -> Option<T> {
     let (send, receive) = channel();
-    call(remote, move |_, local| {
-        // Whoever asked may have lost patience.
-        let _ = send.send(f(local));
+    call(remote, move |handle, local| {
+        // The asker may have lost patience.
+        let _ = send.send(f(handle, local));
     });
     receive.recv_timeout(PATIENCE).ok()
 }
@@ -295,7 +296,7 @@ fn run(
     let locked = pool.lock().map_err(|error| error.kind());
     let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
-    let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
+    let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
     for one in &arrays {
         restart(&executor, one)?;
         handle.spawn(one.array.run());

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use braid_block::HasLimits;
 use braid_device::{Ram, Tally};
 use braid_export_nbd::{Counters, Counts};
 use braid_mem::Pages;
+use braid_member::Member;
 use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
 use super::attachment::Facts;
 use super::caching::Caching;
+use super::counts::{client_io, member_io};
 use super::health::Health;
 use super::held::Held;
 use super::keeper::Keeper;
-use super::leaf::{Leaf, Medium, client_io};
 use super::live::Live;
 use super::media::Media;
 use super::orders::Orders;
@@ -27,7 +29,7 @@ use super::trace::Recording;
 use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
-use super::{arrays, caches, memory, shard};
+use super::{arrays, caches, memory, shard, slow_requests};
 use crate::control::{
     self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
 };
@@ -82,6 +84,14 @@ impl control::Volume for Shared {
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
         caches::curves(&self.remotes[0])
+    }
+
+    fn follow(&self) {
+        slow_requests::follow(&self.remotes);
+    }
+
+    fn followed(&self) -> control::SlowStatus {
+        slow_requests::followed(&self.remotes)
     }
 
     fn status(&self) -> Status {
@@ -155,22 +165,19 @@ impl Shared {
     }
 
     fn members(&self) -> Vec<MemberStatus> {
-        let member = |leaf: &Arc<Leaf>| {
-            let (direct, failures) = match &leaf.medium {
-                Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
-                Medium::Ram(_) | Medium::Modelled(_) => (None, None),
-            };
+        let member = |leaf: &Arc<Member>| {
+            let failures = leaf.failures();
             MemberStatus {
                 member: self.label(leaf),
                 size_bytes: leaf.limits().size,
-                direct,
+                direct: leaf.is_direct(),
                 failures: failures.map_or(0, |failures| failures.count()),
                 last_failure: failures
                     .and_then(|failures| failures.last())
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-                io: leaf.io(),
+                io: member_io(leaf.tally()),
                 slow: self.health.why_slow(leaf),
                 // Whoever asks asks the disk, too: nothing here waits for it.
                 disk: None,
@@ -189,7 +196,7 @@ impl Shared {
     }
 
     /// A leaf as the stack spells it now.
-    fn label(&self, leaf: &Leaf) -> String {
+    fn label(&self, leaf: &Member) -> String {
         match self.media.ram() {
             Some(_) => self.stack().to_string(),
             None => leaf.label.clone(),
@@ -202,7 +209,7 @@ impl Shared {
         let all: Vec<_> = leaves.iter().filter_map(|leaf| Some((leaf, leaf.ram()?))).collect();
         let ask = || all.iter().map(|(_, ram)| ram.allocated_bytes().ok()).collect();
         let held = self.held.of(all.len(), ask);
-        let status = |((leaf, ram), allocated_bytes): (&(&Arc<Leaf>, &Ram), Option<u64>)| {
+        let status = |((leaf, ram), allocated_bytes): (&(&Arc<Member>, &Ram), Option<u64>)| {
             let options = ram.options();
             RamStatus {
                 ram: self.label(leaf),

@@ -62,7 +62,7 @@ impl ToWriteBack {
         if media.has_state() {
             return Err(refused("it is an array or a cache itself".to_owned()));
         }
-        let limits = media.limits().map_err(|error| refused(error.to_string()))?;
+        let limits = media.limits();
         if let Some(why) = cache_log::unfit(limits, Some(origin), cache.block.bytes()) {
             return Err(refused(why));
         }

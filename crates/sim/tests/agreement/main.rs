@@ -9,30 +9,28 @@ mod table;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
-use braid_array::{Mirrored, Role};
-use braid_block::{Flags, Io, Limits};
+use braid_block::{Flags, HasLimits, Io, Limits};
 use braid_cache::{Behind, Cache, Config as CacheConfig, WriteBackConfig};
 use braid_device::{Buses, Modelled};
-use braid_engine::redundant::{
-    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
-};
-use braid_engine::{Array, Clock, Dev, InFlight};
-use braid_level::{
-    CacheMode, CachePolicy, Level, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout, Shape,
-};
-use braid_md::{BadBlocks, Resync};
+use braid_engine::assembled::Level as Geometry;
+use braid_engine::redundant::Setup;
+use braid_engine::{Clock, Dev, InFlight};
+use braid_level::{CacheMode, CachePolicy, Level, ParityLayout, Raid0Layout, Raid10Layout, Shape};
+use braid_md::Resync;
 use braid_mem::Pool;
 use braid_model::{Bus, Kind, Timetable, profile};
 use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
 use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
+use braid_wiring::{Described, Ground, wire};
 
 use caches::InMemory;
 
@@ -198,98 +196,109 @@ fn estimate(tree: &Tree, load: &Load) -> f64 {
     }
 }
 
-/// Where the devices of a tree come from, and what has to be polled beside it.
-struct Maker<'a> {
-    device: &'a mut dyn FnMut(&Offer) -> Dev,
+/// A device of a tree.
+struct Leaf(Offer);
+
+impl HasLimits for Leaf {
+    fn limits(&self) -> Limits {
+        Limits::new(self.0.size, 512)
+    }
+}
+
+type Part = braid_wiring::Part<Leaf, Infallible, Option<Behind>>;
+
+/// A tree as the part of a stack.
+fn part_of(tree: &Tree) -> Part {
+    match tree {
+        Tree::Device(offer) => Part::Leaf(Leaf(Offer::clone(offer))),
+        Tree::Cached(config, behind, origin) => Part::Cached {
+            config: *config,
+            origin: Box::new(part_of(origin)),
+            log: None,
+            of: *behind,
+        },
+        Tree::Joined(shape, members) => {
+            let member = |one: &Option<Tree>| one.as_ref().map_or(Part::Missing, part_of);
+            let members: Vec<Part> = members.iter().map(member).collect();
+            let limits: Vec<Option<Limits>> = members.iter().map(Part::limits).collect();
+            Part::Joined { level: Geometry::over(*shape, &limits).unwrap(), members }
+        }
+    }
+}
+
+/// Where the devices of a tree come from.
+struct Bed<'a> {
+    device: RefCell<&'a mut dyn FnMut(&Offer) -> Dev>,
     clock: Rc<dyn Clock>,
     /// True where the memory of caches takes the time that its profile says: where copies take none.
     is_memory_timed: bool,
-    tasks: Vec<Task>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-impl Maker<'_> {
-    /// braid's own device of a tree.
-    fn make(&mut self, tree: &Tree) -> Dev {
-        let (shape, members) = match tree {
-            Tree::Device(offer) => return (self.device)(offer),
-            Tree::Cached(config, behind, origin) => {
-                let origin = self.make(origin);
-                let cache = match behind {
-                    None => Cache::new(origin, *config).unwrap(),
-                    Some(Behind { dirty, age }) => {
-                        let (clock, drain, log) = (Rc::clone(&self.clock), None, None);
-                        let more = WriteBackConfig { dirty: *dirty, age: *age, drain, clock, log };
-                        Cache::write_back(origin, *config, more).unwrap()
-                    }
-                };
-                self.tasks.extend(cache.run().map(|run| Box::pin(run) as Task));
-                return match self.is_memory_timed {
-                    true => Dev::new(InMemory::new(cache, Rc::clone(&self.clock))),
-                    false => Dev::new(cache),
-                };
-            }
-            Tree::Joined(shape, members) => (shape, members),
-        };
-        let devs: Vec<Option<Dev>> =
-            members.iter().map(|one| one.as_ref().map(|one| self.make(one))).collect();
-        let sizes: Vec<u64> = devs.iter().flatten().map(|dev| dev.limits().size).collect();
-        let (size, count) = (sizes[0], devs.len());
-        let parity = |level| {
-            let layout = ParityLayout::default();
-            Layout::Parity(Raid456::new(size, count, CHUNK, level, layout).unwrap())
-        };
-        let layout = match shape.level {
-            Level::Linear => {
-                let linear = Linear::new(&sizes, 512).unwrap();
-                return Dev::new(Array::new(linear, devs.into_iter().flatten().collect()));
-            }
-            Level::Raid0 => {
-                let raid0 = Raid0::new(&sizes, CHUNK, Raid0Layout::default(), 512).unwrap();
-                return Dev::new(Array::new(raid0, devs.into_iter().flatten().collect()));
-            }
-            Level::Raid1 => {
-                Layout::Copies(Rc::new(Raid1::new(size, count).unwrap()) as Rc<dyn Mirrored>)
-            }
-            Level::Raid10 => {
-                let raid10 = Raid10::new(size, count, CHUNK, Raid10Layout::NEAR_2).unwrap();
-                Layout::Copies(Rc::new(raid10) as Rc<dyn Mirrored>)
-            }
-            Level::Raid4 => parity(ParityLevel::Raid4),
-            Level::Raid5 => parity(ParityLevel::Raid5),
-            Level::Raid6 => parity(ParityLevel::Raid6),
-        };
-        let member = |(role, dev): (usize, Option<Dev>)| {
-            Some(NewMember {
-                label: role.to_string(),
-                dev: dev?,
-                data_offset: 0,
-                number: role as u32,
-                role: Some(Role::nth(role)),
-                replacement: false,
-                state: MemberState::InSync,
-                by_bitmap: false,
-                write_mostly: false,
-                superblock: None,
-                bad_blocks: BadBlocks::new(4096, 0).unwrap(),
-            })
-        };
-        let setup = Setup {
-            layout,
-            members: devs.into_iter().enumerate().filter_map(member).collect(),
-            array: None,
-            bitmap: None,
-            resync: Resync::Clean,
+impl Bed<'_> {
+    /// braid's own device of a tree, and what has to be polled beside it.
+    fn make(&self, tree: &Tree) -> (Dev, Vec<Task>) {
+        let part = part_of(tree);
+        let wired = wire(&part, self).unwrap();
+        let caches = wired.caches.iter().filter_map(|one| Some(Box::pin(one.cache.run()?) as Task));
+        let arrays = wired.arrays.iter().map(|one| Box::pin(one.array.run()) as Task);
+        (wired.dev, caches.chain(arrays).collect())
+    }
+}
+
+impl Ground for Bed<'_> {
+    type Leaf = Leaf;
+    type Md = Infallible;
+    type Cache = Option<Behind>;
+
+    fn leaf(&self, leaf: &Leaf) -> io::Result<Dev> {
+        Ok((self.device.borrow_mut())(&leaf.0))
+    }
+
+    fn label(&self, _leaf: &Leaf, role: usize) -> String {
+        role.to_string()
+    }
+
+    fn described<'a>(&self, array: &'a Infallible) -> io::Result<Described<'a>> {
+        match *array {}
+    }
+
+    fn nonce(&self) -> io::Result<u64> {
+        unreachable!("nothing here has a log")
+    }
+
+    fn write_back(
+        &self,
+        of: &Option<Behind>,
+        _origin: &Dev,
+        log: Option<Dev>,
+    ) -> io::Result<Option<WriteBackConfig>> {
+        assert!(log.is_none(), "nothing here has a log");
+        let clock = || Rc::clone(&self.clock);
+        let more = |Behind { dirty, age }| WriteBackConfig {
+            dirty,
+            age,
+            drain: None,
+            clock: clock(),
             log: None,
-            stripe_cache: STRIPE_CACHE,
-            read_only: false,
-            clock: Rc::clone(&self.clock),
-            speed: Speed::default(),
         };
-        let redundant = Redundant::new(setup).unwrap();
-        self.tasks.push(Box::pin(redundant.clone().run()));
-        Dev::new(redundant)
+        Ok(of.map(more))
+    }
+
+    fn clock(&self) -> Rc<dyn Clock> {
+        Rc::clone(&self.clock)
+    }
+
+    fn cache(&self, cache: Cache) -> Dev {
+        match self.is_memory_timed {
+            true => Dev::new(InMemory::new(cache, self.clock())),
+            false => Dev::new(cache),
+        }
+    }
+
+    fn adjust(&self, setup: &mut Setup) {
+        setup.resync = Resync::Clean;
     }
 }
 
@@ -349,8 +358,8 @@ fn on_simulator<T: 'static, F: Future<Output = T> + 'static>(
         Dev::new(disk)
     };
     let clock = clock_of(&handle);
-    let mut maker = Maker { device: &mut device, clock, is_memory_timed: true, tasks: Vec::new() };
-    let (dev, tasks) = (maker.make(tree), maker.tasks);
+    let bed = Bed { device: RefCell::new(&mut device), clock, is_memory_timed: true };
+    let (dev, tasks) = bed.make(tree);
     let run = run(dev, handle.clone());
     let outcome = sim.run_until(async move {
         tasks.into_iter().for_each(|task| handle.spawn("task", task));
@@ -389,13 +398,9 @@ fn on_the_wall<T: 'static, F: Future<Output = T> + 'static>(
         Dev::new(modelled.device(&handle))
     };
     let clock: Rc<dyn Clock> = Rc::new(ExecutorClock::new(&handle));
-    let mut maker = Maker {
-        device: &mut device,
-        clock: Rc::clone(&clock),
-        is_memory_timed: false,
-        tasks: Vec::new(),
-    };
-    let (dev, tasks) = (maker.make(tree), maker.tasks);
+    let bed =
+        Bed { device: RefCell::new(&mut device), clock: Rc::clone(&clock), is_memory_timed: false };
+    let (dev, tasks) = bed.make(tree);
     let run = run(dev, clock);
     executor.block_on(async move {
         tasks.into_iter().for_each(|task| handle.spawn(task));

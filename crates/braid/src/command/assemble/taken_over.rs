@@ -28,7 +28,7 @@ struct Outcome<'a> {
 
 pub(super) fn take_over(assemble: &Assemble, file: &Path) -> Result<(), Failure> {
     let text =
-        braid_service::text::read(file).context(format_args!("cannot read {}", file.display()))?;
+        braid_probe::read_text(file).context(format_args!("cannot read {}", file.display()))?;
     let conf = MdadmConf::parse(&text)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     let owners = Owners::read(&Places::from_environment())?;

@@ -12,13 +12,13 @@ use braid_lab::campaign::{FileSystem, Setup};
 use braid_lab::matrix::Workload;
 use braid_lab::settings::Settings;
 use braid_lab::{Asked, Oracle, Predicted};
+use braid_member::profile::kind;
 use braid_model::{BusProfile, Host, Kind};
 use braid_predict::off::off_by_kinds;
 use braid_predict::{Array, Closed, MEMORY, Machine, Places, Random, Run, Workload as Asks};
 use braid_stack::{Node, Stack};
 use braid_trace::{Kind as Direction, Request, busiest, parse, parse_jobs};
 
-use braid_service::profile::kind;
 use files::files;
 use numbers::numbers;
 use stacks::{has_cache, offer, tree};

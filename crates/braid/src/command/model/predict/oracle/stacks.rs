@@ -1,10 +1,9 @@
 //! Stacks as trees of modelled devices.
 
 use braid_cache::Config;
+use braid_member::profile::{Modelled, modelled};
 use braid_predict::{Behind, Offer, Tree};
 use braid_stack::{Cache, Model, Node, Stack, WriteBack};
-
-use braid_service::profile::{Modelled, modelled};
 
 pub(super) fn has_cache(stack: &Stack) -> bool {
     matches!(stack.node, Node::Cache(_)) || stack.members().iter().any(has_cache)

@@ -11,7 +11,7 @@ const MOST: u64 = 16 << 20;
 ///
 /// # Errors
 /// It cannot be read, is not UTF-8, or has more than [`MOST`] bytes.
-pub fn read(path: &Path) -> io::Result<String> {
+pub fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let len = File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)? as u64;
     if len > MOST {

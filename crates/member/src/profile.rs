@@ -1,5 +1,5 @@
-//! What a member `model(PROFILE, …)` is: its profile, found by name or read from a file, with what the stack says
-//! of it.
+//! The profile of a member `model(PROFILE, …)`: found by name or read from a file, with the constants that the stack
+//! replaces.
 //!
 //! Deliberately absent: paths relative to anything but the working directory. A stack's are absolute before a
 //! volume has it.
@@ -25,7 +25,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// What to do about it.
+    /// Returns the next step.
     pub fn next(&self) -> &'static str {
         match self {
             ModelError::Unknown { .. } => {
@@ -46,11 +46,11 @@ impl ModelError {
 pub struct Modelled {
     /// The device, with what replaces constants of its profile.
     pub profile: Profile,
-    /// What the bus is that it hangs on.
+    /// The bus of the device.
     pub of_bus: BusProfile,
 }
 
-/// What `model` says.
+/// Returns the profile of `model` with its replaced constants.
 ///
 /// # Errors
 /// There is no such profile, its file is none, or it is of no device or of one without these constants.
@@ -86,7 +86,7 @@ pub fn kind(name: &str) -> Option<Kind> {
 /// # Errors
 /// It cannot be read, or is no profile.
 pub fn from_file(path: &Path) -> Result<Profile, ModelError> {
-    let text = crate::text::read(path)
+    let text = braid_probe::read_text(path)
         .map_err(|source| ModelError::Unread { path: path.to_owned(), source })?;
     Profile::parse(&text).map_err(|why| ModelError::Invalid { path: path.to_owned(), why })
 }
