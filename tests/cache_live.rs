@@ -304,7 +304,7 @@ fn is_writing(volume: &common::UpVolume) -> bool {
 fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
     let scratch = Scratch::new();
     // Longer than four starts of `braid` take on a machine that has other things to do.
-    let stack = "model(usb-flash, size=16M, latency=20s, write=1G/s, read=1G/s)";
+    let stack = "model(usb-flash, size=16M, latency=8s, write=1G/s, read=1G/s)";
     let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
     let mut slow = volume.client();
     std::thread::scope(|scope| {
