@@ -1,4 +1,4 @@
-//! What members are joined by: the geometries, as a volume has them.
+//! Levels: the geometries that join members, as a volume uses them.
 
 use std::rc::Rc;
 
@@ -9,12 +9,12 @@ use braid_md::{Level as MdLevel, Superblock};
 
 use crate::redundant::Layout;
 
-/// What members are joined by.
+/// The geometry that joins members.
 #[derive(Clone)]
 pub enum Level {
-    /// One behind the other.
+    /// Members one behind the other.
     Linear(Linear),
-    /// In stripes.
+    /// Stripes.
     Raid0(Raid0),
     /// Copies.
     Raid1(Raid1),
@@ -25,11 +25,11 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level that a superblock describes; `sizes` are what the array uses of each member, in
-    /// bytes, in the order of roles. `raid0_layout` is used where none is recorded.
+    /// Returns the level that a superblock describes. `sizes` are the bytes that the array uses of each member,
+    /// in the order of roles. `raid0_layout` applies if none is recorded.
     ///
     /// # Errors
-    /// No geometry is like that.
+    /// No geometry fits the description.
     pub fn of(
         superblock: &Superblock,
         raid0_layout: Option<Raid0Layout>,
@@ -41,7 +41,7 @@ impl Level {
         match superblock.level {
             MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
             MdLevel::Raid0 => {
-                // Where nobody says, the members are equal, or assembly has refused.
+                // Without a recorded layout the members are equal, or assembly has refused the array.
                 let layout = Raid0Layout::from_number(superblock.layout).or(raid0_layout);
                 let layout = layout.unwrap_or_default();
                 Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
@@ -57,7 +57,7 @@ impl Level {
         }
     }
 
-    /// md's word for it.
+    /// Returns md's name of the level.
     pub fn name(&self) -> &'static str {
         match self {
             Level::Linear(_) => "linear",
@@ -68,7 +68,7 @@ impl Level {
         }
     }
 
-    /// Capacity in bytes.
+    /// Returns the capacity in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Level::Linear(linear) => linear.size(),
@@ -79,12 +79,12 @@ impl Level {
         }
     }
 
-    /// Whether it survives the loss of a member.
+    /// Returns true if the level survives the loss of a member.
     pub fn is_redundant(&self) -> bool {
         matches!(self, Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_))
     }
 
-    /// As the engine keeps it, if it survives the loss of a member.
+    /// Returns the layout for the engine, if the level survives the loss of a member.
     pub fn redundant(&self) -> Option<Layout> {
         match self {
             Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
@@ -95,10 +95,10 @@ impl Level {
     }
 }
 
-/// A level with parity, by md's number of its layout.
+/// Returns a level with parity; `layout` is md's number of its layout.
 ///
 /// # Errors
-/// No geometry is like that.
+/// No geometry fits the description.
 pub fn parity(
     member_size: u64,
     members: usize,
