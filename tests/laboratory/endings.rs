@@ -588,7 +588,7 @@ fn what_is_run_can_be_planned_by_changing_one_word() {
     assert!(!lab.results().exists(), "a plan writes nothing");
     with("run").ok();
     let again = with("plan").ok();
-    assert!(again.out.contains("being measured already"), "{again}");
+    assert!(again.out.contains("are measured already"), "{again}");
     // Another seed, or fewer repetitions, are another campaign, for both; more go on with it.
     for (word, other) in
         [("plan", "--seed"), ("run", "--seed"), ("plan", "--repetitions"), ("run", "--repetitions")]
