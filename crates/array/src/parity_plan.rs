@@ -15,9 +15,9 @@
 //!
 //! ```text
 //! Full         all data are written       no reads                P, Q from the new data
-//! Reconstruct  the others are there       they are read           P, Q from new and read data
-//! Modify       the written are there      they and P, Q are read  P, Q changed by old + new
-//! Restore      one missing of each kind   all there is, is read   the missing first, then as above
+//! Reconstruct  unwritten data present     these are read          P, Q from new and read data
+//! Modify       written data present       these, P, Q are read    P, Q changed by old + new
+//! Restore      one missing of each kind   all present are read    the missing first, then as above
 //! Plain        P and Q are missing        no reads                only data are written
 //! ```
 //!

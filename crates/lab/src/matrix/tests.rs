@@ -234,7 +234,10 @@ fn a_file_system_cannot_be_asked_of_a_folder() {
         for (subject, label, impossible) in cells_of(&campaign) {
             match subject {
                 0 => assert_eq!(impossible, None, "{label}"),
-                _ => assert!(impossible.unwrap().contains("keeps its file system"), "{wanted}: {label}"),
+                _ => assert!(
+                    impossible.unwrap().contains("keeps its file system"),
+                    "{wanted}: {label}"
+                ),
             }
         }
     }
