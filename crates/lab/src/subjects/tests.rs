@@ -490,7 +490,9 @@ fn a_folder_is_taken_as_it_is() {
     for setup in [noatime, workload(FileSystem::Xfs, Health::Healthy).setup] {
         let other = Workload { setup, ..own.clone() };
         match subjects.bring_up(0, &other, &mut machine) {
-            Err(Obstacle::Impossible(why)) => assert!(why.contains("keeps its file system"), "{why}"),
+            Err(Obstacle::Impossible(why)) => {
+                assert!(why.contains("keeps its file system"), "{why}")
+            }
             other => panic!("{other:?}"),
         }
     }
