@@ -13,8 +13,8 @@
 //!
 //! Invariants
 //! * An order is begun at most once, and only while the client that gave it is connected.
-//! * Both ends report before they look, so at least one of them sees the other: a client that was told that
-//! an order was not begun can rely on that.
+//! * Both ends report before they look, so at least one of them sees the other: a client that was told that an
+//!   order was not begun can rely on that.
 //!
 //! The interim answers (RFC 9110, 15.2: any number of 1xx may come before the answer) are written to the socket
 //! itself, because the HTTP library reports neither when it has written nor whether the client is still

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //!
-//! * every cell appears once in each repetition, and repetition r is over before r + 1 begins
-//! (blocking: a drift over the hours affects all cells alike);
+//! * every cell appears once in each repetition, and repetition r is over before r + 1 begins (blocking: a
+//!   drift over the hours affects all cells alike);
 //! * inside a repetition the order is drawn by the campaign's seed, and balanced over repetitions (`order`);
 //! * the offsets of a trial depend on workload and repetition and not on the subject, so that compared pairs
 //!   use the same offsets;
