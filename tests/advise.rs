@@ -112,7 +112,8 @@ fn layout<'a>(advice: &'a Value, level: &str) -> &'a Value {
     layouts.find(|one| one["level"] == level).expect("a layout")
 }
 
-/// That it was measured; on a machine that is very busy a measurement may not be believed, which is said.
+/// Asserts that it was measured; on a very busy machine a measurement may not be trusted, and then the advice
+/// says so.
 #[track_caller]
 fn assert_measured(advice: &Value, layout: &Value) {
     let is_doubted = advice["doubts"].to_string().contains("is measured and not believed");
@@ -306,7 +307,8 @@ fn read_ahead_and_caches_are_told_where_they_matter() {
     assert_eq!(anywhere["depends_on"], Value::Array(Vec::new()), "all places are alike");
 }
 
-/// What is printed under predictions and advice is what the published rows say of their kinds of devices.
+/// The error that is printed under predictions and advice is that of the published rows about their kinds of
+/// devices.
 #[test]
 fn what_predictions_are_off_by_is_said_by_all_alike() {
     let scratch = Scratch::new();

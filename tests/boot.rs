@@ -61,7 +61,7 @@ fn warnings(volume: &UpVolume<'_>) -> String {
     volume.status()["warnings"].to_string()
 }
 
-/// What udev tells when a device is gone.
+/// The command that udev runs when a device is gone.
 fn gone(scratch: &Scratch, name: &str) -> Output {
     scratch.run(&["incremental", "--fail", name])
 }
@@ -70,7 +70,7 @@ fn came(scratch: &Scratch, name: &str) -> Output {
     scratch.run(&["incremental", name])
 }
 
-/// What both members hold where neither was written is not compared, let alone copied.
+/// Parts of both members that were not written are not compared, let alone copied.
 #[test]
 fn a_member_that_is_plugged_in_again_gets_what_its_bitmap_says() {
     let scratch = mirror();
@@ -393,8 +393,8 @@ fn lines_for_mdadm_conf_are_mdadm_s() {
     }
 }
 
-/// What systemd says of the units that a package installs, with a program in place of braid's; and that a
-/// service may do no more than it could: tenths of the exposure that `systemd-analyze security` counts.
+/// The verdict of systemd about the units that a package installs, with a program in place of braid's. The
+/// rights of a service must not grow: tenths of the exposure that `systemd-analyze security` counts.
 #[test]
 fn systemd_takes_the_units() {
     skip_without!("systemd-analyze");
@@ -513,7 +513,8 @@ fn volumes_that_may_listen_on_tcp_keep_the_network() {
     assert_eq!(without(), [""; 0]);
 }
 
-/// What udev makes the link `/dev/braid/NAME` of, for fstab; also where the volume is a member of another one.
+/// The property from which udev makes the link `/dev/braid/NAME`, for fstab; also if the volume is a member of
+/// another one.
 #[test]
 fn udev_is_told_which_volume_a_block_device_is_of() {
     skip_unless_root!();

@@ -160,7 +160,7 @@ fn write_and_read_back(
     }
 }
 
-/// What was done is remembered, and seen in `status`.
+/// Orders are remembered, and shown by `status`.
 #[test]
 fn a_volume_comes_up_as_it_went_down() {
     let scratch = Scratch::new();
@@ -242,8 +242,8 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     volume.down();
 }
 
-/// What is flushed from then on is in the log, also over a kill; what another log still has is not written to
-/// an origin that is in use.
+/// Data that is flushed from then on is in the log, also over a kill; the content of another log is not written
+/// to an origin that is in use.
 #[test]
 fn write_back_mode_begins_while_it_is_up() {
     let scratch = Scratch::new();
@@ -294,12 +294,12 @@ fn write_back_mode_begins_while_it_is_up() {
     }
 }
 
-/// Whether a request of an NBD client is in flight.
+/// True if a request of an NBD client is in flight.
 fn is_writing(volume: &common::UpVolume) -> bool {
     volume.status()["nbd"]["io"]["in_flight"].as_u64() > Some(0)
 }
 
-/// Whoever gave the order need not be there any more: the stack says what is offered.
+/// The command that gave the order may be gone: the stack shows the result.
 #[test]
 fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
     let scratch = Scratch::new();
@@ -324,7 +324,8 @@ fn an_order_that_takes_long_is_seen_and_has_no_other_begun() {
     volume.down();
 }
 
-/// What was flushed into a log is found again, though whoever asked for the log did not live to hear of it.
+/// Data that was flushed into a log is found again, although the command that ordered the log was killed before
+/// the answer.
 #[test]
 fn a_log_is_remembered_before_it_is_relied_on() {
     let scratch = Scratch::new();
@@ -468,7 +469,7 @@ fn a_cache_steps_aside_where_it_loses_and_only_there() {
     disk.down();
 }
 
-/// What is held is there again; once somebody wrote the origin it is read anew.
+/// The held blocks are there again; after a write to the origin they are read again.
 #[test]
 fn a_cache_is_warm_when_it_comes_up_again() {
     let scratch = Scratch::new();
@@ -517,7 +518,7 @@ fn a_cache_is_warm_when_it_comes_up_again() {
     output.fails(3, &["else.txt is something else", "next:"]);
 }
 
-/// Of two caches, one is too small for its loop, and the other larger than all that is read.
+/// Of two caches, one is too small for its loop, and the other larger than all the data that is read.
 #[test]
 fn a_budget_goes_where_it_saves_most() {
     let scratch = Scratch::new();

@@ -144,7 +144,7 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     let locked = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &[]);
     refused(&locked, &["log.img"]);
     volume.down();
-    // Who names it again gives up what it holds.
+    // A second order with its name gives up its content.
     let forced = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &["--force", "log.img"]);
     forced.ok();
     scratch.run(&["down", "w"]).ok();
@@ -187,7 +187,7 @@ fn a_damaged_log_is_refused_or_replayed_from_its_copy() {
     assert!(said.contains("its superblock at byte 0 was damaged; its copy counted"), "{said}");
     volume.down();
 
-    // Who names it again gives up what it holds.
+    // A second order with its name gives up its content.
     scratch.patch("log.img", 0, &log);
     scratch.patch("a.img", 0, &origin);
     damage(RING + 12 * KIB);
@@ -225,7 +225,7 @@ fn a_log_that_cannot_be_closed_is_given_up() {
         assert!(is_there(if is_written { &new } else { &old }), "{name}: it is drained");
         std::fs::remove_file(scratch.join("disk/full")).expect("a file");
         scratch.patch("disk/log.img", 0, &log);
-        // Whoever uses the origin by itself may do so.
+        // The origin may be used by itself.
         let own = pattern(5, 0, 64 * KIB);
         scratch.patch("a.img", MIB, &own);
         let volume = scratch.up(name, &["--attach", "none"]);
@@ -246,7 +246,7 @@ fn a_log_that_cannot_be_closed_is_given_up() {
     }
 }
 
-/// What was acknowledged as durable is there after each of several kills in the middle of writes.
+/// Data that was acknowledged as durable is there after each of several kills in the middle of writes.
 #[test]
 fn a_kill_loses_nothing_that_was_forced() {
     const BLOCK: u64 = 4096;
@@ -287,7 +287,7 @@ fn a_kill_loses_nothing_that_was_forced() {
         }
         killer.join().expect("a kill");
         wait_until("the end of the process", || !common::is_alive(pid));
-        // The write that was not answered may be there: nobody asks for its block any more.
+        // The write that was not answered may be there: its block is not read any more.
         let again = scratch.up("v", &["--attach", "none"]);
         let mut client = again.client();
         for (block, version) in known.iter_mut().enumerate() {

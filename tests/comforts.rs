@@ -1,4 +1,4 @@
-//! What users of mdadm and RapidDisk reach for: status for scripts, names that stay, forget and rename,
+//! Features that users of mdadm and RapidDisk expect: status for scripts, stable names, forget and rename,
 //! words for several members, bad blocks, completions.
 
 mod common;
@@ -11,8 +11,8 @@ const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const REFUSED: i32 = 3;
 
-/// What `mdadm --detail --export` of mdadm 4.2 printed of a raid5 of three members and a spare, whose
-/// first had failed: Linux 6.12, `mdadm --create /dev/md0 -l 5 -n 3 -x 1 --name=foo`.
+/// The output of `mdadm --detail --export` of mdadm 4.2 for a raid5 of three members and a spare, after the
+/// failure of the first: Linux 6.12, `mdadm --create /dev/md0 -l 5 -n 3 -x 1 --name=foo`.
 const OF_MDADM: &str = "\
 MD_LEVEL=raid5
 MD_DEVICES=3
@@ -449,7 +449,7 @@ fn verbose_says_what_is_asked_and_changed() {
     assert!(text.err.contains("to end"), "{text}");
 }
 
-/// What bash offers for a command line whose last word is being typed.
+/// The completions that bash offers for a command line with an unfinished last word.
 fn offered(scratch: &Scratch, line: &[&str]) -> Vec<String> {
     let script = r#"
         . ./completions

@@ -34,10 +34,10 @@ const MOST_BYTES: u64 = 256 << 20;
 struct Member {
     size: u64,
     version: Version,
-    /// Where its superblock is, in bytes.
+    /// The place of its superblock, in bytes.
     at: u64,
     superblock: Vec<u8>,
-    /// Blocks of its metadata that are not zero, and where.
+    /// The blocks of its metadata that are not zero, and their places.
     blocks: Vec<(u64, Vec<u8>)>,
 }
 
@@ -86,19 +86,19 @@ impl Member {
     }
 }
 
-/// What was seen of all processes.
+/// The observations about all processes.
 #[derive(Default)]
 struct Seen {
     /// The seed of the last process.
     seed: u64,
     longest_ns: u64,
     largest_bytes: u64,
-    /// How often a command ended with a status.
+    /// The number of times that a command ended with a status.
     ends: BTreeMap<(String, i32), u64>,
 }
 
 impl Seen {
-    /// What a call of the program takes, and how it ends.
+    /// Records the time and the end of a call of the program.
     fn call(&mut self, seed: u64, what: &str, call: impl FnOnce() -> Output) -> Output {
         self.seed = seed;
         let before = children().expect("Linux counts it").cpu_ns;
@@ -121,7 +121,7 @@ impl Seen {
         assert!(peak_bytes < MOST_BYTES, "seed {seed}: {what} takes {peak_bytes} bytes");
     }
 
-    /// What the process of a volume has taken, by `/proc`.
+    /// Records the memory and time of a volume's process, by `/proc`.
     fn volume(&mut self, seed: u64, pid: u32) {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the line");

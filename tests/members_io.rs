@@ -26,7 +26,7 @@ fn attached<'a>(scratch: &'a Scratch, file: &str) -> Option<UpVolume<'a>> {
     volume.device.is_some().then_some(volume)
 }
 
-/// What `status` says of the member with this path.
+/// The `status` of the member with this path.
 fn member(volume: &UpVolume, path: &str) -> Value {
     let status = volume.status();
     let mut members = status["members"].as_array().into_iter().flatten();
@@ -66,7 +66,7 @@ fn what_members_are_asked_for_is_counted() {
     volume.down();
 }
 
-/// The volume goes on, nothing that it answered is lost, and what the member does late harms nobody.
+/// The volume continues, no answered data is lost, and a late write of the member does no harm.
 #[test]
 fn a_member_that_hangs_is_taken_out_and_not_taken_in_before_it_has_answered() {
     skip_unless_root!();
@@ -157,7 +157,7 @@ fn without_redundancy_a_deadline_that_was_asked_for_fails_the_request() {
     scratch.run(&["up", "w", "--member-deadline", "5ms"]).fails(2, &["too short"]);
 }
 
-/// Nobody asks it for anything. The last one that has the data is not taken out.
+/// It receives no requests. The last member with the data is not taken out.
 #[test]
 fn a_block_device_that_is_gone_is_taken_out() {
     skip_unless_root!();

@@ -58,7 +58,7 @@ fn what_is_wrong_with_a_profile_is_named() {
     }
 }
 
-/// Written in one folder and used from another, by whoever serves it.
+/// A profile is written in one folder and used from another, by any command that serves it.
 #[test]
 fn a_profile_of_a_file_is_a_member() {
     let scratch = Scratch::new();
@@ -171,7 +171,7 @@ fn workloads_are_names_jobs_and_traces_and_needs_rank_them() {
     }
 }
 
-/// What the fifth study asked: is a striped set of sticks its price worth?
+/// The question of the fifth study: is a striped set of sticks worth its price?
 #[test]
 fn prices_and_watts_make_rates_of_their_own() {
     let scratch = Scratch::new();

@@ -121,7 +121,7 @@ fn what_cannot_be_measured_is_refused_and_nothing_is_written() {
     }
 }
 
-/// What is used by others is never written, whatever is named.
+/// A device in use is never written, even if it is named.
 #[test]
 fn a_device_in_use_is_not_destroyed() {
     let scratch = Scratch::new();

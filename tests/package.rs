@@ -31,7 +31,7 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What every installation has, below its prefix.
+/// The files of every installation, below its prefix.
 const EXPECTED: [&str; 12] = [
     "bin/braid",
     "lib/systemd/system-generators/braid",
@@ -76,7 +76,7 @@ fn what_make_install_puts_there_make_uninstall_takes_away() {
     assert!(unit.contains("ExecStart=/opt/braid-it/bin/braid "), "{unit}");
     assert!(!unit.contains("/usr/bin/braid") && !unit.contains("/usr/share/doc"), "{unit}");
 
-    // A configuration that nobody changed goes, and one that somebody did stays.
+    // An unchanged configuration is removed, and a changed one stays.
     let configuration = prefix.join("etc/braid/monitor.toml");
     assert!(configuration.exists());
     make(&root, "uninstall").run().ok();
@@ -84,7 +84,7 @@ fn what_make_install_puts_there_make_uninstall_takes_away() {
     make(&root, "install").run().ok();
     std::fs::write(&configuration, "# changed\n").expect("a file");
 
-    // What is somebody else's stays; what an earlier version had goes when this one is installed.
+    // Files of other packages stay; files of an earlier version are removed by an installation of this one.
     let (other, earlier) = (prefix.join("share/doc/braid/notes"), prefix.join("share/man/earlier"));
     std::fs::write(&other, "precious").expect("a file");
     std::fs::write(&earlier, "of an earlier version").expect("a file");

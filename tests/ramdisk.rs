@@ -120,7 +120,7 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
     assert!(read_only(&device));
     volume.down();
     let number = device.file_name().expect("a device has a name");
-    // Unless somebody has it already.
+    // Unless another program has it already.
     let is_free = || !Path::new("/sys/block").join(number).join("loop").exists();
     assert!(!is_free() || !read_only(&device) || !is_free(), "who has it next can write to it");
 }
@@ -576,8 +576,7 @@ fn a_lock_waits_for_a_write_whose_payload_is_still_coming() {
     assert!(read(&volume, 0, 512 * KIB) == payload);
 }
 
-/// Whatever was answered before the end is in the image: nobody is answered between the last byte that
-/// is saved and the end.
+/// All answered writes are in the image: no write is answered between the last saved byte and the end.
 #[test]
 fn what_was_answered_before_the_end_is_in_the_image() {
     let scratch = Scratch::new();

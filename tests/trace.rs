@@ -16,7 +16,7 @@ use common::{
 const USAGE: i32 = 2;
 const REFUSED: i32 = 3;
 
-/// What there is of a trace.
+/// The trace in a file.
 #[track_caller]
 fn read(path: &Path) -> Trace {
     let text = std::fs::read(path).expect("a trace");
@@ -123,7 +123,7 @@ fn what_is_recorded_is_what_a_client_did() {
         let told = format!("trace: {}: 7 requests, ", path.display());
         assert!(line.contains(&told), "{line}");
         assert!(line.ends_with("of at most 64 MiB, 0 not recorded"), "{line}");
-        // A volume's own reads and writes are nobody's workload.
+        // A volume's own reads and writes belong to no workload.
         scratch.run(&["save", "v", "image.braid"]).ok();
         volume.client().flush().expect("the last request");
         volume.down();

@@ -47,9 +47,9 @@ const MEMBERS: u64 = 4;
 const MEMBER: u64 = 1 << 20;
 /// In the second chunk of the fourth member.
 const PLACE: u64 = 7 * CHUNK + 3 * BLOCK as u64;
-/// What `raid0_read` takes.
+/// The expected count of `raid0_read`.
 const RAID0: u64 = 750;
-/// What `ram_read` takes.
+/// The expected count of `ram_read`.
 const RAM: u64 = 586;
 
 struct Engine {

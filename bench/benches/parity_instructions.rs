@@ -46,8 +46,8 @@ fn at_once(dev: &Dev, io: Io) -> Completion {
     }
 }
 
-/// An array with parity that has answered requests of `len` bytes before, and a buffer; without
-/// the member of [`PLACE`] if it is `degraded`, and then written by nobody.
+/// An array with parity that has already answered requests of `len` bytes, and a buffer. If it is `degraded`,
+/// it lacks the member of [`PLACE`], and no request has written to it since.
 fn parity_array(kind: Kind, len: usize, degraded: bool) -> (Dev, Payload) {
     let pool = Pool::new(1 << 20).expect("memory");
     let members = 2 + 2 * kind.parities();

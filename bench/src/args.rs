@@ -59,8 +59,7 @@ impl Args {
         }
     }
 
-    /// Whether the part of a measurement called `name` is wanted: `--only` is absent, or part of
-    /// its name.
+    /// True if the part of a measurement called `name` is wanted: `--only` is absent, or part of its name.
     pub fn wants(&self, name: &str) -> bool {
         self.text("--only").is_none_or(|only| name.contains(only))
     }

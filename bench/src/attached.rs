@@ -66,7 +66,7 @@ impl Drop for Loop {
     }
 }
 
-/// Whether a loop device reads and writes its file directly; `None` for what is not a loop device.
+/// True if a loop device uses direct I/O on its file; `None` for a device that is not a loop device.
 pub fn is_direct(device: &Path) -> Option<bool> {
     let name = device.file_name()?.to_str()?;
     let dio = std::fs::read_to_string(format!("/sys/block/{name}/loop/dio")).ok()?;
@@ -79,7 +79,7 @@ pub struct BraidUp {
     braid: PathBuf,
     name: String,
     device: PathBuf,
-    /// Where braid keeps its sockets, logs and configuration, apart from the machine's own.
+    /// The folder of braid's sockets, logs and configuration, apart from the machine's own.
     places: Folder,
     _undo: Undo,
 }
@@ -107,7 +107,7 @@ impl BraidUp {
         let output = run(&mut command(braid, &places, &words))?;
         let braid = braid.to_owned();
         let device = output.split_whitespace().find(|word| word.starts_with("/dev/"));
-        // Without a device it is up all the same, and is taken down.
+        // Without a block device the volume is still up, and is taken down.
         let path = device.map(PathBuf::from).unwrap_or_default();
         let up = BraidUp { braid, name, device: path, places, _undo: undo };
         match device {

@@ -1,47 +1,47 @@
-//! Why a measurement could not be made.
+//! The reasons why a measurement could not be made.
 
 use std::io;
 use std::process::ExitStatus;
 
-/// The result of everything here.
+/// The result of every fallible function here.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a measurement could not be made.
+/// The reason why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program is not installed.
     #[error("{tool} is not installed: apt-get install {package}")]
     MissingTool {
-        /// What is missing.
+        /// The missing program.
         tool: &'static str,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// The braid binary is not where it was looked for.
+    /// The braid binary is not at the expected path.
     #[error("no braid binary at {path}: cargo build --release -p braid, or say --braid PATH")]
     NoBraid {
-        /// Where it was looked for.
+        /// The expected path.
         path: String,
     },
-    /// A program ended as it should not.
+    /// A program ended with a failure.
     #[error("{command}: {status}\n{output}")]
     Command {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status or signal.
         status: ExitStatus,
-        /// What it said.
+        /// Its output.
         output: String,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         what: String,
-        /// Why it failed.
+        /// The reason for the failure.
         source: io::Error,
     },
-    /// Something answered in a way that cannot be worked with.
+    /// Another program gave an unusable answer.
     #[error("{0}")]
     Unexpected(String),
     /// The command line is wrong.
@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err` on a system call: what was being done.
+    /// For `map_err` on a system call: `what` is the failed action.
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Io { what, source }

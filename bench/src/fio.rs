@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{Error, Result, process};
 
-/// What fio does.
+/// The work of fio.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// What it is called in tables, and what `--only` matches.
+    /// Its name in tables, which `--only` matches.
     pub name: &'static str,
     /// fio's `rw`.
     pub rw: &'static str,
@@ -22,7 +22,7 @@ pub struct Workload {
     pub jobs: u32,
 }
 
-/// What fio does it to.
+/// The device or server that fio works on.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// The default export of an NBD server at this Unix socket.
@@ -31,14 +31,14 @@ pub enum Subject<'a> {
     Device(&'a Path),
 }
 
-/// What came of it, over all jobs.
+/// The outcome, over all jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Requests that completed.
     pub requests: f64,
     /// Bytes that they moved.
     pub bytes: f64,
-    /// How long the longest job ran.
+    /// The time of the longest job.
     pub seconds: f64,
     /// Processor time of fio's jobs, without its start.
     pub cpu_seconds: f64,

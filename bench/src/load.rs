@@ -20,12 +20,12 @@ use braid_seed::Rng;
 /// Bytes of a request.
 const BLOCK: u32 = 4096;
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Requests that completed.
     pub requests: u64,
-    /// How long it ran.
+    /// The duration of the run.
     pub seconds: f64,
     /// Calls that sent requests.
     pub sends: u64,

@@ -25,10 +25,10 @@ use braid_md::{BadBlocks, Level, Resync, Timestamp, Uuid, Version};
 
 use crate::{Error, Result};
 
-/// Where the data of a member starts, in bytes.
+/// The start of a member's data, in bytes.
 pub const DATA_OFFSET: u64 = 1 << 20;
 
-/// A RAID 1 that is to be.
+/// The plan of a RAID 1.
 pub struct Raid1Plan {
     size: u64,
     plan: Plan,

@@ -22,12 +22,12 @@ use braid_md::{BadBlocks, Level, Resync, Timestamp, Uuid, Version, ppl};
 
 use crate::{Error, Result};
 
-/// Where the data of a member starts, in bytes.
+/// The start of a member's data, in bytes.
 pub const DATA_OFFSET: u64 = 4 << 20;
-/// Of each member, in bytes.
+/// The size of each member's log area, in bytes.
 const LOG_AREA: u64 = 1 << 20;
 
-/// Which parities, and which log closes the write hole.
+/// The kind of parity, and of the log that closes the write hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// raid5 without a log: all is resynchronised after a crash.
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How many members of a stripe have parity.
+    /// The number of members of a stripe that have parity.
     pub fn parities(self) -> usize {
         match self {
             Kind::Raid5 | Kind::Raid5Ppl => 1,

@@ -10,11 +10,11 @@ use crate::{Error, Result};
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
     socket: PathBuf,
     service: Service,
-    /// What it serves, where that is a file; removed with it.
+    /// The file that it serves, if there is one; it is removed with the server.
     _file: Option<FileInMemory>,
 }
 
@@ -82,7 +82,7 @@ impl Server {
         Ok(Server { name, socket, service, _file: file })
     }
 
-    /// Where it listens.
+    /// The socket on which it listens.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -114,7 +114,7 @@ impl FileInMemory {
         Ok(FileInMemory { file, _undo: undo })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -142,7 +142,7 @@ impl Folder {
         Ok(Folder { folder, _undo: undo })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Error, Result};
 
-/// How long a program may take to be ready, and to end after SIGTERM.
+/// The time in which a program must be ready, and must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(20);
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
@@ -157,10 +157,10 @@ impl Service {
         self.may_end = true;
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&mut self) -> String {
         let mut said = Vec::new();
-        // Only for messages: what cannot be read is left out.
+        // The text is only for messages: unreadable parts are left out.
         let _ = self.output.rewind();
         let _ = self.output.read_to_end(&mut said);
         String::from_utf8_lossy(&said).trim().to_owned()

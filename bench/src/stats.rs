@@ -23,7 +23,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of one figure a round.
+    /// The estimate from one figure for each round.
     ///
     /// # Panics
     /// If there is none.
@@ -43,10 +43,10 @@ impl Estimate {
         }
     }
 
-    /// Of the ratio of two figures a round.
+    /// The estimate of the ratio of two figures for each round.
     ///
     /// # Panics
-    /// If there are none, or not as many of one as of the other.
+    /// If there are no figures, or not as many of one as of the other.
     pub fn of_ratio(numerators: &[f64], denominators: &[f64]) -> Estimate {
         assert_eq!(numerators.len(), denominators.len(), "one of each a round");
         let ratios: Vec<f64> = numerators.iter().zip(denominators).map(|(a, b)| a / b).collect();
@@ -62,7 +62,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// What a ratio is to be.
+/// The target of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// No more than this.
@@ -74,7 +74,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether the median keeps to it; `None` if there is no target.
+    /// True if the median meets it; `None` if there is no target.
     pub fn is_met(self, estimate: Estimate) -> Option<bool> {
         match self {
             Target::AtMost(bound) => Some(estimate.median <= bound),

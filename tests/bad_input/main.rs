@@ -1,9 +1,9 @@
-//! What must be refused: members, stacks, addresses, names and records that would end in lost
-//! data or in a volume that is not what its user meant.
+//! Input that must be refused: members, stacks, addresses, names and records that would lead to lost data or to
+//! a volume that its user did not mean.
 //!
-//! Each refusal is checked for three things: its exit status, its message (what was refused, why,
-//! and the next command), and that no byte of any file was changed. Members are tried with
-//! `braid serve` and with `braid up`, which judge them in different processes.
+//! Each refusal is checked for three things: its exit status, its message (the refused input, the reason, and
+//! the next command), and that no byte of any file was changed. Members are tried with `braid serve` and with
+//! `braid up`, which check them in different processes.
 //!
 //! | status | meaning                                              |
 //! |--------|------------------------------------------------------|

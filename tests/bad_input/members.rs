@@ -184,7 +184,7 @@ fn an_image_of_a_format_of_its_own() {
     Tool::new("qemu-img").args(["create", "-f", "qcow2"]).arg(&image).arg("8M").run().ok();
     let parts = ["it is a qcow2 image, not a raw one", "next: qemu-img convert -O raw", "--force"];
     refuses(&scratch, "./a.qcow2", &[], REFUSED, &parts);
-    // Its bytes as they are would be garbage to whoever reads them.
+    // Its bytes as they are would be garbage to their reader.
     refuses(&scratch, "./a.qcow2", &["--read-only"], REFUSED, &parts);
     scratch.serve("./a.qcow2", &["--force", "./a.qcow2"]).assert_serves();
 }
@@ -216,8 +216,8 @@ fn force_takes_what_is_named_again() {
 }
 
 /// ```text
-///   somebody   locked ─────────── lets go
-///   braid          locked? waits ────── has it
+///   holder     locked ─────────── unlocks
+///   braid          locked? waits ────── locks
 /// ```
 #[test]
 fn a_member_whose_holder_is_on_its_way_out_is_waited_for() {
@@ -225,8 +225,8 @@ fn a_member_whose_holder_is_on_its_way_out_is_waited_for() {
     skip_without!("unshare", "flock", "sleep");
     let scratch = Scratch::new();
     scratch.file("a.img", MIB, 1);
-    // In a namespace of its own braid does not see who has the lock, as it does not see what a process
-    // has open that is ending.
+    // In its own namespace braid does not see the holder of the lock, as it does not see the open files of a
+    // process that is ending.
     let alone = |seconds: &str| {
         let hold = Tool::new("flock").args(["--no-fork", "-x"]).arg(scratch.join("a.img"));
         let holder = crate::common::start(&mut hold.args(["sleep", seconds]).into_command());

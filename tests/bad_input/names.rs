@@ -82,7 +82,7 @@ fn the_name_of_a_member_is_shown_in_one_line_and_steers_no_terminal() {
     said(&["up", "v", "--attach", "none"]);
 }
 
-/// Root writes into a folder of another user, who has put links to a file of root's there.
+/// Root writes into a folder of another user that contains links to a file of root's.
 #[test]
 fn a_link_in_a_folder_of_another_user_is_not_written_through() {
     skip_unless_root!();

@@ -102,7 +102,7 @@ fn a_member_that_was_exchanged() {
     let before = contents(&scratch);
     let other = ["a.img is not the one that it was", "braid up v --accept-members --force"];
     scratch.run(&["up", "v"]).fails(REFUSED, &other);
-    // … and what it carries has an owner, whoever is a member.
+    // … and its contents have an owner, whether or not it is a member.
     scratch.run(&["up", "v", "--accept-members"]).fails(REFUSED, &contains);
     scratch.run(&["up", "v", "--force", "./a.img"]).fails(REFUSED, &other);
     assert!(before == contents(&scratch), "nothing was written");
@@ -168,8 +168,8 @@ fn record(scratch: &Scratch) -> String {
     std::fs::read_to_string(scratch.config_file("v")).unwrap()
 }
 
-/// A volume that is refused as it is, and comes up for reading, and when somebody says that these
-/// are the members now; only that changes the record.
+/// A volume that is refused in its present state, and that comes up for reading, or if the user accepts the
+/// present members; only the latter changes the record.
 #[track_caller]
 fn is_held_to_its_members(scratch: &Scratch, parts: &[&str]) {
     let (before, remembered) = (contents(scratch), record(scratch));

@@ -107,7 +107,7 @@ pub(crate) struct Client {
     pub(crate) raw: RawClient,
     pub(crate) negotiated: ClientNegotiated,
     received: Vec<u8>,
-    /// What was sent and not answered: the range of a read.
+    /// The unanswered requests: the range of a read.
     waiting: HashMap<u64, (u64, u32)>,
     last_cookie: u64,
 }
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// How many requests are not answered yet.
+    /// The number of unanswered requests.
     pub(crate) fn unanswered(&self) -> usize {
         self.waiting.len()
     }
@@ -250,7 +250,7 @@ impl Client {
         self.request(Command::Flush, &[]).map(drop)
     }
 
-    /// What the server answered to a request that must fail.
+    /// The error with which the server answered a request that must fail.
     #[track_caller]
     pub(crate) fn refusal(&mut self, command: Command, payload: &[u8]) -> NbdErrno {
         match self.request(command, payload) {
@@ -260,7 +260,7 @@ impl Client {
     }
 }
 
-/// What one reply or chunk brings.
+/// The content of one reply or chunk.
 enum Part {
     Nothing,
     Failed(NbdErrno),

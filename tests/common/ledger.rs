@@ -18,9 +18,9 @@ use braid_nbd::protocol::Command;
 use super::client::Client;
 use super::pattern::{Random, pattern};
 
-/// What is written, and compared, as one.
+/// The unit of writes and comparisons.
 pub(crate) const BLOCK: u64 = 4096;
-/// Writes under way at once.
+/// The number of writes in flight.
 const DEPTH: usize = 8;
 /// The longest write, in blocks: over the ends of chunks.
 const LONGEST: u64 = 12;

@@ -1,4 +1,4 @@
-//! What the whole-system tests share: the real binary, real tools, and guards that clean up.
+//! The common parts of the whole-system tests: the real binary, real tools, and guards that clean up.
 //!
 //! ```text
 //!   Scratch ── a folder of its own, with the run and config folders of braid in it
@@ -7,17 +7,17 @@
 //!     └─ sparse, file  ──▶ members
 //!   Tool ── any program, with a time limit, its output captured
 //!   Ledger ── a write load that knows what may be found after the volume's end
-//!   Client ── an NBD client of our own, for what no tool does
-//!   loops ── loop devices and mounts that go when they are dropped
+//!   Client ── an NBD client of our own, for requests that no tool makes
+//!   loops ── loop devices and mounts that are removed when they are dropped
 //!   package ── the Debian package of the binary
 //! ```
 //!
 //! Rules
 //! * Tests run in parallel: nothing has a fixed name or port.
-//! * Every wait ends. What does not happen within its limit is a failure, and says what it was.
-//! * Whatever was started, attached or mounted is undone by a guard, also after a panic.
-//! * No test asserts how long something took.
-//! * What cannot be tested here is skipped, and the skip prints why: see [`skip_without`].
+//! * Every wait ends. An event that does not happen within its limit is a failure, whose message names it.
+//! * Everything that was started, attached or mounted is undone by a guard, also after a panic.
+//! * No test asserts a duration.
+//! * A test that cannot run here is skipped, and prints the reason: see [`skip_without`].
 
 // Each test target uses its own part of this module.
 #![allow(dead_code, unused_imports, unused_macros)]
@@ -42,7 +42,7 @@ pub(crate) use tool::{
 };
 pub(crate) use volume::{Stopped, UpVolume, Volume, cpu_ns_of, is_alive, send_signal, state_of};
 
-/// What volumes are driven by: each test of the data path runs with both.
+/// The I/O drivers of volumes: each test of the data path runs with both.
 pub(crate) const DRIVERS: [&str; 2] = ["uring", "threads"];
 
 pub(crate) const KIB: u64 = 1 << 10;
@@ -66,7 +66,7 @@ pub(crate) fn first_missing(programs: &[&str]) -> Option<String> {
     programs.iter().find(|program| tool::find(program).is_none()).map(|program| (*program).into())
 }
 
-/// Whether this process is root.
+/// True if this process is root.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -78,7 +78,7 @@ impl Scratch {
         with_files_open(resize).expect("a member can be resized");
     }
 
-    /// What `examine` says of a member: of itself, and of the array.
+    /// The states in the output of `examine` for a member: its own, and the array's.
     pub(crate) fn states(&self, member: &str) -> (String, String) {
         let text = self.run(&["examine", member]).ok().out;
         let field = |name: &str| {
@@ -90,7 +90,7 @@ impl Scratch {
         (field("State :"), array)
     }
 
-    /// What a member holds.
+    /// The content of a member.
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         let path = self.join(name);
         with_files_open(|| std::fs::read(path)).expect("a member can be read")

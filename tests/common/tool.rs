@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::volume::{cpu_ns_of, state_of};
 
-/// Held for writing while a process is started, for reading while a file is open here that
-/// somebody must find closed afterwards.
+/// Held for writing while a process is started, and for reading while a file is open here that another process
+/// must find closed afterwards.
 static STARTING: RwLock<()> = RwLock::new(());
 
 /// Does something with members, or with files on a mounted volume, while no other test of this
@@ -33,16 +33,16 @@ pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
     command.spawn()
 }
 
-/// How long anything may take. Generous: it ends what hangs, and judges nothing.
+/// The longest time of any operation. It is generous: it ends operations that hang, and judges nothing.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// How much of what a program says is taken in. One that says more finds its reader gone.
+/// The greatest length of a program's output. A program that writes more gets a closed pipe.
 const MOST_OUTPUT: u64 = 64 << 20;
 
 /// The system's programs come first: one that was built for another Python lacks its modules.
 const SYSTEM_FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
 
-/// Where programs are looked for.
+/// The folders in which programs are searched.
 fn search_path() -> String {
     let inherited = std::env::var("PATH").unwrap_or_default();
     format!("{SYSTEM_FOLDERS}:{inherited}")
@@ -54,7 +54,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// What a program said and how it ended.
+/// A program's output and exit status.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) command: String,
@@ -135,7 +135,7 @@ impl Tool {
         self
     }
 
-    /// What it reads from standard input.
+    /// The text that it gets on standard input.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Tool {
         self.input = input.into();
         self

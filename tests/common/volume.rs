@@ -67,8 +67,8 @@ pub(crate) fn cpu_ns_of(pid: u32) -> Option<u64> {
     ticks.sum::<Result<u64, _>>().ok().map(|ticks| ticks * 10_000_000)
 }
 
-/// Whether there is a process of this number that has not ended. A zombie has, unless threads
-/// of it are still going: they keep its files open.
+/// True if there is a process with this number that has not ended. A zombie has ended, unless some of its
+/// threads still run: they keep its files open.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let there = Pid::from_raw(pid.cast_signed()).is_some_and(|pid| test_kill_process(pid).is_ok());
     let zombie = state_of(pid) == Some('Z');
@@ -138,7 +138,7 @@ impl<'a> Volume<'a> {
         Volume { child, socket: socket.to_owned(), uri, log, _scratch: scratch }
     }
 
-    /// What it has written to standard error.
+    /// Its standard error so far.
     pub(crate) fn errors(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -239,7 +239,7 @@ impl<'a> UpVolume<'a> {
         Ok(volume)
     }
 
-    /// What `braid status --json` says of it.
+    /// Its part of `braid status --json`.
     #[track_caller]
     pub(crate) fn status(&self) -> serde_json::Value {
         let output = self.scratch.run(&["status", &self.name, "--json"]).ok();

@@ -31,20 +31,20 @@ use crate::common::{
     wait_until,
 };
 
-/// How much of a volume is written to.
+/// The size of the part of a volume that is written.
 const WRITTEN: u64 = 4 * MIB;
 const CLIENTS: u64 = 4;
-/// A cut comes after at most so many changes for each member.
+/// The greatest number of changes for each member before a cut.
 const CHANGES: u64 = 200;
 const ROUNDS: u64 = LEVELS.len() as u64;
 
-/// What the members of a volume are.
+/// The kind of a volume's members.
 #[derive(Clone, Copy, Debug)]
 enum Members {
     Files,
-    /// Of which the kernel passes no `RWF_DSYNC` on.
+    /// Files for which the kernel does not pass on `RWF_DSYNC`.
     DirectFiles,
-    /// On files: block devices, which are written to with `RWF_DSYNC`.
+    /// Block devices on files, which are written with `RWF_DSYNC`.
     LoopDevices,
 }
 
@@ -119,7 +119,7 @@ fn write_direct(file: &File, offset: u64, bytes: &[u8], fua: bool) -> bool {
     written.is_ok_and(|count| count == bytes.len())
 }
 
-/// What one round draws.
+/// The random choices of one round.
 struct Round {
     seed: u64,
     members: Members,

@@ -14,7 +14,7 @@ use crate::common::{
 
 const SECTOR: u64 = 512;
 
-/// What each sector of the volume may hold, by the versions written to it.
+/// The permitted versions of each sector of the volume, by the writes to it.
 struct Books {
     versions: Vec<Vec<u64>>,
 }

@@ -58,8 +58,8 @@ fn fio(scratch: &Scratch, volume: &UpVolume, export: Export, seed: u64, more: &[
         .run()
 }
 
-/// Where the writes lay that were answered: the fifth column of fio's log of latencies, which is not
-/// there if the volume was gone before fio reached it.
+/// The places of the answered writes: the fifth column of fio's log of latencies, which is missing if the
+/// volume was gone before fio reached it.
 fn answered(scratch: &Scratch) -> BTreeSet<u64> {
     let log = match std::fs::read_to_string(scratch.join("v_lat.1.log")) {
         Err(error) if error.kind() == ErrorKind::NotFound => return BTreeSet::new(),
@@ -69,7 +69,7 @@ fn answered(scratch: &Scratch) -> BTreeSet<u64> {
     log.lines().filter_map(offset).collect()
 }
 
-/// Where fio found something else than it takes for written.
+/// The places where fio found other data than it expects.
 fn differing(verified: &Output) -> BTreeSet<u64> {
     let texts = verified.out.lines().chain(verified.err.lines());
     let bad = texts.filter(|line| line.starts_with("verify: bad") || line.starts_with("crc32c:"));
@@ -80,7 +80,7 @@ fn differing(verified: &Output) -> BTreeSet<u64> {
     bad.map(|line| offset(line).unwrap_or_else(|| panic!("no offset in {line:?}"))).collect()
 }
 
-/// What the files of `names` have allocated, in bytes.
+/// The allocated bytes of the files `names`.
 fn allocated(scratch: &Scratch, names: &[String]) -> u64 {
     let blocks = |name| std::fs::metadata(scratch.join(name)).expect("a member is there").blocks();
     names.iter().map(|name| 512 * blocks(name)).sum()

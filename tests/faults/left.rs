@@ -1,5 +1,5 @@
-//! What a volume's process leaves that is killed with a file system on its device: the first `up`
-//! takes it away, and starts.
+//! The remains of a volume's process that is killed with a file system on its device: the first `up` removes
+//! them, and starts.
 
 use crate::common::{MIB, Mounted, Scratch, Tool, UpVolume, skip_unless_root, skip_without};
 
@@ -25,7 +25,7 @@ fn the_first_up_after_a_kill_with_a_mounted_file_system_starts() {
     let mounted = mkfs_and_mount(&scratch, &volume);
     std::fs::write(scratch.join("m/f"), "hello").unwrap();
     Tool::new("sync").arg("-f").arg(scratch.join("m/f")).run().ok();
-    // Somebody whose folder is in it, now and after the end.
+    // A process whose folder is in it, before and after the kill.
     let inside = std::fs::File::open(scratch.join("m")).unwrap();
     volume.kill();
     let again = scratch.run(&["up", "v"]).ok();

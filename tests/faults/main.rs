@@ -17,7 +17,7 @@ mod memory;
 mod panics;
 mod stopped;
 
-/// Whether members can fail, and a scrub has something to compare.
+/// True if members can fail, and a scrub has something to compare.
 fn is_redundant(level: &str) -> bool {
     !["linear", "raid0"].contains(&level)
 }

@@ -7,7 +7,7 @@ use crate::common::{
     pattern, skip_unless_root, skip_without, start,
 };
 
-/// What the volume's status says of its second member: failures, and the last of them.
+/// The volume's status of its second member: the number of failures, and the last one.
 fn second_member(volume: &UpVolume) -> (u64, String) {
     let status = volume.status();
     let member = &status["members"][1];

@@ -15,9 +15,9 @@ use std::time::Duration;
 use crate::common::{LoopDevice, MIB, Mounted, Scratch, Tool, skip_unless_root, skip_without};
 use crate::is_redundant;
 
-/// Of the cgroup, beside what the volume has when it is put into it.
+/// The limit of the cgroup, beyond the memory that the volume has when it is moved into it.
 const LIMIT_BYTES: u64 = 160 * MIB;
-/// Generous: it ends what hangs, and judges nothing.
+/// It is generous: it ends operations that hang, and judges nothing.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A memory cgroup of this test's own, of whichever version.

@@ -2,7 +2,7 @@
 
 use crate::common::{MIB, Mounted, Scratch, Tool, UpVolume, is_alive, wait_until};
 
-/// What has a volume's first shard panic when the file is made.
+/// The variable that makes a volume's first shard panic when the file is created.
 const HOOK: &str = "BRAID_PLANTED_PANIC";
 const SAID: &str = "a shard panicked: a panic was planted";
 

@@ -15,7 +15,7 @@ fn check(options: &[&str], fill: impl FnOnce(&Path)) {
     let Some(report) = compare(96 * MIB, &mkfs, fill) else { return };
     let unknown = report.pieces.iter().filter(|piece| piece.owner == Owner::Unknown);
     let unknown: Vec<_> = unknown.collect();
-    // What is left of a cluster belongs to nobody.
+    // The rest of a cluster has no owner.
     let has_clusters = options.contains(&"-C");
     assert!(has_clusters || unknown.is_empty(), "{options:?}: {unknown:?}");
     assert!(bytes_of(&report, |owner| *owner == Owner::Free) > MIB);

@@ -140,8 +140,8 @@ pub(super) fn links(point: &Path) -> BTreeSet<Vec<u8>> {
     paths.map(|path| absolute(&path)).collect()
 }
 
-/// Where the kernel says that files and directories lie, by their paths from the root. Of directories of xfs
-/// only another program is told.
+/// The places of files and directories according to the kernel, by their paths from the root. For directories
+/// of xfs only another program knows them.
 pub(super) fn extents(point: &Path, is_xfs: bool) -> BTreeMap<Vec<u8>, Vec<Extent>> {
     let paths = walk(point).into_iter().filter(|path| !point.join(path).is_symlink());
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) =

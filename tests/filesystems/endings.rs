@@ -71,7 +71,7 @@ fn a_signal_is_refused_once_while_it_is_mounted() {
     }
     let scratch = crate::with_members(EXT4.size);
     let (volume, mounted, tree) = mounted_ext4(&scratch);
-    // Two at once are one wish: `timeout` sends them so, and nobody has read the answer.
+    // Two at once count as one request: `timeout` sends two, and the answer was not read.
     send_signal(volume.pid, Signal::TERM);
     send_signal(volume.pid, Signal::INT);
     let log = scratch.run_folder().join("v.log");
@@ -119,7 +119,7 @@ fn killed_while_it_is_mounted() {
     // Something is under way when it dies.
     Tree::new(9, 50).write(mounted.point(), false);
     volume.kill();
-    // Its files cannot be reached any more, but nobody waits for ever.
+    // Its files cannot be reached any more, but no program waits for ever.
     let _ = with_files_open(|| std::fs::write(mounted.point().join("after"), "too late"));
     scratch.run(&["status", "v"]).fails(1, &["v: its process is gone", "next: `braid down v`"]);
     let down = volume.try_down(&[]).ok();

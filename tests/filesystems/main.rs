@@ -15,8 +15,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use common::{MIB, Scratch, Tool, UpVolume, is_root, wait_until};
 
-/// What the volumes are made of: enough for the file system that wants most, and hardly any of
-/// it allocated.
+/// The members of the volumes: large enough for the file system that needs most, and nearly unallocated.
 const STACK: &str = "raid0(chunk=64K, ./a.img, ./b.img)";
 
 fn with_members(size: u64) -> Scratch {
@@ -27,7 +26,7 @@ fn with_members(size: u64) -> Scratch {
     scratch
 }
 
-/// Whether volumes can be attached here; says why not.
+/// True if volumes can be attached here; otherwise prints the reason.
 fn can_attach() -> bool {
     let why_not = if !is_root() {
         "only root can attach volumes"
@@ -119,14 +118,14 @@ fn without_dead_servers() -> RwLockWriteGuard<'static, ()> {
     DEAD_SERVERS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a volume of this test is behind a loop device. (Another test's may be by now.)
+/// True if a volume of this test is behind a loop device. (Another test's volume may be there by now.)
 fn is_behind(device: &Path, scratch: &Scratch) -> bool {
     let name = device.file_name().expect("a device has a name").to_string_lossy();
     let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
     file.is_ok_and(|file| Path::new(&file).starts_with(scratch.path()))
 }
 
-/// Whether anything is mounted at or below this folder.
+/// True if there is a mount at or below this folder.
 fn is_anything_mounted(folder: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mountinfo").expect("a process has mounts");
     let folder = folder.to_str().expect("scratch paths are plain");

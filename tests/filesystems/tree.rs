@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Random, pattern, with_files_open};
 
-/// Some hundred files of one seed: their names, lengths and contents follow from it.
+/// Some hundred files: their names, lengths and contents follow from one seed.
 pub(crate) struct Tree {
     seed: u64,
     files: u64,
@@ -32,7 +32,7 @@ impl Tree {
         pattern(self.seed ^ (index << 32), 0, length)
     }
 
-    /// Writes them all; `durable` waits for each to be on the disk.
+    /// Writes all files; `durable` waits until each is on the disk.
     pub(crate) fn write(&self, root: &Path, durable: bool) {
         for index in 0..self.files {
             let (path, length) = self.file(root, index);
@@ -47,7 +47,7 @@ impl Tree {
         }
     }
 
-    /// Compares each with what it should be.
+    /// Compares each file with its expected content.
     #[track_caller]
     pub(crate) fn check(&self, root: &Path) {
         for index in 0..self.files {

@@ -143,7 +143,7 @@ fn ten_thousand_connections() {
             let crowd: Vec<UnixStream> = (0..400)
                 .map(|_| UnixStream::connect(volume.socket()).expect("the server accepts"))
                 .collect();
-            // Who was there first is served as before.
+            // The first client is still served.
             working.read(0, 4096).expect("a read is answered");
             if batch % 5 == 0 {
                 drop(crowd);

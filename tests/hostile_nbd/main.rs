@@ -19,7 +19,7 @@ use braid_nbd::protocol::constants::{
     NBD_FLAG_C_FIXED_NEWSTYLE, NBD_FLAG_C_NO_ZEROES, NBD_REQUEST_MAGIC,
 };
 
-/// What every client of today says after the greeting.
+/// The flags of every modern client after the greeting.
 const FLAGS: u32 = NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES;
 
 /// A volume in memory: small enough for any machine, larger than the longest payload.

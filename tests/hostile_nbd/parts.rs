@@ -85,7 +85,7 @@ fn owners(seed: u64) -> Vec<Owner> {
     owners
 }
 
-/// All clients at once; then all bytes are as somebody has written them last.
+/// Runs all clients at once; then all bytes must be those of the last write of their owner.
 fn write_beside_each_other(volume: &Volume) {
     let mut owners = owners(1);
     thread::scope(|scope| {

@@ -138,7 +138,7 @@ const STORIES: &[Story] = &[
     },
 ];
 
-/// What would be the matter if nothing were ever found.
+/// The failure of this script shows that a check can find errors.
 const KERNEL_FINDS_IT: &str = "
     assemble
     echo check >\"$SYS/sync_action\"
@@ -182,7 +182,7 @@ pub(crate) const WHOLE: &str = "
     check
     stop";
 
-/// What braid has left, and what the kernel made of it.
+/// The state that braid has left, and the kernel's reaction.
 pub(crate) const KERNEL_RESYNCS: &str = "
     say dirty $(mdadm --examine-bitmap \"${MEMBERS[0]}\" 2>/dev/null | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')0
     assemble
@@ -194,7 +194,7 @@ pub(crate) const KERNEL_RESYNCS: &str = "
     check
     stop";
 
-/// Where a sector is made different: bytes of the first member's data.
+/// The places where a sector is made different: bytes of the first member's data.
 const WRITTEN_AT: u64 = 8 * 1024;
 const ELSEWHERE_AT: u64 = 6 * MIB;
 
@@ -331,7 +331,7 @@ fn die_while_writing(scratch: &Scratch, story: &Story, volume: UpVolume<'_>, mut
     scratch.run(&["down", story.id, "--force"]).ok();
 }
 
-/// Whether no bit of a bitmap is left from what was written.
+/// True if no bit of a bitmap remains set after the writes.
 pub(crate) fn is_forgotten(volume: &UpVolume<'_>) -> bool {
     volume.status()["arrays"][0]["bitmap_chunks_set"].as_u64().is_none_or(|set| set == 0)
 }

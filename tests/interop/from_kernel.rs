@@ -9,7 +9,7 @@ use crate::{A, B, check, scrub_shape_and_down, shapes_by_engine, shared, stop, w
 
 const DIRECTION: &str = "kernel → braid → kernel";
 
-/// What mdadm 4.2 makes. It refuses raid0 with 0.90, whose layout has no place there.
+/// True if mdadm 4.2 makes it. It refuses raid0 with 0.90, which has no place for the layout.
 fn is_made_by_mdadm(shape: &Shape) -> bool {
     !(shape.level == "raid0" && shape.metadata == "0.90")
 }

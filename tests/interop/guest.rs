@@ -24,11 +24,11 @@ pub(crate) struct Guest {
     sections: Vec<String>,
 }
 
-/// What became of a section.
+/// The result of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     values: BTreeMap<String, String>,
-    /// What went wrong, with the end of its log.
+    /// The error, with the end of its log.
     failure: Option<String>,
 }
 
@@ -103,11 +103,11 @@ echo \"@ {id} ended $?\"
     }
 }
 
-/// What became of all sections.
+/// The results of all sections.
 pub(crate) struct Answers(BTreeMap<String, Answer>);
 
 impl Answers {
-    /// Of one, which must have ended well.
+    /// The result of one section, which must have succeeded.
     #[track_caller]
     pub(crate) fn of(&self, id: &str) -> &Answer {
         let answer = &self.0[id];
@@ -119,7 +119,7 @@ impl Answers {
 }
 
 impl Answer {
-    /// What it said of `key`.
+    /// Its value of `key`.
     #[track_caller]
     pub(crate) fn get(&self, key: &str) -> &str {
         self.values.get(key).unwrap_or_else(|| panic!("the guest did not say {key}: {self:?}"))
@@ -131,7 +131,7 @@ impl Answer {
         value.parse().unwrap_or_else(|error| panic!("{key} is {value:?}: {error}"))
     }
 
-    /// What the table says of it.
+    /// Its words in the table.
     pub(crate) fn verdict(&self) -> String {
         match self.values.get("mismatches") {
             Some(count) => format!("content equal, {count} mismatches"),

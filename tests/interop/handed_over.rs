@@ -130,7 +130,7 @@ pub(crate) const RECOVERED: &str = "
     check
     stop";
 
-/// What braid failed is stale: mdadm starts the array without it.
+/// A member that failed under braid is stale: mdadm starts the array without it.
 pub(crate) const KERNEL_ADDS: &str = "
     assemble --run
     [ $(<$SYS/degraded) = 1 ]
@@ -200,7 +200,7 @@ fn assert_all_in_sync(volume: &UpVolume<'_>, story: &Story) {
     assert_eq!(array(volume)["in_sync"], serde_json::json!(vec![true; story.images]));
 }
 
-/// What a superblock says, as `braid examine --json` has it.
+/// The content of a superblock, as in `braid examine --json`.
 pub(crate) fn examine(scratch: &Scratch, image: &str) -> serde_json::Value {
     let output = scratch.run(&["examine", "--json", image]).ok();
     output.json()["members"][0]["superblocks"][0].clone()

@@ -15,8 +15,8 @@ use crate::common::{Output, Tool};
 const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
 /// The kernels that still have linear: it was removed in Linux 6.8.
 const WITH_LINEAR: [&str; 2] = ["uml", "qemu61"];
-/// How long a guest may take to boot, and for each array, in seconds: emulated processors are
-/// slow, and it ends what hangs.
+/// The time in which a guest must boot, and the time for each array, in seconds: emulated processors are slow,
+/// and the limit ends guests that hang.
 const BOOT_LIMIT: u64 = 180;
 const ARRAY_LIMIT: u64 = 40;
 
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Whether its processors are emulated.
+    /// True if its processors are emulated.
     pub(crate) fn is_emulated(&self) -> bool {
         self.name.starts_with("qemu")
     }

@@ -39,12 +39,12 @@ const B: u64 = 0xb;
 const CONTENT_LEN: u64 = 32 * MIB;
 const BLOCK: u64 = MIB;
 
-/// Whether to take everything, or all of what somebody wants to try alone.
+/// True if all arrays are tested, or all of a selection by the user.
 fn all() -> bool {
     std::env::var_os("BRAID_INTEROP").is_some()
 }
 
-/// Whether an array of this name is wanted: all are, unless `$BRAID_INTEROP` has parts of names.
+/// True if an array of this name is wanted: all are, unless `$BRAID_INTEROP` contains parts of names.
 fn is_wanted(name: &str) -> bool {
     let wanted = std::env::var("BRAID_INTEROP").unwrap_or_else(|_| "all".into());
     wanted == "all" || wanted.split(',').any(|part| name.contains(part))
@@ -55,8 +55,8 @@ fn engine_or_skip() -> Option<&'static Engine> {
     Engine::any().map_err(|why| println!("skipped: {why}")).ok()
 }
 
-/// Whether there is no time for a test whose ground others cover in part, with the reason said:
-/// an emulated processor takes minutes, and the tests are to be through in two.
+/// True if there is no time for a test that others cover in part; then the reason is printed: an emulated
+/// processor takes minutes, and the tests must finish in two.
 fn is_too_slow() -> bool {
     let slow = !all() && Engine::any().is_ok_and(Engine::is_emulated);
     if slow {

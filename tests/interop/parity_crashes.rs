@@ -1,17 +1,16 @@
 //! Machines that die in the middle of writes to arrays with parity.
 //!
-//! What was being written and was not answered may be old or new; everything else must be what it
-//! was, also what lies on a member that is gone, which only parity tells.
+//! A block that was being written and was not answered may be old or new; all other blocks must be unchanged,
+//! also on a missing member, whose content is computed from parity.
 //!
 //! ```text
-//!   stripe:   D0: A, answered long ago     D1: B, being written     P: of neither
-//!                 ▲ left out: D0 = P ⊕ D1, and right only if a log has made P good
+//!   stripe:   D0: A, answered long ago     D1: B, being written     P: fits neither
+//!                 ▲ left out: D0 = P ⊕ D1, and right only if a log has repaired P
 //! ```
 //!
-//! A crash leaves parity that fits, or not, as it happens. So that there always is something to
-//! make good, parity that a crash may have spoilt is made different afterwards: that of rows that
-//! were being written, and with a partial parity log that of the rows that its newest unit names.
-//! Whoever assembles the array must find them by that log.
+//! After a crash, parity fits or not, by chance. So that there always is something to repair, parity that a
+//! crash may have spoilt is changed afterwards: that of rows that were being written, and with a partial parity
+//! log that of the rows in its newest unit. The program that assembles the array must find them by that log.
 
 use braid_md::Uuid;
 use braid_md::ppl::{self, Newest};
@@ -38,12 +37,12 @@ fn crashes_in_the_middle_of_writes_with_parity() {
 }
 
 const CHUNK: u64 = 64 * 1024;
-/// Where the second member has P: in row 1 and every third of three members, left-symmetric, in
-/// row 3 and every fifth of five.
+/// The places of P on the second member: in row 1 and every third row of three members, left-symmetric, and in
+/// row 3 and every fifth row of five.
 const P_OF_3: [u64; 2] = [CHUNK + 8 * 1024, 49 * CHUNK + 8 * 1024];
 const P_OF_5: [u64; 2] = [3 * CHUNK + 8 * 1024, 48 * CHUNK + 8 * 1024];
-/// raid4's parity is its last member: the second one's data must not be touched, but where it
-/// was being written anyway.
+/// raid4's parity is its last member: the second member's data must not be touched, except where it was being
+/// written.
 const DATA_OF_RAID4: u64 = 8 * 1024;
 
 const RAID5_PPL: &[&str] = &["--level=raid5", "--chunk=64K", "--consistency=ppl"];
@@ -245,7 +244,7 @@ const KERNEL_WRITES_PPL: &str = "
     fill b 4194304 1048576
     scribble b a";
 
-/// What braid has left, and something that it knows nothing of.
+/// The state that braid has left, and a write that braid does not know.
 const KERNEL_RESYNCS_AND_WRITES: &str = "
     assemble
     say action $(action)
@@ -265,12 +264,12 @@ const WRITTEN_TWICE: &str = "
     check
     stop";
 
-/// How much a request writes, and how many there are.
+/// The length and the number of requests.
 const REQUEST: u64 = 16 * 1024;
 const REQUESTS: u64 = 64;
 
-/// Where a request writes: in every second chunk, so that each stripe of three members has one
-/// chunk that is written, and one that was answered for long ago.
+/// The place of a request: in every second chunk, so that each stripe of three members has one chunk that is
+/// written, and one that was answered long ago.
 fn place_of(request: u64) -> u64 {
     let in_chunk = CHUNK / REQUEST;
     (2 * (request / in_chunk) + 1) * CHUNK + request % in_chunk * REQUEST
@@ -309,28 +308,28 @@ fn dies_beside_what_was_answered(scratch: &Scratch, story: &Story, missing: Opti
 
 /// Rows that a member's partial parity log names.
 struct Named {
-    /// Whether the checksum is not that of the partial parity: the kernel was killed while it wrote the log,
-    /// and what the log says had not begun.
+    /// True if the checksum is not that of the partial parity: the kernel was killed while it wrote the log,
+    /// and the logged write had not begun.
     is_torn: bool,
     /// The member with the log, which is the one with the parity of these rows.
     role: u64,
-    /// Where the parity begins in its image, bytes.
+    /// The start of the parity in its image, in bytes.
     place: u64,
     /// The members with the data that was being written.
     written: Vec<u64>,
 }
 
 impl Named {
-    /// Whether the log makes the parity good when `missing` is not there.
+    /// True if the log repairs the parity when `missing` is absent.
     fn is_made_good_without(&self, missing: Option<u64>) -> bool {
-        // Without a member a torn log is passed over; with all of them everything is resynced then.
+        // Without a member a torn log is ignored; with all members everything is then resynced.
         missing.is_none_or(|missing| {
             !self.is_torn && missing != self.role && !self.written.contains(&missing)
         })
     }
 }
 
-/// What the newest units of the members' partial parity logs name.
+/// The rows in the newest units of the members' partial parity logs.
 fn named_by_the_logs(scratch: &Scratch, story: &Story) -> Vec<Named> {
     let members = story.images as u64;
     let mut named = Vec::new();
@@ -373,7 +372,7 @@ fn spoil_what_the_log_names(scratch: &Scratch, story: &Story, missing: Option<u6
     }
 }
 
-/// That what was answered is there, and what was never written to is as before.
+/// Asserts that answered writes are there, and that unwritten parts are unchanged.
 fn assert_answered_is_there(story: &Story, bytes: &[u8], answered: &[u8], missing: bool) {
     let at = |place: u64, len: u64| &bytes[place as usize..][..len as usize];
     let end = place_of(REQUESTS - 1) + REQUEST;
@@ -394,7 +393,7 @@ fn assert_answered_is_there(story: &Story, bytes: &[u8], answered: &[u8], missin
     assert!(at(4 * MIB, MIB) == pattern(B, 4 * MIB, MIB), "{}", story.id);
 }
 
-/// Whether each sector is that of one content or the other.
+/// True if each sector is that of one content or the other.
 fn is_old_or_new(bytes: &[u8], place: u64) -> bool {
     (place..)
         .step_by(512)
@@ -418,8 +417,7 @@ fn kernel_made_it_good_by_ppl(scratch: &Scratch, story: &Story, answer: &Answer)
     scrub_and_down(scratch, volume);
 }
 
-/// That only what one request was writing is neither of the contents, and that nothing else has
-/// changed.
+/// Checks that at most the range of one request differs from both contents, and that the rest is unchanged.
 fn check_what_the_kernel_wrote(client: &mut Client) {
     let torn = (0..MIB).step_by(REQUEST as usize).filter(|&place| {
         let bytes = client.read(place, REQUEST as u32).expect("a read is answered");
@@ -483,7 +481,7 @@ fn is_made_good_by_ppl_without_one(scratch: &Scratch, story: &Story, _: &Answer)
     scrub_and_down(scratch, volume);
 }
 
-/// Whether any member's stripe log would be used.
+/// Asserts that no member's stripe log would be used.
 fn assert_log_is_old(scratch: &Scratch, story: &Story) {
     for image in story.names() {
         let output = scratch.run(&["examine", "--explain", &image]).ok();

@@ -1,7 +1,8 @@
-//! Arrays with parity that lack members, or have one that is half filled, from one to the other.
+//! Arrays with parity that lack members, or have one that is half filled, passed from the kernel to braid and
+//! back.
 //!
-//! The same as with copies (`handed_over`), where a member that is missing costs more: what it held
-//! is in the others' parity, and whoever writes meanwhile writes only that.
+//! The same as with copies (`handed_over`), but a missing member costs more: its content is in the others'
+//! parity, and a program that writes meanwhile writes only that.
 
 use crate::common::Scratch;
 use crate::engine_or_skip;

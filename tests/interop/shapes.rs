@@ -1,6 +1,6 @@
 //! The arrays that are handed to and fro.
 
-/// What an array is made of. Its name says it all: `raid10-5-n3-1.2-32K`.
+/// The properties of an array. Its name contains all of them: `raid10-5-n3-1.2-32K`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) level: &'static str,
@@ -12,13 +12,13 @@ pub(crate) struct Shape {
     /// In KiB; 0 for the default.
     pub(crate) chunk: u64,
     pub(crate) bitmap: bool,
-    /// Whether raid5 has md's partial parity log.
+    /// True if raid5 has md's partial parity log.
     pub(crate) ppl: bool,
     pub(crate) spare: bool,
-    /// Roles that nobody takes.
+    /// The roles without a member.
     pub(crate) missing: &'static [usize],
     pub(crate) write_mostly: Option<usize>,
-    /// Whether it is among the few that every run of the tests takes.
+    /// True if it is among the few that every run of the tests includes.
     pub(crate) quick: bool,
 }
 
@@ -171,12 +171,12 @@ impl Shape {
         name
     }
 
-    /// Whether there are copies, or parity, to compare.
+    /// True if there are copies, or parity, to compare.
     pub(crate) fn is_redundant(&self) -> bool {
         !matches!(self.level, "linear" | "raid0")
     }
 
-    /// Whether so many members are missing that nothing can be compared.
+    /// True if so many members are missing that nothing can be compared.
     pub(crate) fn has_nothing_to_compare(&self) -> bool {
         let spare_copies = match self.level {
             "raid4" | "raid5" => 1,
@@ -186,7 +186,7 @@ impl Shape {
         !self.is_redundant() || self.missing.len() >= spare_copies
     }
 
-    /// Whether so many members are missing that chunks have one copy, which a scrub cannot compare.
+    /// True if so many members are missing that some chunks have one copy, which a scrub cannot compare.
     pub(crate) fn leaves_copies_alone(&self) -> bool {
         let copies = match (self.level, self.layout.as_bytes()) {
             ("raid1", _) => self.members.len(),
@@ -230,7 +230,7 @@ impl Shape {
         options
     }
 
-    /// What follows `mdadm --create` in the guest, where the images are `${MEMBERS[0]}` and so on.
+    /// The arguments of `mdadm --create` in the guest, where the images are `${MEMBERS[0]}` and so on.
     pub(crate) fn mdadm_args(&self) -> String {
         let mut args = self.options();
         args.extend(self.ppl.then(|| "--consistency-policy=ppl".into()));
@@ -250,8 +250,8 @@ impl Shape {
         args.join(" ")
     }
 
-    /// What follows `braid create NAME`. raid4 and raid6 without a bitmap get braid's stripe log
-    /// where the metadata leaves room for one, of which the kernel knows nothing.
+    /// The arguments after `braid create NAME`. raid4 and raid6 without a bitmap get braid's stripe log if the
+    /// metadata leaves room for one; the kernel does not know it.
     pub(crate) fn braid_args(&self) -> Vec<String> {
         let mut args = self.options();
         if self.level == "raid5" && !self.bitmap {

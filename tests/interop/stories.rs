@@ -17,25 +17,25 @@ use crate::{all, is_wanted, shared};
 pub(crate) struct Story {
     /// The array's name too, of at most 32 bytes.
     pub(crate) id: &'static str,
-    /// How many images there are.
+    /// The number of images.
     pub(crate) images: usize,
-    /// What is done on the host before anything else.
+    /// The first step on the host.
     pub(crate) begin: fn(&Scratch, &Story),
-    /// What the kernel does then.
+    /// The kernel's first step.
     pub(crate) first: &'static str,
-    /// Whether the kernel is killed during what `first` has left going on.
+    /// True if the kernel is killed while the work that `first` has started still runs.
     pub(crate) crash: bool,
-    /// What is done on the host with it.
+    /// The step on the host after that.
     pub(crate) middle: fn(&Scratch, &Story, &Answer),
-    /// What the kernel does in the end.
+    /// The kernel's last step.
     pub(crate) second: &'static str,
-    /// Whether it is among the few that every run of the tests takes.
+    /// True if it is among the few that every run of the tests includes.
     pub(crate) quick: bool,
-    /// What this shows, for the table.
+    /// The subject of the story, for the table.
     pub(crate) shows: &'static str,
 }
 
-/// A step of the host's that is not there.
+/// A missing step on the host.
 pub(crate) fn nothing(_: &Scratch, _: &Story) {}
 
 impl Story {

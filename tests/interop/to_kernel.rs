@@ -88,14 +88,14 @@ fn make(scratch: &Scratch, shape: &Shape) -> u64 {
     size
 }
 
-/// Whether no pass runs or is due over its arrays.
+/// True if no pass runs or is due over its arrays.
 pub(crate) fn is_settled(volume: &UpVolume<'_>) -> bool {
     let status = volume.status();
     let arrays = status["arrays"].as_array().expect("a status has arrays");
     arrays.iter().all(|array| array["job"].is_null() && array["resync_from_bytes"].is_null())
 }
 
-/// What a guest does to see that the array is whole and holds `content`.
+/// The script by which a guest checks that the array is whole and holds `content`.
 fn judge(shape: &Shape, content: &str, size: u64) -> String {
     let mut script = format!("assemble\n[ $(size) = {size} ]\nsame {content}\n");
     if shape.is_redundant() {
@@ -106,7 +106,7 @@ fn judge(shape: &Shape, content: &str, size: u64) -> String {
     script
 }
 
-/// That the superblocks say that all was written.
+/// Asserts that the superblocks are clean.
 fn assert_clean(scratch: &Scratch, shape: &Shape) {
     for name in shape.names() {
         let output = scratch.run(&["examine", &name]).ok();

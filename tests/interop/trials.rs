@@ -1,8 +1,8 @@
-//! What was tried with each array, and the table of it.
+//! The attempts with each array, and their table.
 //!
-//! One array that fails does not hide how the others fare: each is an attempt of its own, and the
-//! test fails at its end with all that failed. With `$BRAID_INTEROP_TABLE` set, the table of what
-//! held is written into that file, between its two marks.
+//! A failure of one array does not hide the results of the others: each is an attempt of its own, and the test
+//! fails at its end with all failures. If `$BRAID_INTEROP_TABLE` is set, the table of the successes is written
+//! into that file, between its two marks.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What goes wrong, at any moment: nothing is lost, nothing is left, and the message helps.
+//! Failures at any moment: no data is lost, nothing is left behind, and the message helps.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn what_is_told_to_end_twice_at_once_puts_everything_down() {
     end_in_the_middle(&lab, &file, &[], &[Signal::TERM, Signal::INT]);
 }
 
-/// `braid lab run … 2>&1 | head -1`: what nobody reads is no reason to leave volumes behind.
+/// `braid lab run … 2>&1 | head -1`: a closed output is no reason to leave volumes behind.
 #[test]
 fn a_run_goes_on_when_nobody_reads_what_it_says() {
     skip_without!("fio");
@@ -240,7 +240,7 @@ fn kill_and_go_on(is_volume_noted: bool) {
     let found = tally(&lab.results());
     assert_eq!((found.measured, found.planned), (6, 6), "{found:?}");
     if !is_volume_noted {
-        // It has ended, but nobody knew its name to put its log away.
+        // The volume has ended, but its name was not noted, so its log was not put away.
         for name in names_in(&lab.scratch.join("run")) {
             assert!(name.ends_with(".log"), "{name} is left");
             std::fs::remove_file(lab.scratch.join("run").join(name)).expect("it can be removed");
@@ -453,7 +453,7 @@ fn two_runs_on_one_export_are_refused() {
     });
 }
 
-/// One that is relative is relative to where the campaign was begun, whoever goes on from where.
+/// A relative path is relative to the folder where the campaign was begun, wherever it is resumed.
 #[test]
 fn going_on_from_another_folder_measures_the_same_files() {
     skip_without!("fio");
@@ -588,7 +588,7 @@ fn what_is_run_can_be_planned_by_changing_one_word() {
     assert!(!lab.results().exists(), "a plan writes nothing");
     with("run").ok();
     let again = with("plan").ok();
-    assert!(again.out.contains("being measured already"), "{again}");
+    assert!(again.out.contains("are measured already"), "{again}");
     // Another seed, or fewer repetitions, are another campaign, for both; more go on with it.
     for (word, other) in
         [("plan", "--seed"), ("run", "--seed"), ("plan", "--repetitions"), ("run", "--repetitions")]

@@ -33,13 +33,13 @@ use braid_lab::store::{Outcome, Store};
 
 use common::{Output, Scratch, Tool};
 
-/// How long a campaign may take on a busy machine; it ends what hangs. All of `two-disk-levels` takes
-/// ten minutes on a quiet one.
+/// The time for a campaign on a busy machine; the limit ends campaigns that hang. The whole of
+/// `two-disk-levels` takes ten minutes on a quiet machine.
 fn limit() -> Duration {
     Duration::from_secs(if all() { 2400 } else { 540 })
 }
 
-/// Whether nothing is cut.
+/// True if nothing is cut.
 fn all() -> bool {
     std::env::var_os("BRAID_LAB_SMOKE").is_some()
 }
@@ -126,7 +126,7 @@ impl Drop for Lab {
     }
 }
 
-/// What is in a folder, if it is there.
+/// The content of a folder, if it exists.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
@@ -154,7 +154,7 @@ fn read(path: &Path) -> String {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What became of a campaign's trials.
+/// The results of a campaign's trials.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     planned: usize,
@@ -163,7 +163,7 @@ struct Tally {
     impossible: Vec<String>,
     /// Why some failed.
     failed: Vec<String>,
-    /// How often the runner was started.
+    /// The number of times that the runner was started.
     sessions: usize,
 }
 

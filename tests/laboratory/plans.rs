@@ -1,12 +1,12 @@
-//! What `plan` says is written, beside what block devices were written: small campaigns on loop
-//! devices, whose own counters are read before and after.
+//! The bytes written according to `plan`, compared with the bytes written to block devices: small campaigns on
+//! loop devices, whose own counters are read before and after.
 
 use std::collections::BTreeMap;
 
 use super::{Lab, tally};
 use crate::common::{LoopDevice, MIB, skip_unless_root, skip_without, with_files_open};
 
-/// What mdadm, braid and mkfs write of their own: superblocks, and room that they clear.
+/// The own writes of mdadm, braid and mkfs: superblocks, and areas that they clear.
 const SUPERBLOCKS: u64 = MIB;
 
 /// Bytes that were written to a block device so far.
@@ -22,9 +22,9 @@ fn written_to(device: &LoopDevice) -> u64 {
 struct Case {
     subject: &'static str,
     job: &'static str,
-    /// What each device may be written beyond the plan: of the plan, and bytes.
+    /// The permitted excess over the plan for each device: as a part of the plan, and in bytes.
     beyond: (f64, u64),
-    /// What it may lack.
+    /// The permitted shortfall.
     short: u64,
 }
 
@@ -115,7 +115,7 @@ fn check(lab: &Lab, case: &Case, devices: &BTreeMap<&str, LoopDevice>) {
     }
 }
 
-/// What no trial could ever be measured on.
+/// Stacks on which no trial could ever be measured.
 #[test]
 fn a_stack_that_nothing_can_serve_is_refused_by_plan_and_run() {
     let lab = Lab::new();

@@ -40,7 +40,7 @@ fn cut_down(lab: &Lab, name: &str) -> String {
     lab.campaign(&preset.to_string())
 }
 
-/// What is run here of a preset that takes minutes.
+/// The part of a long preset that is run here.
 enum Cut<'c> {
     /// All of it.
     Nothing,
@@ -106,7 +106,7 @@ fn check_trials(lab: &Lab, name: &str, least: usize) {
     assert!(found.measured >= least, "only {} trials were measured", found.measured);
 }
 
-/// What somebody wants to look at afterwards.
+/// Keeps results for inspection.
 fn keep(lab: &Lab, name: &str) {
     let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab-smoke").join(name);
     let copied = crate::common::Tool::new("cp")

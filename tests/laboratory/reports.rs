@@ -1,4 +1,4 @@
-//! What is done with results afterwards.
+//! The uses of results after a campaign.
 
 use super::{Lab, read};
 use crate::common::{Output, skip_without};

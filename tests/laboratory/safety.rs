@@ -1,5 +1,5 @@
-//! Nothing is overwritten that was not named, and nothing that somebody uses: whole campaigns, the
-//! bytes compared before and after.
+//! Nothing is overwritten that was not named, and no device in use: whole campaigns, with a comparison of the
+//! bytes before and after.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ fn what_is_only_read_keeps_its_bytes_whatever_else_is_written() {
     }
 }
 
-/// The superblocks of a new array, and copies that are made to agree, are written by nobody's tool.
+/// The superblocks of a new array, and its resync, are writes of no tool.
 #[test]
 fn an_array_that_is_only_read_must_be_named() {
     skip_without!("fio");

@@ -187,7 +187,7 @@ fn stale_members_are_taken_in_by_force_only() {
     }
 }
 
-/// What `braid cat` writes.
+/// The output of `braid cat`.
 fn cat(scratch: &Scratch, stack: &str) -> Vec<u8> {
     let copy = format!("\"$0\" cat '{stack}' > copy");
     scratch_shell(scratch, &copy).run().ok();
@@ -271,7 +271,7 @@ fn an_array_goes_on_without_a_member_and_the_member_becomes_stale() {
     assert!(refused.err.contains("role 1 missing"), "{refused}");
     let volume = up(&["--attach", "none", "--degraded"]);
     let volume = volume.unwrap_or_else(|output| panic!("{output}"));
-    // A volume that nobody writes to writes nothing, either.
+    // A volume without writes of clients writes nothing, either.
     volume.client().write(0, &[0x5a; 4096], false).expect("it can be written");
     volume.down();
     let both = scratch.run(&["assemble", "a.img", "b.img", "--plan"]).ok();

@@ -65,8 +65,8 @@ fn a_log_that_no_md_writes_is_refused() {
     }
 }
 
-/// What no member can give can be read all the same, and counts again as it lies there; what others know is written
-/// again from them.
+/// A place that no member can read is readable all the same as soon as it is read from the disk again; a place
+/// that others have is rewritten from them.
 #[test]
 fn lists_are_emptied_by_writing_again_and_by_reading() {
     const AT: u64 = MIB;

@@ -1,5 +1,5 @@
-//! What is said of an array is what is known: a scrub that compared nothing agrees with nobody, a
-//! member that was deleted is gone, a log has the room that it will need.
+//! The statements about an array are true: a scrub that compared nothing reports no agreement, a deleted member
+//! is gone, a log has the room that it will need.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -126,7 +126,7 @@ fn another_file_at_the_path_of_a_member_is_said() {
     assert_eq!(volume.status()["state"], "online");
 }
 
-/// How many bytes of the file are allocated.
+/// The number of allocated bytes of the file.
 fn allocated(scratch: &Scratch, name: &str) -> u64 {
     std::fs::metadata(scratch.join(name)).expect("a member").blocks() * 512
 }

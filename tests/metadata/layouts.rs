@@ -28,7 +28,7 @@ fn read(volume: &UpVolume<'_>) -> Vec<u8> {
     parts.flat_map(|at| client.read(at, MIB.min(size - at) as u32).expect("a read")).collect()
 }
 
-/// What `braid cat` writes.
+/// The output of `braid cat`.
 fn cat(scratch: &Scratch, stack: &str) -> Vec<u8> {
     crate::assembling::scratch_shell(scratch, &format!("\"$0\" cat '{stack}' > copy")).run().ok();
     scratch.read("copy")

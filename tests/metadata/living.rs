@@ -66,7 +66,7 @@ fn members_go_and_come_while_it_is_written() {
     assert_eq!(volume.status()["arrays"][0]["speed_latency_us_p99"], 20_000);
     drop(volume);
 
-    // The record knows who is a member now, and each of them holds what was written.
+    // The record contains the present members, and each of them holds the written data.
     for stack in ["home", "md(./a.img)", "md(./b.img)", "md(./c.img)"] {
         let copy = format!("\"$0\" cat '{stack}' --length {LEN} > copy");
         crate::assembling::scratch_shell(&scratch, &copy).run().ok();

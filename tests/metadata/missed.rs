@@ -1,5 +1,5 @@
-//! Members that are gone, blank, cut off or somebody else's: an array that can do without them is
-//! started without them when it is told to, and whoever refuses says so.
+//! Members that are gone, blank, cut off or another array's: an array that can do without them is started
+//! without them if it is ordered, and a refusal gives the reason.
 
 use crate::common::{Scratch, UpVolume};
 use crate::{FAILED, REFUSED, SIZE, Unusable, members};

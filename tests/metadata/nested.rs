@@ -110,7 +110,7 @@ fn members_go_and_come_in_their_array() {
     let now = volume.status()["stack"].as_str().expect("a stack").to_owned();
     assert!(told.contains("e.img") && !now.contains("c.img"), "{told} {now}");
     volume.down();
-    // The record knows who is of which.
+    // The record contains the array of each member.
     let record = std::fs::read_to_string(scratch.config_file("both")).expect("a record");
     let path = |name: &str| scratch.join(name).display().to_string();
     let pair = |left, right| format!("md({}, {})", path(left), path(right));

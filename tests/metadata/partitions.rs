@@ -86,7 +86,7 @@ fn arrays_on_partitions_of_images_are_made_found_and_served() {
     volume.down();
 }
 
-/// What mdadm says of the partition alone is what is said of the part.
+/// mdadm's output about the partition alone equals braid's about the part.
 #[test]
 fn mdadm_reads_the_partition_as_the_part_is_read() {
     skip_without!("sfdisk", "mdadm");
@@ -165,7 +165,7 @@ fn partitions_of_disks_with_sectors_of_4096_bytes_are_found() {
     }
 }
 
-/// Where the first partition begins, by what fdisk wrote: in sectors of 4096 bytes.
+/// The start of the first partition in the table that fdisk wrote: in sectors of 4096 bytes.
 fn first_of_4096(disk: &Path, label: &str) -> u64 {
     let bytes = std::fs::read(disk).expect("an image");
     let at = if label == "gpt" { 2 * 4096 + 32 } else { 446 + 8 };

@@ -22,7 +22,7 @@ fn latest(scratch: &Scratch) -> String {
     copies(scratch)[0]["number"].to_string()
 }
 
-/// What the latest copy says of each member's role.
+/// The role of each member in the latest copy.
 fn roles(scratch: &Scratch) -> Vec<String> {
     let copies = copies(scratch);
     let members = copies[0]["members"].as_array().expect("members");
@@ -54,7 +54,7 @@ fn up(scratch: &Scratch) -> UpVolume<'_> {
     scratch.up("home", &["--attach", "none"])
 }
 
-/// What firmware and installers write over a disk: both tables, and nothing else.
+/// Writes the same tables as firmware and installers: both tables, and nothing else.
 fn write_gpt(scratch: &Scratch, name: &str) {
     let size = scratch.read(name).len() as u64;
     let mut table = vec![0; 34 * 512];
@@ -213,7 +213,7 @@ fn heads_of_logs_need_no_copy() {
     }
 }
 
-/// A disk of three has a partition table by somebody's firmware; a foreign one stands in another's place.
+/// One disk of three has a partition table from a firmware; a foreign disk stands in another's place.
 #[test]
 fn a_partition_table_is_overwritten_by_name_alone() {
     for options in [&[][..], &["--consistency", "bitmap"]] {
@@ -223,7 +223,7 @@ fn a_partition_table_is_overwritten_by_name_alone() {
         let number = latest(&scratch);
         let restore = ["superblocks", "restore", &number];
         refuses(&scratch, &restore, REFUSED, &["b.img is refused: it contains GPT", "--force"]);
-        // Who is in order stays, and is agreed with.
+        // Intact superblocks stay, and the restored ones agree with them.
         for name in ["a.img", "c.img"] {
             edit(&scratch, name, |one| one.events += 10);
         }
@@ -325,7 +325,7 @@ fn each_change_is_kept_and_the_volume_goes_on_after_a_kill() {
         roles.sort();
         roles == ["role 0", "role 1"]
     });
-    // What a kill in the middle of a copy leaves is nobody's, and the next start makes good for the rest.
+    // A file that a kill in the middle of a copy leaves belongs to no copy, and the next start removes it.
     volume.kill();
     let hidden = scratch.join("state/superblocks/.9-x.json.new-0123");
     std::fs::write(&hidden, "{").expect("a file");
@@ -442,7 +442,7 @@ fn a_damaged_copy_is_not_left_out_in_silence() {
     assert!(list.err.contains("holds no superblocks"), "{list}");
 }
 
-/// Who makes an array anew over one whose superblocks are lost, or that is another's, is told of it.
+/// A creation over an array whose superblocks are lost, or over another array, reports that array.
 #[test]
 fn a_creation_over_an_array_names_it_and_where_data_started() {
     let (scratch, content) = array("raid5", &["--consistency", "resync", "--data-offset", "1M"]);
@@ -469,7 +469,7 @@ fn a_creation_over_an_array_names_it_and_where_data_started() {
     let same = create(&["--consistency", "resync", "--data-offset", "1M", "--plan", "--json"]).ok();
     assert_eq!(same.json()["notes"][0].as_str().map(|one| one.contains(&uuid)), Some(true));
     scratch.run(&["superblocks", "restore", &number]).ok();
-    // By mistake all the same: the copy of before is what helps.
+    // The user forces it by mistake: the copy from before helps.
     let force =
         ["--force", "a.img", "--force", "b.img", "--force", "c.img", "--consistency", "resync"];
     create(&force).ok();
@@ -481,7 +481,7 @@ fn a_creation_over_an_array_names_it_and_where_data_started() {
     has_content(&scratch, &content);
 }
 
-/// Without a copy, too, if there is something where data may have started; new files are nobody's array.
+/// Also without a copy, if there are contents where data may have started; new files are no array.
 #[test]
 fn contents_without_superblocks_are_seen_where_data_may_have_started() {
     let scratch = Scratch::new();

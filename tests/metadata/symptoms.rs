@@ -33,7 +33,7 @@ fn run(scratch: &Scratch, command: &str) -> Output {
     scratch.run(&args)
 }
 
-/// Whether `text` has the parts of `line` between its `…` in their order, in one line.
+/// True if `text` has the parts of `line` between its `…` in their order, in one line.
 fn has(text: &str, line: &str) -> bool {
     text.lines().any(|one| {
         let mut rest = one;

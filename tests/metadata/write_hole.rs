@@ -1,5 +1,5 @@
-//! Crashes of arrays with parity, with and without members lost in them; and logs that are damaged,
-//! or somebody else's.
+//! Crashes of arrays with parity, with and without members lost in them; and logs that are damaged, or another
+//! array's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ fn kill_under_load(volume: UpVolume<'_>, ledger: &mut Ledger, random: &mut Rando
     });
 }
 
-/// What the volume's processes have written.
+/// The output of the volume's processes.
 fn log_of(scratch: &Scratch, name: &str) -> String {
     let path = scratch.run_folder().join(format!("{name}.log"));
     std::fs::read_to_string(path).unwrap_or_default()
@@ -229,11 +229,10 @@ fn a_partial_parity_log_that_is_damaged() {
     let scratch = damaged(0, &ppl::Header::empty(0x1234_5678).encode());
     let parts = ["(write hole)", "a.img: ", "signed 12345678", "--force"];
     refuses_up(&scratch, &up_rest, &parts);
-    // The log of who is missing is not asked for.
+    // The log of the missing member is not needed.
     let volume = up(&scratch, "md(./b.img, ./c.img)", &["--name", "others", "--degraded"]);
     volume.down();
-    // A checksum is wrong where a crash came while the log was written: what it was to say never
-    // began.
+    // A checksum is wrong if a crash came while the log was written: the logged write never began.
     let scratch = damaged(532, &[1, 2, 3, 4]);
     let volume = up(&scratch, up_rest[1], &up_rest[2..]);
     let text = log_of(&scratch, "rest");
@@ -284,7 +283,7 @@ fn a_stripe_log_of_another_array() {
         let warning = status["warnings"].to_string();
         assert!(warning.contains("b.img has a log that is not used") && warning.contains(&why));
         volume.down();
-        // Nobody wrote over what belongs to somebody else.
+        // The log of another array was not overwritten.
         assert!(scratch.read("b.img")[place.head as usize..][..BLOCK] == other.encode());
     }
     make_dirty(&scratch, &MEMBERS[..4]);

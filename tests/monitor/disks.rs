@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::common::{MIB, Scratch, Tool, UpVolume, wait_until};
 use crate::running::{Running, configure, printed, script, wait_for};
 
-/// What it prints.
+/// The output of smartctl.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../monitor/testdata/smart");
 
-/// A disk of this machine, to be read only; none, saying why, where there is none that may be.
+/// A disk of this machine, to be read only; `None`, with the reason printed, if there is none that may be.
 fn disk(scratch: &Scratch) -> Option<(PathBuf, UpVolume<'_>)> {
     let blocks = std::fs::read_dir("/sys/block").ok()?.flatten();
     let disks = blocks.filter(|block| block.path().join("device").exists());

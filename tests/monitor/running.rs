@@ -1,4 +1,4 @@
-//! What the tests of the monitor share: a monitor that runs, servers that note what they get, volumes.
+//! The common parts of the monitor's tests: a monitor that runs, servers that note their requests, volumes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Running {
         Running { child: start(&mut command).expect("it starts"), log }
     }
 
-    /// What it has said.
+    /// Its output so far.
     pub(crate) fn text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -48,7 +48,7 @@ fn a_spare_moves_to_the_volume_of_its_group_that_lost_a_member() {
     wait_for(&monitor, "WellAgain", "needy");
     assert_eq!(state(&needy, &spare).as_deref(), Some("in_sync"));
     assert_eq!(state(&home, &spare), None);
-    // The next one finds no spare, and nothing is taken from who has none.
+    // The next failure finds no spare, and none is taken from an array without one.
     scratch.run(&["member", "fail", "needy", "needy-b.img"]).ok();
     wait_until("the second failure", || {
         printed(&monitor).iter().filter(|one| one["event"] == "Fail").count() == 2
@@ -107,7 +107,7 @@ fn a_spare_that_no_array_takes_is_told_of_and_placed_when_it_can_be() {
     let config = configure(&scratch, CONFIG);
     let [home, needy] = two(&scratch);
     let spare = scratch.join("spare.img");
-    // Somebody encrypts the spare meanwhile, which no array is to overwrite.
+    // The spare is encrypted meanwhile, so no array may overwrite it.
     scratch.patch("spare.img", 0, b"LUKS\xba\xbe\x00\x02");
     let monitor = watch(&scratch, &config, "monitor.log");
     wait_for(&monitor, "NewArray", "needy");
@@ -119,7 +119,7 @@ fn a_spare_that_no_array_takes_is_told_of_and_placed_when_it_can_be() {
     assert!(failed["next"].as_str().is_some_and(|text| text.contains(&next)), "{failed}");
     assert_eq!((state(&home, &spare), state(&needy, &spare)), (None, None));
     assert_eq!(scratch.read("spare.img")[..6], *b"LUKS\xba\xbe", "nothing of it is overwritten");
-    // A monitor that is started anew knows that the spare is nobody's.
+    // A restarted monitor knows that the spare is in no array.
     monitor.stop();
     scratch.patch("spare.img", 0, &[0; 8]);
     let monitor = watch(&scratch, &config, "monitor2.log");

@@ -79,7 +79,7 @@ fn mail_goes_by_tls_to_a_server_that_is_who_it_says_and_to_no_other() {
         assert!(output.out.contains("mail: 1 messages were handed over"), "{output}");
         assert!(got(&scratch, mode).contains("Subject: TestMessage event"));
         let before = got(&scratch, mode);
-        // Neither an authority that nobody knows, nor another one's.
+        // Neither an unknown authority, nor another one's.
         for ca_file in [None, Some(other.as_path())] {
             let output =
                 test(&scratch, &mail(mode, "127.0.0.1", port, ca_file), None).fails(1, &[]);
@@ -96,7 +96,7 @@ fn mail_goes_by_tls_to_a_server_that_is_who_it_says_and_to_no_other() {
         assert!(output.out.contains("mail.example.org"), "{output}");
         assert_eq!(got(&scratch, &name), "");
     }
-    // Whoever offers no TLS gets nothing in the clear.
+    // A server without TLS gets nothing in the clear.
     let (_server, port) = serve("clear", "clear", "good");
     let output =
         test(&scratch, &mail("starttls", "127.0.0.1", port, Some(&good)), None).fails(1, &[]);

@@ -178,7 +178,7 @@ fn a_test_says_which_messages_arrived() {
     let scratch = Scratch::new();
     let told = script(&scratch, "told", "echo \"$*\" >> \"$(dirname \"$0\")/program.got\"");
     let fails = script(&scratch, "fails", "exit 3");
-    // Nobody listens there any more.
+    // This port is closed again.
     let port =
         TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
     let config = configure(

@@ -46,7 +46,7 @@ impl Debian {
         self.0.join(name)
     }
 
-    /// Whether guests run on this machine's processor. That `/dev/kvm` is there is not enough: where it
+    /// True if guests run on this machine's processor. The existence of `/dev/kvm` is not enough: if it
     /// emulates, too, a guest does not get through its first instructions.
     fn is_accelerated(&self) -> bool {
         static IS: OnceLock<bool> = OnceLock::new();
@@ -79,11 +79,11 @@ fn wait_for_end(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// How a guest reaches a disk.
+/// The way from a guest to a disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bus {
     Virtio,
-    /// Says how it is, to whom asks.
+    /// Reports its health on request.
     Nvme,
     /// All of these on one controller: many of them have room.
     Scsi,
@@ -110,7 +110,7 @@ impl Disk {
     }
 }
 
-/// What a machine boots, and with what.
+/// The kernel, the files and the disks that a machine boots with.
 pub(crate) struct Boot<'a> {
     pub(crate) initrd: PathBuf,
     /// The kernel's command line, `root=` and what else is wanted.
@@ -275,7 +275,7 @@ END
         ));
     }
 
-    /// What it noted: the seconds between both.
+    /// The seconds that it noted between both.
     #[track_caller]
     pub(crate) fn watched(&mut self, what: &str) -> f64 {
         self.wait_until(what, "test -e /run/watched");

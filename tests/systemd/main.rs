@@ -30,7 +30,7 @@ use std::sync::{Mutex, PoisonError};
 use common::{MIB, Scratch, Tool, package};
 use machine::{Boot, Debian, Disk, Machine};
 
-/// What a test has: a folder, and a guest's system with the package installed.
+/// The setting of a test: a folder, and a guest's system with the package installed.
 pub(crate) struct Site {
     pub(crate) scratch: Scratch,
     pub(crate) debian: Debian,

@@ -46,7 +46,7 @@ fn the_page_starts_volumes_as_units() {
     let (_, state) = machine.tell("systemctl show -P ActiveState braid@absent");
     assert!(["inactive", "failed"].contains(&state.as_str()), "{state}");
 
-    // The device is everybody's, though the volume's process may do little; and who holds it is seen.
+    // Every user may open the device, though the volume's process may do little; and its users are shown.
     machine.ok(
         "mkfs.ext4 -q /dev/braid/home && mount /dev/braid/home /mnt && echo precious >/mnt/file",
     );

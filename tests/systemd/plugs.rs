@@ -2,7 +2,7 @@
 
 use crate::{Site, assemble, mirror};
 
-/// Chunks of the bitmap.
+/// The number of chunks in the bitmap.
 const CHUNK: usize = 64 << 10;
 
 #[test]
@@ -11,7 +11,7 @@ fn a_disk_is_unplugged_under_load_and_comes_back_by_the_bitmap() {
     let scratch = &site.scratch;
     mirror(scratch, "home", ["a", "b"]);
     let mut machine = site.boot(&["a", "b"]);
-    // Sixteen chunks are written, again and again.
+    // Sixteen chunks are written repeatedly.
     machine.ok(&format!(
         "set -e; {}
          systemctl start braid@home
@@ -28,14 +28,15 @@ fn a_disk_is_unplugged_under_load_and_comes_back_by_the_bitmap() {
     machine.unplug("b");
     let seconds = machine.watched("the volume to be degraded");
     println!("from the link's end to the first `braid status` that says degraded: {seconds:.2} s");
-    // A write that meets a disk without bytes may be the first to say so, and then the log has its error.
+    // The write that meets a disk without bytes may be the first to report it; then the log has the error of
+    // that write.
     machine.wait_until(
         "the member to be called gone",
         "braid status home --json | grep -q 'its device went away'",
     );
     machine.ok("systemctl is-active load braid@home; dd if=/root/data of=/dev/braid/home bs=64k oflag=direct conv=notrunc");
 
-    // What a copy of all of it would put right.
+    // A difference that only a copy of the whole member would repair.
     let superblock = scratch.run(&["examine", "a.img", "--json"]).json();
     let data = superblock["members"][0]["superblocks"][0]["data_offset_bytes"].as_u64();
     let data = data.expect("an offset") as usize;

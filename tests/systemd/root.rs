@@ -20,11 +20,11 @@ use crate::{Site, assemble};
 /// An array of a volume that is not needed to boot.
 const OTHER: &str = "1c8f6bb4:0a3b2c4d:5e6f7081:92a3b4c5";
 
-/// What a guest said, line by line.
+/// The output of a guest, line by line.
 struct Said(String);
 
 impl Said {
-    /// What follows `what` in the guest's words.
+    /// The text after `what` in the guest's output.
     #[track_caller]
     fn of(&self, what: &str) -> &str {
         let found =
@@ -45,7 +45,7 @@ fn copy(from: &Path, to: &Path) {
         .unwrap_or_else(|error| panic!("{} to {}: {error}", from.display(), to.display()));
 }
 
-/// What will be the root file system: the program, the libraries that it needs, and a shell.
+/// The future root file system: the program, the libraries that it needs, and a shell.
 fn root_folder(scratch: &Scratch) -> PathBuf {
     let root = scratch.join("root");
     for folder in ["dev", "proc", "sys", "run", "tmp", "etc", "bin"] {
@@ -165,7 +165,7 @@ fn boots_loses_a_disk_and_boots_again(site: &Site, initrd: &Path, first: u32) {
     let nth = |more: u32| (first + more).to_string();
     let said = boot(site, initrd, &["a", "b"], "nothing");
     assert_eq!((said.of("boot"), said.of("in_sync")), (nth(0).as_str(), "true,true"));
-    // Nobody took the volume down: it was read-only when the power went.
+    // The volume was not taken down: it was read-only when the power failed.
     assert_states(scratch, &["a.img", "b.img"], "AA");
     let said = boot(site, initrd, &["b"], "nothing");
     assert_eq!(

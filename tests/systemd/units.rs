@@ -37,7 +37,7 @@ fn volumes_are_there_at_boot_with_file_systems_on_them_and_clean_after_shutdown(
     machine.power_off();
     assert_states(scratch, &[("a", "AA"), ("b", "AA"), ("c", "AA"), ("d", "AA")]);
 
-    // One disk is missing, and nobody does anything.
+    // One disk is missing, and no command is given.
     let mut machine = site.boot(&["a", "b", "c"]);
     machine.wait_until("the mount", "mountpoint -q /home");
     assert_eq!(machine.ok("cat /home/file"), "precious");

@@ -1,10 +1,10 @@
-//! How long volumes take to come up when their members come: 20 volumes of 4 members each, on loop devices.
+//! The time in which volumes come up when their members appear: 20 volumes of 4 members each, on loop devices.
 //!
-//! `cargo run --release -p braid-bench --bin boot`, as root. For each member that comes, what the rule of udev
-//! runs is run: `braid incremental` twice, of which the first only looks. No systemd is in it: the members'
-//! last one starts the volume. Twice over: all members are there, and their events come as fast as udev's
-//! workers take them (*together*); and one member comes after the other, the first of each volume first, so
-//! that every volume waits for its last (*in turn*). What is timed ends when every volume is attached.
+//! `cargo run --release -p braid-bench --bin boot`, as root. For each member that appears, the commands of the
+//! udev rule are run: `braid incremental` twice, the first time only to look. No systemd takes part: the last
+//! member starts the volume. There are two orders: all members are present, and their events come as fast as
+//! udev's workers take them (*together*); or one member comes after the other, the first of each volume first,
+//! so that every volume waits for its last (*in turn*). The measured time ends when every volume is attached.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -168,7 +168,7 @@ impl Machine {
         Ok(Plugged { link: member.link.clone(), _device: device })
     }
 
-    /// What the rule of udev runs for a member that has come.
+    /// Runs the commands of the udev rule for a member that has appeared.
     fn event(&self, member: &Member) -> Result<()> {
         let incremental = |options: &[&str]| {
             run_program(self.braid().arg("incremental").args(options).arg(&member.link))

@@ -66,7 +66,7 @@ enum Array {
 }
 
 impl Array {
-    /// Of these members, as an expression.
+    /// The expression for an array of these members.
     fn stack(self, member: Member) -> String {
         let (head, count) = match self {
             Array::Raid0 => ("raid0(chunk=64K", 4),
@@ -85,7 +85,7 @@ impl Array {
 /// Bytes of a whole stripe's data.
 const STRIPE5: u64 = 3 * (512 << 10);
 const STRIPE6: u64 = 4 * (512 << 10);
-/// Of the members that have data of a stripe, in units of one.
+/// The number of members that have data of a stripe, as a target.
 const OF_RAID5: f64 = 2.85; // 0.95 of 3
 const OF_RAID6: f64 = 3.8; // 0.95 of 4
 

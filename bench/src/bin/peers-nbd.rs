@@ -30,7 +30,7 @@ const GIB: u64 = 1 << 30;
 
 const BATCHED: &str = "4 KiB random read, depth 32, batched";
 
-/// What a workload is there for.
+/// The purpose of a workload.
 #[derive(Clone, Copy, PartialEq)]
 enum Aim {
     /// braid's server CPU per request, as a share of nbdkit's.
@@ -102,7 +102,7 @@ const WORKLOADS: [(Workload, Aim); 6] = [
     ),
 ];
 
-/// What one server did with a workload, one figure a round.
+/// The results of one server with a workload, one figure for each round.
 #[derive(Default)]
 struct Samples {
     requests_per_second: Vec<f64>,

@@ -1,10 +1,10 @@
-//! What clients feel of being scraped: the 99th percentile of their latency while `/metrics` is read ten times
-//! a second at the control socket, beside that of the same load in peace, in turn.
+//! How much scraping slows clients down: the 99th percentile of their latency while `/metrics` is read ten
+//! times a second at the control socket, compared with the same load without scrapes, in turn.
 //!
-//! And what a scrape in peace takes of the volume's processor time.
+//! It also measures the volume's processor time for a scrape without other load.
 //!
 //! `cargo run --release -p braid-bench --bin scraped`. The volume is a raid1 over two RAM disks behind a cache,
-//! so that the volume's own work is as small, and what a scrape asks of it as much, as they get.
+//! so that the volume's own work is as small as possible, and the work for a scrape as large as possible.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -28,7 +28,7 @@ scraped [--rounds N] [--runtime SECONDS] [--braid PATH]
 
 const STACK: &str = "cache(size=32M, raid1(ram(256M), ram(256M)))";
 const EVERY: Duration = Duration::from_millis(100);
-/// Scrapes without any other load, one behind the other.
+/// Scrapes without any other load, one after the other.
 const ALONE: u32 = 500;
 
 fn main() -> ExitCode {
@@ -42,7 +42,8 @@ fn run() -> Result<()> {
     fio::require()?;
     let volume = Volume::up(&args.braid()?)?;
     fio::fill(fio::Subject::Nbd(&volume.nbd()))?;
-    // With and without; and twice without, which says how far two equal runs are apart.
+    // The load runs with and without scrapes; and twice without, which shows the difference between two equal
+    // runs.
     let (mut with, mut without, mut again) = (Vec::new(), Vec::new(), Vec::new());
     let mut scrapes = Vec::new();
     for round in 0..rounds {
@@ -107,7 +108,7 @@ fn load(volume: &Volume, seconds: u64) -> Result<f64> {
     Ok(ns / 1e3)
 }
 
-/// Scrapes until it is `ended`; answers how long each took, in seconds.
+/// Scrapes until `ended`; returns the seconds that each scrape took.
 fn scrape(volume: &Volume, ended: &AtomicBool) -> Result<Vec<f64>> {
     let mut times = Vec::new();
     let mut due = Instant::now();
@@ -121,7 +122,7 @@ fn scrape(volume: &Volume, ended: &AtomicBool) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// A volume that is up, in folders of its own.
+/// A volume that is up, in its own folders.
 struct Volume {
     braid: PathBuf,
     folder: tempfile::TempDir,
@@ -147,7 +148,7 @@ impl Volume {
         command
     }
 
-    /// Reads what is at `path` of the control socket, in which `part` is to be found.
+    /// Reads `path` at the control socket, and checks that the answer contains `part`.
     fn get(&self, path: &str, part: &str) -> Result<String> {
         let failed = || Error::io(path.to_owned());
         let mut stream = UnixStream::connect(self.control()).map_err(failed())?;

@@ -1,7 +1,7 @@
-//! What it costs to watch: processor time and memory of `braid monitor` beside volumes at which nothing happens.
+//! The cost of watching: processor time and memory of `braid monitor` beside idle volumes.
 //!
-//! `cargo run --release -p braid-bench --bin watching`. The volumes are small mirrors in memory; a look asks each
-//! of them for all that it says of itself, however little there is to do.
+//! `cargo run --release -p braid-bench --bin watching`. The volumes are small mirrors in memory; a look asks
+//! each of them for its whole status, even if nothing has happened.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -1,4 +1,4 @@
-//! In what bytes are counted: a place says by its type what it is a place of.
+//! Coordinates: the type of a place says whose bytes it counts.
 //!
 //! ```text
 //!   array    | 0 ........................................ size |   what clients address
@@ -10,14 +10,13 @@
 //!   device   | superblock ... | 0 ............ |                   plain `u64` and `braid_block::Span`
 //! ```
 //!
-//! A *row* is the byte at one offset of every member's data, so it has the same number as these
-//! bytes, and rows are counted in bytes of a member. md's `recovery_offset` counts those as well.
+//! A *row* is the byte at one offset of every member's data, so it has the same number as these bytes, and rows
+//! are counted in bytes of a member. md's `recovery_offset` counts those as well.
 //!
-//! Places of the same kind can be compared, and the distance of two is a plain number of bytes;
-//! places of different kinds cannot meet. [`Offset::new`] and [`Offset::get`] are for where they
-//! come from and go to: geometries, fields of superblocks, devices, people. Deliberately absent:
-//! conversions between kinds, which only those who know the layout can do, and any `From` or
-//! `Deref` that would do one unasked.
+//! Places of the same kind can be compared, and the distance of two is a plain number of bytes; places of
+//! different kinds cannot be mixed. [`Offset::new`] and [`Offset::get`] are for the boundaries: geometries,
+//! fields of superblocks, devices, output. Deliberately absent: conversions between kinds, which need the
+//! layout, and any `From` or `Deref` that would convert implicitly.
 
 use std::fmt;
 use std::hash::Hash;
@@ -27,11 +26,11 @@ use std::ops::{Add, AddAssign, Div, Rem, Sub};
 /// A kind of places: a type without content, which names them.
 pub trait Coordinate: Copy + Default + Eq + Ord + Hash + fmt::Debug + 'static {}
 
-/// Of the array, as clients address it.
+/// Bytes of the array, as clients address them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfArray;
 
-/// Of a member's data, from where its data starts; of all members: rows.
+/// Bytes of a member's data, from the start of its data; of all members: rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfMember;
 
@@ -61,19 +60,19 @@ impl<C: Coordinate> Offset<C> {
         Offset(bytes, PhantomData)
     }
 
-    /// How many bytes lie before it.
+    /// Returns the number of bytes before the offset.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// How many bytes lie between the two, whichever comes first.
+    /// Returns the distance of the two, in either order.
     #[inline]
     pub const fn abs_diff(self, other: Offset<C>) -> u64 {
         self.0.abs_diff(other.0)
     }
 
-    /// Whether it is the first byte of a unit of `unit` bytes.
+    /// Returns true if the offset is the first byte of a unit of `unit` bytes.
     #[inline]
     pub const fn is_multiple_of(self, unit: u64) -> bool {
         self.0.is_multiple_of(unit)
@@ -96,7 +95,7 @@ impl<C: Coordinate> AddAssign<u64> for Offset<C> {
     }
 }
 
-/// How many bytes lie between two places, of which the first is not the earlier one.
+/// The number of bytes between two places, of which the first is not the earlier one.
 impl<C: Coordinate> Sub for Offset<C> {
     type Output = u64;
 
@@ -116,7 +115,7 @@ impl<C: Coordinate> Div<u64> for Offset<C> {
     }
 }
 
-/// Where it lies within a unit of so many bytes.
+/// The offset within a unit of so many bytes.
 impl<C: Coordinate> Rem<u64> for Offset<C> {
     type Output = u64;
 
@@ -173,37 +172,37 @@ impl<C: Coordinate> Stretch<C> {
         Offset::new(self.offset.0 + self.len)
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the stretch has no bytes.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Whether it lies in the first `size` bytes (false also where its end would overflow).
+    /// Returns true if the stretch lies in the first `size` bytes (false also if its end would overflow).
     #[inline]
     pub const fn is_within(self, size: u64) -> bool {
         self.offset.0 <= size && self.len <= size - self.offset.0
     }
 
-    /// Whether both ends are multiples of `block`, a power of two.
+    /// Returns true if both ends are multiples of `block`, a power of two.
     #[inline]
     pub const fn is_aligned(self, block: u32) -> bool {
         (self.offset.0 | self.len) & (block as u64 - 1) == 0
     }
 
-    /// Whether all of `other` lies in it.
+    /// Returns true if the stretch contains all of `other`.
     #[inline]
     pub fn covers(self, other: Stretch<C>) -> bool {
         self.offset <= other.offset && other.end() <= self.end()
     }
 
-    /// Whether they have bytes in common; of an empty one, whether it lies between the other's.
+    /// Returns true if they have bytes in common; for an empty one, if it lies inside the other.
     #[inline]
     pub fn overlaps(self, other: Stretch<C>) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
 
-    /// What both have; `None` if that is nothing.
+    /// Returns the common part; `None` if there is none.
     #[inline]
     pub fn common(self, other: Stretch<C>) -> Option<Stretch<C>> {
         let start = self.offset.max(other.offset);

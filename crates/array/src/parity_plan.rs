@@ -1,4 +1,4 @@
-//! How a write to an array with parity becomes reads, arithmetic and writes.
+//! Plans of writes to an array with parity: reads, arithmetic and writes.
 //!
 //! ```text
 //! a write of the bytes * of one stripe         rows        columns     band
@@ -9,25 +9,25 @@
 //!        |    | ** | ** |    |    |    |       b … chunk   1, 2        2
 //! ```
 //!
-//! A write is cut into stripes ([`split_stripes`]), and what falls on a stripe into *bands*
-//! ([`bands`]): rows of the chunk in which the same columns are written, each of them whole. Rows
-//! have their parity for themselves, so each band is worked out by a [`Method`] of its own:
+//! A write is cut into stripes ([`split_stripes`]), and the part in a stripe into *bands* ([`bands`]): rows of
+//! the chunk in which the same columns are written, each of them whole. Each row has its own parity, so each
+//! band is computed by a [`Method`] of its own:
 //!
 //! ```text
-//! Full         all data are written       nothing is read         P, Q from the new data
-//! Reconstruct  the others are there       they are read           P, Q from new and read data
-//! Modify       the written are there      they and P, Q are read  P, Q changed by old + new
-//! Restore      one missing of each kind   all there is, is read   the missing first, then as above
-//! Plain        P and Q are missing        nothing is read         only data are written
+//! Full         all data are written       no reads                P, Q from the new data
+//! Reconstruct  unwritten data present     these are read          P, Q from new and read data
+//! Modify       written data present       these, P, Q are read    P, Q changed by old + new
+//! Restore      one missing of each kind   all present are read    the missing first, then as above
+//! Plain        P and Q are missing        no reads                only data are written
 //! ```
 //!
-//! [`choose`] takes those with the fewest reads, where neighbouring bands of one member are one
-//! read. What is written is the same by all methods: the written data and the parity of their rows,
-//! each where its member is there ([`writes`]).
+//! [`choose`] takes the methods with the fewest reads, where neighbouring bands of one member are one read. The
+//! writes are the same for all methods: the written data and the parity of their rows, each if its member is
+//! there ([`writes`]).
 //!
-//! Invariants: the bands of a stripe's part cover it exactly, their rows ascend and do not overlap;
-//! nothing that is lost is read or written. Deliberately absent: the arithmetic itself, and the
-//! order of reads and writes, which is what a crash asks about.
+//! Invariants: the bands of a stripe's part cover it exactly, their rows ascend and do not overlap; lost
+//! columns are neither read nor written. Deliberately absent: the arithmetic itself, and the order of reads and
+//! writes, which decides about crashes.
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, whose rcw is Reconstruct and whose
 //! rmw is Modify, chosen for each page of a stripe; it does no rmw where a resync is due).
@@ -47,12 +47,12 @@ pub struct Band {
     pub rows: MemberSpan,
     /// The first data column that is written.
     pub first: usize,
-    /// How many data columns are written, at least 1.
+    /// Number of data columns that are written, at least 1.
     pub count: usize,
 }
 
 impl Band {
-    /// Whether the request writes this column; parity is no part of a request.
+    /// Returns true if the request writes this column; parity is no part of a request.
     #[must_use]
     pub fn covers(&self, column: Column) -> bool {
         match column {
@@ -61,7 +61,7 @@ impl Band {
         }
     }
 
-    /// Whether `method` reads the band's rows of this column.
+    /// Returns true if `method` reads the band's rows of this column.
     #[must_use]
     pub fn reads(&self, method: Method, column: Column, lost: &Lost) -> bool {
         let is_data = matches!(column, Column::Data(_));
@@ -82,7 +82,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// What of the bands lies within `rows`.
+    /// Returns the parts of the bands within `rows`.
     #[must_use]
     pub fn within(&self, rows: MemberSpan) -> Bands {
         let mut within = Bands::default();
@@ -118,7 +118,7 @@ impl Deref for Bands {
     }
 }
 
-/// How the parity of a band's rows is worked out.
+/// The method that computes the parity of a band's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Method {
     /// From the request alone, which writes every data column. Nothing is read.
@@ -136,7 +136,7 @@ pub enum Method {
     Plain,
 }
 
-/// Whether the parity of a stripe is known to fit its data.
+/// The agreement of a stripe's parity with its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParityState {
     /// It fits.
@@ -145,7 +145,7 @@ pub enum ParityState {
     Unknown,
 }
 
-/// What is lost of a stripe: at most as many columns as it has parities.
+/// The lost columns of a stripe: at most as many as it has parities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Lost {
     columns: [Option<Column>; 2],
@@ -157,8 +157,8 @@ impl Lost {
     /// Nothing is lost.
     pub const NOTHING: Lost = Lost { columns: [None; 2], written: [None; 2] };
 
-    /// What is lost of `stripe` where only the members are there for which `available` holds;
-    /// `None` if that is more than the stripe's parity makes up for.
+    /// Returns the lost columns of `stripe` if only the members for which `available` holds are there; `None`
+    /// if parity does not make up for all of them.
     pub fn of(geometry: &Raid456, stripe: u64, available: &dyn Fn(Role) -> bool) -> Option<Lost> {
         let mut lost = Lost::NOTHING;
         let mut places = lost.columns.iter_mut().take(geometry.parities());
@@ -177,7 +177,7 @@ impl Lost {
         *free.expect("no more is lost than there is parity") = Some(column);
     }
 
-    /// Whether this column is lost, and nobody is to have it.
+    /// Returns true if this column is lost, and no member is to have it.
     fn is_gone(&self, column: Column) -> bool {
         self.has(column) && !self.written.contains(&Some(column))
     }
@@ -187,13 +187,13 @@ impl Lost {
         self.columns.into_iter().flatten()
     }
 
-    /// Whether this column is lost.
+    /// Returns true if this column is lost.
     #[must_use]
     pub fn has(&self, column: Column) -> bool {
         self.columns.contains(&Some(column))
     }
 
-    /// Whether any data column is lost for which `which` holds.
+    /// Returns true if a lost data column satisfies `which`.
     fn has_data(&self, which: impl Fn(Column) -> bool) -> bool {
         self.columns().any(|column| matches!(column, Column::Data(_)) && which(column))
     }
@@ -284,7 +284,7 @@ pub fn choose(
         .expect("there is a choice")
 }
 
-/// What a band can be worked out by: a first choice, and a second one, or the first again.
+/// Returns the possible methods of a band: a first choice, and a second one, or the first again.
 fn possible(geometry: &Raid456, band: &Band, lost: &Lost, parity: ParityState) -> (Method, Method) {
     if parities(geometry).all(|parity| lost.is_gone(parity)) {
         return (Method::Plain, Method::Plain);
@@ -303,7 +303,7 @@ fn possible(geometry: &Raid456, band: &Band, lost: &Lost, parity: ParityState) -
     }
 }
 
-/// How many reads, of how many bytes, and how many bands by Reconstruct.
+/// Returns the number of reads, their bytes, and the number of bands by Reconstruct.
 fn cost(
     geometry: &Raid456,
     bands: &Bands,
@@ -322,8 +322,8 @@ fn cost(
     (count, bytes, chosen.filter(|method| **method == Method::Reconstruct).count())
 }
 
-/// What the chosen methods read: members, and which bytes of them, in the order of the columns.
-/// Bands that touch are one read.
+/// Returns the reads of the chosen methods: members and their bytes, in the order of the columns. Bands that
+/// touch are one read.
 #[must_use]
 pub fn reads(
     geometry: &Raid456,
@@ -345,8 +345,8 @@ pub fn reads(
     reads
 }
 
-/// What a write of these bands writes, by whatever method: members, and which bytes of them, in the
-/// order of the columns. Bands that touch are one write.
+/// Returns the writes of these bands, the same for all methods: members and their bytes, in the order of the
+/// columns. Bands that touch are one write.
 #[must_use]
 pub fn writes(
     geometry: &Raid456,

@@ -11,14 +11,14 @@
 
 use crate::{ArrayByte, ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role, Run};
 
-/// What to do for a request.
+/// The plan of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// All of it lies in one piece on one member: pass it on, at `offset`.
     Forward {
         /// The member's role.
         role: Role,
-        /// Where on the member.
+        /// Offset on the member.
         offset: MemberByte,
     },
     /// Several member I/Os, which may run at the same time.
@@ -39,7 +39,7 @@ pub struct Fan {
 pub struct RoleSpan {
     /// The member's role.
     pub role: Role,
-    /// Where on the member.
+    /// Span on the member.
     pub span: MemberSpan,
 }
 

@@ -35,7 +35,7 @@ impl Role {
         self.0
     }
 
-    /// How many roles come before it.
+    /// Returns the number of roles before it.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -58,19 +58,19 @@ impl fmt::Display for Role {
 pub struct ByRole<T>(Vec<T>);
 
 impl<T> ByRole<T> {
-    /// What `of` answers, for each of `count` roles.
+    /// Returns the results of `of` for `count` roles.
     pub fn new(count: usize, of: impl FnMut(Role) -> T) -> ByRole<T> {
         ByRole(Role::all(count).map(of).collect())
     }
 
-    /// How many roles there are.
+    /// Returns the number of roles.
     #[inline]
     #[allow(clippy::len_without_is_empty)] // An array without members is none.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// What `role` has; `None` if there is no such role.
+    /// Returns the value of `role`; `None` if there is no such role.
     #[inline]
     pub fn get(&self, role: Role) -> Option<&T> {
         self.0.get(role.index())
@@ -86,7 +86,7 @@ impl<T> ByRole<T> {
         self.0.iter().enumerate().map(|(index, one)| (Role::nth(index), one))
     }
 
-    /// What they have, in the order of the roles.
+    /// Returns the values, in the order of the roles.
     #[inline]
     pub fn values(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()

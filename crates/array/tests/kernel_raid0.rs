@@ -5,7 +5,7 @@ use braid_array::geometry::Raid0;
 use braid_array::{ArrayByte, Geometry, MemberByte};
 use braid_level::Raid0Layout;
 
-/// What the kernel did: the chunk size, and for each member its size and the chunks on it.
+/// A kernel's array: the chunk size, and for each member its size and the chunks on it.
 struct Golden {
     chunk: u64,
     members: Vec<(u64, Vec<u64>)>,

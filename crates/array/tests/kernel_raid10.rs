@@ -4,8 +4,8 @@ use braid_array::geometry::Raid10;
 use braid_array::{MemberByte, Mirrored, Role};
 use braid_level::Raid10Layout;
 
-/// What the kernel did: the layout number, chunk size and array size, and for each member its size
-/// and the array's chunk at each of its chunks, `None` where it put none.
+/// A kernel's array: the layout number, chunk size and array size, and for each member its size and the array's
+/// chunk at each of its chunks, `None` if it has none.
 #[derive(Default)]
 struct Golden {
     layout: u32,

@@ -192,7 +192,7 @@ fn a_plan_may_take_another_copy_for_each_piece() {
     });
 }
 
-/// Where a plan puts each block of its request.
+/// Returns the place of each block of a request in a plan.
 fn places(plan: &Plan, span: ArraySpan) -> Vec<(Role, MemberByte)> {
     let blocks = |len: u64| (0..len / BLOCK).map(|block| block * BLOCK);
     match plan {

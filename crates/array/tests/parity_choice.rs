@@ -1,4 +1,4 @@
-//! What planned writes to arrays with parity read: never more than needed, and what the rules say.
+//! Reads of planned writes to arrays with parity: never more than needed, and as the rules say.
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
 use braid_array::geometry::{Column, Raid456};
@@ -52,8 +52,8 @@ fn small_worlds(mut check: impl FnMut(&Raid456, &Bands, &Lost, ArraySpan)) {
     }
 }
 
-/// Whether a band is to be worked out in this way at all, by what each method needs: without any
-/// reads where that will do, from everything only where nothing else will.
+/// Returns true if a method suits a band, by the needs of each method: without any reads if possible, from
+/// everything only if nothing else works.
 fn is_possible(raid: &Raid456, band: &Band, lost: &Lost, method: Method) -> bool {
     let written = band.first..band.first + band.count;
     let mut gone = (0..raid.data()).filter(|&index| lost.has(Column::Data(index)));

@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// An array in memory: `None` where nobody may look.
+/// An array in memory: `None` in bytes that must not be read.
 #[derive(Clone)]
 struct Model {
     members: ByRole<Vec<Option<u8>>>,
@@ -185,7 +185,7 @@ fn rows<'a>(raid: &'a Raid456, content: &'a [u8]) -> impl Iterator<Item = (usize
     })
 }
 
-/// What a write does to one stripe.
+/// The part of a write in one stripe.
 struct Part {
     stripe: u64,
     bands: Bands,

@@ -2,7 +2,7 @@
 
 use crate::{Errno, Payload, Span};
 
-/// What is asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Fill the payload from the device.
@@ -18,12 +18,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the request carries a payload.
+    /// True if the request carries a payload.
     pub const fn has_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
     }
 
-    /// Whether the request changes what the device holds.
+    /// True if the request changes the content of the device.
     pub const fn is_modifying(self) -> bool {
         matches!(self, Op::Write | Op::Discard | Op::WriteZeroes)
     }
@@ -47,7 +47,7 @@ impl Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` are set.
+    /// True if all of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -56,9 +56,9 @@ impl Flags {
 /// A request, owning the memory it reads into or writes from.
 #[derive(Debug)]
 pub struct Io {
-    /// What is asked.
+    /// The kind of the request.
     pub op: Op,
-    /// Where, in bytes of the device that is asked; empty for a flush.
+    /// The range, in bytes of the addressed device; empty for a flush.
     pub span: Span,
     /// Modifiers.
     pub flags: Flags,
@@ -114,21 +114,21 @@ impl Io {
 /// The answer to an [`Io`].
 #[derive(Debug)]
 pub struct Completion {
-    /// Whether all of it was done. After an error, any part of a write may have been done, and
-    /// the payload of a read holds nothing of meaning.
+    /// `Ok` if the whole request was carried out. After an error, any part of a write may have been carried
+    /// out, and the payload of a read has no meaning.
     pub result: Result<(), Errno>,
     /// The memory that came with the request.
     pub payload: Payload,
 }
 
-/// What lies behind a part of a device.
+/// The state of the storage behind a part of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Length in bytes, at least 1.
     pub len: u64,
-    /// Whether space is allocated for it.
+    /// True if space is allocated for it.
     pub allocated: bool,
-    /// Whether it is known to read as zeroes.
+    /// True if it is known to read as zeroes.
     pub zero: bool,
 }
 
@@ -143,7 +143,7 @@ impl Extent {
         Extent { len, allocated: false, zero: true }
     }
 
-    /// Whether `other` is of the same kind, so that the two can be joined.
+    /// True if `other` is of the same kind, so that the two can be joined.
     pub const fn is_like(&self, other: &Extent) -> bool {
         self.allocated == other.allocated && self.zero == other.zero
     }

@@ -26,7 +26,7 @@ impl Payload {
         }
     }
 
-    /// Whether it has no bytes.
+    /// True if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,8 +95,8 @@ impl Payload {
         });
     }
 
-    /// As [`Payload::reclaim`], where a copy may be with a device that did not answer in time: what it
-    /// has is copied, so that it can be filled again all the same.
+    /// Like [`Payload::reclaim`], if a device that did not answer in time may still have a copy: the bytes are
+    /// copied, so that the payload can be filled again.
     pub fn detach(&mut self) {
         self.bufs_mut().iter_mut().for_each(|buf| {
             buf.detach();

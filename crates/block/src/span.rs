@@ -23,14 +23,13 @@ impl Span {
         self.offset + self.len
     }
 
-    /// Whether it has no bytes.
+    /// True if it has no bytes.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Whether it lies inside a device of `size` bytes (false also where its end would
-    /// overflow).
+    /// True if it lies inside a device of `size` bytes (false also if its end would overflow).
     #[inline]
     pub const fn is_within(self, size: u64) -> bool {
         self.offset <= size && self.len <= size - self.offset
@@ -42,7 +41,7 @@ impl Span {
         self.offset < other.end() && other.offset < self.end()
     }
 
-    /// Whether both ends are multiples of `block`, a power of two.
+    /// True if both ends are multiples of `block`, a power of two.
     #[inline]
     pub const fn is_aligned(self, block: u32) -> bool {
         (self.offset | self.len) & (block as u64 - 1) == 0

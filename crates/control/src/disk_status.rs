@@ -1,7 +1,7 @@
-//! What is known of the disk below a member: a part of the schema of `braid status --json`.
+//! The known facts about the disk below a member: a part of the schema of `braid status --json`.
 //!
-//! The volume's process says nothing of it: whoever asks the volume asks the disk beside it, so that no request
-//! waits for a disk that answers no questions.
+//! The volume's process reports nothing about it: the program that asks the volume also asks the disk, so that
+//! no request waits for a disk that does not answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +13,20 @@ pub struct DiskStatus {
     pub disk: Option<String>,
     /// Why nothing is known by SMART, or nothing newer than `smart`.
     pub absent: Option<String>,
-    /// What the disk says of itself.
+    /// The disk's own report.
     pub smart: Option<SmartStatus>,
-    /// Commands that ended with an error since the disk is there, as the kernel counts them: `ioerr_cnt` of
-    /// SCSI, which has harmless ones too, `diag/command_error_count` of NVMe.
+    /// Commands that ended with an error since the disk appeared, as the kernel counts them: `ioerr_cnt` of
+    /// SCSI, which includes harmless ones, `diag/command_error_count` of NVMe.
     pub kernel_errors: Option<u64>,
     /// Commands that were not answered in time: `iotmo_cnt` of SCSI.
     pub kernel_timeouts: Option<u64>,
 }
 
-/// What a disk says of itself, as `smartctl` prints it. `null` for what it does not say.
+/// A disk's own report, as `smartctl` prints it. Missing values are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SmartStatus {
-    /// When it said so, in seconds since 1970.
+    /// The time of the report, in seconds since 1970.
     pub seen: u64,
     /// Its own verdict.
     pub passed: Option<bool>,
@@ -38,16 +38,16 @@ pub struct SmartStatus {
     pub uncorrectable: Option<u64>,
     /// NVMe.
     pub media_errors: Option<u64>,
-    /// Of the writes that it was made for: NVMe, SCSI; may be above 100.
+    /// The used share of the writes that it was made for: NVMe, SCSI; may be above 100.
     pub percentage_used: Option<u64>,
-    /// In degrees Celsius.
+    /// The temperature in degrees Celsius.
     pub temperature_celsius: Option<i64>,
-    /// What it should stay below, in degrees Celsius.
+    /// The temperature that it should stay below, in degrees Celsius.
     pub temperature_limit_celsius: Option<i64>,
-    /// Hours that it was on.
+    /// The hours of operation.
     pub power_on_hours: Option<u64>,
-    /// Why it is about to fail, by its own word.
+    /// The reasons why it will soon fail, according to itself.
     pub failing: Vec<String>,
-    /// What is worth a warning.
+    /// Values that deserve a warning.
     pub warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Whoever gave an order, as the volume sees them: still there, or gone.
+//! The connection of the client that gave an order, as the volume sees it: still open, or closed.
 //!
 //! ```text
 //!   command                          volume
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! Invariants
-//! * An order is begun at most once, and only while whoever gave it is connected.
-//! * Both ends say before they look, so at least one of them sees the other: a giver who was told
-//!   that an order was not begun can rely on that.
+//! * An order is begun at most once, and only while the client that gave it is connected.
+//! * Both ends report before they look, so at least one of them sees the other: a client that was told that an
+//!   order was not begun can rely on that.
 //!
-//! The interim answers (RFC 9110, 15.2: any number of 1xx may come before the answer) are written
-//! to the socket itself, because the HTTP library says neither when it has written nor whether the
-//! client is still there. Nothing else is written meanwhile: the library waits for the answer.
-//! Deliberately absent: what orders do.
+//! The interim answers (RFC 9110, 15.2: any number of 1xx may come before the answer) are written to the socket
+//! itself, because the HTTP library reports neither when it has written nor whether the client is still
+//! connected. Nothing else is written meanwhile: the library waits for the answer. Deliberately absent: the
+//! effect of orders.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -43,7 +43,7 @@ const IS_GIVEN_UP: u8 = 2;
 pub struct Giver {
     connection: Arc<OwnedFd>,
     state: AtomicU8,
-    /// The other end, of one who is in this process.
+    /// The other end, for a client in this process.
     _peer: Option<UnixStream>,
 }
 
@@ -66,13 +66,13 @@ impl Giver {
         })
     }
 
-    /// Tells the giver that somebody is there.
+    /// Tells the giver that the volume has received the order.
     pub fn accept(&self) {
         self.say(ACCEPTED);
     }
 
-    /// Whether the order may be begun now, which it then is. False if the giver has gone, or was
-    /// told that it will not be carried out. To be asked right before anything is changed.
+    /// Returns true if the order may be begun now; then it counts as begun. False if the giver has gone, or was
+    /// told that the order will not be carried out. To be called right before the first change.
     pub fn begin(&self) -> bool {
         if !self.pass_to(IS_BEGUN) {
             return false;
@@ -85,8 +85,8 @@ impl Giver {
         is_there
     }
 
-    /// Whether the order was begun, and its giver still waits for it. What has changed nothing yet may be given
-    /// up when not.
+    /// True if the order was begun, and its giver still waits for it. If it is false, an order that has changed
+    /// nothing yet may be given up.
     pub fn is_waiting(&self) -> bool {
         self.state.load(Ordering::SeqCst) == IS_BEGUN && !self.has_hung_up()
     }
@@ -101,17 +101,17 @@ impl Giver {
         self.state.compare_exchange(WAITING, state, success, failure).is_ok()
     }
 
-    /// A giver who cannot be told has gone, which is found out next.
+    /// A giver that cannot be told has gone, which the next check finds out.
     fn say(&self, phase: &str) {
         let text = format!("HTTP/1.1 102 Processing\r\n{PHASE}: {phase}\r\n\r\n");
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let _ = send(&self.connection, text.as_bytes(), flags);
     }
 
-    /// Whether the other end is closed, or will send nothing more.
+    /// True if the other end is closed, or will send nothing more.
     fn has_hung_up(&self) -> bool {
         let mut polled = [PollFd::new(&self.connection, PollFlags::RDHUP)];
-        // Where that cannot be found out nobody is there to be told, either.
+        // If the state of the connection is unknown, no answer can be delivered either.
         poll(&mut polled, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
     }
 }

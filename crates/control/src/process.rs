@@ -19,7 +19,7 @@ impl Process {
         Process { pid, start_ticks: start_ticks(pid).unwrap_or(0) }
     }
 
-    /// Whether it runs.
+    /// True if it runs.
     pub fn runs(self) -> bool {
         start_ticks(self.pid) == Some(self.start_ticks)
     }
@@ -53,10 +53,10 @@ impl Process {
     }
 }
 
-/// Whether a process has been killed, or has ended, and is on its way out: what it has open is closed
-/// without anybody's doing.
+/// True if a process has been killed, or has ended, and is exiting: its open files will be closed without any
+/// further action.
 pub fn is_ending(pid: u32) -> bool {
-    // Gone altogether is as good.
+    // A process that no longer exists counts as well.
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
     is_ending_by(&status)
 }

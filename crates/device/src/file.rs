@@ -35,12 +35,12 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 /// `f_type` of FUSE file systems, from `linux/magic.h`.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// For reading; others may have it open.
+    /// For reading; other processes may have it open.
     ReadOnly,
-    /// For reading and writing, by nobody else meanwhile.
+    /// For reading and writing, by no other process meanwhile.
     Exclusive,
 }
 
@@ -59,7 +59,7 @@ struct Shared {
     limits: Limits,
     block_device: bool,
     direct: bool,
-    /// Of a FUSE file system, virtiofs included.
+    /// True on a FUSE file system, virtiofs included.
     is_on_fuse: bool,
     failures: Arc<Failures>,
 }
@@ -164,12 +164,12 @@ impl File {
         }
     }
 
-    /// Whether it is a block device, and no file of a file system.
+    /// Returns true for a block device, false for a file of a file system.
     pub fn is_block_device(&self) -> bool {
         self.shared.block_device
     }
 
-    /// Whether the page cache is bypassed.
+    /// Returns true if the page cache is bypassed.
     pub fn is_direct(&self) -> bool {
         self.shared.direct
     }
@@ -403,7 +403,7 @@ fn file_extents(file: &StdFile, span: Span) -> Vec<Extent> {
     extents
 }
 
-/// Whether `offset` is allocated, and where that changes, if it is known.
+/// Returns whether `offset` is allocated, and the offset where that changes, if it is known.
 fn next_change(file: &StdFile, offset: u64) -> (bool, Option<u64>) {
     match rustix::fs::seek(file, SeekFrom::Data(offset)) {
         Ok(data) if data > offset => (false, Some(data)),

@@ -1,20 +1,20 @@
-//! A leaf with a watch: how long its requests take, and what becomes of those that are not answered.
+//! A leaf with a deadline: it times requests, and completes those that the medium does not answer.
 //!
 //! ```text
 //!   working ── a request has had no answer for the deadline ──▶ hanging
-//!      ▲         all that is under way is answered: ETIMEDOUT      │ what comes is answered: ETIMEDOUT
-//!      └─────────────── the medium is through with all of it ──────┘
+//!      ▲         requests in flight complete: ETIMEDOUT            │ new requests complete: ETIMEDOUT
+//!      └─────────────── the medium has answered all of them ───────┘
 //! ```
 //!
 //! Invariants
-//! * Memory that the medium works on stays with it until it is through: whoever asked gets other
-//!   memory, with the same bytes if it was a write.
-//! * Nothing is asked of a leaf while a request that was answered for it is under way. So a write that
-//!   lands late lands before whatever is written after it.
-//! * Without a deadline nothing is answered for the medium.
+//! * Memory that the medium works on stays with it until it has answered: the caller gets other memory, with
+//!   the same bytes for a write.
+//! * A leaf gets no request while a request that was completed for it is still in flight. So a late write lands
+//!   before every later write.
+//! * Without a deadline no request is completed for the medium.
 //! * In the steady state a request allocates nothing.
 //!
-//! Deliberately absent: what follows from it. An array takes a member out whose requests fail.
+//! Deliberately absent: the consequence. An array takes out a member whose requests fail.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -36,7 +36,7 @@ use crate::tally::{Counts, Tally};
 /// Requests under way at once that are prepared for.
 const UNDER_WAY: usize = 256;
 
-/// How often a deadline is looked at in the time that it gives, and the longest time between.
+/// Number of checks of a deadline within its time, and the longest interval of checks.
 const LOOKS: u32 = 8;
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -49,13 +49,13 @@ pub struct Metered<D> {
 /// Bytes that may be discarded or zeroed in the time of a read.
 const DISCARDED: u64 = 64 << 20;
 
-/// How long a medium may take for a request, and who is told when it took longer.
+/// The time limit of a medium's requests, and the counter of its failures.
 #[derive(Clone, Debug)]
 pub struct Deadline {
-    /// How long a read or a write may take; it may be exceeded by an eighth, at most by a second. A
-    /// flush may take twice as long (as Linux' sd has it), a discard as long for each 64 MiB.
+    /// Limit of a read or a write; it may be exceeded by an eighth, at most by a second. A flush may take twice
+    /// as long (as in Linux' sd), a discard as long for each 64 MiB.
     pub limit: Duration,
-    /// Where requests that are answered for the medium count as failures of it.
+    /// Counter for requests that are completed for the medium.
     pub failures: Arc<Failures>,
 }
 
@@ -80,11 +80,11 @@ struct UnderWay {
 }
 
 enum State {
-    /// With whoever waits, if somebody does and there is a deadline.
+    /// The pending request, and the waker of its waiting task, if there is one and there is a deadline.
     Pending(Pending, Option<Waker>),
     /// It is being polled.
     Polled,
-    /// Answered, by the medium or for it.
+    /// Completed, by the medium or for it.
     Done(Completion),
 }
 
@@ -332,7 +332,7 @@ impl Meter {
     /// Answers all requests for the medium if one is overdue.
     fn look(self: &Rc<Self>, now: Duration) {
         let late = self.pending(|entry| self.is_late(entry, now));
-        // Whoever waits for it may not have come to what is answered.
+        // The waiting task may not have taken the answer yet.
         if late.into_iter().all(|key| self.is_done(key, now)) {
             return;
         }
@@ -343,7 +343,7 @@ impl Meter {
         }
     }
 
-    /// Whether the medium has answered the request `key`, which is pending.
+    /// Returns true if the medium has answered the request `key`, which is pending.
     fn is_done(&self, key: usize, now: Duration) -> bool {
         let state = std::mem::replace(&mut self.under_way.borrow_mut()[key].state, State::Polled);
         let State::Pending(mut pending, waker) = state else {

@@ -42,7 +42,7 @@ struct Shared {
     options: RamOptions,
 }
 
-/// What a RAM disk is made of.
+/// Options of a RAM disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RamOptions {
     /// Smallest unit that can be addressed, in bytes: 512 to 4096, a power of two.
@@ -92,7 +92,7 @@ pub enum RamError {
     /// Data lies behind the new end.
     #[error("data lies behind the new end, up to byte {end}")]
     Data {
-        /// Where the last granule with data ends.
+        /// End of the last granule with data.
         end: u64,
     },
 }
@@ -166,7 +166,7 @@ impl Ram {
         self.shared.region.most() as u64
     }
 
-    /// What it is made of.
+    /// Returns the options.
     pub fn options(&self) -> RamOptions {
         self.shared.options
     }
@@ -186,7 +186,7 @@ impl Ram {
         self.shared.region.allocated()
     }
 
-    /// Makes all of it read as zeroes and gives its memory back. Nobody may write meanwhile.
+    /// Makes the whole disk read as zeroes and frees its memory. No write may be in flight.
     pub fn erase(&self) {
         let device = self.device();
         device.zero(Span::new(0, self.size()), false);
@@ -194,11 +194,12 @@ impl Ram {
         device.forget(0..self.size().next_multiple_of(GRANULE));
     }
 
-    /// Gives the disk another size; devices that were made before keep theirs. Nobody may write
-    /// while it becomes smaller, nor call this at the same time.
+    /// Changes the size of the disk; earlier devices keep theirs. No write may be in flight while the disk
+    /// shrinks, and calls must not overlap.
     ///
     /// # Errors
-    /// More than there is or was reserved; data behind the new end. Then it is as it was.
+    /// There is not enough memory, free or reserved, or there are data behind the new end. The disk is
+    /// unchanged then.
     pub fn resize(&self, size: u64) -> Result<(), RamError> {
         let Shared { region, options, .. } = &*self.shared;
         check_size(size, options.logical_block)?;
@@ -221,7 +222,7 @@ impl Ram {
         Ok(())
     }
 
-    /// Where data behind byte `from` ends; none if there is none.
+    /// Returns the end of the data behind byte `from`; none if there are none.
     fn data_behind(&self, from: u64) -> Option<u64> {
         let device = self.device();
         let size = self.size();

@@ -1,8 +1,7 @@
-//! What a leaf was asked for, and how long that took: counted where requests are answered, added up
-//! where somebody asks.
+//! The requests of a leaf and their latencies: counted where requests complete, added up by readers.
 //!
-//! Each shard has [`Counts`] of its own for each leaf, which it alone writes, with plain relaxed stores;
-//! a [`Tally`] has those of all shards. So counting is no traffic between processors.
+//! Each shard has [`Counts`] of its own for each leaf, which it alone writes, with plain relaxed stores; a
+//! [`Tally`] has those of all shards. So counting causes no traffic between processors.
 
 use std::array;
 use std::ops::AddAssign;
@@ -15,7 +14,7 @@ use braid_block::Op;
 /// Buckets of a [`Histogram`]: the last one begins at 2^30 µs, which is 18 minutes.
 pub const BUCKETS: usize = 32;
 
-/// What one leaf was asked for, by all shards. Cheap to clone, all clones are the same.
+/// The requests of one leaf, by all shards. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     shards: Arc<Mutex<Vec<Arc<Counts>>>>,
@@ -38,7 +37,7 @@ impl Tally {
     }
 }
 
-/// What a leaf was asked for since it was opened.
+/// The requests of a leaf since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Bytes that were read.
@@ -47,22 +46,22 @@ pub struct Counted {
     pub written_bytes: u64,
     /// Requests that the medium has not answered.
     pub in_flight: u64,
-    /// Of these, those that were answered for it at their deadline.
+    /// Requests in flight that were completed for the medium at their deadline.
     pub overdue: u64,
-    /// Requests that were answered at their deadline, or refused because others had been.
+    /// Requests that were completed at their deadline, or refused because of others.
     pub timeouts: u64,
-    /// Of reads.
+    /// Latencies of reads.
     pub reads: Histogram,
-    /// Of writes, discards and zeroes.
+    /// Latencies of writes, discards and zeroes.
     pub writes: Histogram,
-    /// Of flushes.
+    /// Latencies of flushes.
     pub flushes: Histogram,
 }
 
-/// How many requests took how long.
+/// Numbers of requests by latency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Their times, added up, in ns.
+    /// Sum of the latencies in ns.
     pub sum_ns: u64,
     /// Those that took less than 2^i µs and no less than half of that; the last has what took longer,
     /// too.
@@ -76,7 +75,7 @@ impl Histogram {
     }
 }
 
-/// What one shard asked a leaf for. Written by that shard alone.
+/// The requests of one shard to a leaf. Written by that shard alone.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     read_bytes: AtomicU64,
@@ -120,7 +119,7 @@ impl Counts {
         add(&self.in_flight, u64::MAX);
     }
 
-    /// Whoever asked was answered, by the medium or for it, after `took`.
+    /// Counts a completed request, by the medium or for it, after `took`.
     #[inline]
     pub(crate) fn answered(&self, op: Op, bytes: u64, took: Duration) {
         let times = match op {

@@ -1,4 +1,4 @@
-//! A leaf that does not answer: what those who wait are told, and when it is asked again.
+//! A leaf that does not answer: the results of its requests, and the time of the next request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use braid_uring::{Config, Executor, ExecutorClock, Failures, Handle};
 
 const LIMIT: Duration = Duration::from_millis(400);
 
-/// What the medium does with the requests that it is given.
+/// A medium, and what it does with its requests.
 #[derive(Default)]
 struct Medium {
     hangs: Cell<bool>,
-    /// How often a request found that it hangs.
+    /// Number of requests that found the medium hanging.
     waits: Cell<u64>,
-    /// What it was asked for, and what it has answered.
+    /// Received requests, and answered ones.
     asked: RefCell<Vec<u64>>,
     answered: RefCell<Vec<u64>>,
 }
@@ -214,7 +214,7 @@ fn what_nobody_waits_for_is_under_way_until_the_medium_is_through() {
 fn whoever_is_slow_to_ask_gets_what_the_medium_answered() {
     in_a_world(Some(LIMIT), |world| async move {
         let (mut write, late) = (Box::pin(world.write(512)), world.handle.clone());
-        // Once, as somebody would who has other things to do.
+        // Polled once, as by a task that has other work.
         std::future::poll_fn(|cx| {
             let _ = write.as_mut().poll(cx);
             std::task::Poll::Ready(())

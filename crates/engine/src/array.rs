@@ -1,4 +1,4 @@
-//! A geometry over members: carries out plans.
+//! A geometry over members, which carries out plans.
 
 use braid_array::plan::plan_span;
 use braid_array::{ByRole, Fan, Geometry, MemberSpan, Plan};
@@ -7,7 +7,7 @@ use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
 use crate::device::addressed;
 use crate::{Dev, Device, Pending, join_all};
 
-/// Most runs whose extents are asked for at once, and about as many extents that are reported: callers wait.
+/// Largest number of runs whose extents one call asks for, and so of extents that it reports: callers wait.
 const MOST_RUNS: usize = 128;
 
 /// Members under a geometry, as one device.
@@ -17,7 +17,7 @@ pub struct Array<G> {
     limits: Limits,
 }
 
-/// Where `span` lies on its member, all of which is data.
+/// Returns the part of the member's device that `span` covers. All of it is data.
 #[inline]
 fn whole(span: MemberSpan) -> Span {
     Span::new(span.offset.get(), span.len)
@@ -37,7 +37,7 @@ impl<G: Geometry> Array<G> {
         Array { geometry, members: members.into(), limits }
     }
 
-    /// Starts one I/O a stretch; done at once if all of them are.
+    /// Starts one I/O per stretch. The request is complete at once if all of them are.
     fn start_fan(&self, mut io: Io, fan: Fan) -> Pending {
         let mut payloads: Vec<Payload> = Vec::new();
         payloads.resize_with(fan.spans.len(), Payload::default);
@@ -100,7 +100,7 @@ impl<G: Geometry> Device for Array<G> {
     }
 }
 
-/// The completion of a fan whose member I/Os were `started`.
+/// Returns the completion of a fan whose member I/Os are `started`.
 fn finish_all(mut started: Vec<Pending>, fan: Fan) -> Pending {
     let all_done = started.iter().all(|pending| matches!(pending, Pending::Ready(_)));
     if all_done {
@@ -113,9 +113,8 @@ fn finish_all(mut started: Vec<Pending>, fan: Fan) -> Pending {
     Pending::task(async move { gather(join_all(started).await, &fan) })
 }
 
-/// Puts the payload together again. Of several errors the one nearest to the start of the request
-/// is answered (of a flush, the first member's), so that the same failures give the same answer
-/// in whatever order they came.
+/// Reassembles the payload. Of several errors the one nearest to the start of the request is returned (of a
+/// flush, the first member's), so that the same failures give the same result in any order.
 fn gather(mut completions: Vec<Completion>, fan: &Fan) -> Completion {
     let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
     let mut payload = Payload::None;

@@ -1,82 +1,83 @@
-//! Planted faults, for tests of the tests: each breaks one rule of order.
+//! Planted faults, for tests of the tests. Each breaks one rule of order.
 //!
-//! A simulation that does not find a fault that was planted finds no other of its kind either, so
-//! each run of the simulator plants every one of these and must find it. Without the feature
-//! `canary` a planted fault is a constant `false`, and nothing of it is in the program.
+//! A simulation that misses a planted fault also misses real faults of its kind, so each run of the simulator
+//! plants every fault and must find it. Without the feature `canary` a planted fault is a constant `false`, and
+//! the program contains no code for it.
 
-/// A rule of order, broken.
+/// A rule of order, broken on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canary {
     /// Data is written before the bit of its chunk is on the members.
     BitmapAfterData,
-    /// A write is answered before the superblocks say who does not have it.
+    /// A write completes before the superblocks say which members lack it.
     SuperblocksAfterAnswer,
-    /// Parity is changed by two writes at the same time.
+    /// Two writes change the same parity at the same time.
     ParityWithoutLock,
     /// A flush is sent to one member only.
     FlushOfOneMember,
-    /// Bits are cleared although the data that they stood for was not flushed.
+    /// Bits are cleared before the data of their chunks is flushed.
     BitsClearedBeforeFlush,
-    /// The superblocks go on counting on a member that failed.
+    /// The superblocks still count on a member that failed.
     StaleMemberBelieved,
     /// After a crash the log is not replayed.
     LogNotReplayed,
-    /// A log forgets units before the superblocks say who does not have them.
+    /// A log forgets units before the superblocks say which members lack them.
     LogForgottenBeforeFence,
-    /// A member that was filled is in sync before it was flushed.
+    /// A member that was filled becomes in sync before it is flushed.
     InSyncBeforeFlush,
-    /// A unit of a part of a stripe is stored although the log was not told.
+    /// A unit of a part of a stripe is stored without a log entry.
     PartialWriteNotLogged,
     /// A replacement is promoted when half of it is filled.
     ReplacementPromotedEarly,
     /// The recovery offset is recorded ahead of the data.
     RecoveryOffsetAhead,
-    /// A resync that ended forgets that members came to differ behind it.
+    /// A finished resync forgets that members differ again behind its frontier.
     DoubtOfResyncDropped,
-    /// A write that is tried again after a failure sets no bit.
+    /// A write that is retried after a failure sets no bit.
     RetrySkipsBit,
-    /// The first record that a member's log lacks is taken for the log's end.
+    /// The first missing record of a member's log is taken for the log's end.
     TornHeaderIsEnd,
-    /// Superblocks are written once where twice is needed to be ahead of a member that is gone.
+    /// Superblocks are written only once to be ahead of a missing member, which takes two writes.
     SecondSuperblockLeftOut,
-    /// Superblocks still say "clean" when data is written.
+    /// Data is written while superblocks still say "clean".
     WriteWhileClean,
-    /// A recovery goes on at its offset after a crash, whatever the bitmap says.
+    /// A recovery continues at its offset after a crash and ignores the bitmap.
     RecoveryTrustsOffsetAfterCrash,
     /// A whole stripe is stored while an older record of its rows may still be replayed.
     OldRecordsOfStripeKept,
-    /// What cannot be read is reconstructed from parity that is in doubt.
+    /// Unreadable data is reconstructed from parity that is in doubt.
     DoubtfulParityBelieved,
     /// Superblocks name a new bitmap before it is on the members.
     BitmapNamedBeforeWritten,
-    /// Writes set no bits any more while superblocks still name the bitmap.
+    /// Writes stop setting bits while superblocks still name the bitmap.
     BitmapLeftBeforeRecorded,
-    /// A bitmap that gets other chunks loses its bits.
+    /// A bitmap loses its bits when its chunk size changes.
     NewChunksForgetBits,
-    /// A raid10 with something to resync names the member that is being filled.
+    /// The superblocks of a raid10 with data to resync name the member that is being filled.
     FilledWhileDirty,
-    /// A member that a write failed on stays in sync.
+    /// A member stays in sync after a failed write.
     FailedWriteForgotten,
-    /// A repair takes the first of several copies for the right one.
+    /// A repair takes the first of several copies as correct.
     FirstCopyBelieved,
-    /// A repair makes parity fit although nothing proves that the data is right.
+    /// A repair recomputes parity although nothing proves that the data is correct.
     UnprovedWritten,
-    /// A sweep clears bits on the members and leaves the header, which says up to which event, for later.
+    /// A sweep clears bits on the members before it stores the header with the event up to which they are
+    /// cleared.
     EventsClearedAfterBits,
-    /// The copy of the bitmap on one member is believed alone.
+    /// The copy of the bitmap on one member is used alone.
     OneBitmapBelieved,
-    /// A member is asked again while a write that was answered for it at its deadline is under way.
+    /// A member is asked again while a write that was completed for it at its deadline is still under way.
     AskedWhileOverdue,
-    /// A member that went on alone comes back by what the bitmap of the others says.
+    /// A member that went on alone comes back by the bitmap of the other members.
     HalfTakenBack,
-    /// The head of a log is left out if its time is before the superblock's.
+    /// The head of a log is ignored if its time is before the superblock's.
     OlderHeadLeftOut,
-    /// A pass takes the memory for its copies one by one, and holds some while it waits for the next.
+    /// A pass takes the memory for its copies one by one, and holds some while it waits for more.
     MemoryInParts,
 }
 
 impl Canary {
-    /// All of them.
+    /// All planted faults.
     pub const ALL: &[Canary] = &[
         Canary::BitmapAfterData,
         Canary::SuperblocksAfterAnswer,
@@ -113,28 +114,28 @@ impl Canary {
         Canary::MemoryInParts,
     ];
 
-    /// What it is called in reports: its name in the source.
+    /// Returns the name in reports: the name in the source.
     pub fn name(self) -> String {
         format!("{self:?}")
     }
 }
 
-/// Whether faults can be planted in this build. Nothing that is shipped can.
+/// True if this build can plant faults. A release build cannot.
 pub const ARE_THERE: bool = cfg!(feature = "canary");
 
-/// What it takes to plant the faults of a type: in the crate that has the type, if that has its feature
-/// `canary`.
+/// Implements planting for a type of faults: in the crate that has the type, if the crate's feature `canary` is
+/// set.
 #[macro_export]
 macro_rules! plantable {
     ($canary:ty) => {
         impl $canary {
-            /// Whether this fault is planted in this thread.
+            /// Returns true if this fault is planted in this thread.
             #[cfg(feature = "canary")]
             pub fn is_planted(self) -> bool {
                 PLANTED.get() == Some(self)
             }
 
-            /// Whether this fault is planted in this thread: never, without the feature.
+            /// Returns false: without the feature no fault is planted.
             #[cfg(not(feature = "canary"))]
             #[inline(always)]
             pub const fn is_planted(self) -> bool {
@@ -147,7 +148,7 @@ macro_rules! plantable {
             static PLANTED: std::cell::Cell<Option<$canary>> = const { std::cell::Cell::new(None) };
         }
 
-        /// Plants a fault in this thread, or takes out the one that is planted.
+        /// Plants a fault in this thread; `None` removes it.
         #[cfg(feature = "canary")]
         pub fn plant(canary: Option<$canary>) {
             PLANTED.set(canary);

@@ -1,15 +1,15 @@
-//! Time and tasks, as the engine and its leaves are given them.
+//! Time and tasks, as the engine and its leaves receive them.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A clock and timers; the executor's, real or virtual.
+/// A clock and timers of the executor, real or virtual.
 pub trait Clock {
-    /// Time since some moment in the past, which never goes back.
+    /// Returns the time since some moment in the past, which never goes back.
     fn now(&self) -> Duration;
 
-    /// Time since 1970, for superblocks.
+    /// Returns the time since 1970, for superblocks.
     fn unix_time(&self) -> Duration;
 
     /// Completes after `duration`.
@@ -18,6 +18,6 @@ pub trait Clock {
 
 /// A clock whose executor also runs tasks, for devices that do work of their own.
 pub trait Tasks: Clock {
-    /// Runs `task` beside the other tasks of this thread, until it is done.
+    /// Runs `task` beside the other tasks of this thread, until it completes.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()>>>);
 }

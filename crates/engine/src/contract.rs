@@ -1,21 +1,21 @@
-//! The contract of an answer: what the seam demands of every completion, whenever it comes.
+//! The contract of a completion: what the seam demands of every completion, at once or later.
 //!
 //! * The payload has the length of the request's span for a read or a write, and no bytes otherwise.
 //! * The status of a read or a write is not an error that asks for another attempt: the device
 //!   makes that attempt itself.
-//! * A request is answered once.
+//! * A request completes once.
 //!
-//! A build with debug assertions keeps the contract beside the request that is under way and checks
-//! the answer. In any other build a [`Contract`] has no size, and nothing is checked.
+//! A build with debug assertions keeps the contract beside the request in flight and checks the completion. In
+//! any other build a [`Contract`] has no size, and nothing is checked.
 //!
-//! Deliberately absent: that the payload is the memory of the request. A member that did not answer in
+//! Deliberately absent: a check that the payload is the memory of the request. A member that did not answer in
 //! time keeps the memory, and the request gets other memory.
 
 #[cfg(debug_assertions)]
 use braid_block::Errno;
 use braid_block::{Completion, Op};
 
-/// The contract of one answer, if the request passed the seam.
+/// The contract of one completion, if the request passed the seam.
 #[derive(Default)]
 pub(crate) struct Contract {
     #[cfg(debug_assertions)]
@@ -28,13 +28,13 @@ pub(crate) struct Contract {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     op: Op,
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     len: u64,
 }
 
 #[cfg(debug_assertions)]
 impl Contract {
-    /// The contract of the answer to `op` with `len` bytes of payload.
+    /// Returns the contract of the completion of `op` with `len` bytes of payload.
     pub(crate) fn of(op: Op, len: u64) -> Contract {
         Contract { asked: Some(Asked { op, len }), is_answered: false }
     }
@@ -42,7 +42,7 @@ impl Contract {
     /// Adds the contract of a layer that passes this request on.
     ///
     /// # Panics
-    /// If both layers were asked for different things: one answer cannot serve both.
+    /// If the two layers were asked for different things: one completion cannot serve both.
     pub(crate) fn join(&mut self, other: Contract) {
         if let (Some(inner), Some(outer)) = (self.asked, other.asked) {
             assert!(inner == outer, "{outer:?} was passed on as {inner:?}");
@@ -50,10 +50,10 @@ impl Contract {
         self.asked = self.asked.or(other.asked);
     }
 
-    /// Checks the answer, which is the first.
+    /// Checks the completion, which must be the first.
     ///
     /// # Panics
-    /// If the answer breaks the contract.
+    /// If the completion breaks the contract.
     pub(crate) fn check(&mut self, answer: &Completion) {
         self.check_unanswered();
         self.is_answered = true;
@@ -66,10 +66,10 @@ impl Contract {
         }
     }
 
-    /// Checks that no answer was given yet.
+    /// Checks that the request has not completed yet.
     ///
     /// # Panics
-    /// If one was.
+    /// If the request has completed.
     pub(crate) fn check_unanswered(&self) {
         assert!(!self.is_answered, "a request was answered, and polled again");
     }

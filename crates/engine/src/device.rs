@@ -1,4 +1,4 @@
-//! The one interface of members, arrays and volumes, and the seam between them.
+//! The interface that members, arrays and volumes share, and the seam between them.
 
 use std::rc::Rc;
 
@@ -8,36 +8,36 @@ use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use crate::Pending;
 use crate::contract::Contract;
 
-/// What a request to an array addresses: of an array as a device, all bytes are the array's.
+/// Returns the part of the array that a request addresses: all bytes of an array's device are the array's.
 #[inline]
 pub(crate) fn addressed(span: Span) -> ArraySpan {
     ArraySpan::new(ArrayByte::new(span.offset), span.len)
 }
 
-/// Something that answers block requests.
+/// A block device.
 ///
-/// Implementations are called only through [`Dev`], which has checked the request: they may rely
-/// on alignment, range, permission and payload length.
+/// Only [`Dev`] calls implementations, after checks of the request: they may rely on alignment, range,
+/// permission and payload length.
 pub trait Device {
-    /// What holds for every request; the same answer for the life of the device.
+    /// Returns the limits of every request, which never change.
     fn limits(&self) -> Limits;
 
-    /// Starts a request and answers at once. Never blocks; requests that overlap in time may be
-    /// carried out in any order.
+    /// Starts a request and returns at once. Never blocks. Requests that overlap in time may be carried out in
+    /// any order.
     ///
-    /// The completion has a payload of as many bytes as the request, also after an error. A read or a
-    /// write is not completed with [`Errno::INTR`] or [`Errno::AGAIN`]: the device tries it again.
+    /// The completion has a payload of as many bytes as the request, also after an error. A read or a write is
+    /// not completed with [`Errno::INTR`] or [`Errno::AGAIN`]: the device retries it.
     fn start(&self, io: Io) -> Pending;
 
-    /// What lies behind `span`, as extents that cover it in order, or its beginning when there
-    /// are more than a few. A device that does not know answers "data".
+    /// Returns the extents behind `span`, in order, or only the first few if there are more. A device that does
+    /// not know them returns "data".
     fn extents(&self, span: Span) -> Vec<Extent> {
         vec![Extent::data(span.len)]
     }
 }
 
-/// A device behind the seam: each request is checked against the device's limits before; its
-/// completion's shape after, whenever it comes, in builds with debug assertions. Cheap to clone, all clones are the same device.
+/// A device behind the seam. Each request is checked against the device's limits before it starts, and its
+/// completion in builds with debug assertions. Cheap to clone; all clones are the same device.
 #[derive(Clone)]
 pub struct Dev {
     device: Rc<dyn Device>,
@@ -48,7 +48,7 @@ impl Dev {
     /// Puts `device` behind the seam.
     ///
     /// # Panics
-    /// If its limits contradict themselves.
+    /// If the device's limits contradict each other.
     pub fn new(device: impl Device + 'static) -> Dev {
         let limits = device.limits();
         assert!(
@@ -65,7 +65,7 @@ impl Dev {
         Dev { device: Rc::new(device), limits }
     }
 
-    /// What holds for every request.
+    /// Returns the limits of every request.
     #[inline]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -73,13 +73,13 @@ impl Dev {
 
     /// Starts a request.
     ///
-    /// A write to a read-only device completes with [`Errno::PERM`]: it depends on how the
-    /// volume was opened, not on the caller's care.
+    /// A write to a read-only device completes with [`Errno::PERM`]: the mode of the volume decides, not the
+    /// caller.
     ///
     /// # Panics
-    /// If the request is out of range, unaligned or carries the wrong payload: an export checks
-    /// what its client sent, and an array what it computed.
-    // Every request passes it at each level; what it calls when something is wrong is apart.
+    /// If the request is out of range, unaligned or carries the wrong payload: an export checks its client's
+    /// requests, and an array its own arithmetic.
+    // Every request passes here at each level; the code for a wrong request is kept apart.
     #[inline(always)]
     pub fn start(&self, io: Io) -> Pending {
         let Limits { size, logical_block, read_only, .. } = self.limits;
@@ -102,7 +102,7 @@ impl Dev {
         pending
     }
 
-    /// Says what is wrong with `io`: apart, so that what every request passes stays small.
+    /// Panics with the fault of `io`. A separate function keeps the path of every request small.
     #[cold]
     #[inline(never)]
     fn refuse(&self, io: &Io) -> ! {
@@ -112,7 +112,7 @@ impl Dev {
         panic!("{:?} of {}: payload", io.op, io.span)
     }
 
-    /// What lies behind `span`.
+    /// Returns the extents behind `span`.
     ///
     /// # Panics
     /// If `span` is empty or out of range.

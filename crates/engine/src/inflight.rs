@@ -1,7 +1,7 @@
-//! The requests a client has under way, polled only when one of them moved.
+//! The requests in flight of a client, polled only after a wake.
 //!
-//! A fixed table of slots, each with a waker made once: waking a slot puts its number on a list
-//! and wakes the task that owns the table. In the steady state nothing is allocated.
+//! A fixed table of slots, each with a waker that is made once: waking a slot puts its number on a list and
+//! wakes the task that owns the table. In the steady state nothing is allocated.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,12 +14,12 @@ use braid_block::Completion;
 
 use crate::Pending;
 
-/// Up to a fixed number of requests, each with a tag that comes back with its completion.
+/// A bounded set of requests, each with a tag that comes back with its completion.
 pub struct InFlight<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     shared: Arc<Shared>,
-    /// Slots to be polled, in the order in which they were woken or taken in.
+    /// Slots to be polled, in the order in which they were woken or added.
     ready: VecDeque<u32>,
 }
 
@@ -29,7 +29,7 @@ struct Slot<T> {
     signal: Arc<Signal>,
 }
 
-/// What a slot's waker touches, from whatever thread.
+/// The part of a slot that its waker touches, from any thread.
 struct Signal {
     index: u32,
     queued: AtomicBool,
@@ -38,7 +38,7 @@ struct Signal {
 
 #[derive(Default)]
 struct Shared {
-    /// Whether `woken` lists any slot; spares the lock when it does not.
+    /// True if `woken` lists a slot. False saves the lock.
     any: AtomicBool,
     woken: Mutex<(Vec<u32>, Option<Waker>)>,
 }
@@ -63,7 +63,7 @@ impl Wake for Signal {
 }
 
 impl<T> InFlight<T> {
-    /// Room for `capacity` requests.
+    /// Makes a table for `capacity` requests.
     pub fn new(capacity: usize) -> InFlight<T> {
         let shared = Arc::new(Shared::default());
         let slots = (0..capacity as u32).map(|index| {
@@ -79,25 +79,25 @@ impl<T> InFlight<T> {
         }
     }
 
-    /// Requests under way.
+    /// Returns the number of requests in flight.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether no request is under way.
+    /// Returns true if no request is in flight.
     pub fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()
     }
 
-    /// Whether there is no room for another.
+    /// Returns true if there is no room for another request.
     pub fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Takes a request in. It is polled at the next [`InFlight::poll_next`].
+    /// Adds a request, which is polled at the next [`InFlight::poll_next`].
     ///
     /// # Panics
-    /// If there is no room.
+    /// If the table is full.
     pub fn push(&mut self, tag: T, pending: Pending) {
         let index = self.free.pop().expect("room for another request");
         let slot = &mut self.slots[index as usize];
@@ -106,12 +106,12 @@ impl<T> InFlight<T> {
         self.ready.push_back(index);
     }
 
-    /// The next request that completed, in the order in which they were woken; pending if none
-    /// has, also when there are none at all.
+    /// Returns the next completed request, in the order of wakes. Pending if none has completed, also if there
+    /// are none at all.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<(T, Completion)> {
         loop {
-            // At each step, so that a client that keeps taking in what is done at once does not
-            // starve what it took in before.
+            // At each step, so that a client that keeps adding requests which complete at once does not starve
+            // older ones.
             if self.shared.any.load(Ordering::Acquire) {
                 self.take_woken();
             }
@@ -126,7 +126,7 @@ impl<T> InFlight<T> {
                 return Poll::Pending;
             };
             let slot = &mut self.slots[index as usize];
-            // Before polling, so that a wake during the poll is not lost.
+            // Before the poll, so that a wake during the poll is not lost.
             slot.signal.queued.store(false, Ordering::Release);
             let Some((_, pending)) = &mut slot.request else { continue };
             let mut slot_cx = Context::from_waker(&slot.waker);
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// A request that completes when its gate is open, and counts how often it is polled.
+    /// Returns a request that completes when its gate is open, and keeps the waker of its last poll.
     fn gated(gate: &Rc<Cell<Option<Waker>>>, open: &Rc<Cell<bool>>) -> Pending {
         let (gate, open) = (Rc::clone(gate), Rc::clone(open));
         Pending::task(std::future::poll_fn(move |cx| {
@@ -184,7 +184,7 @@ mod tests {
         inflight.push("again", Pending::ready(done()));
         assert_eq!(poll(&mut inflight), Some("again"));
         open.set(true);
-        assert_eq!(poll(&mut inflight), None, "nobody woke it");
+        assert_eq!(poll(&mut inflight), None, "no wake");
         gate.take().unwrap().wake();
         assert_eq!(poll(&mut inflight), Some("slow"));
         assert!(inflight.is_empty());
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(poll(&mut inflight), None);
         open.set(true);
         gate.take().unwrap().wake();
-        // A client that takes in another for each that is done, and each is done at once.
+        // The client adds another request for each completion, and each completes at once.
         inflight.push("new", Pending::ready(done()));
         assert_eq!(poll(&mut inflight), Some("new"));
         inflight.push("new", Pending::ready(done()));

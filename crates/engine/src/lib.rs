@@ -1,18 +1,17 @@
 //! The engine: block devices made of block devices, by carrying out plans.
 //!
-//! * [`Device`]: what a member, an array and a whole volume have in common; [`Dev`] is the seam
-//!   that every request passes, checked on both sides.
-//! * [`Pending`]: a request under way, a future of its completion. What is done at once (memory,
-//!   a mapped request) costs no allocation and no scheduling.
+//! * [`Device`]: the interface of a member, an array and a whole volume; [`Dev`] is the seam that every request
+//!   passes, checked on both sides.
+//! * [`Pending`]: a request in flight, a future of its completion. A request that completes at once (memory, a
+//!   mapped request) costs no allocation and no scheduling.
 //! * [`Array`]: a geometry over members, the interpreter of [`braid_array::Plan`]s.
-//! * [`assembled`]: from what members carry to what an array of them is given, without I/O.
-//! * [`Offered`]: what exports offer, which may be locked or exchanged while they serve.
-//! * [`InFlight`]: the requests a client has under way, polled only when one of them moved.
+//! * [`assembled`]: from the contents of members to the setup of an array, without I/O.
+//! * [`Offered`]: the device that exports offer, which may be locked or exchanged while they serve.
+//! * [`InFlight`]: the requests in flight of a client, polled only after a wake.
 //!
-//! Invariants: a request's payload comes back in its completion, also on error; a future that is
-//! dropped leaves memory with whoever is still using it. Deliberately absent: threads, clocks,
-//! randomness, runtimes and system calls. An executor (`braid-uring`, `braid-sim`) supplies
-//! leaf devices and polls.
+//! Invariants: a request's payload comes back in its completion, also on error; a dropped future leaves its
+//! memory with the operation that still uses it. Deliberately absent: threads, clocks, randomness, runtimes and
+//! system calls. An executor (`braid-uring`, `braid-sim`) supplies leaf devices and polls.
 
 mod array;
 pub mod assembled;

@@ -1,5 +1,5 @@
-//! What a shard's exports offer: a device, which may be exchanged for one of another size, and
-//! whether clients may write to it.
+//! The device that a shard's exports offer: it may be exchanged for one of another size, and clients may be
+//! kept from writing to it.
 //!
 //! ```text
 //!   an export's write ──▶ locked? ── no ──▶ permit ──▶ Dev ──▶ answered: the permit goes
@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Invariants
-//! * Only what modifies asks for the lock, and only exports do: what is behind them works on.
-//! * What an export has put in front of it ([`Offered::seen_through`]) is in front of whatever is offered later.
-//! * A connection goes on with the device that it began with, or with another of the same shape: one of
-//!   another size is for those that come, and for exports that can tell their client.
+//! * Only modifying requests of exports ask for the lock: the layers behind the exports work on.
+//! * A device that an export has put in front ([`Offered::seen_through`]) is in front of every device that is
+//!   offered later.
+//! * A connection keeps the device that it began with, or one of the same shape. A device of another size is
+//!   for new connections, and for exports that can tell their client.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -21,7 +22,7 @@ use braid_block::Limits;
 
 use crate::Dev;
 
-/// What exports of one shard offer. Cheap to clone, all clones are the same.
+/// The device that the exports of one shard offer. Cheap to clone; all clones are the same.
 #[derive(Clone)]
 pub struct Offered {
     inner: Rc<Inner>,
@@ -35,28 +36,28 @@ struct Inner {
     era: RefCell<Rc<Era>>,
 }
 
-/// From one exchange of the device to the next. It is referred to by its writes under way, by the era
-/// before for as long as that has any, and by whoever looks: who alone refers to it knows that all writes
-/// up to its end are answered.
+/// The time from one exchange of the device to the next. An era is referenced by its writes in flight, by the
+/// previous era while that has writes in flight, and by observers. A sole reference proves that all writes up
+/// to the end of the era have completed.
 #[derive(Debug, Default)]
 struct Era {
     next: OnceCell<Rc<Era>>,
 }
 
-/// A write that was let through, until it is answered.
+/// A write that was let through, until it completes.
 #[derive(Debug)]
 pub struct WritePermit {
     _era: Rc<Era>,
 }
 
-/// The writes that were let through before the device was exchanged. Who keeps it has later ones wait.
+/// The writes that were let through before the device was exchanged. Keeping this makes later observers wait.
 #[derive(Debug)]
 pub struct Earlier {
     era: Rc<Era>,
 }
 
 impl Earlier {
-    /// Whether all of them are answered.
+    /// Returns true if all of these writes have completed.
     pub fn are_answered(&self) -> bool {
         Rc::strong_count(&self.era) == 1
     }
@@ -71,7 +72,7 @@ impl From<Dev> for Offered {
 }
 
 impl Offered {
-    /// The device as it is now.
+    /// Returns the device as it is now.
     pub fn dev(&self) -> Dev {
         let dev = self.inner.dev.borrow().clone();
         match &self.front {
@@ -80,55 +81,55 @@ impl Offered {
         }
     }
 
-    /// The same for one export, which sees the device through what `front` puts in front of it: something of
-    /// the same limits.
+    /// Returns a handle for one export, which sees the device through the device that `front` puts in front of
+    /// it. The limits must stay the same.
     pub fn seen_through(&self, front: impl Fn(Dev) -> Dev + 'static) -> Offered {
         Offered { inner: Rc::clone(&self.inner), front: Some(Rc::new(front)) }
     }
 
-    /// What holds for clients now: nobody may write to what is locked.
+    /// Returns the limits for clients now: a locked device is read-only.
     pub fn limits(&self) -> Limits {
         let limits = *self.inner.dev.borrow().limits();
         Limits { read_only: limits.read_only || self.is_locked(), ..limits }
     }
 
-    /// Offers `dev` from now on, which has the content of the one before. What is under way in that one
-    /// goes on there.
+    /// Offers `dev` from now on, which has the contents of the previous device. Requests in flight complete on
+    /// the previous device.
     pub fn exchange(&self, dev: Dev) -> Earlier {
         *self.inner.dev.borrow_mut() = dev;
         self.inner.changes.set(self.inner.changes.get() + 1);
         let next = Rc::<Era>::default();
         let era = self.inner.era.replace(Rc::clone(&next));
-        // It is new, and so has none after it.
+        // The era is new, and so has no successor.
         let _ = era.next.set(next);
         Earlier { era }
     }
 
-    /// Lets no more writes of clients through, or lets them again.
+    /// Locks out writes of clients, or lets them through again.
     pub fn set_locked(&self, locked: bool) {
         self.inner.locked.set(locked);
         self.inner.changes.set(self.inner.changes.get() + 1);
     }
 
-    /// Whether writes of clients are to be refused.
+    /// Returns true if writes of clients are to be refused.
     #[inline]
     pub fn is_locked(&self) -> bool {
         self.inner.locked.get()
     }
 
-    /// How often it changed: the device, or whether it is locked.
+    /// Returns the number of changes so far: of the device, or of the lock.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.inner.changes.get()
     }
 
-    /// For a write that is let through.
+    /// Returns a permit for a write that is let through.
     #[inline]
     pub fn permit(&self) -> WritePermit {
         WritePermit { _era: Rc::clone(&self.inner.era.borrow()) }
     }
 
-    /// Whether all writes that were let through are answered.
+    /// Returns true if all writes that were let through have completed.
     pub fn is_quiet(&self) -> bool {
         Rc::strong_count(&self.inner.era.borrow()) == 1
     }
@@ -177,7 +178,7 @@ mod tests {
         assert_ne!(offered.changes(), changes);
     }
 
-    /// Who waits for the writes before the second of two exchanges waits for those before the first, too.
+    /// A wait for the writes before the second of two exchanges includes those before the first.
     #[test]
     fn earlier_writes_are_those_of_all_eras_before() {
         let offered = Offered::from(Dev::new(Sized(512)));

@@ -1,4 +1,4 @@
-//! A request under way.
+//! A request in flight.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,27 +10,27 @@ use braid_block::{Completion, Payload};
 
 use crate::contract::Contract;
 
-/// The future of a completion, in the three ways a device can answer.
+/// The future of a completion, in the ways in which a device can answer.
 pub enum Pending {
-    /// Done already. `None` once the completion was taken.
+    /// Complete. `None` once the completion was taken.
     Ready(Option<Completion>),
-    /// An operation that an executor's driver has under way.
+    /// An operation in flight in an executor's driver.
     Ticket(Ticket),
-    /// The same, where somebody looks at the completion before it is handed on.
+    /// An operation in flight whose completion is passed to a [`Watch`] first.
     Watched(Watched),
     /// Several steps.
     Task(Steps),
 }
 
 impl Pending {
-    /// Done already.
+    /// Returns a request that is complete.
     #[inline]
     pub fn ready(completion: Completion) -> Pending {
         Pending::Ready(Some(completion))
     }
 
-    /// Several steps, of which the first is made now: to start a request is to start it, whether
-    /// anybody waits for it or not. The others are made as the result is polled.
+    /// Returns a request of several steps, and carries out the first one now: a started request makes progress
+    /// even if its result is never polled. The other steps are carried out as the result is polled.
     pub fn task(future: impl Future<Output = Completion> + 'static) -> Pending {
         let mut future = Box::pin(future);
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -39,15 +39,15 @@ impl Pending {
         }
     }
 
-    /// Several steps, of which the first was made.
+    /// Returns a request of several steps of which the first was carried out.
     pub(crate) fn steps(future: Pin<Box<dyn Future<Output = Completion>>>) -> Pending {
         Pending::Task(Steps { future, contract: Contract::default() })
     }
 
-    /// Holds the answer to `contract`, whenever it comes.
+    /// Holds the completion to `contract`, now or later.
     ///
     /// # Panics
-    /// In builds with debug assertions, if the answer is there and breaks the contract.
+    /// In builds with debug assertions, if the completion is there and breaks the contract.
     #[inline(always)]
     pub(crate) fn hold_to(&mut self, mut contract: Contract) {
         if !cfg!(debug_assertions) {
@@ -62,7 +62,7 @@ impl Pending {
         }
     }
 
-    /// See [`CompletionSource::lend`]; nothing of what is done already or takes several steps.
+    /// See [`CompletionSource::lend`]. Empty for a request that is complete or takes several steps.
     pub fn lend(&self) -> Payload {
         match self {
             Pending::Ticket(ticket) | Pending::Watched(Watched { ticket, .. }) => {
@@ -98,7 +98,7 @@ impl Future for Pending {
     }
 }
 
-/// Several steps, and what their answer is held to.
+/// A request of several steps, and the contract of its completion.
 pub struct Steps {
     future: Pin<Box<dyn Future<Output = Completion>>>,
     contract: Contract,
@@ -116,26 +116,26 @@ impl Steps {
     }
 }
 
-/// Who looks at the completions of operations that it passed on, so that passing on takes no
-/// memory of its own.
+/// An observer of the completions of operations that it passed on, so that passing on needs no memory.
 pub trait Watch {
-    /// The operation of `token` completed: what is to be answered, which may take further steps.
+    /// Takes the completion of the operation of `token`. Returns the request's own, which may take further
+    /// steps.
     fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending;
 
-    /// Nobody waits for the operation of `token` any more.
+    /// Notes that the request of `token` was dropped.
     fn abandoned(&self, token: Token);
 }
 
-/// What a [`Watch`] needs to know of an operation: which member, and which byte of the array.
+/// The facts about an operation that a [`Watch`] needs: the member, and the byte of the array.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// The watcher's number for the member that was asked.
+    /// The watcher's number for the member.
     pub member: u32,
-    /// Where the request starts.
+    /// Start of the request.
     pub offset: ArrayByte,
 }
 
-/// A ticket, and who looks at its completion.
+/// A ticket, and the observer of its completion.
 pub struct Watched {
     ticket: Ticket,
     watch: Option<Rc<dyn Watch>>,
@@ -144,7 +144,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Has `watch` look at the completion of `ticket`.
+    /// Passes the completion of `ticket` to `watch`.
     pub fn new(ticket: Ticket, watch: Rc<dyn Watch>, token: Token) -> Watched {
         Watched { ticket, watch: Some(watch), token, contract: Contract::default() }
     }
@@ -163,18 +163,16 @@ impl Drop for Watched {
     }
 }
 
-/// Where an executor keeps the operations it has under way.
+/// The part of an executor that keeps its operations in flight.
 pub trait CompletionSource {
-    /// The completion of operation `id` if it is there, after which the id is free again;
-    /// otherwise the waker is kept.
+    /// Returns the completion of operation `id` if it is there, and frees the id; otherwise keeps the waker.
     fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion>;
 
-    /// Nobody waits for `id` any more. The operation goes on, and the source keeps its memory
-    /// until it is done.
+    /// Gives up the claim on `id`. The operation goes on, and the source keeps its memory until it completes.
     fn abandon(&self, id: u32);
 
-    /// What operation `id`, which is under way, stores, once more; nothing if it stores nothing. A
-    /// source whose operations all come to their end need not know it.
+    /// Shares the payload that operation `id`, which is in flight, stores; empty if it stores none. A source
+    /// whose operations all complete need not implement this.
     fn lend(&self, _id: u32) -> Payload {
         Payload::None
     }
@@ -189,7 +187,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A claim on operation `id`, of which there is one.
+    /// Returns the claim on operation `id`, of which there is one.
     pub fn new(source: Rc<dyn CompletionSource>, id: u32) -> Ticket {
         Ticket { source, id, taken: false, contract: Contract::default() }
     }
@@ -217,7 +215,7 @@ impl Drop for Ticket {
     }
 }
 
-/// Waits for all of `pending` and answers their completions in the same order.
+/// Waits for all of `pending` and returns their completions in the same order.
 pub async fn join_all(mut pending: Vec<Pending>) -> Vec<Completion> {
     let mut done: Vec<Option<Completion>> = Vec::new();
     done.resize_with(pending.len(), || None);
@@ -239,7 +237,7 @@ pub async fn join_all(mut pending: Vec<Pending>) -> Vec<Completion> {
     .await
 }
 
-/// Waits for all of `futures` and answers what they did in the same order.
+/// Waits for all of `futures` and returns their outputs in the same order.
 pub(crate) async fn join_futures<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| (Some(future), None)).collect();
     std::future::poll_fn(move |cx| {

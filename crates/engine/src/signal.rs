@@ -10,7 +10,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Has every waiting task look again.
+    /// Wakes every waiting task to check its condition.
     pub fn notify(&self) {
         if !self.waiting.borrow().is_empty() {
             let waiting = self.waiting.take();
@@ -18,7 +18,7 @@ impl Signal {
         }
     }
 
-    /// Waits until `condition` holds, which is asked now and after each [`Signal::notify`].
+    /// Waits until `condition` holds, which is checked now and after each [`Signal::notify`].
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
         std::future::poll_fn(|cx| {
             if condition() {

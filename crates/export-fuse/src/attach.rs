@@ -1,24 +1,23 @@
-//! The loop device on the file: setting it up, and taking it away in peace or by force.
+//! Attaching a loop device to the file, and detaching it regularly or by force.
 //!
 //! ```text
 //!  attach        open MOUNT/volume ─ LOOP_CONFIGURE ─ check that I/O is direct
-//!  detach        nobody uses it ─ LOOP_CLR_FD ─ wait ─ umount ─ rmdir          all or an error
+//!  detach        check users ─ LOOP_CLR_FD ─ wait ─ umount ─ rmdir             all or an error
 //!  detach_force  save and lazily unmount what is on it ─ LOOP_CLR_FD           for some seconds
 //!                └─ then: end the connection ─ lazily unmount ─ rmdir          whatever happens
 //! ```
 //!
 //! Invariants
-//! * A loop device is touched only while its backing file is ours: numbers are used again.
-//! * `attach` and `detach_force` end in bounded time, whether or not the server answers. What may
-//!   wait for it runs beside a deadline, at which the connection is ended and all waiting turns
-//!   into errors.
-//! * Called from other threads than the one that serves, see the crate's page.
+//! * A loop device is touched only while its backing file is ours: numbers are reused.
+//! * `attach` and `detach_force` end in bounded time, whether or not the server answers. Steps that may wait
+//!   for it run beside a deadline, at which the connection is ended and all waits fail.
+//! * Called from other threads than the serving one, see the crate's page.
 //!
-//! Direct I/O matters twice: a second copy of the data in the page cache, and a kernel that
-//! waits for memory that only writing back to this very process can free.
+//! Direct I/O matters twice: it avoids a second copy of the data in the page cache, and a kernel that waits for
+//! memory that only writing back to this very process can free.
 //!
-//! Source: `drivers/block/loop.c`. Deliberately absent: partitions on the loop device, and a
-//! swap area's end (`swapoff` would have to read back from a volume that may be gone).
+//! Source: `drivers/block/loop.c`. Deliberately absent: partitions on the loop device, and disabling a swap
+//! area (`swapoff` would have to read back from a volume that may be gone).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -62,7 +61,7 @@ pub enum AttachError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The loop driver refused.
@@ -70,7 +69,7 @@ pub enum AttachError {
     Loop {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The loop driver fell back to the page cache.
@@ -95,7 +94,7 @@ pub enum DetachError {
         /// By whom.
         holders: Vec<Holder>,
     },
-    /// Who uses it cannot be found out.
+    /// The users of the device are unknown.
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// Mounts cannot be looked at.
@@ -106,7 +105,7 @@ pub enum DetachError {
     Loop {
         /// The loop device.
         device: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It was opened while it was being detached, and goes when it is closed.
@@ -120,7 +119,7 @@ pub enum DetachError {
     Mount(#[from] MountError),
 }
 
-/// How far a detachment by force came.
+/// The result of a detachment by force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forced {
     /// File systems on the device that were written out and taken out of the tree.
@@ -128,8 +127,8 @@ pub struct Forced {
     /// All that was asked of the device in peace was done: nothing was lost that had reached
     /// the kernel.
     pub saved: bool,
-    /// Nothing keeps the loop device any more. Otherwise it goes, by itself, when those who
-    /// have files open on it close them; until then they get errors.
+    /// The loop device is free. Otherwise it is freed when the last process closes its files on it; until then
+    /// these get errors.
     pub released: bool,
 }
 
@@ -166,8 +165,8 @@ impl Attachment {
         Err(AttachError::NotDirect { device, logical_block: limits.logical_block })
     }
 
-    /// What is at `dir` of a volume whose process may have ended: the mount, and the loop
-    /// device on it if there is one.
+    /// Returns the mount at `dir` of a volume whose process may have ended, and the loop device on it if there
+    /// is one.
     ///
     /// # Errors
     /// When the table of mounts cannot be read.
@@ -191,7 +190,7 @@ impl Attachment {
         &self.mount
     }
 
-    /// Who uses the block device; see [`AttachedDevice::holders`].
+    /// Returns the users of the block device; see [`AttachedDevice::holders`].
     ///
     /// # Errors
     /// When the kernel's tables cannot be read.
@@ -208,10 +207,10 @@ impl Attachment {
         Some(AttachedDevice { number: self.number?, volume: self.mount.volume_path() })
     }
 
-    /// Takes block device and mount away, if nobody uses them.
+    /// Removes block device and mount, if they are unused.
     ///
     /// # Errors
-    /// [`DetachError`]. It may be called again, and goes on where it stopped.
+    /// [`DetachError`]. A further call continues where it stopped.
     pub fn detach(&mut self) -> Result<(), DetachError> {
         if let Some(attached) = self.attached().filter(AttachedDevice::is_ours) {
             self.check_unused()?;
@@ -227,16 +226,15 @@ impl Attachment {
         Ok(self.mount.unmount(CLOSE_LIMIT)?)
     }
 
-    /// Takes block device and mount away, whoever uses them and whether or not the volume is
-    /// served. File systems on the device are written out and unmounted if that is done within
-    /// 10 seconds; after a few more everything that could wait for this volume gets an error
-    /// instead.
+    /// Removes block device and mount, even if they are in use, and even if the volume is not served. File
+    /// systems on the device are written out and unmounted if that takes less than 10 seconds; after a few
+    /// more, all waits for this volume end with errors.
     pub fn detach_force(&mut self) -> Forced {
         let mut forced = Forced { unmounted: Vec::new(), saved: true, released: true };
         if let Some(attached) = self.attached().filter(AttachedDevice::is_ours) {
             let (saved, unmounted) = save(attached.clone());
             forced.unmounted = unmounted;
-            // What is open keeps the device: nobody knows for how long.
+            // An open file keeps the device, for an unknown time.
             forced.saved = saved && self.wait_for_release(Duration::from_millis(500));
             if attached.is_ours() {
                 self.mount.aborter().abort();
@@ -271,7 +269,7 @@ impl Attachment {
         }
     }
 
-    /// Whether the loop device is without our file within `limit`.
+    /// Returns true if the loop device lost our file within `limit`.
     fn wait_for_release(&self, limit: Duration) -> bool {
         let Some(attached) = self.attached() else { return true };
         let deadline = Instant::now() + limit;
@@ -294,8 +292,8 @@ pub struct AttachedDevice {
 }
 
 impl AttachedDevice {
-    /// Whether our file is behind the loop device. A file whose mount was taken out of the tree
-    /// has the path that it has in its own file system.
+    /// Returns true if our file is behind the loop device. If its mount was taken out of the tree, the file has
+    /// the path in its own file system.
     fn is_ours(&self) -> bool {
         let inside = Path::new("/").join(crate::session::VOLUME);
         backing_file(self.number).is_some_and(|path| path == self.volume || path == inside)
@@ -306,8 +304,8 @@ impl AttachedDevice {
         loop_device::detach(self.number, || self.is_ours())
     }
 
-    /// Who uses it, in whatever mount namespace. Mounts elsewhere are told as `/proc/PID/root/…`. This
-    /// process's own descriptors do not count.
+    /// Returns the users of the device in all mount namespaces. Mounts elsewhere are named `/proc/PID/root/…`.
+    /// This process's own descriptors do not count.
     ///
     /// # Errors
     /// When the kernel's tables cannot be read.
@@ -328,13 +326,12 @@ impl AttachedDevice {
         Ok(holders)
     }
 
-    /// Has the kernel see the size that the volume has by now. Whoever has it open, or a file system
-    /// on it mounted, goes on.
+    /// Makes the kernel read the volume's present size. Open files and mounted file systems continue.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn refresh_size(&self) -> io::Result<()> {
-        // The kernel keeps the size of the file for ever, unless it is asked to ask again.
+        // The kernel keeps the size of the file for ever, unless a fresh one is requested.
         let flags = rustix::fs::AtFlags::STATX_FORCE_SYNC;
         let mask = rustix::fs::StatxFlags::SIZE;
         rustix::fs::statx(rustix::fs::CWD, &self.volume, flags, mask)?;
@@ -409,7 +406,7 @@ fn save(attached: AttachedDevice) -> (bool, Vec<PathBuf>) {
             all &= rustix::mount::unmount(point, flags).is_ok();
         }
         all &= attached.detach().is_ok();
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = done.send(all);
     });
     (waiting.recv_timeout(SAVE_LIMIT).unwrap_or(false), points)

@@ -1,8 +1,8 @@
-//! What is counted.
+//! Counters of requests.
 
 use std::sync::atomic::AtomicU64;
 
-/// What was served over one descriptor: counted by its shard, read from any thread.
+/// Requests over one descriptor: counted by its shard, read from any thread.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// READ requests.

@@ -60,7 +60,7 @@ struct Connection {
     kernel: UnixDatagram,
     pool: Pool,
     disk: Rc<Disk>,
-    /// What the disk must hold.
+    /// Expected contents of the disk.
     contents: Vec<u8>,
 }
 
@@ -107,7 +107,7 @@ impl Connection {
         Some(buffer)
     }
 
-    /// What the reply must be, said without the session.
+    /// Computes the expected reply without the session.
     fn judge(
         &mut self,
         head: &[u8; HEAD],

@@ -1,9 +1,9 @@
-//! The file system in the tree of files: mount(2), and the ways out of it.
+//! Mounting the file system in the tree of files: mount(2), and the ways to unmount.
 //!
 //! Invariants
-//! * Nothing here waits for the server: paths inside the file system are not touched, and what
-//!   is to be known about it is read from `/proc` and `/sys`.
-//! * A [`Mount`] that is dropped leaves nothing behind, whoever may still use the file system.
+//! * Nothing here waits for the server: paths inside the file system are not touched, and its state is read
+//!   from `/proc` and `/sys`.
+//! * A dropped [`Mount`] leaves nothing behind, even if the file system is in use.
 //!
 //! Source: `fs/fuse/inode.c` (options), `Documentation/filesystems/fuse/fuse.rst` (abort).
 
@@ -54,7 +54,7 @@ pub enum MountError {
     AlreadyMounted {
         /// The directory.
         dir: PathBuf,
-        /// What the table of mounts calls it.
+        /// Source in the table of mounts.
         source_name: String,
     },
     /// Files of the file system are open.
@@ -66,19 +66,19 @@ pub enum MountError {
     /// A system call failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Mount {
-    /// Mounts a volume called `name` (letters, digits, `.`, `_`, `-`) at `dir`, which is made
-    /// if it is missing, and answers the descriptor that [`crate::serve()`] takes. Needs
-    /// `CAP_SYS_ADMIN`. Until the connection is served, whoever looks into `dir` waits.
+    /// Mounts a volume called `name` (letters, digits, `.`, `_`, `-`) at `dir`, which is made if it is missing,
+    /// and returns the descriptor for [`crate::serve()`]. Needs `CAP_SYS_ADMIN`. Until the connection is
+    /// served, accesses to `dir` wait.
     ///
     /// # Errors
     /// [`MountError`]; nothing is left behind then.
@@ -117,7 +117,7 @@ impl Mount {
         Ok((mount, fd))
     }
 
-    /// The volume mounted at `dir`, if there is one, whoever serves it, and if anybody does.
+    /// Returns the volume mounted at `dir`, if there is one, served or not.
     ///
     /// # Errors
     /// When the table of mounts cannot be read.
@@ -128,7 +128,7 @@ impl Mount {
         Ok(found.map(mount))
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -138,7 +138,7 @@ impl Mount {
         self.dir.join(VOLUME)
     }
 
-    /// What ends the connection, from any thread.
+    /// Returns a handle that ends the connection, from any thread.
     pub fn aborter(&self) -> Aborter {
         Aborter { file: Path::new(CONNECTIONS).join(self.connection.to_string()).join("abort") }
     }
@@ -164,11 +164,11 @@ impl Mount {
         Ok(())
     }
 
-    /// Ends the connection, so that whoever waits for the server gets an error, takes the file
-    /// system out of the tree, and removes the directory if it was made for it. Waits for
-    /// nobody; failures are those of something that is gone already.
+    /// Ends the connection, so that waits for the server fail, takes the file system out of the tree, and
+    /// removes the directory if it was made for it. Does not wait; failures mean that an object is gone
+    /// already.
     pub fn unmount_force(&mut self) {
-        // Somebody else may have unmounted it, and another file system have its number now.
+        // It may have been unmounted, and another file system may have its number now.
         let is_ours = |found: Option<(_, u32)>| found.is_some_and(|(_, n)| n == self.connection);
         if std::mem::take(&mut self.mounted) && find_mount(&self.dir).is_ok_and(is_ours) {
             self.aborter().abort();
@@ -181,7 +181,7 @@ impl Mount {
 
     fn remove_dir(&mut self) {
         if std::mem::take(&mut self.made_dir) {
-            // Somebody may have put it to other use.
+            // The directory may have another use by now.
             let _ = fs::remove_dir(&self.dir);
         }
     }
@@ -239,7 +239,7 @@ fn open_device() -> Result<OwnedFd, MountError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open", path))
 }
 
-/// What is mounted at `dir` on top, if it is a volume, and its connection's number.
+/// Returns the topmost mount at `dir`, if it is a volume, and its connection's number.
 fn find_mount(dir: &Path) -> Result<Option<(braid_probe::Mount, u32)>, MountError> {
     let mounts =
         mountinfo::read_own().map_err(failed("read", Path::new("/proc/self/mountinfo")))?;

@@ -37,8 +37,8 @@ pub(crate) fn find_elsewhere(number: (u32, u32), path: &Path) -> io::Result<Vec<
     Ok(found)
 }
 
-/// Whether a mount is a file system on the device. Some (btrfs) have device numbers of their
-/// own, and name the device as their source.
+/// Returns true if a mount is a file system on the device. Some (btrfs) have device numbers of their own, and
+/// name the device as their source.
 pub(crate) fn is_of(mount: &Mount, (major, minor): (u32, u32), path: &Path) -> bool {
     (mount.device.major, mount.device.minor) == (major, minor) || mount.source == path
 }

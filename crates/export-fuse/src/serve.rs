@@ -146,7 +146,7 @@ impl Server {
         self.session = Session::new(self.offered.limits());
     }
 
-    /// The memory for a payload that an earlier request left, for whoever receives by other means.
+    /// Takes the payload memory of an earlier request, for a receiver by other means.
     pub(crate) fn take_body(&mut self) -> Option<Buf> {
         self.body.take()
     }
@@ -358,8 +358,7 @@ impl Server {
             match rustix::io::writev(&self.fd, parts) {
                 Ok(_) => return Ok(()),
                 Err(Os::INTR) => {}
-                // Nobody waits for it any more; the file system is gone, which the next read
-                // tells.
+                // No caller waits for it any more; or the file system is gone, which the next read reports.
                 Err(Os::NOENT | Os::NODEV | Os::CONNABORTED) => return Ok(()),
                 Err(other) => return Err(ServeError::Reply(other.into())),
             }

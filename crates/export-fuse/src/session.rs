@@ -1,4 +1,4 @@
-//! What each request is answered with: the state of one connection. Pure.
+//! The replies to requests: the state of one connection. Pure.
 //!
 //! ```text
 //! /            directory, mode 0555, node 1
@@ -6,21 +6,20 @@
 //! ```
 //!
 //! Invariants
-//! * What becomes a block request was checked here: its node, its alignment, its range, the
-//!   permission to write. A device behind [`braid_engine::Dev`] panics at anything else.
-//! * Requests that are no whole blocks are refused with `EINVAL`, as `O_DIRECT` does elsewhere.
-//!   The kernel cuts what is longer than 1 MiB at pages of the caller's memory, so a long transfer
-//!   from memory that is not aligned to blocks is refused, too. A loop device never asks that.
-//! * A session's answers are the same for its life. When what is offered changes (a size, a lock)
-//!   another session goes on, and who has it changed has the kernel ask for attributes again
+//! * Each block request was checked here: its node, its alignment, its range, the permission to write. A device
+//!   behind [`braid_engine::Dev`] panics at anything else.
+//! * Requests of partial blocks are refused with `EINVAL`, as for `O_DIRECT` elsewhere. The kernel cuts a
+//!   transfer above 1 MiB at pages of the caller's memory, so a long transfer from memory that is not aligned
+//!   to blocks is refused, too. A loop device sends none.
+//! * A session's replies are the same for its life. When the offered device changes (a size, a lock), another
+//!   session continues, and the code that made the change makes the kernel read attributes again
 //!   ([`crate::AttachedDevice::refresh_size`]): otherwise it may keep names and attributes for ever.
 //!
-//! Deliberately absent: file handles (there is nothing to tell openings apart by), locks,
-//! extended attributes, and a page cache: the file is opened for direct I/O only, so what is
-//! written has reached the volume when `write` returns, and caching is left to the block device
-//! on top. A write is durable by FSYNC, or at once if the file was opened with `O_DSYNC` or `O_SYNC`.
-//! `RWF_DSYNC` of a single write cannot be honoured: the kernel neither passes it on nor sends an
-//! FSYNC.
+//! Deliberately absent: file handles (openings need no distinction), locks, extended attributes, and a page
+//! cache: the file is opened for direct I/O only, so data has reached the volume when `write` returns, and
+//! caching is left to the block device on top. A write is durable by FSYNC, or at once if the file was opened
+//! with `O_DSYNC` or `O_SYNC`. `RWF_DSYNC` of a single write cannot be honoured: the kernel neither passes it
+//! on nor sends an FSYNC.
 
 use braid_block::{Errno, Flags, Limits, Span};
 
@@ -37,7 +36,7 @@ const VOLUME_NODE: u64 = 2;
 /// would be the queue depth of the block device on top; a loop device has at most 128 under way.
 const MAX_BACKGROUND: u16 = 1024;
 
-/// What to do about a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
     /// Send this.
@@ -54,7 +53,7 @@ pub enum Answer {
     WriteZeroes(Span, Flags),
     /// Find the next data (or, if false, the next hole) from `offset` on, which is inside.
     Seek {
-        /// Where to start, in bytes.
+        /// Start in bytes.
         offset: u64,
         /// Data, or a hole.
         data: bool,
@@ -73,7 +72,7 @@ impl Session {
         Session { limits }
     }
 
-    /// What to do about `request`.
+    /// Returns the answer to `request`.
     #[inline]
     pub fn answer(&self, request: &Request<'_>) -> Answer {
         let node = request.header.node;
@@ -90,7 +89,7 @@ impl Session {
         answer.unwrap_or_else(|errno| Answer::Reply(Reply::error(unique, errno)))
     }
 
-    /// What to do about bytes that are no request.
+    /// Returns the answer to malformed bytes.
     pub fn answer_malformed(malformed: &Malformed) -> Answer {
         match malformed.unique() {
             Some(unique) => Answer::Reply(Reply::error(unique, Errno::INVAL)),
@@ -98,7 +97,7 @@ impl Session {
         }
     }
 
-    /// What needs no block request.
+    /// Returns the reply to a request without block I/O.
     fn answer_about_files(&self, request: &Request<'_>) -> Result<Reply, Errno> {
         let (unique, node) = (request.header.unique, request.header.node);
         match request.operation {

@@ -276,7 +276,7 @@ fn what_a_killed_process_leaves_is_cleared_away() {
     assert!(Attachment::find(&dir).unwrap().is_none());
 }
 
-/// As at boot: the kernel gives the same free number to all who ask until one has it.
+/// As at boot: the kernel gives the same free number to all callers until one has it.
 #[test]
 fn many_come_at_the_same_time() {
     if !is_possible() {
@@ -333,7 +333,7 @@ fn the_read_ahead_is_what_was_asked_and_does_not_stay() {
         let number = braid_sys::loop_device::attach(&file, setup).unwrap();
         let path = braid_sys::loop_device::path(number);
         assert_eq!(read_ahead(&path), is);
-        // While it is open nobody else gets it.
+        // While it is open no other caller gets it.
         let held = File::open(&path).unwrap();
         braid_sys::loop_device::detach(number, || true).unwrap();
         assert_eq!(read_ahead(&path), 128 << 10);

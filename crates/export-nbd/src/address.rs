@@ -1,4 +1,4 @@
-//! Where an export listens.
+//! Addresses of exports.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -52,7 +52,7 @@ pub enum ListenError {
     Occupied {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The existing object.
         what: &'static str,
     },
     /// The kernel refused.
@@ -108,7 +108,7 @@ impl Address {
         let Address::Tcp(address) = self else { return None };
         let whom = match address.ip().is_loopback() {
             true => "every user of this machine, and of containers that share its network,",
-            false => "everyone who reaches this address",
+            false => "every client that reaches this address",
         };
         let may = if read_only { "read" } else { "read and overwrite" };
         Some(format!(
@@ -150,7 +150,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Where it listens (with the port that was chosen for port 0).
+    /// Returns the address (with the chosen port for port 0).
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -173,7 +173,7 @@ impl Drop for Listener {
     }
 }
 
-/// Removes a socket that nobody listens on.
+/// Removes a socket without a listener.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let occupied = |what| ListenError::Occupied { path: path.to_owned(), what };
@@ -187,9 +187,8 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
         .map_err(|source| ListenError::Failed { address: Address::Unix(path.to_owned()), source })
 }
 
-/// Whether anybody listens on a socket. That of a process that was killed takes connections for
-/// another moment, until the kernel has ended the accept that was under way in its io_uring:
-/// nobody greets there, and they are closed.
+/// Returns true if a socket has a listener. The socket of a killed process accepts connections for a moment,
+/// until the kernel has ended the accept in its io_uring: these get no greeting and are closed.
 fn is_served(path: &Path) -> bool {
     for _ in 0..20 {
         let mut stream = match UnixStream::connect(path) {
@@ -273,7 +272,7 @@ mod tests {
         assert!(
             risk("tcp:[::]:99", true)
                 .unwrap()
-                .contains("everyone who reaches this address can read all")
+                .contains("every client that reaches this address can read all")
         );
     }
 

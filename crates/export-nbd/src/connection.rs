@@ -24,8 +24,7 @@ use crate::session::{Parts, Session};
 use crate::stop::Stop;
 use crate::stream::Stream;
 
-/// How a connection comes in: what its handshake may come to, how long it may take, and whether it
-/// must make room for a later one.
+/// The limits of a new connection: its handshake's policy and time, and its eviction for a later one.
 pub struct Door {
     policy: Policy,
     limit: Duration,
@@ -65,17 +64,18 @@ impl Door {
         self.closed.raise();
     }
 
-    /// Whether it was closed.
+    /// Returns true if it was closed.
     pub fn is_closed(&self) -> bool {
         self.closed.is_raised()
     }
 
-    /// How long the client has had nothing under way at `now`, if so; in its handshake, how long it has taken.
+    /// Returns the time for which the client has had no request in flight at `now`, if so; in its handshake,
+    /// the time since its start.
     pub fn idle_for(&self, now: Instant) -> Option<Duration> {
         self.idle.get().map(|since| now.saturating_duration_since(since))
     }
 
-    /// Whether the handshake is over.
+    /// Returns true if the handshake is over.
     pub fn is_through(&self) -> bool {
         self.is_through.get()
     }
@@ -96,8 +96,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// What is `offered` as the one export called `name`; payloads come from `pool`; a client may
-    /// take `stall` for the handshake, and for the next byte of a request.
+    /// Exports `offered` under the name `name`; payloads come from `pool`; `stall` limits a client's handshake,
+    /// and its wait for the next byte of a request.
     ///
     /// # Errors
     /// A device that NBD cannot describe.
@@ -133,7 +133,7 @@ impl Export {
         info
     }
 
-    /// What a client that comes now can ask for.
+    /// Returns the exports for a new client.
     pub(crate) fn exports(&self) -> Result<Exports, ExportError> {
         Exports::new(vec![self.info()])
     }
@@ -143,7 +143,7 @@ impl Export {
         &self.stop
     }
 
-    /// What all connections count.
+    /// Returns the counters of all connections.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -263,7 +263,7 @@ async fn send_all<S: Stream>(stream: &S, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How NBD describes a device.
+/// Returns NBD's description of a device.
 fn export_of(limits: &Limits, name: &str) -> ExportInfo {
     let preferred = limits.physical_block.max(4096).next_power_of_two();
     ExportInfo {

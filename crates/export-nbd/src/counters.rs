@@ -1,5 +1,5 @@
-//! What an export counts. Each shard has its own set, so that shards share no cache line; who
-//! asks for the status adds them up.
+//! Counters of an export. Each shard has its own set, so that shards share no cache line; a status query adds
+//! them up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// What they say now.
+            /// Returns the present values.
             pub fn read(&self) -> Counts {
                 Counts { $($name: self.$name.load(Ordering::Relaxed),)* }
             }

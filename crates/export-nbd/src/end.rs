@@ -45,7 +45,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether the client is to blame.
+    /// Returns true if the client is to blame.
     pub fn is_protocol_error(&self) -> bool {
         !matches!(self, End::Disconnected | End::Stopped | End::Idle | End::Failed(_))
     }

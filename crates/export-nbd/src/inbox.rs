@@ -23,13 +23,13 @@ impl Inbox {
         Inbox { buf: Some(buf), start: 0, end: 0, drained: false }
     }
 
-    /// What waits to be parsed.
+    /// Returns the bytes that wait to be parsed.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buf.as_ref().map_or(&[], |buf| &buf[self.start..self.end])
     }
 
-    /// Whether anything waits to be parsed, also while a receive has the buffer.
+    /// Returns true if bytes wait to be parsed, also while a receive has the buffer.
     pub(crate) fn has_unparsed(&self) -> bool {
         self.start < self.end
     }

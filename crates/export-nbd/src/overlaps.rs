@@ -162,7 +162,7 @@ impl Lane {
 /// A write of whole blocks that was let in, until it is answered.
 pub(crate) struct Entered {
     lane: Lane,
-    /// Where it is listed rather than counted.
+    /// The span, if it is listed rather than counted.
     beside: Option<Span>,
 }
 

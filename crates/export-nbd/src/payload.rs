@@ -73,7 +73,7 @@ impl Incoming {
         taken
     }
 
-    /// Whether nothing is missing.
+    /// Returns true if nothing is missing.
     pub(crate) fn is_whole(&self) -> bool {
         self.current.is_none() && self.rest.is_empty()
     }

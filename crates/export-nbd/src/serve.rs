@@ -41,10 +41,10 @@ use crate::end::End;
 use crate::overlaps::Overlaps;
 use crate::stream::Socket;
 
-/// What a connection receives into, in bytes: some thousand small requests.
+/// Size of a connection's receive buffer in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;
 
-/// What a socket may hold for a client to read, in bytes: two of the longest usual replies.
+/// Bytes that a socket may hold for a client: two of the longest usual replies.
 const SEND_BUFFER: usize = 2 << 20;
 
 /// Newcomers that are in their handshakes before idle clients make room for more.
@@ -53,10 +53,10 @@ const NEWCOMERS: usize = 32;
 /// Clients that wait for room, or are told that there is none, at once; more are closed without a word.
 const MOST_WAITING: usize = 16;
 
-/// How often a client that waits for room looks for it, within [`Bounds::idle`].
+/// Number of attempts of a client that waits for room, within [`Bounds::idle`].
 const TRIES: u32 = 8;
 
-/// How long telling that there is no room may take.
+/// Time limit of the message that there is no room.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 
 /// Bounds on what clients may take.
@@ -65,12 +65,12 @@ pub struct Bounds {
     /// Connections of one shard at once. When there are so many, the oldest newcomer makes room, or the client that
     /// was idle longest.
     pub connections: usize,
-    /// How long a client may take for the handshake.
+    /// Time limit of the handshake.
     pub handshake: Duration,
-    /// How long a client may take for the next byte of a request.
+    /// Time limit of the next byte of a request.
     pub stall: Duration,
-    /// How long a client keeps its place without a request when others need it. Others wait as long before they are
-    /// told that there is no room.
+    /// Time without a request after which a client loses its place if others need it. Others wait as long
+    /// before they are told that there is no room.
     pub idle: Duration,
 }
 
@@ -138,7 +138,7 @@ impl Server {
         })
     }
 
-    /// What it counts.
+    /// Returns the counters.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(self.inner.export.counters())
     }
@@ -282,7 +282,7 @@ impl Inner {
         self.export.counters().add(&mut counts);
     }
 
-    /// Whether there is room for one more, which another one may make.
+    /// Returns true if there is room for another client, which an idle one may make.
     fn find_room(&self) -> bool {
         if self.open.get() < self.bounds.connections {
             return true;

@@ -9,19 +9,19 @@
 //!             └─payload─▶ InFlight ──done──┘
 //! ```
 //!
-//! One turn: parse all that was received, starting each request as it is parsed (what a device
-//! answers at once is a reply at once); take completions; send all replies with one call; then
-//! ask for more. So requests that arrive together are received, and answered, together.
+//! One turn: parse all received bytes, starting each request as it is parsed (a request that completes at once
+//! gets its reply at once); take completions; send all replies with one call; then receive more. So requests
+//! that arrive together are received, and answered, together.
 //!
 //! Invariants
-//! * Nothing is parsed while [`MOST_IN_FLIGHT`] requests are under way, while more than
-//!   [`MOST_UNSENT`] bytes wait to be sent, or while the pool is spent: a client that does not
-//!   read its replies stops being read.
-//! * A request gets all its memory at once or none, so that clients that each hold a part cannot
-//!   block each other for ever; one that does not go on is cut off ([`crate::watch`]).
-//! * A question for block status is answered in a turn of the executor of its own, whoever asks.
-//! * A write that was let in is not refused later: it holds a permit until it is answered.
-//! * After the end was decided nothing more is parsed; what is under way is finished and sent.
+//! * Parsing stops while [`MOST_IN_FLIGHT`] requests are in flight, while more than [`MOST_UNSENT`] bytes wait
+//!   to be sent, or while the pool is empty: a client that does not read its replies is no longer read.
+//! * A request gets all its memory at once or none, so that clients that each hold a part cannot block each
+//!   other for ever; a stalled client is disconnected ([`crate::watch`]).
+//! * A query of block status is answered in a turn of the executor of its own, for every client.
+//! * A write that was let in is not refused later: it holds a permit until it completes.
+//! * After the end was decided no more bytes are parsed; requests in flight are finished and their replies
+//!   sent.
 
 mod blocks;
 mod device;
@@ -63,11 +63,11 @@ const MOST_UNSENT: usize = 512 << 10;
 /// taken.
 const MOST_HELD: u64 = 8 << 20;
 
-/// What a session works with.
+/// The parts of a session.
 pub(crate) struct Parts<S> {
     pub(crate) stream: S,
     pub(crate) dev: Dev,
-    /// The changes of what is offered that `dev` is as of.
+    /// The number of changes of the offered device that `dev` reflects.
     pub(crate) changes: u64,
     pub(crate) offered: Offered,
     /// Keeps its writes apart from those of parts of blocks.
@@ -104,7 +104,7 @@ pub(crate) struct Session<S: Stream> {
     counts: Counts,
     received_bytes: u64,
     sent_bytes: u64,
-    /// Of requests in flight.
+    /// Bytes of requests in flight.
     in_flight_bytes: u64,
 }
 
@@ -243,7 +243,7 @@ impl<S: Stream> Session<S> {
         }
     }
 
-    /// Whether replies must be sent, or requests done, before more are taken.
+    /// Returns true if replies must be sent, or requests complete, before more are taken.
     fn holds_much(&self) -> bool {
         self.outbox.len() > MOST_UNSENT
             || self.outbox.len() as u64 + self.in_flight_bytes > MOST_HELD
@@ -363,12 +363,12 @@ impl<S: Stream> Session<S> {
         self.incoming.is_some() || self.drain > 0 || self.inbox.has_unparsed()
     }
 
-    /// What the client has to do before this session can go on, or let go of memory. A request
-    /// that came whole and waits here, for memory or for others, is not the client's debt.
+    /// Returns the client's next duty, before this session can continue or free memory. A complete request that
+    /// waits here, for memory or for others, is not the client's debt.
     fn owes(&self, held: Held) -> Owes {
         match held {
             Held::Starved if self.is_inside_request() => Owes::Message,
-            // The end waits for it, and no longer at leisure.
+            // The end of the session waits for it, so the client must hurry.
             Held::Ending if !self.outbox.is_empty() => Owes::Message,
             _ if !self.outbox.is_empty() => Owes::Reading,
             _ => Owes::Nothing,

@@ -27,7 +27,7 @@ impl Stop {
         self.inner.waiting.take().into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it is raised.
+    /// Returns true if it is raised.
     pub fn is_raised(&self) -> bool {
         self.inner.raised.get()
     }

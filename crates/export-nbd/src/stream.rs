@@ -1,8 +1,7 @@
-//! What a connection runs on: bytes both ways, and a timer.
+//! The transport of a connection: bytes both ways, and a timer.
 //!
-//! A session is written against [`Stream`] and compiled for each: for sockets on the production
-//! executor ([`Socket`]), and for whatever a simulation has in their place. Dispatch is static, so
-//! that the seam costs nothing.
+//! A session is written against [`Stream`] and compiled for each: for sockets on the production executor
+//! ([`Socket`]), and for the streams of a simulation. Dispatch is static, so that the seam costs nothing.
 
 use std::future::Future;
 use std::io::{self, IoSlice};

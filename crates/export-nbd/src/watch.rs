@@ -1,16 +1,16 @@
-//! Clients that do not go on.
+//! Stalled clients.
 //!
-//! A client may be idle between two requests for ever. Inside a message, or with replies unread,
-//! it keeps memory that others may want:
+//! A client may be idle between two requests for ever. Inside a message, or with replies unread, it keeps
+//! memory that others may want:
 //!
-//! | it owes                          | nobody waits for memory   | somebody does               |
+//! | it owes                          | memory is free           | others wait for memory      |
 //! |----------------------------------|---------------------------|-----------------------------|
 //! | the rest of a message            | cut off after the limit   | cut off after [`PATIENCE`]  |
 //! |                                  | without a byte            | of less than [`LEAST`] each |
-//! | the reading of replies           | as long as it likes       | the same                    |
+//! | the reading of replies           | without a limit           | the same                    |
 //!
-//! So a virtual machine that is paused keeps its disk, and no number of clients that stall can
-//! keep the others from theirs.
+//! So a paused virtual machine keeps its disk, and no number of stalled clients can keep the others from
+//! theirs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,14 +21,14 @@ use braid_mem::Pool;
 
 use crate::stream::Stream;
 
-/// How often it is looked at.
+/// Interval of checks.
 const TICK: Duration = Duration::from_millis(500);
-/// Bytes that count as going on, in a tick, while others wait for memory.
+/// Bytes per tick that count as progress while others wait for memory.
 const LEAST: u64 = 32 << 10;
-/// How long a client may keep memory that others wait for, without going on.
+/// Time for which a client may keep memory that others wait for, without progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a client owes.
+/// The duty of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owes {
     /// Nothing.
@@ -45,9 +45,9 @@ pub(crate) struct Watch<S> {
     pool: Pool,
     stall_limit: Duration,
     timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
-    /// What had moved at the last tick.
+    /// Bytes that had moved at the last tick.
     moved_bytes: u64,
-    /// How long nothing at all moved, and how long less than [`LEAST`] a tick did.
+    /// Time without any progress, and time with less than [`LEAST`] per tick.
     still: Duration,
     slow: Duration,
 }

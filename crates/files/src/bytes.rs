@@ -1,4 +1,4 @@
-//! Numbers in bytes that nobody has checked: a place outside of them is an error.
+//! Numbers in unchecked bytes: a place outside of them is an error.
 
 use crate::error::{Tried, Trouble};
 

@@ -1,4 +1,4 @@
-//! The wanted ranges, and who claims which piece of them.
+//! The wanted ranges, and the owner of each piece of them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -105,7 +105,7 @@ impl Claims {
         }
     }
 
-    /// The wanted bytes that nobody has claimed, in order.
+    /// The wanted bytes that no owner has claimed, in order.
     pub(crate) fn gaps(&mut self) -> Vec<Range<u64>> {
         self.pieces.sort_by_key(|piece| (piece.range.start, piece.owner));
         self.pieces.dedup();
@@ -153,7 +153,7 @@ impl Claims {
     }
 }
 
-/// Whether `piece` is what follows `last`, of the same owner.
+/// True if `piece` follows `last` directly and has the same owner.
 fn goes_on(last: &Piece, piece: &Piece) -> bool {
     last.range.end == piece.range.start
         && last.owner.further(last.range.end - last.range.start) == piece.owner

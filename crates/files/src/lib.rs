@@ -1,4 +1,4 @@
-//! Which files own these bytes: a reverse map of a file system, by its own metadata.
+//! The files that own given bytes: a reverse map of a file system, by its own metadata.
 //!
 //! ```text
 //!   wanted ranges ──▶ Claims ◀── fixed places, inodes' extents ◀── one pass over the inodes     ext, xfs
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Invariants
-//! * All bytes are untrusted. A number is compared with the size of the file system before it is used; a
-//!   file system that lies ends in an error, in a note, or in [`Owner::Unknown`], never in a panic.
+//! * All bytes are untrusted. A number is compared with the size of the file system before it is used; an
+//!   inconsistent file system leads to an error, a note, or [`Owner::Unknown`], never to a panic.
 //! * Every loop ends: a tree has a depth, its keys ascend, and all trees together have no more nodes than the
-//!   file system has blocks. The time is that of reading the metadata a few times.
+//!   file system has blocks. The time is that of a few passes over the metadata.
 //! * Memory is bounded by [`Limits`], not by the file system: only pieces of the wanted ranges, the names of
 //!   their files, and these files' parent directories are held.
 //! * Nothing is written, and a journal is not replayed: names are those of the last checkpoint.
@@ -72,7 +72,7 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// What both kinds of file systems can be asked.
+/// The questions that both kinds of file systems answer.
 trait FileSystem: Directories {
     fn kind(&self) -> &'static str;
     fn size(&self) -> u64;
@@ -83,12 +83,12 @@ trait FileSystem: Directories {
     fn notes(&mut self) -> &mut Notes;
 }
 
-/// Tells who owns the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
+/// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
 /// the file system.
 ///
 /// # Errors
-/// No file system that is known, one with features that are not, or one whose superblock cannot be read or
-/// believed. Damage elsewhere is in the notes.
+/// No known file system, one with unknown features, or one whose superblock cannot be read or is invalid.
+/// Damage elsewhere is in the notes.
 pub fn owners(
     source: &dyn ReadAt,
     wanted: &[Range<u64>],

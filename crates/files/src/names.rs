@@ -30,7 +30,7 @@ pub(crate) trait Directories {
     /// The same for one directory.
     fn entries(&mut self, directory: u64, entry: &mut dyn FnMut(&[u8], u64));
 
-    /// What an inode without a name is, in words.
+    /// A description of an inode without a name.
     fn what(&mut self, inode: u64) -> Option<&'static str>;
 
     /// Adds a note.

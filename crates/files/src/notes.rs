@@ -1,4 +1,4 @@
-//! What is said beside the answer: a bounded list of sentences.
+//! The remarks beside the answer: a bounded list of sentences.
 
 use std::collections::BTreeSet;
 

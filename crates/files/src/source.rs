@@ -1,4 +1,4 @@
-//! Where bytes come from: reads within the volume, through a small cache.
+//! The source of bytes: reads within the volume, through a small cache.
 
 use std::io;
 

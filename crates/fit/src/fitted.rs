@@ -9,13 +9,13 @@ pub struct Fitted {
     pub name: &'static str,
     /// Its value with its interval, in the profile's unit.
     pub estimate: Estimate,
-    /// Whether an experiment saw it; else it is assumed, and its interval says nothing.
+    /// True if an experiment measured it; otherwise it is assumed, and its interval means nothing.
     pub measured: bool,
-    /// Where it comes from.
+    /// The source of the value.
     pub source: String,
 }
 
-/// How far a model is from what was measured: shares, as |ln(model / measured)|.
+/// The differences between a model and the measured times: shares, as |ln(model / measured)|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
     /// Half of the differences are below.
@@ -34,7 +34,7 @@ impl Errors {
 /// A device as a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// What it is: the `kind` of the profile.
+    /// The kind of device: the `kind` of the profile.
     pub kind: &'static str,
     /// Bytes of the device.
     pub size: u64,
@@ -46,10 +46,10 @@ pub struct Fit {
     pub used: Errors,
     /// Each kind that was tried, with the mean of its differences on what was held out.
     pub tried: Vec<(&'static str, f64)>,
-    /// What was seen and is no constant.
+    /// Measured facts that are not constants.
     pub facts: Vec<String>,
-    /// Why this may not be believed.
+    /// Reasons to doubt this fit.
     pub warnings: Vec<String>,
-    /// The profile's text, which says all of this, and which [`braid_model::Profile::parse`] reads.
+    /// The profile's text, which contains all of this, and which [`braid_model::Profile::parse`] reads.
     pub text: String,
 }

@@ -4,14 +4,14 @@ use crate::robust::{median, quantile, sorted};
 use crate::session::{Fault, SMALL, Session};
 use crate::turning;
 
-/// What the first reads say, before there is a plan.
+/// The results of the first reads, before there is a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glance {
     /// A random read of 4 KiB, in nanoseconds.
     pub request_ns: f64,
     /// A byte of long reads, in nanoseconds.
     pub byte_ns: f64,
-    /// Whether random reads differ as those of something that turns do, and it is as large as disks are.
+    /// True if random reads differ as on a rotating disk, and the device is as large as disks are.
     pub turns: bool,
 }
 

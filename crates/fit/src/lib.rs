@@ -9,8 +9,8 @@
 //!                                  Fit: the kind whose model errs least, as a profile
 //! ```
 //!
-//! A fit reads. It writes only with the permission to destroy what is on the device, which whoever calls it
-//! has to have asked for. Which constants can be seen:
+//! A fit reads. It writes only with the permission to destroy the content of the device, which the caller must
+//! have asked the user for. The constants that can be measured:
 //!
 //! | kind | seen | not seen |
 //! |---|---|---|
@@ -18,8 +18,8 @@
 //! | usb-flash | command, settling, jump, rates, largest command, page, unit, copying, open units | the erase block apart from the unit; endurance; steps and pages that cost less than times differ; units that do not divide 24 MiB |
 //! | disk | revolution, seeks, rates of both ends, command, depth of the queue; writing: the cache | |
 //!
-//! What several requests at once gain is in the profile of a disk, and told beside that of other kinds. Deliberately
-//! absent: I/O, clocks, and the decision which device may be written.
+//! The gain of several requests at once is in the profile of a disk, and is a remark on other kinds.
+//! Deliberately absent: I/O, clocks, and the decision which device may be written.
 
 mod choose;
 mod fitted;

@@ -6,11 +6,11 @@ use braid_seed::Rng;
 /// A read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether it writes; what it writes does not matter.
+    /// True if it writes; the written bytes do not matter.
     pub write: bool,
     /// First byte, a multiple of the device's block.
     pub offset: u64,
-    /// How many, likewise.
+    /// Its length, also a multiple of the block.
     pub bytes: u64,
 }
 
@@ -19,9 +19,9 @@ pub struct Request {
 pub struct Batch {
     /// All of them.
     pub requests: Vec<Request>,
-    /// How many are under way at once, from 1 on. The next one is made when any is answered.
+    /// The number of requests in flight, from 1 on. The next request is made when one is answered.
     pub depth: usize,
-    /// How long the device is left alone before each, in nanoseconds.
+    /// The idle time before each request, in nanoseconds.
     pub pause_ns: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// What it took, in nanoseconds.
+    /// The duration, in nanoseconds.
     pub fn took_ns(self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64
     }
@@ -81,7 +81,7 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// A device of `size` bytes with nobody else on its bus; `None` for a profile of no device.
+    /// A device of `size` bytes, alone on its bus; `None` for a profile that is not of a device.
     pub fn new(profile: &Profile, bus: BusProfile, size: u64) -> Option<Modelled> {
         let queue = CommandQueue::new(Timetable::new(&profile.kind, size)?);
         Some(Modelled { size, queue, bus: Bus::new(bus), now_ns: 0 })

@@ -1,4 +1,4 @@
-//! What a fit will do to a device, said before it does it.
+//! The plan of a fit, told before the fit begins.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use crate::{held_out, turning, writing};
 /// Repetitions where there is time enough, and the least that tell an interval.
 const USUAL: u64 = 15;
 const FEWEST: u64 = 5;
-/// What a write that costs a unit is expected to take, in seconds: 263 ms of a stick (uFLIP, CIDR 2009).
+/// The expected time of a write that rewrites a unit, in seconds: 263 ms of a stick (uFLIP, CIDR 2009).
 const UNIT_S: f64 = 0.263;
-/// The least device that can be measured at all.
+/// The smallest device that can be measured at all.
 const LEAST: u64 = 16 << 20;
 
-/// What a fit may do.
+/// The permissions of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permission {
-    /// Whether what is on the device may be destroyed.
+    /// True if the content of the device may be destroyed.
     pub destroy: bool,
-    /// When to give up.
+    /// The time after which the fit gives up.
     pub limit: Duration,
 }
 
-/// What a fit will do.
+/// The plan of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Bytes that are read.
     pub reads: u64,
     /// Bytes that are written, at most; 0 without permission.
     pub writes: u64,
-    /// How long it is expected to take.
+    /// The expected duration.
     pub expected: Duration,
-    /// When it is given up.
+    /// The time after which it is given up.
     pub limit: Duration,
-    /// How often each experiment is repeated.
+    /// The number of repetitions of each experiment.
     pub repetitions: u64,
-    /// What the first reads said.
+    /// The results of the first reads.
     pub glance: Glance,
 }
 

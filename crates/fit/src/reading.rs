@@ -1,4 +1,4 @@
-//! What reading tells of any device: commands, rate, the largest command, jumps, depth.
+//! The constants that reads determine for any device: commands, rate, the largest command, jumps, depth.
 
 use crate::held_out::whole_ns;
 use crate::robust::{Estimate, Sum, median, misfit, parts, quantile, sorted};
@@ -11,30 +11,30 @@ pub(crate) const LENGTHS: [u64; 20] =
 pub(crate) const EACH: u64 = 2;
 /// Random reads of each way.
 pub(crate) const RANDOM: usize = 121;
-/// How long a device is left alone where it is to have settled.
+/// The idle time after which a device has settled.
 const REST_NS: u64 = 20_000_000;
-/// Depths that are tried.
+/// The tested depths.
 pub(crate) const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Random reads at each depth.
 pub(crate) const AT_DEPTH: usize = 256;
 
-/// What reading told.
+/// The results of the reads.
 pub(crate) struct Reading {
-    /// What a command costs before its first byte, in nanoseconds.
+    /// The cost of a command before its first byte, in nanoseconds.
     pub(crate) command: Estimate,
     /// Nanoseconds a byte.
     pub(crate) byte: Estimate,
-    /// The same without commands: of a device that has a rate and nothing else.
+    /// The same without commands: for a model that has only a rate.
     pub(crate) byte_alone: Estimate,
     /// Most bytes of a command; `None` if no length showed a second one.
     pub(crate) transfer_max: Option<u64>,
-    /// What a random read takes beyond a continuing one, in nanoseconds.
+    /// The time by which a random read exceeds a continuing one, in nanoseconds.
     pub(crate) jump: Estimate,
-    /// How much longer the next one takes that comes at once, in nanoseconds.
+    /// The extra time of a read that follows at once, in nanoseconds.
     pub(crate) settle: Estimate,
     /// Reads a second at each of [`DEPTHS`].
     pub(crate) at_depth: Vec<f64>,
-    /// By how much equal reads differ: half of their times lie within this share of their median.
+    /// The spread of equal reads: half of their times lie within this share of their median.
     pub(crate) spread: f64,
 }
 

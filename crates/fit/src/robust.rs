@@ -5,9 +5,9 @@
 pub struct Estimate {
     /// The best guess.
     pub value: f64,
-    /// Where the interval begins.
+    /// The start of the interval.
     pub low: f64,
-    /// Where it ends.
+    /// The end of the interval.
     pub high: f64,
 }
 
@@ -24,7 +24,7 @@ impl Estimate {
         Some(Estimate { value: quantile(&sorted, 0.5), low: sorted[low], high: sorted[high] })
     }
 
-    /// What no repetition doubts.
+    /// A value without uncertainty.
     pub fn sure(value: f64) -> Estimate {
         Estimate { value, low: value, high: value }
     }
@@ -73,8 +73,8 @@ impl<const N: usize> Sum<N> {
     }
 }
 
-/// What each of the parts takes, at least 0: least squares of relative errors, since clocks and devices are
-/// wrong by shares. Of all choices of parts that are 0 the best is taken whose others are positive.
+/// The cost of each part, at least 0, by least squares of relative errors, since the errors of clocks and
+/// devices are shares. Of all choices of parts that are 0, the best one with positive other parts is taken.
 pub(crate) fn parts<const N: usize>(sums: &[Sum<N>]) -> [f64; N] {
     let mut best = ([0.0; N], f64::INFINITY);
     for absent in 0..(1usize << N) {

@@ -10,7 +10,7 @@ use crate::measured::{Batch, Measured, Request, Timing};
 /// Why a device was not fitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What the device or the system said.
+    /// The error of the device or of the system.
     Device(String),
     /// The device is smaller than the experiments need.
     TooSmall {
@@ -23,14 +23,14 @@ pub enum Fault {
     },
     /// There is not enough time.
     Late {
-        /// What was given.
+        /// The given limit.
         limit: Duration,
-        /// What it would take, where that was known before it began.
+        /// The time that it would need, if that was known before the start.
         needs: Option<Duration>,
-        /// In which experiment the time ran out.
+        /// The experiment in which the time ran out.
         during: &'static str,
     },
-    /// What was measured is no profile.
+    /// The measured values do not form a profile.
     Nonsense(String),
 }
 
@@ -63,7 +63,7 @@ impl std::error::Error for Fault {}
 pub(crate) struct Ran {
     pub(crate) batch: Batch,
     pub(crate) timings: Vec<Timing>,
-    /// Whether no constant is estimated from it.
+    /// True if no constant is estimated from it.
     pub(crate) held_out: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Session<'a> {
     device: &'a mut dyn Measured,
     limit: Duration,
     spent_ns: u64,
-    /// Where the next run of requests begins, within the device's first part.
+    /// The start of the next run of requests, within the device's first part.
     cursor: u64,
     pub(crate) size: u64,
     pub(crate) block: u64,
@@ -81,9 +81,10 @@ pub(crate) struct Session<'a> {
     pub(crate) record: Vec<Ran>,
 }
 
-/// What random requests and jumps are of, and what all offsets are multiples of.
+/// The size of random requests and jumps; all offsets are multiples of it.
 pub(crate) const SMALL: u64 = 4096;
-/// Reads that lead a run: the first continues nothing, and the second may wait for what the first left.
+/// The reads at the start of a run: the first continues nothing, and the second may wait for effects of the
+/// first.
 pub(crate) const LEAD: u64 = 2;
 
 impl Session<'_> {

@@ -2,7 +2,7 @@
 
 use crate::fitted::{Fit, Fitted};
 
-/// What a share is in per cent.
+/// A share in per cent.
 fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
@@ -21,7 +21,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// What a reader has to know before the constants.
+/// The remarks that a reader must know before the constants.
 pub(crate) fn comments(fit: &Fit) -> Vec<String> {
     let mut lines = vec![
         format!(
@@ -44,7 +44,7 @@ pub(crate) fn comments(fit: &Fit) -> Vec<String> {
 }
 
 impl Fit {
-    /// What a person calls a device of its kind.
+    /// The words for a device of its kind.
     pub fn called(&self) -> &'static str {
         match self.kind {
             "disk" => "a disk that turns",

@@ -1,8 +1,8 @@
-//! What disks have and nothing else: a revolution, a curve of seeks, zones, a cache of writes.
+//! The constants that only disks have: a revolution, a curve of seeks, zones, a write cache.
 //!
-//! A read somewhere else takes what the command, the seek and the transfer take, and then some part of a
-//! revolution, any part with the same likelihood. So the shortest of many that jump equally far is that
-//! without the rotation, less what the shortest of so many parts is expected to be.
+//! A read elsewhere takes the time of the command, the seek and the transfer, plus a part of a revolution that
+//! is uniformly distributed. So the shortest of many equally long jumps is the time without the rotation, plus
+//! the expected minimum of as many parts, which is subtracted.
 
 use std::f64::consts::TAU;
 
@@ -28,10 +28,10 @@ const ZONE_READ: u64 = 256 << 10;
 const CACHED: u64 = 64 << 10;
 const AT_A_TIME: usize = 64;
 const MOST_CACHED: usize = 4096;
-/// What disks turn at; what is measured within the tolerance of one of them is that.
+/// The usual speeds of disks; a measured speed within the tolerance of one of them is replaced by it.
 const SPEEDS: [f64; 8] = [3600.0, 4200.0, 5400.0, 5900.0, 7200.0, 10_000.0, 12_000.0, 15_000.0];
 
-/// Requests of all of it in a repetition.
+/// The number of requests of a whole repetition.
 pub(crate) const REQUESTS: u64 = (SHORT_JUMPS + SHARES.len() * JUMPS + ZONES.len() * 4) as u64;
 /// Bytes that are read in a repetition.
 pub(crate) const BYTES: u64 = REQUESTS * SMALL + ZONES.len() as u64 * 4 * ZONE_READ;
@@ -44,10 +44,10 @@ const ALIGNED: f64 = 0.85;
 /// The shortest revolution that disks have, in nanoseconds: that of 15,000 rpm.
 const FASTEST_NS: f64 = 4e6;
 
-/// What only disks have.
+/// The constants that only disks have.
 pub(crate) struct Turning {
     pub(crate) rpm: Estimate,
-    /// Why the revolution is uncertain.
+    /// The reason why the revolution is uncertain.
     pub(crate) doubt: Option<String>,
     /// Seeks in nanoseconds: to the next track, the average, over all.
     pub(crate) seeks: [Estimate; 3],
@@ -85,7 +85,7 @@ pub(crate) fn turning(
     Ok(Turning { rpm: revolution.map(|ns| 60e9 / ns), doubt, seeks, rates })
 }
 
-/// Where on the disk a read was, how far it jumped as a share of it, and what it took.
+/// The place of a read on the disk, its jump as a share of the disk, and its time.
 #[derive(Clone, Copy)]
 struct Jump {
     at: f64,
@@ -245,7 +245,7 @@ fn curve(
     [track.max(1000.0), track.max(1000.0) + average, track.max(1000.0) + way]
 }
 
-/// How many bytes the cache of writes takes, 0 for none; `None` if all that was written fitted.
+/// The bytes that the write cache holds, 0 for none; `None` if all written bytes fitted.
 pub(crate) fn write_cache(
     session: &mut Session<'_>,
     command: f64,

@@ -1,8 +1,8 @@
-//! What writing tells of flash: its rate, pages, and the units that are rewritten as a whole.
+//! The constants that writes determine for flash: its rate, pages, and the units that are rewritten as a whole.
 //!
-//! Everything is written into *slots*: places so far apart that a unit begins at each. How many slots may be
-//! appended to in turn before each append costs a unit says how many units are open; how what a write
-//! costs falls with its length says how long a unit is, since what a write leaves of its unit is copied.
+//! All writes go to *slots*: places so far apart that a unit begins at each. The number of slots that can be
+//! appended to in turn, before each append costs a unit, is the number of open units. The cost of a write falls
+//! with its length, and shows the length of a unit, because the unwritten rest of the unit is copied.
 
 use crate::measured::Request;
 use crate::robust::{Estimate, Sum, median, misfit, parts};
@@ -35,7 +35,7 @@ const LENGTHS: [u64; 17] = [
     512,
 ];
 const EACH: u64 = 3;
-/// What is appended in turn, how often, and to how many slots at most.
+/// The length of an append, the number of turns, and the greatest number of slots.
 const APPEND: u64 = 16 << 10;
 const TURNS: u64 = 5;
 const MOST_OPEN: usize = 16;
@@ -49,9 +49,10 @@ const COUNTED: usize = 7;
 /// The longest page that is looked for.
 const MOST_PAGE: u64 = 64 << 10;
 
-/// What writing told.
+/// The results of the writes.
 pub(crate) struct Writing {
-    /// What a write costs before its first byte, in nanoseconds; no constant of a profile, which has one for both.
+    /// The cost of a write before its first byte, in nanoseconds; not a constant of a profile, which has one
+    /// command cost for reads and writes.
     pub(crate) command: Estimate,
     /// Nanoseconds a byte.
     pub(crate) byte: Estimate,
@@ -59,25 +60,25 @@ pub(crate) struct Writing {
     pub(crate) byte_alone: Estimate,
     /// Most bytes of a command, as reading said it or in whole pages.
     pub(crate) transfer_max: Option<u64>,
-    /// What is programmed at once.
+    /// The bytes that are programmed at once.
     pub(crate) page: u64,
-    /// The units; `None` if no write costs more than what it writes.
+    /// The units; `None` if no write costs more than its own bytes.
     pub(crate) units: Option<Units>,
-    /// What a read takes that comes at once after a write, in nanoseconds.
+    /// The time of a read that follows a write at once, in nanoseconds.
     pub(crate) read_after: Estimate,
 }
 
-/// What is rewritten as a whole.
+/// The areas that are rewritten as a whole.
 pub(crate) struct Units {
     pub(crate) bytes: u64,
-    /// Bytes of the next smaller and the next larger one that was tried, between which it lies.
+    /// The next smaller and the next larger tested length, in bytes, between which it lies.
     pub(crate) between: (u64, u64),
     pub(crate) open: usize,
     /// Nanoseconds a byte that is copied.
     pub(crate) copy: Estimate,
 }
 
-/// How far slots are apart, and their order.
+/// The distance of slots, and their order.
 struct Slots {
     stride: u64,
     order: Vec<u64>,
@@ -96,7 +97,7 @@ impl Slots {
         Ok(Slots { stride, order, next: 0 })
     }
 
-    /// Where the next slot begins.
+    /// The start of the next slot.
     fn next(&mut self) -> u64 {
         let slot = self.order[self.next % self.order.len()];
         self.next += 1;
@@ -189,7 +190,7 @@ fn effort(bytes: u64, most: u64, page: u64) -> [f64; 2] {
     [bytes.div_ceil(most) as f64, (whole + rest.next_multiple_of(page)) as f64]
 }
 
-/// How many slots can be appended to in turn; `None` if as many as were tried.
+/// The number of slots that can be appended to in turn; `None` if all tested numbers can.
 fn open_units(session: &mut Session<'_>, slots: &mut Slots) -> Result<Option<usize>, Fault> {
     let mut alone = 0.0;
     for streams in 1..=MOST_OPEN {

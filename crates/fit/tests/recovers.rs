@@ -147,7 +147,7 @@ fn hidden(constants: &Constants, share: f64) -> Vec<&'static str> {
     hidden
 }
 
-/// What is off by more than `tolerance`.
+/// The constants that are off by more than `tolerance`.
 fn off(kind: &str, drawn: &Constants, fit: &Fit, tolerance: f64, share: f64) -> Vec<String> {
     let mut off = Vec::new();
     if fit.kind != kind {
@@ -200,7 +200,7 @@ fn times_that_are_off_by_three_per_cent_move_constants_by_ten_at_most() {
     all_near(0.03, 0.10, 24);
 }
 
-/// What the tests above find of an estimator that is wrong by a little more than they allow.
+/// The tests above find an estimator that is wrong by a little more than they permit.
 #[test]
 fn a_clock_that_is_six_per_cent_fast_is_found() {
     for (kind, size, draw) in DRAWS {
@@ -365,7 +365,7 @@ impl Measured for Late {
     }
 }
 
-/// How much processors were wanted is the device's to say, and stands in the profile.
+/// The device reports how scarce processors were, and the profile contains it.
 #[test]
 fn a_fit_while_tasks_wait_for_processors_is_doubted() {
     struct Wanted(Noisy, f64);

@@ -1,4 +1,4 @@
-//! What is known of a golden array: its manifest, and the way to its bytes.
+//! The known facts about a golden array: its manifest, and the way to its bytes.
 //!
 //! Field names are the manifest's. Sizes and offsets are in bytes unless the name says sectors.
 
@@ -15,7 +15,7 @@ use crate::runs;
 
 pub use crate::pattern::Piece;
 
-/// What a reader must make of the members that are there.
+/// The result that a reader must get from the present members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
@@ -27,7 +27,7 @@ pub enum Expect {
     RefuseOrRead,
 }
 
-/// What a member is to the array.
+/// The role of a member in the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "RoleText")]
 pub enum Role {
@@ -67,11 +67,11 @@ impl From<RoleText> for Role {
 /// Versions of what made the array.
 #[derive(Clone, Debug, Deserialize)]
 pub struct MadeWith {
-    /// How the kernel was run.
+    /// The way in which the kernel was run.
     pub engine: String,
     /// The kernel's release.
     pub kernel: String,
-    /// What `mdadm --version` printed.
+    /// The output of `mdadm --version`.
     pub mdadm: String,
 }
 
@@ -82,46 +82,46 @@ pub struct Member {
     pub index: usize,
     /// The size of its image.
     pub bytes: u64,
-    /// What it is to the array, or was before it went missing or stale.
+    /// Its role in the array, or its role before it went missing or stale.
     pub role: Role,
-    /// `in_sync`, `missing`, `stale`, `spare`, `recovering`, ... and flags behind commas, such as
+    /// `in_sync`, `missing`, `stale`, `spare`, `recovering`, ... and flags after commas, such as
     /// `write_mostly`, as in sysfs.
     pub state: String,
     /// The SHA-256 of its image, in hexadecimal.
     pub sha256: Option<String>,
     /// Its superblock's count of events.
     pub events: Option<u64>,
-    /// Where its superblock is.
+    /// The place of its superblock.
     pub super_offset_bytes: Option<u64>,
-    /// Where its data are.
+    /// The start of its data.
     pub data_offset_bytes: Option<u64>,
-    /// How much of it is data.
+    /// The length of its data.
     pub data_bytes: Option<u64>,
     /// The superblock's feature map (version 1 only).
     pub feature_map: Option<u32>,
-    /// How far a resync came: the superblock's field; `None` if none is due, or in version 0.90.
+    /// The progress of a resync: the superblock's field; `None` if none is due, or in version 0.90.
     pub resync_offset_sectors: Option<u64>,
-    /// How far a recovery came, if one was under way.
+    /// The progress of a recovery, if one was running.
     pub recovery_offset_sectors: Option<u64>,
-    /// Where its bitmap is, if it has one.
+    /// The place of its bitmap, if it has one.
     pub bitmap_offset_bytes: Option<u64>,
-    /// Where its partial parity log is, if it has one.
+    /// The place of its partial parity log, if it has one.
     pub ppl_sector: Option<u64>,
     /// The size of the log.
     pub ppl_size_sectors: Option<u64>,
     /// Ranges of its bad-block log: first sector and count, on the member.
     #[serde(default)]
     pub bad_blocks: Vec<(u64, u64)>,
-    /// What `mdadm --examine mN.img` printed.
+    /// The output of `mdadm --examine mN.img`.
     pub examine: Option<String>,
-    /// What `mdadm --examine-bitmap` printed.
+    /// The output of `mdadm --examine-bitmap`.
     pub examine_bitmap: Option<String>,
-    /// What `mdadm --examine-badblocks mN.img` printed, if the log holds a range.
+    /// The output of `mdadm --examine-badblocks mN.img`, if the log holds a range.
     pub examine_badblocks: Option<String>,
 }
 
 impl Member {
-    /// Whether there is an image of it.
+    /// True if there is an image of it.
     #[must_use]
     pub fn present(&self) -> bool {
         self.sha256.is_some()
@@ -133,11 +133,11 @@ impl Member {
 pub struct Golden {
     /// Its name, and the folder's.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub title: String,
-    /// What a reader must make of it.
+    /// The result that a reader must get from it.
     pub expect: Expect,
-    /// What else there is to know.
+    /// Further remarks.
     pub notes: String,
     /// The level, as mdadm names it.
     pub level: String,
@@ -147,7 +147,7 @@ pub struct Golden {
     pub layout: Option<String>,
     /// The chunk; 0 for levels without.
     pub chunk_bytes: u64,
-    /// How many slots there are.
+    /// The number of slots.
     pub raid_disks: u32,
     /// The superblock's version: `0.90`, `1.0`, `1.1` or `1.2`.
     pub metadata: String,
@@ -159,32 +159,31 @@ pub struct Golden {
     pub sha256: String,
     /// The pieces of its content.
     pub pattern: Vec<Piece>,
-    /// How many slots had no member in sync.
+    /// The number of slots without a member in sync.
     pub degraded: u32,
-    /// Whether the superblocks say clean; if not, the machine was stopped dead while they said
-    /// active.
+    /// True if the superblocks say clean; otherwise the machine was stopped abruptly while they said active.
     pub clean_shutdown: bool,
     /// The members, by index.
     pub members: Vec<Member>,
-    /// What `mdadm --detail` printed, just before the array was stopped.
+    /// The output of `mdadm --detail`, just before the array was stopped.
     pub detail: String,
     /// `/proc/mdstat`, at the same time.
     pub mdstat: String,
     /// Files of `/sys/block/md0/md`, at the same time.
     pub sysfs: BTreeMap<String, String>,
-    /// What the kernel must be told to assemble it, such as `module_params`.
+    /// The settings that the kernel needs to assemble it, such as `module_params`.
     pub assemble: BTreeMap<String, serde_json::Value>,
     /// The command that created it.
     pub create: String,
-    /// What was done to it then.
+    /// The steps after that.
     pub steps: String,
-    /// With which versions.
+    /// The versions of the programs.
     pub made_with: MadeWith,
     #[serde(skip)]
     content: OnceLock<Content>,
 }
 
-/// Where the golden arrays are.
+/// The folder of the golden arrays.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/golden")
 }
@@ -254,11 +253,11 @@ impl Golden {
             .collect()
     }
 
-    /// What the array must read as: `length` bytes at `offset`, on any boundary.
+    /// The expected content of the array: `length` bytes at `offset`, on any boundary.
     ///
     /// # Panics
     ///
-    /// If that is not within the array.
+    /// If the range is not within the array.
     #[must_use]
     pub fn content_block(&self, offset: u64, length: usize) -> Vec<u8> {
         let end = offset.checked_add(length as u64).filter(|end| *end <= self.array_bytes);

@@ -1,13 +1,13 @@
-//! Results in, a table of cells out: for each workload and subject the numbers by repetition,
-//! their estimates, the comparison with the baseline, and whether they can be believed. Pure; a
-//! report only words and draws what is here.
+//! From results to a table of cells: for each workload and subject the numbers by repetition, their estimates,
+//! the comparison with the baseline, and whether the numbers can be trusted. Pure; a report only puts this
+//! content into words and charts.
 //!
 //! ```text
 //! Results ──> index by workload and subject ──> Cell: values, estimates, effect
 //!                 │    ▲                          │
 //!   rounds: what ─┘    │                          ├──> kinds: each subject at each kind of work
-//!                      │                          ├──> contest: who is best at a kind, if anybody
-//!                      │                          └──> factors: what chunk, count, bus ... do
+//!                      │                          ├──> contest: the best subject at a kind, if there is one
+//!                      │                          └──> factors: effects of chunk, count, bus ...
 //!   counts             │
 //!   judgement ─────────┘ standing, findings
 //! ```
@@ -16,13 +16,13 @@
 //!
 //! * there is a [`Cell`] for every workload on every subject, measured or not, at
 //!   `workload * subjects + subject`;
-//! * an invalid number takes no part in any comparison: its cell has no effect, and where a
-//!   baseline is invalid no cell of that workload has one;
-//! * where repetitions are rounds of one long run, only settled ones count;
-//! * a percentile is there only where the requests of each repetition that counts support it;
+//! * an invalid number takes no part in any comparison: its cell has no effect, and if a baseline is invalid no
+//!   cell of that workload has one;
+//! * if repetitions are rounds of one long run, only settled ones count;
+//! * a percentile exists only if the requests of each counted repetition support it;
 //! * samples are read once; nothing is looked up by name after the index is made.
 //!
-//! Deliberately absent: sentences (the report's), and any second look at what was measured.
+//! Deliberately absent: sentences (the report's), and any second look at the measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,21 +68,21 @@ pub struct Analysis {
     pub control: Option<usize>,
     /// Every workload on every subject; [`Analysis::cell`] finds one.
     pub cells: Vec<Cell>,
-    /// How far the numbers may be off, as a logarithm, if they were predicted; `None` of measurements.
+    /// The greatest error of predicted numbers, as a logarithm; `None` for measurements.
     pub log_error: Option<f64>,
     /// Trials that went well.
     pub done: usize,
     /// Trials that were planned and can be done.
     pub planned: usize,
-    /// What speaks against single trials, by number.
+    /// Reasons to doubt single trials, by number.
     pub trials: BTreeMap<u32, Vec<Finding>>,
-    /// What concerns all numbers.
+    /// Findings that concern all numbers.
     pub campaign: Vec<Finding>,
-    /// How often a rule could not be checked for lack of evidence, by its name.
+    /// For each rule by name, the number of cases that could not be checked for lack of evidence.
     pub unchecked: BTreeMap<&'static str, usize>,
 }
 
-/// A workload, and what is asked of it often.
+/// A workload, and its facts that are used often.
 #[derive(Debug, Clone)]
 pub struct Work {
     /// The workload.
@@ -91,7 +91,7 @@ pub struct Work {
     pub label: String,
     /// The number that is compared.
     pub headline: Metric,
-    /// What it can be told apart by.
+    /// The dimensions that distinguish it.
     pub dimensions: BTreeMap<String, Value>,
 }
 
@@ -105,7 +105,7 @@ impl Work {
     }
 }
 
-/// Whether a cell has numbers, and why not.
+/// The state of a cell: measured, or the reason why it has no numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// At least one repetition went well.
@@ -129,20 +129,20 @@ pub struct Cell {
     pub workload: usize,
     /// Index into [`Planned::subjects`](braid_lab::matrix::Planned::subjects).
     pub subject: usize,
-    /// Whether it has numbers.
+    /// The state of its numbers.
     pub state: State,
-    /// Whether the numbers can be believed.
+    /// The trust in its numbers.
     pub standing: Standing,
-    /// What speaks against them.
+    /// The reasons to doubt them.
     pub findings: Vec<Finding>,
-    /// The number that is compared, and which way it is better.
+    /// The compared number, and its better direction.
     pub headline: Metric,
     /// Everything that was measured, by metric and repetition, but for percentiles that the requests of
     /// a trial do not support.
     pub all: BTreeMap<Metric, ByRepetition>,
-    /// What of that counts.
+    /// The part of it that counts.
     pub values: BTreeMap<Metric, ByRepetition>,
-    /// Medians and ranges of the same.
+    /// Medians and ranges of `values`.
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Percentiles that the tool gave and the requests of a repetition do not support.
     pub unsupported: BTreeSet<Metric>,
@@ -150,19 +150,19 @@ pub struct Cell {
     pub disturbed: BTreeSet<u32>,
     /// Its rounds, in a campaign whose repetitions are rounds of one long run.
     pub rounds: Option<Rounds>,
-    /// How many times as fast as the baseline, whichever way the headline is better; `None` for a
-    /// lone baseline itself, and where one of the two is missing or invalid.
+    /// The speed relative to the baseline, in the better direction of the headline; `None` for a lone baseline
+    /// itself, and if one of the two is missing or invalid.
     pub effect: Option<Effect>,
-    /// What that says with every comparison of a cell of the campaign counted.
+    /// The meaning of the effect when all comparisons of the campaign's cells are counted.
     pub outlook: Option<Outlook>,
     /// Its trials, as indices into [`Results::trials`], by repetition.
     pub trials: Vec<usize>,
 }
 
-/// How a subject compares with the baseline, whichever way its metric is better.
+/// The result of the comparison of a subject with the baseline, in the better direction of its metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// Better, and told apart.
+    /// Better, with proof.
     Better,
     /// Worse, and told apart.
     Worse,
@@ -181,7 +181,7 @@ impl Cell {
         self.get(self.headline)
     }
 
-    /// Whether a repetition counts.
+    /// True if a repetition counts.
     pub fn counts(&self, repetition: u32) -> bool {
         let in_window = |rounds: &Rounds| rounds.window().is_some_and(|w| w.holds(repetition));
         self.rounds.as_ref().is_none_or(in_window) && !self.disturbed.contains(&repetition)
@@ -197,7 +197,7 @@ impl Cell {
         self.values = counted.filter(|(_, values)| !values.is_empty()).collect();
     }
 
-    /// Whether it has a number that may be used.
+    /// True if it has a number that may be used.
     pub fn is_usable(&self) -> bool {
         self.standing != Standing::Invalid && self.main().is_some()
     }
@@ -244,13 +244,13 @@ impl Analysis {
         self.log_error.map_or(effect, |log_error| effect.of_models(log_error))
     }
 
-    /// How far a comparison with the baseline can be believed: as far as its worst side.
+    /// The trust in a comparison with the baseline: that of its worse side.
     pub fn standing_against_baseline(&self, cell: &Cell) -> Standing {
         let of_baseline = |subject: &usize| self.cell(cell.workload, *subject).standing;
         self.baselines.iter().map(of_baseline).fold(cell.standing, Standing::max)
     }
 
-    /// Whether the subject is a baseline.
+    /// True if the subject is a baseline.
     pub fn is_baseline(&self, subject: usize) -> bool {
         self.baselines.contains(&subject)
     }
@@ -282,7 +282,7 @@ pub(crate) fn analyse_judged(
     finish(gather(results, &workloads), results, judgement)
 }
 
-/// What follows from the numbers and from what is thought of them.
+/// Adds the conclusions from the numbers and from their judgement.
 fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -> Analysis {
     for cell in &mut analysis.cells {
         let subject = results.subjects[cell.subject].name.clone();
@@ -319,8 +319,8 @@ fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -
     Analysis { trials, campaign, unchecked, ..analysis }
 }
 
-/// What effects of speeds say when all of them are counted (Holm), so that in one campaign of twenty with
-/// equal subjects a single one is told apart, and not one of twenty in each.
+/// The meaning of speed effects when all of them are counted (Holm), so that among twenty campaigns with equal
+/// subjects only one finds a difference, instead of one comparison in twenty in each campaign.
 fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
     let effects: Vec<Effect> = effects.collect();
     let adjusted = holm(&effects.iter().map(|effect| effect.p_value).collect::<Vec<f64>>());
@@ -330,7 +330,7 @@ fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
 /// A speed that differs by less is shown as 1.00 times the other, and said to be no different.
 const LEAST_DIFFERENCE: f64 = 0.005;
 
-/// What an effect says at an adjusted p-value.
+/// The meaning of an effect at an adjusted p-value.
 pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
     match p_value <= ALPHA {
         true if (effect.ratio - 1.0).abs() < LEAST_DIFFERENCE => Outlook::Same,

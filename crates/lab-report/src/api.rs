@@ -11,7 +11,7 @@ use crate::compare::{Comparison, compare_runs};
 use crate::report::render::{Formats, Written, render_html, render_terminal, write_report};
 use crate::report::{build_report, report_data, tidy_rows};
 
-/// What a report leaves.
+/// The results of a report.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// The report for the terminal.
@@ -55,11 +55,11 @@ pub fn page(results_dir: &Path) -> Result<String, LabError> {
     render_html(&build_report(&analysis, &results, results_dir))
 }
 
-/// What changed between two results directories; a change of up to `threshold` is none: 0.05 for 5 %.
+/// The changes between two results directories; a change of up to `threshold` counts as none: 0.05 for 5 %.
 ///
 /// # Errors
 ///
-/// When one of them holds no results.
+/// If one of them holds no results.
 pub fn compare(before: &Path, after: &Path, threshold: f64) -> Result<Comparison, LabError> {
     let before = Store::open(before)?.results()?;
     let after = Store::open(after)?.results()?;

@@ -43,7 +43,7 @@ const DRIFT_FROM: usize = 3;
 /// Version of the JSON form.
 const OUTPUT_VERSION: u32 = 4;
 
-/// What became of one number, the worst first.
+/// The change of one number, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -78,17 +78,17 @@ pub struct CellChange {
     /// Lower and upper end of its 95 % interval, drift from run to run included; both the percent itself
     /// where a side has one repetition.
     pub interval: (f64, f64),
-    /// Whether the percent is of numbers in percent of the baseline of their own run.
+    /// True if the percentage is of numbers in percent of the baseline of their own run.
     pub against_baseline: bool,
     /// Repetitions of the first and the second run.
     pub repetitions: (usize, usize),
-    /// How often a change up to the threshold would look like this one, or larger.
+    /// The probability that a change up to the threshold would look like this one, or larger.
     pub p_value: f64,
     /// The same with all cells counted (Holm).
     pub adjusted_p: f64,
-    /// What that says.
+    /// The meaning of the change.
     pub change: Change,
-    /// Whether something speaks against one of the two numbers.
+    /// True if there is a reason to doubt one of the two numbers.
     pub suspect: bool,
     #[serde(skip)]
     which: Metric,
@@ -103,18 +103,18 @@ pub struct Comparison {
     pub first: String,
     /// Name of the second.
     pub second: String,
-    /// Whether the first and the second were predicted, and not measured.
+    /// For the first and the second run: true if it was predicted, and not measured.
     pub predicted: [bool; 2],
-    /// How far predictions are off, in percent, if one of the two was predicted.
+    /// The error of predictions, in percent, if one of the two was predicted.
     pub model_error_percent: Option<f64>,
-    /// Whether a number became worse, beyond the threshold and beyond chance, or is there no more.
+    /// True if a number became worse, beyond the threshold and beyond chance, or no longer exists.
     pub regression: bool,
-    /// Percent up to which a change is none.
+    /// The percentage up to which a change counts as none.
     pub threshold_percent: f64,
-    /// Standard deviation from run to run that was reckoned with, in percent.
+    /// The assumed standard deviation from run to run, in percent.
     pub drift_percent: f64,
-    /// How far the baselines' own numbers moved between the runs, in percent of the first; none without
-    /// a baseline.
+    /// The movement of the baselines' own numbers between the runs, in percent of the first; none without a
+    /// baseline.
     pub baseline_percent: Option<f64>,
     /// Every number that both have and that may be compared, the worst change first.
     pub cells: Vec<CellChange>,
@@ -130,7 +130,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// How many numbers changed in this way.
+    /// The number of numbers with this change.
     pub fn count(&self, change: Change) -> usize {
         self.cells.iter().filter(|cell| cell.change == change).count()
     }
@@ -239,7 +239,7 @@ fn environments(first: &Results, second: &Results) -> Vec<String> {
     }
 }
 
-/// What the campaigns set differently around equal cells.
+/// The differing settings of the campaigns around equal cells.
 fn settings(first: &Results, second: &Results) -> Vec<String> {
     let (a, b) = (&first.campaign, &second.campaign);
     let mut found: Vec<String> = [

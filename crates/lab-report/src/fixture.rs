@@ -77,7 +77,7 @@ impl Tool for Meter {
     }
 }
 
-/// What a trial gave.
+/// The results of a trial.
 pub(crate) enum Given {
     /// Numbers alone.
     Numbers(Vec<(Metric, f64)>),
@@ -227,10 +227,10 @@ pub(crate) fn noise(part: f64, numbers: &[u64]) -> f64 {
     1.0 + part * (2.0 * unit - 1.0)
 }
 
-/// What predictions of the fixture rest on.
+/// The grounds of the fixture's predictions.
 pub(crate) const GROUNDS: &str = "3 of 4 published rows lie within 17 %";
 
-/// The same results, had they been predicted.
+/// The same results as predictions.
 pub(crate) fn predicted(mut results: Results) -> Results {
     let profiles = vec!["rally2".to_owned()];
     for session in &mut results.sessions {

@@ -1,4 +1,4 @@
-//! What the laboratory's results say, and to whom: statistics, verdicts, the answer, pages.
+//! The meaning of the laboratory's results, for people: statistics, verdicts, the answer, pages.
 //!
 //! ```text
 //! results.sqlite ──> analysis ─────────> report ──────────> terminal, HTML, XLSX, Markdown, CSV, JSON, SVG
@@ -18,8 +18,8 @@
 //!
 //! Invariants:
 //!
-//! * What is said follows from the results file alone, on whatever machine and in whatever year:
-//!   nothing is measured, and nothing is drawn by chance.
+//! * A report follows from the results file alone, on any machine and in any year: nothing is measured, and
+//!   nothing is random.
 //! * Results are only read. Files are written into the folder of the results, and nowhere else.
 //!
 //! Deliberately absent: command-line parsing (the binary does it), anything that measures, and any

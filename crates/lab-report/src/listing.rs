@@ -1,10 +1,9 @@
-//! What lies in folders of results: a line for each campaign, and one cell with all that was seen
-//! of it.
+//! The results in folders: a line for each campaign, and one cell with all its observations.
 //!
-//! Invariants: a folder that cannot be read is listed with the reason; names from files and
-//! devices never act on the terminal.
+//! Invariants: a folder that cannot be read is listed with the reason; names from files and devices never
+//! control the terminal.
 //!
-//! Deliberately absent: any search deeper than a folder in a folder.
+//! Deliberately absent: a search deeper than a folder in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,14 +27,14 @@ const OUTPUT_VERSION: u32 = 1;
 /// A results directory, and what is in it, or why it cannot be read.
 pub type Listed = (PathBuf, Result<Found, String>);
 
-/// What is in a results directory.
+/// The content of a results directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The campaign's name.
     pub name: String,
     /// When measuring began, seconds since 1970; `None` of predictions.
     pub started_unix_s: Option<u64>,
-    /// Whether the numbers were predicted, and none measured.
+    /// True if the numbers were predicted, and none measured.
     pub predicted: bool,
     /// Trials that went well.
     pub done: usize,

@@ -1,4 +1,4 @@
-//! Whether a number can be believed: OK, SUSPECT or INVALID, with the reason and what to do.
+//! The trust in a number: OK, SUSPECT or INVALID, with the reason and the advice.
 //!
 //! ```text
 //! trial: what the tool said ┐
@@ -7,18 +7,17 @@
 //! cell:  its repetitions, the campaign's other cells ── rules ┘
 //! ```
 //!
-//! A rule is a function in one of the files under `trust/` and one line in [`RULES`]. Its limits
-//! are constants beside it, each with its reason; `docs/trust.md` is the table for readers.
+//! A rule is a function in one of the files under `trust/` and one line in [`RULES`]. Its limits are constants
+//! beside it, each with its reason; `docs/trust.md` is the table for readers.
 //!
 //! Invariants:
 //!
 //! * pure: the same results give the same judgement;
-//! * a rule that lacks its evidence says nothing, and [`Judgement::unchecked`] counts it: silence
-//!   is never taken for a proof;
+//! * a rule that lacks its evidence finds nothing, and [`Judgement::unchecked`] counts it: the absence of a
+//!   finding is never taken for a proof;
 //! * no number is changed or left out here; a verdict stands beside it.
 //!
-//! Deliberately absent: any judgement of how fast something is. A rule doubts a number only for
-//! what contradicts it.
+//! Deliberately absent: any judgement of speed. A rule doubts a number only for a contradiction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,10 +40,10 @@ mod unwritten;
 
 pub use case::{Cell, TrialCase};
 
-/// How far a number can be believed.
+/// The trust in a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Nothing speaks against it.
+    /// There is no reason to doubt it.
     #[default]
     Ok,
     /// Something speaks against it: it may be off, and the finding says which way.
@@ -63,23 +62,23 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What a rule found.
+/// The finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule's name.
     pub rule: &'static str,
-    /// How grave it is; [`Standing::Ok`] is a remark that lowers nothing.
+    /// The severity; [`Standing::Ok`] is a remark that lowers no verdict.
     pub standing: Standing,
-    /// What was seen, with numbers, as a sentence.
+    /// The observation, with numbers, as a sentence.
     pub why: String,
-    /// What to do about it, as a sentence.
+    /// The advice, as a sentence.
     pub action: String,
 }
 
-/// What a rule says of a case.
+/// The result of a rule for a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// It lacks evidence.
+    /// The case lacks evidence.
     Unknown,
     /// Nothing speaks against the number, or the rule is not meant for such a case.
     Fine,
@@ -101,7 +100,7 @@ impl Checked {
         Self::Found(Standing::Ok, why.into(), None)
     }
 
-    /// How grave what it found is.
+    /// The severity of the finding.
     fn standing(&self) -> Standing {
         match self {
             Self::Found(standing, ..) => *standing,
@@ -121,25 +120,25 @@ impl Checked {
 /// A rule's function.
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
-    /// Of a trial that went well.
+    /// A rule for a successful trial.
     Trial(fn(&TrialCase<'_>) -> Checked),
-    /// The same of what may befall single repetitions from outside, whatever they measured: where
-    /// enough others are free of it, they alone count, and the cell stays as good as they are.
+    /// A rule for outside disturbances of single repetitions: if enough other repetitions are undisturbed, only
+    /// they count, and the cell is as good as they are.
     Disturbance(fn(&TrialCase<'_>) -> Checked),
-    /// Of a cell that has such a trial, and of the same workload on the other subjects.
+    /// A rule for a cell with such a trial, and the same workload on the other subjects.
     Cell(fn(&Cell<'_>, &[&Cell<'_>]) -> Checked),
-    /// Of all results and the workloads that were planned.
+    /// A rule for all results and the planned workloads.
     Campaign(fn(&Results, &[Workload]) -> Checked),
 }
 
 /// A reason to doubt a number.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Its name, for people who look it up: letters and dashes.
+    /// Its name, by which people can look it up: letters and dashes.
     pub name: &'static str,
-    /// What to do when it finds something.
+    /// The advice for its finding.
     pub action: &'static str,
-    /// How it is found.
+    /// The check.
     pub check: Check,
 }
 
@@ -272,7 +271,7 @@ const OF_PREDICTIONS: [&str; 3] = ["predicted", "shared-device", "unreached-memb
 /// Repetitions free of a disturbance from which on they count alone, if they are half of all.
 const ENOUGH_FREE: usize = 3;
 
-/// What is thought of one cell.
+/// The judgement of one cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The worst of the findings.
@@ -284,16 +283,16 @@ pub struct Verdict {
     pub disturbed: BTreeSet<u32>,
 }
 
-/// What is thought of a campaign's numbers.
+/// The judgement of a campaign's numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// By subject's name and workload's label: every cell with at least one trial that went well.
+    /// By subject's name and workload's label: every cell with at least one successful trial.
     pub cells: BTreeMap<(String, String), Verdict>,
     /// By trial's number: every trial that went well, most with no finding.
     pub trials: BTreeMap<u32, Vec<Finding>>,
-    /// What concerns all numbers, in the order of [`RULES`].
+    /// The findings that concern all numbers, in the order of [`RULES`].
     pub campaign: Vec<Finding>,
-    /// By rule: how many trials (or cells, by its [`Check`]) it could not check for lack of
+    /// For each rule, the number of trials (or cells, by its [`Check`]) that it could not check for lack of
     /// evidence. Rules that could always be checked are not in it.
     pub unchecked: BTreeMap<&'static str, usize>,
 }
@@ -355,9 +354,9 @@ fn worst(findings: &[Finding]) -> Standing {
 }
 
 impl Judgement {
-    /// What the trials of a cell say: of each rule the worst finding, with how many repetitions have
-    /// one. Disturbed trials leave the cell where enough are free of any disturbance; the findings of
-    /// disturbances are remarks then.
+    /// Judges the trials of a cell: for each rule the worst finding, with the number of repetitions that have
+    /// one. Disturbed trials leave the cell if enough trials are free of any disturbance; the findings of
+    /// disturbances then become remarks.
     fn judge_trials(&mut self, cell: &mut Cell<'_>) -> Verdict {
         let mut by_rule: Vec<Vec<Finding>> = vec![Vec::new(); RULES.len()];
         let mut disturbed = BTreeSet::new();

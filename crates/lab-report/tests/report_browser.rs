@@ -99,7 +99,7 @@ fn check_table(seen: &Value, table: &Table, at: &str) {
     }
 }
 
-/// How many values a chart has to show.
+/// The number of values that a chart must show.
 fn values(chart: &Chart) -> usize {
     let is_drawn = |x: f64, y: f64| match chart.shape {
         Shape::Bars => chart.x.ticks.iter().any(|(place, _)| *place == x) && y.is_finite(),

@@ -229,7 +229,7 @@ fn read_workbook(name: &str, report: &Report, samples: &[TidyRow]) -> Option<Val
     Some(read)
 }
 
-/// What stands in the cell that a reference such as `'a sheet'!$B$23` names.
+/// The text in the cell that a reference such as `'a sheet'!$B$23` names.
 fn text_at(sheet: &Value, reference: &Value) -> String {
     let reference = reference.as_str().unwrap();
     let (_, place) = reference.rsplit_once("!$").unwrap();

@@ -18,20 +18,20 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// A campaign with what it leaves open decided: as it was begun in the results folder, else anew.
+/// Returns the campaign with its open choices made: as in the results folder if it was begun there, else anew.
 fn settle(campaign: &Campaign, options: &LabOptions, seed: Option<u64>) -> Campaign {
-    // What is wrong with a folder is said by those who open it to use it.
+    // The callers that open the folder report its faults.
     let held = Store::open(&options.results_dir).and_then(|store| store.campaign()).ok();
     campaign.settled(held.as_ref(), seed)
 }
 
-/// What a run of a campaign with these options would do, as far as it is not done. Writes nothing;
-/// [`crate::plan::render_plan`] makes it text.
+/// Returns the work that a run of a campaign with these options would do, without finished trials. Writes
+/// nothing. [`crate::plan::render_plan`] renders the plan.
 ///
 /// # Errors
 ///
-/// When the campaign does not make sense, a path of it is not there, or the results folder holds
-/// another one's results.
+/// The campaign is invalid, one of its paths does not exist, or the results folder holds the results of another
+/// campaign.
 pub fn plan(campaign: &Campaign, options: &LabOptions) -> Result<Plan, LabError> {
     let campaign = &settle(campaign, options, None);
     let planned = Planned::checked(campaign)?;
@@ -40,12 +40,12 @@ pub fn plan(campaign: &Campaign, options: &LabOptions) -> Result<Plan, LabError>
     Ok(plan_campaign(planned, &earlier, &options.destroy))
 }
 
-/// A campaign with as many repetitions and as much time for each as `budget` allows, and what that
-/// is not enough for. One that was begun in the results folder stays as it was begun.
+/// Returns the campaign with as many repetitions and as long trials as `budget` allows, and a note of questions
+/// for which the budget is too small. A campaign that was begun in the results folder keeps its values.
 ///
 /// # Errors
 ///
-/// When the campaign does not make sense, or not one repetition fits.
+/// The campaign is invalid, or not one repetition fits.
 pub fn fit_budget(
     campaign: Campaign,
     budget: &Budget,
@@ -63,18 +63,18 @@ pub fn fit_budget(
     crate::plan::fit_with_control(&campaign, budget)
 }
 
-/// Runs a campaign, or what is missing of it, into its results directory.
+/// Runs a campaign, or its missing trials, into its results directory.
 ///
 /// # Errors
 ///
-/// As [`crate::runner::run_campaign`]. When every trial was stopped before its end there is no
-/// error: the results are without a number.
+/// As [`crate::runner::run_campaign`]. If every trial was stopped before its end there is no error: the results
+/// contain no number.
 pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Tally, LabError> {
     let campaign = settle(campaign, options, Some(draw_seed()));
     run_campaign(&campaign, options, &mut SystemWorld::new())
 }
 
-/// Predicts a campaign into a results directory, on no machine and in no time.
+/// Predicts a campaign into a results directory, without a machine and without time.
 ///
 /// # Errors
 ///
@@ -87,22 +87,22 @@ pub fn predict(
     predict_campaign(campaign, results_dir, oracle)
 }
 
-/// The campaign that a results directory holds, to go on with it.
+/// Returns the campaign in a results directory, to continue it.
 ///
 /// # Errors
 ///
-/// When the directory holds no results.
+/// The directory holds no results.
 pub fn held_campaign(results_dir: &Path) -> Result<Campaign, LabError> {
     Store::open(results_dir)?.campaign()
 }
 
-/// The default place for the results of a campaign.
+/// Returns the default results folder of a campaign.
 pub fn default_folder(campaign: &Campaign) -> PathBuf {
     PathBuf::from(format!("{}-results", campaign.name))
 }
 
-/// The default place for predictions of a campaign: not that of its results, so that the two can be
-/// compared.
+/// Returns the default folder for predictions of a campaign. It differs from that of its results, so that the
+/// two can be compared.
 pub fn predicted_folder(campaign: &Campaign) -> PathBuf {
     PathBuf::from(format!("{}-predicted", campaign.name))
 }

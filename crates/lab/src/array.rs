@@ -1,12 +1,12 @@
-//! How an array that is up is hurt, mended and asked: the commands, and what they answer. Pure.
+//! The commands that degrade, repair and query a running array, and the parsers of their output. Pure.
 //!
 //! ```text
 //!           fail          take_out        put_in            check
 //!   whole ───────▶ faulty ───────▶ gone ───────▶ recovering ───────▶ …
 //! ```
 //!
-//! The member that comes back is the one that failed, without its superblock: nothing on it tells
-//! that it was a member, so all of it is filled, as a new disk would be.
+//! The member that comes back is the failed one, without its superblock. Nothing marks it as a former member,
+//! so all of it is filled, as with a new disk.
 
 use std::path::{Path, PathBuf};
 
@@ -14,23 +14,23 @@ use serde_json::Value;
 
 use crate::command::{CommandLine, Exit, Finished};
 
-/// An array whose members can be taken out.
+/// An array from which members can be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Array {
-    /// Who runs it.
+    /// The program that runs the array.
     pub(crate) keeper: Keeper,
-    /// The member that is hurt, as the keeper calls it; `None` where none can be.
+    /// The member that fails, as the keeper names it; `None` if no member may fail.
     pub(crate) victim: Option<String>,
-    /// Whether a member can be taken in: something must remember it.
+    /// True if a member can be added: the array has metadata for it.
     pub(crate) remembers: bool,
 }
 
-/// Who runs an array.
+/// The program that runs an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Keeper {
-    /// A volume of braid's.
+    /// A braid volume.
     Volume {
-        /// How braid is called.
+        /// The way to call braid.
         braid: Braid,
         /// The volume's name.
         name: String,
@@ -44,29 +44,29 @@ pub(crate) enum Keeper {
     },
 }
 
-/// How braid is called: the program, and folders of the laboratory's own for what it remembers.
+/// The way to call braid: the program, and folders of the laboratory for its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Braid {
     pub(crate) program: String,
-    /// Records of volumes go here and not among the user's.
+    /// Folder for records of volumes, apart from the user's.
     pub(crate) config: String,
-    /// What `braid undo` puts back goes here.
+    /// Folder for the bytes that `braid undo` restores.
     pub(crate) state: String,
 }
 
 impl Braid {
-    /// What it remembers lies in a folder of the laboratory's.
+    /// Keeps braid's records in a folder of the laboratory.
     pub(crate) fn in_folder(program: impl Into<String>, folder: &Path) -> Self {
         let place = |name: &str| folder.join(name).display().to_string();
         Self { program: program.into(), config: place("config"), state: place("state") }
     }
 
-    /// What braid remembers of a volume, in the laboratory's own folder.
+    /// Returns braid's record of a volume, in the laboratory's folder.
     pub(crate) fn record(&self, name: &str) -> PathBuf {
         Path::new(&self.config).join(format!("{name}.toml"))
     }
 
-    /// A call; `env` sets the folders.
+    /// Returns a call of braid. `env` sets the folders.
     pub(crate) fn call<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> CommandLine {
         let command = CommandLine::new("env")
             .arg(format!("BRAID_CONFIG_DIR={}", self.config))
@@ -76,15 +76,15 @@ impl Braid {
     }
 }
 
-/// What an array says of itself.
+/// The state of an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Activity {
     /// The pass that runs or waits for its turn: `resync`, `recovery`, `check`, ...
     pub(crate) pass: Option<String>,
-    /// Whether a role has no member in sync.
+    /// True if a role has no member in sync.
     pub(crate) is_degraded: bool,
-    /// How the victim is: `in_sync`, `recovering`, `spare`, `faulty`; `None` if it is not there,
-    /// or its keeper does not tell.
+    /// State of the victim: `in_sync`, `recovering`, `spare`, `faulty`. `None` if it is absent, or its keeper
+    /// does not report it.
     pub(crate) victim: Option<String>,
 }
 
@@ -101,17 +101,17 @@ impl Array {
         })
     }
 
-    /// Has the victim fail.
+    /// Returns the command that fails the victim.
     pub(crate) fn fail(&self) -> Option<CommandLine> {
         self.on_victim(&["member", "fail"], "--fail")
     }
 
-    /// Takes the failed victim out.
+    /// Returns the command that removes the failed victim.
     pub(crate) fn take_out(&self) -> Option<CommandLine> {
         self.on_victim(&["member", "remove"], "--remove")
     }
 
-    /// Makes it forget that it was a member.
+    /// Returns the command that erases the victim's superblock.
     pub(crate) fn forget(&self) -> Option<CommandLine> {
         let victim = self.victim.as_deref()?;
         Some(match &self.keeper {
@@ -120,17 +120,17 @@ impl Array {
         })
     }
 
-    /// Puts it in as a new member, which begins a recovery.
+    /// Returns the command that adds the victim as a new member, which begins a recovery.
     pub(crate) fn put_in(&self) -> Option<CommandLine> {
         self.remembers.then(|| self.on_victim(&["member", "add", "--force"], "--add")).flatten()
     }
 
-    /// Begins a check of the whole array.
+    /// Returns the command that begins a check of the whole array.
     pub(crate) fn check(&self) -> CommandLine {
         self.scrub(&["scrub"], "--action=check")
     }
 
-    /// Ends a check.
+    /// Returns the command that ends a check.
     pub(crate) fn cancel_check(&self) -> CommandLine {
         self.scrub(&["scrub", "--cancel"], "--action=idle")
     }
@@ -144,7 +144,7 @@ impl Array {
         }
     }
 
-    /// Asks the array how it is; [`Array::read`] understands the answer.
+    /// Returns the command that queries the array's state; [`Array::read`] parses the output.
     pub(crate) fn ask(&self) -> CommandLine {
         match &self.keeper {
             Keeper::Volume { braid, name } => braid.call(["status", name.as_str(), "--json"]),
@@ -155,11 +155,11 @@ impl Array {
         }
     }
 
-    /// What an answer to [`Array::ask`] says.
+    /// Parses the output of [`Array::ask`].
     ///
     /// # Errors
     ///
-    /// Why there is no answer, as part of a sentence: the volume is gone, or says something else.
+    /// The reason why there is no state, as part of a sentence: the volume is gone, or its output is invalid.
     pub(crate) fn read(&self, done: &Finished) -> Result<Activity, String> {
         if done.exit != Exit::Code(0) {
             return Err(done.why());
@@ -171,13 +171,13 @@ impl Array {
     }
 }
 
-/// Two files of md's: `sync_action` (`idle`, `recover`, `check`, ...) and `degraded` (a number).
+/// Parses two files of md: `sync_action` (`idle`, `recover`, `check`, ...) and `degraded` (a number).
 fn parse_kernel(text: &str) -> Result<Activity, String> {
     let mut lines = text.lines();
     let (Some(action), Some(degraded)) =
         (lines.next(), lines.next().and_then(|line| line.trim().parse::<u32>().ok()))
     else {
-        return Err(format!("md says {text:?} of itself"));
+        return Err(format!("the state of md is invalid: {text:?}"));
     };
     let pass = match action.trim() {
         "idle" => None,
@@ -187,20 +187,20 @@ fn parse_kernel(text: &str) -> Result<Activity, String> {
     Ok(Activity { pass, is_degraded: degraded > 0, victim: None })
 }
 
-/// The process that serves a volume, by its `braid status NAME --json`.
+/// Returns the process that serves a volume, from its `braid status NAME --json`.
 pub(crate) fn pid_in_status(text: &str) -> Option<u32> {
     volume_of(text).ok()?["pid"].as_u64()?.try_into().ok()
 }
 
-/// The one volume that was asked about.
+/// Returns the one volume in a status.
 fn volume_of(text: &str) -> Result<Value, String> {
     let mut all: Value =
-        serde_json::from_str(text).map_err(|error| format!("its status is odd: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("its status is invalid: {error}"))?;
     let volume = all.get_mut("volumes").and_then(|volumes| volumes.get_mut(0));
     volume.map(Value::take).ok_or_else(|| "its status names no volume".to_owned())
 }
 
-/// What all arrays of a volume do.
+/// Parses the state of all arrays of a volume.
 fn parse_volume(text: &str, victim: Option<&str>) -> Result<Activity, String> {
     let volume = volume_of(text)?;
     let arrays = || volume["arrays"].as_array().into_iter().flatten();

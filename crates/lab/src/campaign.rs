@@ -1,13 +1,12 @@
-//! The campaign file: what is measured, how often, on which subjects.
+//! The campaign file: the subjects, the workloads, and the number of repetitions.
 //!
-//! `docs/laboratory.md` shows one, and says what every key means.
+//! `docs/laboratory.md` shows one, and explains every key.
 //!
 //! Invariants of a [`Campaign`] that came from [`crate::matrix::parse_campaign`]: at least one subject and one
 //! job, names unique, every number in its range, every parameter known to its tool.
 //!
-//! Deliberately absent: paths relative to the file (they are relative to `working_dir`, and where
-//! it says none to the working directory, as on the command line), includes, variables beyond the
-//! members' names.
+//! Deliberately absent: paths relative to the file (they are relative to `working_dir`, or without it to the
+//! working directory, as on the command line), includes, variables beyond the members' names.
 
 use std::path::{Path, PathBuf};
 
@@ -38,58 +37,57 @@ pub use subject::{MemberDecl, Source, Subject, SubjectDecl, expand_subjects};
 
 use keys::{Lists, hint};
 
-/// The seed of a campaign that names none and for which none was drawn: of plans and predictions.
+/// The seed of a campaign without a named or drawn seed: for plans and predictions.
 const UNDRAWN_SEED: u64 = 42;
 
-/// One campaign.
+/// A campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Campaign {
     /// A short name; it heads the report.
     pub name: String,
-    /// What the campaign is to find out.
+    /// The question that the campaign answers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How often each cell is measured, 1 to 1000.
+    /// Number of measurements of each cell, 1 to 1000.
     pub repetitions: u32,
-    /// Seed of orders, offsets and contents, below 2^63. A run draws one for a campaign that names none, and
-    /// keeps it with the results.
+    /// Seed of orders, offsets and contents, below 2^63. If none is named, a run draws one and keeps it with
+    /// the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Measured time of one trial in seconds, 0.1 to 86 400, for tools that run for a time.
     pub runtime_s: f64,
-    /// Time before the measured time in seconds, 0 to 3600; what happens in it is not counted.
+    /// Time before the measured time in seconds, 0 to 3600; requests in it are not counted.
     pub ramp_s: f64,
-    /// The first so many bytes of each subject are used, or the whole subject if it is smaller.
+    /// Number of bytes at the start of each subject that are used, or the whole subject if it is smaller.
     pub region: ByteSize,
-    /// Whether the region is written once before a subject's first trial. Reading what was
-    /// never written measures nothing: a hole in a file, an unmapped block of a flash disk.
-    /// What the campaign only reads is left as it is.
+    /// True if the region is written once before a subject's first trial. Reading blocks that were never
+    /// written measures nothing: a hole in a file, an unmapped block of a flash disk. Subjects that the
+    /// campaign only reads are not written.
     pub fill: bool,
-    /// Whether the page cache is dropped before each trial, unless its job says otherwise.
+    /// True if the page cache is dropped before each trial, unless its job differs.
     pub drop_caches: bool,
-    /// Whether the repetitions are rounds of one long run: only those in which a subject has
-    /// settled count.
+    /// True if the repetitions are rounds of one long run: only rounds in which a subject has settled count.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rounds: bool,
-    /// Whether the baseline is measured a second time as a subject of its own, which says how far apart
-    /// equal subjects are here. `None`: the first run decides, and adds it where a winner can be named.
+    /// True if the baseline is measured a second time as a subject of its own, which shows how far apart equal
+    /// subjects are here. `None`: the first run decides, and adds it if a winner can be named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<bool>,
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
     pub rest_s: f64,
-    /// Only subjects whose worked-out names have one of these forms, `*` standing for any letters,
-    /// the baselines and the control. Empty: all.
+    /// Only subjects whose expanded names match one of these patterns (`*` for any letters), the baselines and
+    /// the control. Empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
-    /// What relative paths are relative to, absolute. A run writes its own working directory here
-    /// if there is a relative path.
+    /// Absolute base of relative paths. A run stores its own working directory here if there is a relative
+    /// path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<PathBuf>,
-    /// The devices that subjects are made of.
+    /// The devices from which subjects are made.
     #[serde(rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberDecl>,
-    /// What is measured.
+    /// The subjects.
     #[serde(rename = "subject")]
     pub subjects: Vec<SubjectDecl>,
     /// The workloads.
@@ -121,22 +119,22 @@ impl Default for Campaign {
     }
 }
 
-/// Reads a campaign file that may still lack something: the devices of members that are given
-/// otherwise. What is made of it is checked by [`crate::matrix::Planned::checked`].
+/// Reads a campaign file that may be incomplete: the devices of members may be given otherwise.
+/// [`crate::matrix::Planned::checked`] checks the complete campaign.
 ///
 /// # Errors
 ///
-/// When it cannot be read, is not TOML of this form, or has a key that is not known.
+/// The file cannot be read, is not TOML of this form, or has an unknown key.
 pub(crate) fn read_draft(path: &Path) -> Result<Campaign, LabError> {
     let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
     parse_unchecked(&text, &path.display().to_string())
 }
 
-/// Parses a campaign that may still lack something, such as a preset without its members.
+/// Parses a campaign that may be incomplete, such as a preset without its members.
 ///
 /// # Errors
 ///
-/// When it is not TOML of this form, or has a key that is not known.
+/// The text is not TOML of this form, or has an unknown key.
 pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabError> {
     toml::from_str(text).map_err(|error: toml::de::Error| {
         let hint = hint(error.message());
@@ -145,34 +143,34 @@ pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabE
     })
 }
 
-/// The campaign as TOML; [`crate::matrix::parse_campaign`] reads it back to an equal value.
+/// Renders the campaign as TOML; [`crate::matrix::parse_campaign`] parses it to an equal value.
 ///
 /// # Errors
 ///
-/// When a value cannot be written as TOML (a number that is no number).
+/// A value cannot be written as TOML (a number that is not finite).
 pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
     toml::to_string(campaign)
         .map_err(|error| LabError::Serialise { what: "the campaign", reason: error.to_string() })
 }
 
 impl Campaign {
-    /// That it cannot be run: why, and what to change.
+    /// Returns the error that the campaign cannot be run: why, and what to change.
     pub(crate) fn refused(&self, reason: impl Into<String>, next: impl Into<String>) -> LabError {
         let (reason, next) = (reason.into(), next.into());
         LabError::CampaignRefused { name: self.name.clone(), reason, next }
     }
 
-    /// The seed that was named or drawn, or one that is the same for all campaigns without.
+    /// Returns the named or drawn seed, or one that is the same for all campaigns without.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(UNDRAWN_SEED)
     }
 
-    /// The subjects, worked out; with absolute paths where the campaign has a `working_dir`.
+    /// Returns the expanded subjects; with absolute paths if the campaign has a `working_dir`.
     pub fn expand(&self) -> Vec<Subject> {
         self.choose(expand_subjects(&self.subjects, &self.members))
     }
 
-    /// Of all subjects those that are wanted.
+    /// Returns the subjects that the campaign wants.
     pub(crate) fn choose(&self, mut subjects: Vec<Subject>) -> Vec<Subject> {
         if !self.only.is_empty() {
             let wanted = Patterns(&self.only);
@@ -187,16 +185,16 @@ impl Campaign {
         subjects
     }
 
-    /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB (those that may be
-    /// nothing at least 1 MiB), or what they were if that is less, and hold a block; nothing stays nothing,
-    /// and shapes (block sizes, depths, processes, repetitions) stay as they are.
+    /// Returns the campaign with amounts of data and times multiplied by `factor`, above 0: a short run of a
+    /// long campaign. Times stay at least 0.2 s and amounts at least 8 MiB (those that may be 0 at least 1
+    /// MiB), or their value if that is less, and hold a block. 0 stays 0, and shapes (block sizes, depths,
+    /// processes, repetitions) do not change.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let size_from = |least_mib: u64, size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
             let whole = (scaled >> 20).max(least_mib) << 20;
-            // What is made smaller is never larger, and what stays the same stays so to the byte.
+            // A reduced amount never grows, and an unchanged one is equal to the byte.
             ByteSize(if factor <= 1.0 && whole > size.0 || factor == 1.0 { size.0 } else { whole })
         };
         let size = |size| size_from(8, size);
@@ -205,7 +203,7 @@ impl Campaign {
         self.rest_s *= factor;
         self.region = size(self.region);
         let scale = |parameter: &Parameter, value: &Value| match (value, parameter.kind) {
-            // None of something stays none.
+            // 0 stays 0.
             (Value::Size(ByteSize(0)), _) => value.clone(),
             (Value::Size(bytes), Kind::Size { min: 0, .. }) => Value::Size(size_from(1, *bytes)),
             (Value::Size(bytes), _) => Value::Size(size(*bytes)),
@@ -241,7 +239,7 @@ impl Campaign {
     }
 }
 
-/// The largest of the sizes that a job was given and that do not scale: an amount holds a block of it.
+/// Returns the largest of a job's sizes that do not scale: an amount holds a block of it.
 fn largest_block(parameters: &[Parameter], given: &Lists) -> ByteSize {
     let shapes = parameters.iter().filter(|parameter| !parameter.scales);
     let values = shapes.filter_map(|parameter| given.get(parameter.name)).flatten();

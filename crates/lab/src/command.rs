@@ -1,6 +1,6 @@
-//! Commands and what becomes of them: the words that tools, subjects and the world share.
+//! Commands and their results: the vocabulary of tools, subjects and the world.
 //!
-//! Invariants: values only. Nothing here starts a program, looks at a file or knows the time.
+//! Invariants: values only. Nothing here starts a program, reads a file or asks for the time.
 //!
 //! Deliberately absent: shells. A [`CommandLine`] is a program and its arguments.
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use braid_shell::{shell_path, shell_word};
 
-/// Bytes that are kept of each of a program's streams; a program that says more is ended. The longest
-/// output of a tool, fio's distributions of many jobs, is some hundred KiB.
+/// Bytes of a program's stream that are kept; a program that prints more is ended. The longest output of a
+/// tool, fio's distributions of many jobs, is some hundred KiB.
 pub(crate) const MOST_OUTPUT: usize = 64 << 20;
 
-/// The program that means braid itself, wherever that lies.
+/// The name of braid itself, independent of its path.
 pub(crate) const OWN: &str = "braid";
 
 /// A program and its arguments.
@@ -24,31 +24,31 @@ pub struct CommandLine {
     pub program: String,
     /// Arguments.
     pub args: Vec<String>,
-    /// The folder it runs in; `None`: this process's.
+    /// The working directory; `None`: this process's.
     pub cwd: Option<String>,
 }
 
 impl CommandLine {
-    /// A command without arguments.
+    /// Makes a command without arguments.
     pub fn new(program: impl Into<String>) -> Self {
         Self { program: program.into(), args: Vec::new(), cwd: None }
     }
 
-    /// With one more argument.
+    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// With these arguments behind those that are there.
+    /// Adds these arguments at the end.
     #[must_use]
     pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// With the path of braid's own program in the place of its name.
+    /// Replaces the name of braid by the path of its program.
     pub(crate) fn with_own(&self, path: &Path) -> Self {
         let program = match self.program.as_str() {
             OWN => path.display().to_string(),
@@ -57,7 +57,7 @@ impl CommandLine {
         Self { program, ..self.clone() }
     }
 
-    /// Run in a folder, for programs that know no other way to be told where.
+    /// Sets the folder in which the command runs, for programs without an option for it.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<String>) -> Self {
         self.cwd = Some(folder.into());
@@ -66,9 +66,9 @@ impl CommandLine {
 }
 
 impl fmt::Display for CommandLine {
-    /// As a shell would read it.
+    /// Writes the command in shell syntax.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In a shell of its own: the next command starts where this one did.
+        // In a subshell: the next command starts in the same folder as this one.
         if let Some(folder) = &self.cwd {
             write!(f, "(cd {} && ", shell_path(folder))?;
         }
@@ -80,13 +80,13 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// The end of what a program said, on one line.
+/// Returns the end of a program's output, on one line.
 pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
-/// A time in words, rounded up.
+/// Returns a time in words, rounded up.
 pub(crate) fn minutes(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -96,18 +96,18 @@ pub(crate) fn minutes(time: Duration) -> String {
     }
 }
 
-/// How a tool ended.
+/// The end of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
     /// With this status.
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// It was killed because it took longer than it was allowed to.
+    /// Killed because the time limit passed.
     TimedOut,
-    /// It was killed because the user wants to stop.
+    /// Killed because the user stopped the run.
     Stopped,
-    /// It was killed because it said more than is kept.
+    /// Killed because the output was too long.
     Flooded,
 }
 
@@ -125,10 +125,10 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A tool's run from start to end.
+/// A complete run of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// The end.
     pub exit: Exit,
     /// Standard output.
     pub stdout: String,
@@ -137,20 +137,20 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// How it ended and the end of what it said, for a program that failed.
+    /// Returns the end and the last output of a failed program.
     pub(crate) fn why(&self) -> String {
         format!("{} {}", self.exit, last_lines(&self.stderr)).trim_end().to_owned()
     }
 }
 
-/// Where a tool finds the subject.
+/// The place where a tool finds the subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A file or block device, opened raw.
     Device(PathBuf),
     /// An NBD server, by its URI.
     Nbd(String),
-    /// A folder of its own on the subject's file system, empty.
+    /// An empty folder of the trial on the subject's file system.
     Folder(PathBuf),
 }
 
@@ -163,29 +163,29 @@ pub enum Step {
     MakeFile {
         /// The file; it must not exist.
         path: PathBuf,
-        /// Its length.
+        /// Length in bytes.
         bytes: u64,
-        /// Seed of its content.
+        /// Seed of the content.
         seed: u64,
     },
     /// Creates a folder.
     MakeFolder(PathBuf),
-    /// Reads a file or, in a folder, all files, so that the page cache holds them.
+    /// Reads a file, or all files in a folder, so that the page cache holds them.
     ReadAll(PathBuf),
-    /// Removes a file or a folder with all in it; below the trial's own folder only.
+    /// Removes a file or a folder with its contents; below the trial's own folder only.
     Remove(PathBuf),
 }
 
-/// How one program of a trial went.
+/// The result of one program of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
-    /// How it ended.
+    /// The end.
     pub exit: Exit,
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Seconds from the start of all to the end of this one.
+    /// Seconds from the start of all programs to the end of this one.
     pub wall_s: f64,
 }
 

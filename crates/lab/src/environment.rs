@@ -1,4 +1,4 @@
-//! The machine on which a number was measured. A number without it means nothing.
+//! The machine of a measurement. A number without it means nothing.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Roots, find_memory_bytes};
 
-/// How much of the larger memory may be missing in the smaller without a word: how much the kernel
-/// takes for itself before it counts differs from start to start and from version to version.
+/// Largest difference of memory sizes that is ignored, as a part of the larger: the kernel's own share differs
+/// from start to start and from version to version.
 const MEMORY_NOISE: f64 = 0.01;
 
 /// The fingerprint of the machine and the tools.
@@ -31,30 +31,30 @@ pub struct Environment {
     pub tools: Vec<(String, String)>,
     /// Version of the laboratory, which is that of braid.
     pub laboratory: String,
-    /// What the numbers were predicted by; `None`: they were measured.
+    /// The models behind the numbers; `None`: the numbers were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
 }
 
-/// What numbers were predicted by, that nobody measured.
+/// The models behind predicted numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The profiles of its devices, by name.
+    /// The names of the devices' profiles.
     pub profiles: Vec<String>,
-    /// What models are off by, as |ln(model / real)| in hundredths.
+    /// Error of the models, as |ln(model / real)| in hundredths.
     pub error_percent: u32,
-    /// The published rows on which that rests: a sentence without its full stop. Empty in results of before.
+    /// The published rows that support the error: a sentence without its full stop. Empty in older results.
     #[serde(default)]
     pub grounds: String,
 }
 
 impl Prediction {
-    /// How far off a logarithm may be.
+    /// Returns the error of a logarithm.
     pub fn log_error(&self) -> f64 {
         f64::from(self.error_percent) / 100.0
     }
 
-    /// What is said of its error: its grounds, or the bare number.
+    /// Returns the error in words: its grounds, or the bare number.
     pub fn off_by(&self) -> String {
         match self.grounds.as_str() {
             "" => format!("models are taken to be off by up to {} %", self.error_percent),
@@ -63,14 +63,13 @@ impl Prediction {
     }
 }
 
-/// Looks at this machine. What cannot be read is "unknown": a missing name must not stop a
-/// measurement.
+/// Reads this machine. Unreadable values are "unknown": a missing name must not stop a measurement.
 pub fn read_environment(tools: Vec<(String, String)>) -> Environment {
     read_environment_under(&Roots::default(), tools)
 }
 
-/// As [`read_environment`], of a machine that shows itself somewhere else. Its names and the
-/// processors that this process may use are this machine's all the same.
+/// As [`read_environment`], under other roots. The names and the number of processors are still those of this
+/// machine.
 pub fn read_environment_under(roots: &Roots, tools: Vec<(String, String)>) -> Environment {
     let Roots { proc, sys } = roots;
     let uname = rustix::system::uname();
@@ -93,7 +92,7 @@ pub fn read_environment_under(roots: &Roots, tools: Vec<(String, String)>) -> En
     }
 }
 
-/// No machine at all: numbers that were predicted are the same on every one.
+/// Returns the environment of predicted numbers, which are the same on every machine.
 pub(crate) fn no_environment(prediction: Prediction) -> Environment {
     let none = || "none".to_owned();
     Environment {
@@ -116,7 +115,7 @@ fn find_cpu_model(cpuinfo: &str) -> Option<&str> {
 }
 
 impl Environment {
-    /// Where numbers come from, in words: a machine, or models.
+    /// Returns the origin of the numbers in words: a machine, or models.
     pub fn origin(&self) -> String {
         match &self.prediction {
             Some(by) => {
@@ -126,8 +125,8 @@ impl Environment {
         }
     }
 
-    /// Differences to another environment that make numbers incomparable, in words: each with both
-    /// values, this one's first. Tools that only one of them has measured nothing in the other.
+    /// Returns the differences to another environment that make numbers incomparable: each in words, with both
+    /// values, this one's first. A tool that only one of them has is no difference.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         if self.prediction.is_some() != other.prediction.is_some() {
             return vec![format!("{} and {}", self.origin(), other.origin())];
@@ -159,7 +158,7 @@ impl Environment {
     }
 }
 
-/// Two sizes of memory in words, if they are further apart than [`MEMORY_NOISE`].
+/// Returns two sizes of memory in words, if they differ by more than [`MEMORY_NOISE`].
 fn apart(mine: u64, theirs: u64) -> Option<(String, String)> {
     let gap = mine.abs_diff(theirs) as f64;
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));

@@ -1,4 +1,4 @@
-//! What can go wrong in the laboratory. Each message says what, why, and what to do next.
+//! The errors of the laboratory. Each message says what, why, and what to do next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,9 +14,9 @@ pub enum LabError {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried, as an infinitive: "read", "create".
+        /// The operation, as an infinitive: "read", "create".
         action: &'static str,
-        /// On which path.
+        /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -29,17 +29,17 @@ pub enum LabError {
         /// The parser's message, with line and column.
         reason: String,
     },
-    /// The campaign is well-formed but does not make sense.
+    /// The campaign is well-formed but invalid.
     #[error("the campaign {name:?} cannot be run: {reason}; {next}")]
     CampaignRefused {
         /// The campaign's name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
-        /// What to change.
+        /// The change that mends it.
         next: String,
     },
-    /// Something that exists would be overwritten without having been named.
+    /// An existing file or device would be overwritten that was not named.
     #[error(
         "refused to overwrite {}: the campaign writes there and it was not named to be destroyed; \
          if its content is worthless, add {}",
@@ -50,7 +50,7 @@ pub enum LabError {
         /// Paths (or NBD URIs) that would be overwritten.
         paths: Vec<String>,
     },
-    /// What the campaign names does not exist.
+    /// A path of the campaign does not exist.
     #[error(
         "nothing was measured: {} {} not exist; make {}, or correct the campaign",
         list(paths),
@@ -58,25 +58,25 @@ pub enum LabError {
         if paths.len() == 1 { "it" } else { "them" }
     )]
     Missing {
-        /// The paths, as the campaign has them.
+        /// The paths, as in the campaign.
         paths: Vec<String>,
     },
-    /// The time that is given is not enough for one repetition.
+    /// The budget is too small for one repetition.
     #[error(
-        "--budget {}: one repetition of everything takes about {}; next: give at least that, \
-         --scale less data, or take fewer subjects by --only",
+        "--budget {}: one repetition of everything takes about {}; next: give at least that time, \
+         less data (--scale), or fewer subjects (--only)",
         minutes(*budget), minutes(*least)
     )]
     Budget {
-        /// What was given.
+        /// The budget.
         budget: Duration,
-        /// What one repetition takes.
+        /// Time of one repetition.
         least: Duration,
     },
-    /// What would be overwritten is used by somebody.
+    /// A path that would be overwritten is in use.
     #[error("nothing was written: {refusal}")]
     InUse {
-        /// What, by whom, and the next command; several lines.
+        /// The path, the user, and the next command; several lines.
         refusal: String,
     },
     /// A program could not be started.
@@ -87,38 +87,38 @@ pub enum LabError {
         /// The cause.
         source: io::Error,
     },
-    /// A program that had been started could not be watched, read or stopped.
+    /// A started program could not be watched, read or stopped.
     #[error("cannot {action} {program}: {source}")]
     Process {
-        /// What was tried, as an infinitive.
+        /// The operation, as an infinitive.
         action: &'static str,
         /// The program.
         program: String,
         /// The cause.
         source: io::Error,
     },
-    /// The user asked to stop, and something was not carried through for that.
+    /// The user stopped the run, and an operation was abandoned.
     #[error("stopped by the user")]
     Stopped,
-    /// Something gave no numbers or could not be had, in the words of who tried it.
+    /// An operation gave no numbers or no result, for this reason.
     #[error("{0}")]
     Reason(String),
     /// A step around a trial failed.
     #[error("cannot {action}: {reason}{}", command_of(command))]
     StepFailed {
-        /// What was tried, as an infinitive.
+        /// The operation, as an infinitive.
         action: String,
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// The exact command, if it was one.
+        /// The exact command, if the step is one.
         command: Option<String>,
     },
-    /// Something that was made for a subject could not be taken away again.
+    /// An object that was made for a subject could not be removed.
     #[error("subject {subject:?} left something behind: {reason}\n  by hand: {next}")]
     LeftBehind {
         /// The subject's name.
         subject: String,
-        /// What, and why it would not go.
+        /// The object, and the reason.
         reason: String,
         /// The command that removes it.
         next: String,
@@ -131,11 +131,11 @@ pub enum LabError {
     SubjectDown {
         /// The subject's name.
         subject: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// The exact server command, or what was connected to.
+        /// The exact server command, or the address of the connection.
         command: String,
-        /// What the server said on standard error.
+        /// The server's standard error.
         stderr: String,
     },
     /// The results directory holds another campaign.
@@ -150,7 +150,7 @@ pub enum LabError {
         /// The name of the campaign in it.
         held: String,
     },
-    /// The results were begun by a version of braid that had the trials in another order.
+    /// An earlier version with another order of trials began the results.
     #[error(
         "{} was begun by an earlier version, which had the trials in another order: nothing in it was \
          touched, and `braid lab report` reads it; give --out another folder",
@@ -160,7 +160,7 @@ pub enum LabError {
         /// The results directory.
         dir: PathBuf,
     },
-    /// The results directory holds measurements and is to get predictions, or the other way round.
+    /// The results directory holds measurements and predictions are to go there, or the reverse.
     #[error(
         "{} holds numbers that were {held}, and these would be {wanted}: nothing in it was touched; \
          choose another folder, and `braid lab compare` sets the two side by side",
@@ -169,37 +169,36 @@ pub enum LabError {
     OtherOrigin {
         /// The results directory.
         dir: PathBuf,
-        /// Where its numbers come from.
+        /// Origin of its numbers.
         held: &'static str,
-        /// Where those that are to go there come from.
+        /// Origin of the new numbers.
         wanted: &'static str,
     },
     /// No cell of a campaign can be predicted.
     #[error("nothing was written: {}", said(reasons))]
     NothingPredicted {
-        /// Why not, each reason once, with how often.
+        /// The reasons, each once, with its count.
         reasons: BTreeMap<String, u32>,
     },
-    /// Going on would measure other files than those that the results are of.
+    /// A continued run would measure other files than those in the results.
     #[error(
         "{} holds results of this campaign on files relative to {}, and here they would be relative \
-         to {}: nothing was measured; `braid lab resume` goes on with the first from anywhere, and \
-         --out takes another folder for these",
+         to {}: nothing was measured; `braid lab resume` continues on the former files from any folder, \
+         and --out names another folder for the latter",
         dir.display(), began.display(), here.display()
     )]
     OtherWorkingDir {
         /// The results directory.
         dir: PathBuf,
-        /// Where it began.
+        /// The directory in which the run began.
         began: PathBuf,
-        /// Where it would go on.
+        /// The present directory.
         here: PathBuf,
     },
-    /// An earlier version did not write down which files it measured.
+    /// An earlier version did not store which files it measured.
     #[error(
-        "{} was begun by a version that did not note what {} is relative to, so it cannot be told \
-         which files to go on with: its results can be read, and a run into another folder \
-         (--out) begins anew",
+        "{} was begun by a version that did not store the folder of {}, so the measured files are \
+         unknown: its results can be read; next: run into another folder by --out",
         dir.display(), list(paths)
     )]
     NoWorkingDir {
@@ -208,7 +207,7 @@ pub enum LabError {
         /// The relative paths.
         paths: Vec<String>,
     },
-    /// A folder that was meant for results holds something else.
+    /// The results folder holds other files.
     #[error(
         "{} is not empty and holds no results (there is {}): nothing in it was touched; choose \
          another folder for the results by --out",
@@ -217,7 +216,7 @@ pub enum LabError {
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// What is in it, sorted.
+        /// The files in it, sorted.
         found: Vec<String>,
     },
     /// A database of this name is another program's.
@@ -229,10 +228,10 @@ pub enum LabError {
         /// The database.
         path: PathBuf,
     },
-    /// Another run is at work on the same thing.
+    /// Another run uses the same object.
     #[error("another run uses {what}; wait for its end, or stop it")]
     Busy {
-        /// What both want.
+        /// The object.
         what: String,
     },
     /// A results directory has no results.
@@ -254,52 +253,52 @@ pub enum LabError {
     /// The database failed.
     #[error("results store: cannot {action}: {source}")]
     Store {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// The cause.
         source: rusqlite::Error,
     },
-    /// A serialisation that should always work did not.
+    /// A serialisation failed that should always succeed.
     #[error("cannot write down {what}: {reason}")]
     Serialise {
-        /// What.
+        /// The value.
         what: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl LabError {
-    /// A step without a command of its own that failed; `action` is an infinitive.
+    /// Returns the error of a failed step without a command; `action` is an infinitive.
     pub(crate) fn step(action: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::StepFailed { action: action.into(), reason: reason.into(), command: None }
     }
 
-    /// For `map_err` on file operations.
+    /// Returns a function for `map_err` on file operations.
     pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { action, path, source }
     }
 
-    /// For `map_err` on database operations.
+    /// Returns a function for `map_err` on database operations.
     pub(crate) fn store(action: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
         move |source| Self::Store { action, source }
     }
 }
 
-/// Why something is not there, or has no numbers.
+/// The reason why an object is missing, or has no numbers.
 #[derive(Debug)]
 pub enum Obstacle {
-    /// It cannot be on this machine, for this reason; the campaign goes on without it.
+    /// Impossible on this machine, for this reason; the campaign continues without it.
     Impossible(String),
-    /// The user asked to stop.
+    /// The user stopped the run.
     Stopped,
-    /// It should be there and is not.
+    /// Missing although it should exist.
     Failed(LabError),
 }
 
 impl From<LabError> for Obstacle {
-    /// A program of a package that is not installed makes something impossible.
+    /// Converts an error. A program whose package is not installed makes a trial impossible.
     fn from(error: LabError) -> Self {
         match error {
             LabError::Stopped => Self::Stopped,
@@ -324,7 +323,7 @@ impl From<Obstacle> for LabError {
     }
 }
 
-/// The Debian package of a program that subjects need. Tools know theirs.
+/// Returns the Debian package of a program that subjects need. Tools name their own.
 fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" => "e2fsprogs",
@@ -339,7 +338,7 @@ fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
-/// Each reason on a line of its own.
+/// Lists the reasons, one per line.
 fn said(reasons: &BTreeMap<String, u32>) -> String {
     let lines = reasons.iter().map(|(reason, count)| format!("\n  {count} × {reason}"));
     format!("no number of this campaign can be predicted:{}", lines.collect::<String>())
@@ -349,7 +348,7 @@ fn list(paths: &[String]) -> String {
     paths.join(", ")
 }
 
-/// The first few names of a folder.
+/// Returns the first few names of a folder.
 fn some_of(names: &[String]) -> String {
     let more = if names.len() > 3 { ", ..." } else { "" };
     format!("{}{more}", names[..names.len().min(3)].join(", "))

@@ -1,9 +1,9 @@
-//! What lies under a subject: which members, on which physical devices.
+//! The hardware under a subject: its members, and their physical devices.
 //!
-//! Whether a layout can scale at all is decided here: four image files on one disk are one disk.
-//! [`note_on_sharing`] says so in words, and the report shows them.
+//! It decides whether a layout can scale at all: four image files on one disk are one disk. [`note_on_sharing`]
+//! says so in words, and the report shows them.
 //!
-//! Deliberately absent: any judgement of a number; this looks at names and `/sys` only.
+//! Deliberately absent: any judgement of a number; this reads names and `/sys` only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,23 +24,23 @@ pub(crate) use members::leaf_text;
 pub use members::{Member, members_of};
 pub(crate) use mounts::mount_of;
 
-/// The kernel allows 8 loop devices upon each other, and as many mapped ones.
+/// Largest nesting: the kernel allows 8 loop devices upon each other, and as many mapped ones.
 const MAX_NESTING: u32 = 8;
 
-/// A member and where it lies.
+/// A member and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// The member as it is written in the stack.
+    /// The member as written in the stack.
     pub member: String,
-    /// What carries it; equal places are one piece of hardware.
+    /// The hardware; equal places are one piece of hardware.
     pub place: Place,
 }
 
-/// A piece of hardware, as far as it can be told.
+/// A piece of hardware, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// A whole disk, by its kernel name, with what the kernel knows about it.
+    /// A whole disk, by its kernel name, with the kernel's facts about it.
     Disk(Disk),
     /// This machine's memory.
     Memory,
@@ -48,7 +48,7 @@ pub enum Place {
     Bus(String),
     /// Another machine or process.
     Remote(String),
-    /// It cannot be told, with the reason.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -61,12 +61,12 @@ pub struct Disk {
     pub model: Option<String>,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Whether it says that it rotates. Virtual disks often say so without a reason.
+    /// True if the disk says that it rotates. Virtual disks often say so wrongly.
     pub rotational: bool,
 }
 
 impl Place {
-    /// As a sentence names it.
+    /// Returns the name for a sentence.
     pub fn describe(&self) -> String {
         match self {
             Self::Disk(disk) => match &disk.model {
@@ -76,12 +76,12 @@ impl Place {
             Self::Memory => "this machine's memory".to_owned(),
             Self::Bus(bus) => format!("the modelled bus {bus}"),
             Self::Remote(uri) => uri.clone(),
-            Self::Unknown(why) => format!("a device that cannot be told ({why})"),
+            Self::Unknown(why) => format!("an unknown device ({why})"),
         }
     }
 }
 
-/// Where each member of a subject lies. Reads `/sys` and `/proc/self/mountinfo`.
+/// Returns the place of each member of a subject. Reads `/sys` and `/proc/self/mountinfo`.
 pub fn place_members(source: &Source) -> Vec<Placed> {
     members_of(source)
         .into_iter()
@@ -100,7 +100,7 @@ pub fn place_members(source: &Source) -> Vec<Placed> {
         .collect()
 }
 
-/// A sentence about members that share hardware, if any do.
+/// Returns a sentence about members that share hardware, if any do.
 pub fn note_on_sharing(placed: &[Placed]) -> Option<String> {
     let mut groups: BTreeMap<&Place, usize> = BTreeMap::new();
     for member in placed {
@@ -113,37 +113,37 @@ pub fn note_on_sharing(placed: &[Placed]) -> Option<String> {
         .into_iter()
         .filter(|(_, count)| *count > 1)
         .map(|(place, count)| {
-            let who = if count == all && all == 2 {
+            let members = if count == all && all == 2 {
                 "Both members lie".to_owned()
             } else if count == all {
                 format!("All {all} members lie")
             } else {
                 format!("{count} of the {all} members lie")
             };
-            sentence(&who, place)
+            sentence(&members, place)
         })
         .collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-fn sentence(who: &str, place: &Place) -> String {
+fn sentence(members: &str, place: &Place) -> String {
     let what = place.describe();
     match place {
         Place::Memory => format!(
-            "{who} in {what}: the numbers show the cost of the software and say nothing about disks."
+            "{members} in {what}: the numbers show the cost of the software and say nothing about disks."
         ),
         Place::Bus(_) => {
-            let who = who.replace(" lie", " hang");
-            format!("{who} on {what}: they share its bandwidth.")
+            let members = members.replace(" lie", " hang");
+            format!("{members} on {what}: they share its bandwidth.")
         }
         _ => format!(
-            "{who} on one device, {what}: striping cannot add that device's bandwidth to itself, \
+            "{members} on one device, {what}: striping cannot add that device's bandwidth to itself, \
              and mirroring does not outlive it."
         ),
     }
 }
 
-/// The hardware under a file or block device.
+/// Returns the hardware under a file or block device.
 pub(crate) fn place_path(path: &Path) -> Place {
     match find_disk(path, 0) {
         Ok(place) => place,
@@ -162,12 +162,12 @@ fn find_disk(path: &Path, depth: u32) -> Result<Place, String> {
     };
     match BlockDevice::find(number).map_err(words)? {
         Some(device) => find_under(&device, depth),
-        // No block device: tmpfs, btrfs, overlay, a network file system.
+        // There is no block device: tmpfs, btrfs, overlay, a network file system.
         None => find_by_mount(number, depth),
     }
 }
 
-/// From a block device down to the whole disk.
+/// Follows a block device down to the whole disk.
 fn find_under(device: &BlockDevice, depth: u32) -> Result<Place, String> {
     let whole = device.whole_disk();
     if let Some(file) = whole.backing_file() {

@@ -1,7 +1,7 @@
-//! The laboratory: measure storage layouts against each other. What the numbers say, and which of
-//! them can be believed, is `braid-lab-report`'s.
+//! The laboratory: measures storage layouts against each other. `braid-lab-report` interprets the numbers and
+//! judges whether they can be believed.
 //!
-//! A campaign goes one way, and every arrow is a file or a table that can be looked at:
+//! A campaign goes one way, and every arrow is a file or a table that can be inspected:
 //!
 //! ```text
 //! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite ──> braid-lab-report
@@ -31,14 +31,14 @@
 //!   disk, kernel md or another program is measured by the same path.
 //! * A trial's samples are on disk before the next trial starts; any stage reruns without the
 //!   earlier ones.
-//! * Nothing that exists is written to unless the caller named it to be destroyed ([`safety`]).
+//! * Nothing that exists is overwritten unless the caller named it to be destroyed ([`safety`]).
 //! * The same campaign file and seed give the same trials in the same order.
 //!
-//! Deliberately absent: command-line parsing (the binary does it), and any judgement of what was
-//! measured: no statistics, no verdict, no report.
+//! Deliberately absent: command-line parsing (the binary does it), and any judgement of a number: no
+//! statistics, no verdict, no report.
 
-/// Shadows the standard macro, which panics when nobody reads: `braid lab run … 2>&1 | head -1`
-/// must not end a run with its volumes up. Tests keep the standard one, whose words are captured.
+/// Shadows the standard macro, which panics if standard error is closed: `braid lab run … 2>&1 | head -1` must
+/// not end a run with its volumes up. Tests keep the standard one, whose output is captured.
 #[cfg(not(test))]
 macro_rules! eprintln {
     ($($text:tt)*) => {{
@@ -86,29 +86,28 @@ pub use world::{StopFlag, SystemWorld, World};
 
 use std::path::PathBuf;
 
-/// How a campaign is carried out; what is measured is in the [`Campaign`].
+/// Options of a run; the [`Campaign`] says what is measured.
 #[derive(Debug, Clone)]
 pub struct LabOptions {
     /// The program that serves `stack = ...` subjects (`braid up STACK`).
     pub braid_binary: PathBuf,
-    /// Where `results.sqlite`, `campaign.toml`, `raw/` and `report.html` go; created if missing.
+    /// Folder for `results.sqlite`, `campaign.toml`, `raw/` and `report.html`; created if missing.
     pub results_dir: PathBuf,
-    /// Files, block devices and NBD URIs whose content may be overwritten. A campaign that
-    /// writes to anything else that exists is refused.
+    /// Files, block devices and NBD URIs that may be overwritten. A campaign that would write to another
+    /// existing path is refused.
     pub destroy: Vec<PathBuf>,
-    /// No progress on standard error.
+    /// Suppresses the progress on standard error.
     pub quiet: bool,
     /// Set by a signal handler (or a test) to stop after the trial that is running.
     pub stop: StopFlag,
 }
 
 impl LabOptions {
-    /// Options with this process's own executable as the server, nothing to destroy, progress
-    /// shown.
+    /// Returns options with this process's executable as the server, nothing to destroy, and progress shown.
     ///
     /// # Errors
     ///
-    /// When the path of the running executable cannot be found out.
+    /// The path of the running executable is unknown.
     pub fn new(results_dir: impl Into<PathBuf>) -> Result<Self, LabError> {
         let own = std::env::current_exe();
         let error = |error: std::io::Error| {

@@ -1,13 +1,13 @@
-//! Campaign in, cells and the order of the trials out. Pure.
+//! The expansion of a campaign into cells, and the order of the trials. Pure.
 //!
 //! Invariants:
 //!
-//! * every cell appears once in each repetition, and repetition r is over before r + 1 begins
-//!   (blocking: what drifts over the hours hits all cells alike);
+//! * every cell appears once in each repetition, and repetition r is over before r + 1 begins (blocking: a
+//!   drift over the hours affects all cells alike);
 //! * inside a repetition the order is drawn by the campaign's seed, and balanced over repetitions (`order`);
-//! * the offsets of a trial depend on workload and repetition and not on the subject, so the
-//!   pairs that are compared saw the same offsets;
-//! * a cell that cannot be measured is in the matrix with its reason.
+//! * the offsets of a trial depend on workload and repetition and not on the subject, so that compared pairs
+//!   use the same offsets;
+//! * an impossible cell is in the matrix with its reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,45 +25,45 @@ mod order;
 
 pub use check::parse_campaign;
 
-/// One workload, fully spelt out.
+/// One workload, with all values set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Workload {
     /// The tool's name in the registry.
     pub tool: String,
-    /// Its parameters.
+    /// The tool's parameters.
     pub settings: Settings,
-    /// What is around it.
+    /// The environment of the tool.
     pub setup: Setup,
 }
 
 impl Workload {
-    /// The tool.
+    /// Returns the tool.
     pub fn tool(&self) -> Option<&'static dyn Tool> {
         crate::tool::find(&self.tool)
     }
 
-    /// What its tool does.
+    /// Returns the tool's work.
     pub fn work(&self) -> Option<Work> {
         Some(self.tool()?.work(&self.settings, self.setup.processes))
     }
 
-    /// Whether it reads raw what an earlier one should have written.
+    /// Returns true if the workload reads raw data that must have been written before.
     pub(crate) fn reads_raw(&self) -> bool {
         self.setup.filesystem == FileSystem::None && self.work().is_some_and(|work| work.reads_raw)
     }
 
-    /// A name that tells workloads of one campaign apart: `random read 4K, depth 32 × 2, ext4`.
+    /// Returns a name that is unique within the campaign: `random read 4K, depth 32 × 2, ext4`.
     pub fn label(&self) -> String {
         self.to_string()
     }
 
-    /// The number that is compared between subjects.
+    /// Returns the number that is compared between subjects.
     pub fn headline(&self) -> Metric {
         self.work().map_or(Metric::Seconds, |work| work.headline)
     }
 
-    /// Everything that it can be told apart by, for pivots: the tool's parameters by name, and
-    /// `tool`, `filesystem`, `mkfs`, `mount`, `readahead`, `health`, `processes`, `drop_caches`.
+    /// Returns all dimensions, for pivots: the tool's parameters by name, and `tool`, `filesystem`, `mkfs`,
+    /// `mount`, `readahead`, `health`, `processes`, `drop_caches`.
     pub fn dimensions(&self) -> BTreeMap<String, Value> {
         let setup = &self.setup;
         let word = |text: &str| Value::Word(text.to_owned());
@@ -98,18 +98,18 @@ impl fmt::Display for Workload {
 /// A workload on a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// Index into the campaign's subjects, worked out.
+    /// Index into the campaign's expanded subjects.
     pub subject: usize,
     /// Number of the workload, 0-based, in the campaign's order.
     pub workload_index: usize,
     /// The workload.
     pub workload: Workload,
-    /// Why it cannot be measured, if that is known beforehand.
+    /// The reason why the cell cannot be measured, if that is known beforehand.
     pub impossible: Option<String>,
 }
 
 impl Cell {
-    /// Which subject and which workload.
+    /// Returns the indices of subject and workload.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.subject, self.workload_index)
     }
@@ -120,43 +120,43 @@ impl Cell {
 pub struct Trial {
     /// Position in the schedule, from 1; names the raw files.
     pub number: u32,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// What is run.
+    /// The cell that is measured.
     pub cell: Cell,
     /// Seed of the offsets and contents.
     pub seed: u64,
 }
 
-/// A campaign, worked out: once, and handed down to whoever carries it out or tells of it.
+/// An expanded campaign: expanded once, and passed to the code that runs or describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     /// The campaign.
     pub campaign: Campaign,
-    /// Its subjects, worked out.
+    /// The expanded subjects.
     pub subjects: Vec<Subject>,
-    /// Its workloads, in the order in which they were written; each once, though two jobs may have
-    /// it for different subjects.
+    /// The workloads, in the order of the campaign; each once, although two jobs may have it for different
+    /// subjects.
     pub workloads: Vec<Workload>,
-    /// Every workload on every subject that its job is for.
+    /// Every workload on every subject of its job.
     pub cells: Vec<Cell>,
     /// The trials in the order in which they run.
     pub trials: Vec<Trial>,
 }
 
 impl Planned {
-    /// Works out a campaign that has been checked.
+    /// Expands a campaign that has been checked.
     pub fn of(campaign: &Campaign) -> Self {
         Self::on(campaign, campaign.expand())
     }
 
-    /// A subject's cells that can be measured, as far as is known beforehand.
+    /// Returns a subject's possible cells, as far as is known beforehand.
     pub(crate) fn possible_of(&self, subject: usize) -> impl Iterator<Item = &Cell> {
         let mine = self.cells.iter().filter(move |cell| cell.subject == subject);
         mine.filter(|cell| cell.impossible.is_none())
     }
 
-    /// The trials that can be done, as far as is known beforehand.
+    /// Returns the possible trials, as far as is known beforehand.
     pub(crate) fn possible_trials(&self) -> impl Iterator<Item = &Trial> {
         self.trials.iter().filter(|trial| trial.cell.impossible.is_none())
     }
@@ -189,9 +189,9 @@ impl Planned {
     }
 }
 
-/// The workloads of one job: every combination of its lists. Where nobody has named a file system,
-/// those in folders are workloads of their own: what a folder lies on is not what is made on a
-/// device, and the two are not to be compared as if it were.
+/// Returns the workloads of one job: every combination of its lists. Without a named file system, folders get
+/// workloads of their own: the file system of a folder differs from one that is made on a device, and the two
+/// must not be compared.
 fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workload> {
     let Some(tool) = crate::tool::find(&job.tool) else {
         return Vec::new();
@@ -228,8 +228,7 @@ fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workloa
     workloads
 }
 
-/// Whether one of a job's workloads is for a subject: not for a folder what is for devices, nor the
-/// other way round.
+/// Returns true if a workload of a job is for a subject: folders and devices have workloads of their own.
 fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
     job.is_for(&subject.name)
         && workload.work().is_some_and(|work| {
@@ -238,7 +237,7 @@ fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
         })
 }
 
-/// Why a workload cannot run on a subject, as far as the campaign alone tells.
+/// Returns why a workload cannot run on a subject, as far as the campaign alone tells.
 fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
     if subject.impossible.is_some() {
         return subject.impossible.clone();
@@ -267,20 +266,19 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
     }
 }
 
-/// Why a folder cannot have what a job wants.
-pub(crate) const FOLDER_AS_IT_IS: &str = "a folder is measured on the file system that it lies on, as that is mounted: leave \
+/// The reason why a job is impossible in a folder.
+pub(crate) const FOLDER_AS_IT_IS: &str = "a folder keeps its file system and its mount: leave \
      filesystem, mkfs and mount out, or name its device as a path";
 
-/// The setup that is possible without a device of this kernel.
+/// Returns the part of a setup that is possible without a device of this kernel.
 fn nbd_setup(setup: &Setup) -> Setup {
     Setup { processes: setup.processes, drop_caches: setup.drop_caches, ..Setup::default() }
 }
 
-/// Whether stacks can be measured through NBD alone in this campaign: every tool speaks it and
-/// nothing needs a block device. Else all of them are attached, so that all numbers of a
-/// campaign went the same way.
+/// Returns true if all stacks of this campaign can be measured through NBD: every tool speaks it and nothing
+/// needs a block device. Otherwise all of them are attached, so that all numbers of a campaign use one path.
 pub fn goes_through_nbd(workloads: &[Workload]) -> bool {
-    // What runs in folders alone says nothing about stacks.
+    // Workloads in folders do not concern stacks.
     let mut of_devices = workloads.iter().filter(|one| one.setup.filesystem != FileSystem::Own);
     of_devices.all(|workload| {
         let health = Setup { health: workload.setup.health, ..nbd_setup(&workload.setup) };
@@ -288,7 +286,7 @@ pub fn goes_through_nbd(workloads: &[Workload]) -> bool {
     })
 }
 
-/// The trials in the order in which they run.
+/// Returns the trials in the order in which they run.
 fn schedule(campaign: &Campaign, cells: &[Cell]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repetition in 1..=campaign.repetitions {

@@ -1,24 +1,24 @@
-//! What a number means: its name, its unit, which way is better.
+//! Metrics: the name of a number, its unit, and the better direction.
 //!
-//! Invariants: names are unique and never change, because stores hold them. A number is always in
-//! its metric's unit, which is SI or a plain count; renderers choose what people read.
+//! Invariants: names are unique and never change, because stores hold them. A number is always in its metric's
+//! unit, which is SI or a plain count; renderers choose the units for display.
 
 use std::fmt;
 
-/// Which way is better.
+/// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// More is better: rates.
     Higher,
     /// Less is better: times.
     Lower,
-    /// It says something about the trial and is not compared.
+    /// The number describes the trial and is not compared.
     Neither,
 }
 
 macro_rules! metrics {
     ($($variant:ident $name:literal $unit:literal $better:ident $about:literal)*) => {
-        /// What a number means.
+        /// The meaning of a number.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Metric {
             $(#[doc = $about] $variant,)*
@@ -28,7 +28,7 @@ macro_rules! metrics {
         pub const METRICS: &[Metric] = &[$(Metric::$variant,)*];
 
         impl Metric {
-            /// Name in the store, unit, which way is better, and what it is.
+            /// Returns the name in the store, the unit, the better direction, and the meaning.
             pub fn about(self) -> (&'static str, &'static str, Better, &'static str) {
                 match self {
                     $(Self::$variant => ($name, $unit, Better::$better, $about),)*
@@ -86,30 +86,30 @@ metrics! {
 }
 
 impl Metric {
-    /// Name in the store.
+    /// Returns the name in the store.
     pub fn name(self) -> &'static str {
         self.about().0
     }
 
-    /// Unit in the store.
+    /// Returns the unit in the store.
     pub fn unit(self) -> &'static str {
         self.about().1
     }
 
-    /// Which way is better.
+    /// Returns the better direction.
     pub fn better(self) -> Better {
         self.about().2
     }
 
-    /// What it is, for people.
+    /// Returns the meaning in words.
     pub fn describe(self) -> &'static str {
         self.about().3
     }
 
-    /// The metric with this name.
+    /// Returns the metric with this name.
     pub fn find(name: &str) -> Option<Self> {
         let name = match name {
-            // What stores of before call random reads one at a time.
+            // Names of random reads, one at a time, in older stores.
             "seek_rate" => "iops",
             "seek_time" => "latency_mean",
             name => name,
@@ -127,50 +127,50 @@ impl fmt::Display for Metric {
 /// One number of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// What it means and its unit.
+    /// The meaning and the unit.
     pub metric: Metric,
     /// The value; always finite.
     pub value: f64,
 }
 
-/// How often which latency was seen in one trial.
+/// The distribution of latencies in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyBins {
     /// "read" or "write".
     pub op: &'static str,
-    /// Latency in nanoseconds and how often, rising.
+    /// Latency in nanoseconds and its count, rising.
     pub bins: Vec<(u64, u64)>,
 }
 
 /// A quantity over the time of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeries {
-    /// What it means: [`Metric::Throughput`], [`Metric::Iops`] or [`Metric::LatencyMax`] of the slice
-    /// (of older results also [`Metric::LatencyMean`]).
+    /// The meaning: [`Metric::Throughput`], [`Metric::Iops`] or [`Metric::LatencyMax`] of the slice (in older
+    /// results also [`Metric::LatencyMean`]).
     pub metric: Metric,
-    /// Milliseconds since the trial's measured time began, and the value of the slice that ends
-    /// there; rising in time.
+    /// Milliseconds since the start of the measured time, and the value of the slice that ends there; rising in
+    /// time.
     pub points: Vec<(u64, f64)>,
 }
 
-/// All that a tool's output gave.
+/// The numbers in a tool's output.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
     /// Numbers.
     pub samples: Vec<Sample>,
-    /// Distributions, where the tool has them.
+    /// Distributions, if the tool has them.
     pub latencies: Vec<LatencyBins>,
-    /// Courses over time, where the tool has them.
+    /// Courses over time, if the tool has them.
     pub series: Vec<TimeSeries>,
 }
 
 impl Measured {
-    /// The value of a metric, if it was measured.
+    /// Returns the value of a metric, if it was measured.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.samples.iter().find(|sample| sample.metric == metric).map(|sample| sample.value)
     }
 
-    /// Adds a number; `None` when it is not finite.
+    /// Adds a number; returns `None` if it is not finite.
     #[must_use]
     pub fn push(&mut self, metric: Metric, value: f64) -> Option<()> {
         value.is_finite().then(|| self.samples.push(Sample { metric, value }))

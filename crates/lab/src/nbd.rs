@@ -1,6 +1,5 @@
-//! A connection to an NBD server: to learn that it is ready and how large its export is, and to give
-//! an export its first content. What is said on it is `braid_nbd`'s; the socket and its time limits
-//! are here.
+//! A connection to an NBD server: to learn that it is ready and the size of its export, and to write an
+//! export's first content. `braid_nbd` has the protocol; the socket and its time limits are here.
 //!
 //! Deliberately absent: reading (the tools do it), more than one request at a time, TLS, structured
 //! replies.
@@ -21,19 +20,19 @@ use braid_nbd::uri::{Socket, Uri};
 
 use crate::error::LabError;
 
-/// A member may be slow, and a modelled one is meant to be.
+/// Time limit of a write: a member may be slow, and a modelled one is meant to be.
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);
-/// A server that says nothing for so long is not ready.
+/// Time without an answer after which a server is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Connects, asks for the size of the export, and leaves.
+/// Connects, reads the size of the export, and disconnects.
 ///
 /// # Errors
 ///
-/// When the URI is not understood, nothing listens, or the answer is not NBD.
+/// The URI is invalid, nothing listens, or the answer is not NBD.
 pub fn query_size(uri: &str) -> Result<u64, LabError> {
     let (mut stream, found) = connect(uri, PATIENCE).map_err(failed(uri))?;
-    // The size is known already, so a server that has gone by now changes nothing.
+    // The size is known already, so a server that is gone by now does not matter.
     let _ = send(&mut stream, &Command::Disconnect, &[]);
     Ok(found.size_bytes)
 }
@@ -46,7 +45,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Connects.
+    /// Connects to an export.
     ///
     /// # Errors
     ///
@@ -57,17 +56,17 @@ impl Writer {
         Ok(Self { uri: uri.to_owned(), stream, has_flush })
     }
 
-    /// Writes at an offset, at most 32 MiB, and waits for the answer.
+    /// Writes at an offset, at most 32 MiB, and waits for the reply.
     ///
     /// # Errors
     ///
-    /// When the server answers with an error, or with something else, or not at all.
+    /// The server replies with an error, with another message, or not at all.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), LabError> {
         let command = Command::Write { offset, length: bytes.len() as u32, fua: false };
         exchange(&mut self.stream, &command, bytes).map_err(failed(&self.uri))
     }
 
-    /// Makes durable what was written, and leaves.
+    /// Makes the writes durable, and disconnects.
     ///
     /// # Errors
     ///
@@ -110,7 +109,7 @@ fn connect(uri: &str, patience: Duration) -> io::Result<(Box<dyn Stream>, Client
     Ok((stream, found))
 }
 
-/// The client's side of the handshake. Not a byte behind it is read.
+/// Carries out the client's side of the handshake. No byte behind it is read.
 fn greet(mut stream: impl Read + Write, export: String) -> io::Result<ClientNegotiated> {
     let config = ClientConfig { export, style: ReplyStyle::Simple, base_allocation: false };
     let mut handshake = ClientHandshake::new(config);
@@ -124,7 +123,7 @@ fn greet(mut stream: impl Read + Write, export: String) -> io::Result<ClientNego
             ClientStep::Fatal(ClientError::BadGreeting { .. }) => {
                 return Err(io::Error::other("it does not speak NBD (newstyle)"));
             }
-            // Why it refuses is told also if it has gone by now.
+            // The server's reason is reported even if the server is gone by now.
             ClientStep::Fatal(error) => return Err(io::Error::other(error)),
             ClientStep::Transmission(found) => return sent.map(|()| found),
             ClientStep::NeedMore { at_least } => {

@@ -1,4 +1,4 @@
-//! What a campaign would do, before it does it: the matrix, what is written where, how long.
+//! The plan of a campaign: the matrix, the overwritten paths, the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,52 +21,52 @@ pub use render::render_plan;
 pub use spread::unreached;
 use work::{Figures, add_up};
 
-/// What a campaign would do.
+/// The plan of a campaign.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The campaign, worked out.
+    /// The expanded campaign.
     pub planned: Planned,
-    /// What would be overwritten: paths and NBD URIs.
+    /// Paths and NBD URIs that would be overwritten.
     pub overwrites: Vec<String>,
-    /// What the caller named to be overwritten, of what must be.
+    /// Those that the caller named to be overwritten.
     pub agreed: BTreeSet<String>,
-    /// What each member would be written, by its text in the campaign.
+    /// Amount written to each member, by its text in the campaign.
     pub written: BTreeMap<String, Written>,
-    /// How many trials run: none that is impossible, and none that is measured already.
+    /// Number of trials that run: without impossible and measured ones.
     pub to_run: usize,
-    /// Of how many, with those that are measured.
+    /// Number of possible trials, measured ones included.
     pub possible: usize,
-    /// Estimated time of those that run.
+    /// Estimated time of the trials that run.
     pub duration: Duration,
-    /// What the estimate rests on.
+    /// Basis of the estimate.
     pub basis: Basis,
-    /// Sentences about subjects, with the subject's name: members that share hardware, nothing that
-    /// the baseline does as well, too little room.
+    /// Sentences about subjects, with the subject's name: members that share hardware, no workload in common
+    /// with the baseline, too little room.
     pub notes: Vec<(String, String)>,
 }
 
-/// What an estimate of time rests on.
+/// Basis of an estimate of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// What was set, and the rates of models.
+    /// The settings, and the rates of models.
     Known,
-    /// The rate that is assumed of a device that nobody has measured.
+    /// An assumed rate of a device that has not been measured.
     Assumed,
-    /// What earlier trials of this campaign took.
+    /// The times of earlier trials of this campaign.
     Measured,
 }
 
-/// What a member would be written.
+/// The amount that is written to a member.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Written {
-    /// Bytes that are known beforehand.
+    /// Bytes, if they are known beforehand.
     pub bytes: f64,
-    /// Seconds in which it is written as fast as it goes.
+    /// Seconds in which it is written at full speed.
     pub seconds: f64,
 }
 
-/// Says what a campaign would do. Reads `/sys` and asks members for their sizes; writes nothing.
-/// `earlier` is what was measured of it, `destroy` what may be overwritten.
+/// Plans a campaign. Reads `/sys` and the sizes of members; writes nothing. `earlier` are its measured trials,
+/// `destroy` the paths that may be overwritten.
 pub fn plan_campaign(planned: Planned, earlier: &Earlier, destroy: &[PathBuf]) -> Plan {
     let figures = add_up(&planned);
     let overwrites = plan_overwrites(&planned);
@@ -93,14 +93,14 @@ pub fn plan_campaign(planned: Planned, earlier: &Earlier, destroy: &[PathBuf]) -
     Plan { planned, overwrites, agreed, written, to_run, possible, duration, basis, notes }
 }
 
-/// How long a campaign takes in all, by what it says alone.
+/// Returns the time of a whole campaign, estimated from the campaign alone.
 pub(crate) fn time_of(planned: &Planned) -> Duration {
     let left: Vec<&Trial> = planned.possible_trials().collect();
     estimate(planned, &add_up(planned), &left, &Earlier::default()).0
 }
 
-/// How long the trials in `left` take: as their cells did before, where any was measured, else by
-/// what they do.
+/// Returns the time of the trials in `left`: by the earlier trials of their cells if any was measured, else by
+/// their work.
 fn estimate(
     planned: &Planned,
     figures: &Figures,
@@ -134,8 +134,8 @@ fn estimate(
     (duration, basis)
 }
 
-/// What is said of a subject that no comparison can say anything of: it is compared with all
-/// baselines together, in the workloads that they and it have.
+/// Returns a note about a subject that cannot be compared: a comparison is with all baselines together, in
+/// their common workloads.
 fn note_on_comparing(planned: &Planned, subject: usize) -> Option<String> {
     let works_of = |subject: usize| -> BTreeSet<usize> {
         planned.possible_of(subject).map(|cell| cell.workload_index).collect()
@@ -155,8 +155,8 @@ fn note_on_comparing(planned: &Planned, subject: usize) -> Option<String> {
         return None;
     }
     Some(format!(
-        "It is compared with nothing: no job on it runs on the baseline ({}) in the same way. A \
-         folder has a file system of its own, which compares with that of other folders only.",
+        "It is compared with nothing: no job on it also runs on the baseline ({}). A folder has a \
+         file system of its own, which is compared only with that of other folders.",
         names.join(", ")
     ))
 }

@@ -1,4 +1,4 @@
-//! A campaign that is predicted: the same cells, the same results folder, no machine.
+//! Predicting a campaign: the same cells, the same results folder, no machine.
 //!
 //! ```text
 //! Planned: cells ──Asked──▶ Oracle ──Predicted, or why not──▶ StoredTrial ──▶ Store
@@ -6,14 +6,14 @@
 //!
 //! Invariants:
 //!
-//! * no process is started, and of a subject nothing is looked at but the file of a model's profile;
-//! * the campaign, the files of its profiles, the oracle and braid's version make the numbers, and nothing
-//!   else: there is no time of day in the folder;
-//! * a prediction has no scatter, so there is one repetition, whatever the campaign wants: copies of a
-//!   number would pass for a measurement that repeats well;
-//! * everything is worked out before anything is written.
+//! * no process is started, and of a subject only the file of a model's profile is read;
+//! * the numbers depend only on the campaign, its profiles' files, the oracle and braid's version: the folder
+//!   contains no time of day;
+//! * a prediction has no scatter, so there is one repetition, whatever the campaign says: copies of a number
+//!   would look like a measurement that repeats well;
+//! * everything is computed before anything is written.
 //!
-//! Deliberately absent: models, and what a tool does to a device. The laboratory knows no engine.
+//! Deliberately absent: models, and the effect of a tool on a device. The laboratory does not link the engine.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,67 +32,67 @@ use crate::runner::Tally;
 use crate::source::leave_one_out;
 use crate::store::{Origin, Outcome, Store, StoredTrial, SubjectFacts, Times};
 
-/// What a reason begins with that is no impossibility: the cell can be measured.
+/// Start of a reason that is no impossibility: the cell can be measured.
 pub const NOT_PREDICTED: &str = "not predicted: ";
 
-/// Who knows what devices that are described would do.
+/// A source of predictions for described devices.
 pub trait Oracle: Sync {
-    /// What its numbers are off by that are made of these profiles, as |ln(model / real)| in hundredths, and the
-    /// published rows on which that rests.
+    /// Returns the error of numbers from these profiles, as |ln(model / real)| in hundredths, and the published
+    /// rows that support it.
     fn off_by(&self, profiles: &[String]) -> (u32, String);
 
-    /// The profiles that its numbers for a stack are made of, each once.
+    /// Returns the profiles behind its numbers for a stack, each once.
     fn profiles(&self, stack: &Stack) -> BTreeSet<String>;
 
-    /// Looks for what makes no sense in a stack, whatever is asked of it.
+    /// Checks a stack for contradictions, whatever the workload.
     ///
     /// # Errors
     ///
-    /// What it is, as a part of a sentence.
+    /// The contradiction, as a part of a sentence.
     fn check(&self, stack: &Stack) -> Result<(), String>;
 
-    /// What tools would say of one subject, in the order in which they run: caches hold what the trials before left.
-    /// `is_repeated`: all of it ran once before, too. For each a prediction, or why there is none, as a part of a
-    /// sentence.
+    /// Predicts the output of tools on one subject, in the order in which they run: caches hold the data of
+    /// earlier trials. `is_repeated`: all of them ran once before. Each result is a prediction, or the reason
+    /// why there is none, as a part of a sentence.
     fn predict(&self, asked: &[Asked<'_>], is_repeated: bool) -> Vec<Result<Predicted, String>>;
 }
 
 /// A cell of a campaign whose subject is a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// What is measured.
+    /// The subject.
     pub stack: &'a Stack,
-    /// By what.
+    /// The workload.
     pub workload: &'a Workload,
-    /// Of a raw subject so many bytes are used at most.
+    /// Largest number of bytes of a raw subject that are used.
     pub region_bytes: u64,
     /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
-    /// Seconds before these, in which a tool runs and nothing is counted.
+    /// Seconds before the measured time, in which a tool runs uncounted.
     pub ramp_s: f64,
-    /// Whether the region was written before.
+    /// True if the region was written before.
     pub is_filled: bool,
 }
 
-/// What is predicted of a cell.
+/// The prediction of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted {
     /// Bytes of the subject.
     pub size_bytes: u64,
-    /// Bytes of it that are used.
+    /// Bytes of the subject that are used.
     pub region_bytes: u64,
     /// The tool's numbers.
     pub measured: Measured,
-    /// Seconds that it would take.
+    /// Seconds of the trial.
     pub seconds: f64,
 }
 
-/// Predicts every cell of a campaign into a results directory, over what was predicted of it before.
+/// Predicts every cell of a campaign into a results directory, over earlier predictions of it.
 ///
 /// # Errors
 ///
-/// When the campaign or one of its stacks does not make sense, nothing of it can be predicted, or the
-/// directory holds anything else than predictions of it. Nothing is written then.
+/// The campaign or one of its stacks is invalid, no cell can be predicted, or the directory holds anything else
+/// than predictions of this campaign. Nothing is written then.
 pub fn predict_campaign(
     campaign: &Campaign,
     results_dir: &Path,
@@ -133,7 +133,7 @@ pub fn predict_campaign(
         let size_bytes = mine.filter_map(|(_, answer)| answer.as_ref().ok()).next();
         let size_bytes = size_bytes.map(|predicted| predicted.size_bytes);
         let is_known = size_bytes.is_some();
-        // Where real devices lie is not asked.
+        // The place of real devices is not looked up.
         let members = if is_known { place_members(&subject.source) } else { Vec::new() };
         let name = subject.name.clone();
         store.save_subject(
@@ -156,7 +156,7 @@ pub fn predict_campaign(
     Ok(tally)
 }
 
-/// Refuses stacks that describe nothing, before anything is predicted.
+/// Refuses contradictory stacks, before anything is predicted.
 fn check_stacks(planned: &Planned, oracle: &dyn Oracle) -> Result<(), LabError> {
     for subject in &planned.subjects {
         if let Source::Stack(expression) = &subject.source
@@ -171,7 +171,7 @@ fn check_stacks(planned: &Planned, oracle: &dyn Oracle) -> Result<(), LabError> 
     Ok(())
 }
 
-/// What is predicted of each trial of a subject, or why nothing is.
+/// Returns the prediction of each trial of a subject, or the reason why there is none.
 fn answers(
     planned: &Planned,
     subject: usize,
@@ -212,7 +212,7 @@ fn not_predicted(why: String) -> String {
     format!("{NOT_PREDICTED}{why}")
 }
 
-/// The stack of a trial, as it comes up for it or is hurt before it; or why nothing is predicted of it.
+/// Returns the stack of a trial, in its form for the trial; or the reason why it has no prediction.
 fn stack_of(planned: &Planned, trial: &Trial) -> Result<Stack, String> {
     let cell = &trial.cell;
     if let Some(reason) = &cell.impossible {
@@ -242,20 +242,20 @@ fn stack_of(planned: &Planned, trial: &Trial) -> Result<Stack, String> {
         Source::Kernel(_) => "the kernel's md is no model: write stack = in its place".to_owned(),
         Source::Path(_) => no_model("a device or a file"),
         Source::Directory(_) => no_model("a folder"),
-        Source::Nbd(_) => no_model("somebody's server"),
+        Source::Nbd(_) => no_model("an NBD server"),
         Source::Zram(_) | Source::Tmpfs(_) => no_model("memory of this machine"),
     };
     Err(not_predicted(why))
 }
 
-/// The profiles of the campaign's models, each once.
+/// Returns the profiles of the campaign's models, each once.
 fn profiles(planned: &Planned, oracle: &dyn Oracle) -> Vec<String> {
     let stacks = planned.subjects.iter().filter_map(|subject| subject.source.stack());
     let named: BTreeSet<String> = stacks.flat_map(|stack| oracle.profiles(stack)).collect();
     named.into_iter().collect()
 }
 
-/// An answer for each, by as many threads as there are processors, in the order of the questions.
+/// Maps all items, by as many threads as there are processors, in their order.
 fn each<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {

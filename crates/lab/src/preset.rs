@@ -1,9 +1,8 @@
 //! Ready-made campaigns. A preset is a TOML file beside this one and an entry in [`PRESETS`].
 //!
-//! A preset that repeats a study names its members and leaves their devices open: the user names
-//! real ones (`--member stick1=/dev/sdb`), or takes modelled ones (`--modelled`) that behave as
-//! the study's devices did alone. `quick` and its like compare any stacks instead (`--baseline`,
-//! `--subject`).
+//! A preset that repeats a study names its members and leaves their devices open: the user names real ones
+//! (`--member stick1=/dev/sdb`), or takes modelled ones (`--modelled`) that behave as the study's devices did
+//! alone. Presets like `quick` compare any stacks instead (`--baseline`, `--subject`).
 
 use std::path::Path;
 
@@ -21,11 +20,11 @@ use crate::settings::did_you_mean;
 pub struct Preset {
     /// The name on the command line.
     pub name: &'static str,
-    /// One line.
+    /// Summary of one line.
     pub summary: &'static str,
     /// The campaign as TOML.
     pub toml: &'static str,
-    /// What stands for each member where no device is named.
+    /// The model of each member without a named device.
     pub modelled: &'static [(&'static str, &'static str)],
 }
 
@@ -40,7 +39,7 @@ const ADATA: &str = "model(adata, size=2G, bus=usb2)";
 const CRUZER_1: &str = "model(cruzer-titanium, size=2G, bus=usb2:0)";
 const CRUZER_2: &str = "model(cruzer-titanium, size=2G, bus=usb2:1)";
 
-/// Each preset's name, which is its file's, what it is, and its members with their models.
+/// Defines the presets: name, which is also the file's, summary, and members with their models.
 macro_rules! presets {
     ($($name:literal: $summary:literal, [$($member:literal = $model:expr),*];)*) => {
         &[$(Preset {
@@ -82,20 +81,20 @@ pub const PRESETS: &[Preset] = presets! {
          "moved4" = CRUZER_2, "moved5" = CRUZER_2, "moved6" = CRUZER_2];
 };
 
-/// What a preset is applied to, and what is changed about it. `None` and empty keep the preset's.
+/// The subjects of a preset, and its changes. `None` and empty keep the preset's values.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
-    /// The stack or NBD URI that the others are compared with, for presets without members.
+    /// The stack or NBD URI of the baseline, for presets without members.
     pub baseline: Option<String>,
     /// Names and stacks (or NBD URIs) to measure, for presets without members.
     pub subjects: Vec<(String, String)>,
     /// Devices (or stack expressions) of members, by name.
     pub members: Vec<(String, String)>,
-    /// Modelled members for all that are not named.
+    /// True for modelled members in place of all that are not named.
     pub modelled: bool,
-    /// The kernel's md instead of braid, for the preset's own subjects.
+    /// True for the kernel's md instead of braid, for the preset's own subjects.
     pub kernel: bool,
-    /// What times and amounts of data are multiplied by.
+    /// Factor of times and amounts of data.
     pub scale: Option<f64>,
     /// Measured seconds of one trial.
     pub runtime_s: Option<f64>,
@@ -103,28 +102,28 @@ pub struct Choices {
     pub repetitions: Option<u32>,
     /// Bytes used of each subject.
     pub region: Option<ByteSize>,
-    /// Seed of orders, offsets and contents; `None` keeps the campaign's, or has one drawn.
+    /// Seed of orders, offsets and contents; `None` keeps the campaign's, or draws one.
     pub seed: Option<u64>,
-    /// Only subjects whose name has one of these forms; `*` stands for any letters.
+    /// Only subjects whose name matches one of these patterns, with `*` for any letters.
     pub only: Vec<String>,
 }
 
 impl Preset {
-    /// The preset with this name.
+    /// Returns the preset with this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Whether its subjects are the user's: any stacks, compared with a baseline.
+    /// Returns true if its subjects are the user's: any stacks, compared with a baseline.
     pub fn compares_stacks(&self) -> bool {
         !self.toml.contains("[[subject]]")
     }
 
-    /// The preset, applied.
+    /// Applies the choices to the preset.
     ///
     /// # Errors
     ///
-    /// When a member or subject is missing or not known, or the campaign does not make sense.
+    /// A member or subject is missing or unknown, or the campaign is invalid.
     pub fn campaign(&self, choices: &Choices) -> Result<Campaign, LabError> {
         let mut campaign = parse_unchecked(self.toml, &format!("the preset {}", self.name))?;
         if campaign.subjects.is_empty() {
@@ -161,8 +160,7 @@ impl Preset {
         choices.apply(campaign)
     }
 
-    /// Refuses flags that this preset has no use for: ignored, they would promise something else
-    /// than what is measured.
+    /// Refuses flags that this preset does not use: an ignored flag would promise another measurement.
     fn check_flags(&self, campaign: &Campaign, choices: &Choices) -> Result<(), LabError> {
         let Choices { modelled, kernel, .. } = choices;
         let own = self.compares_stacks();
@@ -202,7 +200,7 @@ impl Preset {
     }
 }
 
-/// The flags that name every member.
+/// Returns the flags that name every member.
 fn name_all(campaign: &Campaign) -> String {
     let members = campaign.members.iter();
     let flags: Vec<String> =
@@ -211,12 +209,12 @@ fn name_all(campaign: &Campaign) -> String {
 }
 
 impl Choices {
-    /// A campaign with these changes, checked. Members, baseline and subjects are a preset's and
-    /// are not looked at, but for members that the campaign has.
+    /// Applies these changes to a campaign and checks it. Members, baseline and subjects belong to a preset and
+    /// are ignored, except for members of the campaign.
     ///
     /// # Errors
     ///
-    /// When a value is out of its range, or nothing is left.
+    /// A value is out of its range, or no subject is left.
     pub fn apply(&self, mut campaign: Campaign) -> Result<Campaign, LabError> {
         if let Some(scale) = self.scale {
             if !(scale.is_finite() && scale > 0.0 && scale <= 1000.0) {
@@ -236,13 +234,12 @@ impl Choices {
     }
 }
 
-/// Reads a campaign file, such as a printed preset whose members have no devices yet, and applies
-/// the choices for members and amounts.
+/// Reads a campaign file, such as a printed preset whose members have no devices yet, and applies the choices
+/// for members and amounts.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is not TOML of this form, or lacks something that the choices do
-/// not give either.
+/// The file cannot be read, is not TOML of this form, or is incomplete even with the choices.
 pub fn read_chosen(path: &Path, choices: &Choices) -> Result<Campaign, LabError> {
     let mut campaign = read_draft(path)?;
     set_members(&mut campaign, choices)?;
@@ -253,12 +250,12 @@ pub fn read_chosen(path: &Path, choices: &Choices) -> Result<Campaign, LabError>
 ///
 /// # Errors
 ///
-/// When a name is not a member's.
+/// A name is not that of a member.
 fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
     for (name, device) in &choices.members {
         let found = campaign.members.iter_mut().find(|member| member.name == *name);
         match found {
-            // What is named on the command line is relative to where it is typed.
+            // A device on the command line is relative to the directory in which the command runs.
             Some(member) if campaign.working_dir.is_some() => {
                 let here = std::env::current_dir();
                 let here = here.map_err(LabError::file("resolve", Path::new(device)))?;
@@ -281,8 +278,7 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
     Ok(())
 }
 
-/// The same subject without braid: a level becomes an array of the kernel's md, a member alone is
-/// itself.
+/// Replaces braid by the kernel: a level becomes an array of the kernel's md, a single member stays as it is.
 fn use_kernel(subject: &mut SubjectDecl) {
     if let Source::Stack(text) = &subject.source {
         subject.source = match text.text().contains('(') {
@@ -292,7 +288,7 @@ fn use_kernel(subject: &mut SubjectDecl) {
     }
 }
 
-/// The baseline is named `single`, or `baseline` if a subject has taken that name.
+/// Adds baseline and subjects. The baseline is named `single`, or `baseline` if a subject has that name.
 fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
     let Some(baseline) = &choices.baseline else {
         return Err(campaign.refused(
@@ -309,7 +305,7 @@ fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErr
     Ok(())
 }
 
-/// The preset `quick` with these subjects.
+/// Returns the preset `quick` with these subjects.
 ///
 /// # Errors
 ///

@@ -1,8 +1,7 @@
-//! One line that says which trial runs, how long it has taken and when it will be over.
+//! The progress line: the running trial, its duration and its expected end.
 //!
-//! On a terminal the line is redrawn; elsewhere each trial is one plain line. Always on standard
-//! error. Deliberately absent: a redraw while the tool runs, which would wake a processor that is
-//! being measured.
+//! On a terminal the line is redrawn; elsewhere each trial prints a plain line. Always on standard error.
+//! Deliberately absent: a redraw while the tool runs, which would wake a processor that is being measured.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub(crate) struct Progress {
     total: usize,
     done: usize,
     began: Option<Duration>,
-    /// When the trial that ended last did so.
+    /// End of the last trial.
     now: Duration,
 }
 
@@ -33,8 +32,8 @@ impl Progress {
         } else if std::io::stderr().is_terminal() {
             let target = ProgressDrawTarget::stderr();
             let bar = ProgressBar::with_draw_target(Some(to_do as u64), target);
-            // A template that is written here and does not parse is a mistake in this file; the
-            // default bar does until it is mended.
+            // A template in this file that does not parse is a bug; the default bar is good enough until it is
+            // fixed.
             if let Ok(style) = ProgressStyle::with_template("[{bar:24}] {wide_msg}") {
                 bar.set_style(style.progress_chars("=> "));
             }

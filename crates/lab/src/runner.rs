@@ -1,4 +1,4 @@
-//! Runs the trials of a campaign, one after the other, and keeps each before the next.
+//! Runs the trials of a campaign, one after the other, and stores each before the next.
 //!
 //! ```text
 //! bring up ─ prepare ─ drop caches ─ warm │ look ─ RUN ─ sync ─ look │ parse ─ save ─ clean up
@@ -9,10 +9,10 @@
 //!
 //! * when this returns, for whatever reason, nothing that it started or mounted is left;
 //! * a stop by the user loses at most the trial that was running;
-//! * a trial that fails or is impossible is kept with its reason and does not end the campaign; a
-//!   subject whose trials fail three times in a row is left out for the rest of the run;
-//! * the next run repeats what failed, and what was impossible unless the campaign itself says so;
-//! * two runs never use one results directory or one device at once.
+//! * a trial that fails or is impossible is stored with its reason and does not end the campaign; a subject
+//!   whose trials fail three times in a row is left out for the rest of the run;
+//! * the next run repeats failed trials, and impossible ones unless the campaign itself is the reason;
+//! * two runs never use one results directory or one device at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,50 +38,50 @@ use bench::Bench;
 use locks::lock_devices;
 use versions::{Versions, ask_versions};
 
-/// So many failures of one subject in a row mean that the subject is broken and not the trial.
+/// Failures of one subject in a row after which the subject is taken to be broken, not the trial.
 const FAILURES_IN_A_ROW: u32 = 3;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     /// Trials in the campaign.
     pub planned: u32,
-    /// Trials that an earlier run has saved and that need not be run again.
+    /// Trials that an earlier run has stored and that need no repetition.
     pub skipped: u32,
-    /// Those of them that have numbers.
+    /// Skipped trials that have numbers.
     pub measured_before: u32,
-    /// Trials that went well in this run.
+    /// Trials that succeeded in this run.
     pub measured: u32,
     /// Trials that failed in this run.
     pub failed: u32,
     /// Trials that this run found impossible.
     pub impossible: u32,
-    /// Trials that were not begun because their subject failed again and again.
+    /// Trials that were not begun because their subject failed too often.
     pub left_out: u32,
-    /// Whether the user stopped it.
+    /// True if the user stopped the run.
     pub stopped: bool,
-    /// Reasons of failures, each once, with how often.
+    /// Reasons of failures, each once, with its count.
     pub reasons: BTreeMap<String, u32>,
-    /// Why trials are impossible, those that were skipped among them, each once, with how often.
+    /// Reasons of impossible trials, skipped ones included, each once, with its count.
     pub obstacles: BTreeMap<String, u32>,
-    /// How the time was spent.
+    /// The use of the time.
     pub times: Times,
 }
 
 impl Tally {
-    /// Whether there is not one number, neither of this run nor of an earlier one.
+    /// Returns true if neither this run nor an earlier one has a number.
     pub fn is_empty(&self) -> bool {
         self.measured + self.measured_before == 0
     }
 }
 
-/// Runs what is missing of a campaign into the results directory. Its relative paths are relative
-/// to this process's working directory, unless it says otherwise.
+/// Runs the missing trials of a campaign into the results directory. Its relative paths are relative to this
+/// process's working directory, unless the campaign has another.
 ///
 /// # Errors
 ///
-/// When the campaign does not make sense or would overwrite what it must not, another run is at work there, no tool
-/// works, or the results cannot be saved. What was measured before stays saved.
+/// The campaign is invalid or would overwrite an unnamed path, another run uses the directory, no tool works,
+/// or the results cannot be stored. Earlier measurements stay stored.
 pub fn run_campaign(
     campaign: &Campaign,
     options: &LabOptions,
@@ -92,7 +92,7 @@ pub fn run_campaign(
     check_there(planned, world)?;
     check_overwrites(planned, &options.destroy)?;
     Store::check_origin(&options.results_dir, Origin::Measured)?;
-    // Before the folder is made: a run that is refused leaves none.
+    // Before the folder is made: a refused run leaves none.
     let _devices = lock_devices(planned)?;
     let mut store = Store::create(&options.results_dir, &planned.campaign)?;
     store.lock()?;
@@ -117,9 +117,9 @@ pub fn run_campaign(
         times: Times::default(),
     };
     let result = run.all_trials(world);
-    // Everything goes down also after an error, and the first error is the one that is told.
+    // Everything is taken down also after an error, and the first error is returned.
     let down = subjects.take_down_all(world);
-    // A child of a tool that has left its process group: nothing else knows it.
+    // A child of a tool that has left its process group is known only by its mark.
     let strays = world.end_strays(true);
     let tally = result?;
     down?;
@@ -128,12 +128,12 @@ pub fn run_campaign(
     Ok(tally)
 }
 
-/// Refuses a campaign of which a file, device or folder is not there, before anything is measured:
-/// the others would be compared without it. What no trial uses may be missing.
+/// Refuses a campaign of which a file, device or folder is missing, before anything is measured: the other
+/// subjects would be compared without it. Unused paths may be missing.
 ///
 /// # Errors
 ///
-/// [`LabError::Missing`] with every path that is not there.
+/// [`LabError::Missing`] with every missing path.
 pub(crate) fn check_there(planned: &Planned, world: &mut dyn World) -> Result<(), LabError> {
     let used: BTreeSet<usize> = planned
         .cells
@@ -144,7 +144,7 @@ pub(crate) fn check_there(planned: &Planned, world: &mut dyn World) -> Result<()
     let members = used.iter().flat_map(|index| members_of(&planned.subjects[*index].source));
     let mut paths = Vec::new();
     for member in members {
-        // braid expands `~`, and says itself when nothing is there.
+        // braid expands `~`, and reports a missing path itself.
         if let Member::Path(path) = member
             && !path.starts_with('~')
             && !paths.contains(&path)
@@ -174,8 +174,8 @@ impl Run<'_, '_> {
         let trials = &self.planned.trials;
         let measured = self.store.measured_trials()?;
         let impossible = self.store.impossible_trials()?;
-        // What the campaign itself makes impossible stays so. The machine is asked again: a program
-        // may have been installed, a module loaded.
+        // A trial that the campaign itself makes impossible stays so. The machine is asked again: a program may
+        // have been installed, a module loaded.
         let stays_impossible =
             |t: &Trial| t.cell.impossible.is_some() && impossible.contains(&t.number);
         let (settled, missing): (Vec<&Trial>, Vec<&Trial>) =
@@ -220,7 +220,7 @@ impl Run<'_, '_> {
                 Some(Outcome::Failed(reason)) => {
                     tally.failed += 1;
                     progress.warn(&format!("trial {} failed: {reason}", trial.number));
-                    // A tool that is not there says nothing about the subject.
+                    // A missing tool says nothing about the subject.
                     if !self.versions.missing.contains_key(&trial.cell.workload.tool) {
                         in_a_row[subject] += 1;
                     }
@@ -247,7 +247,7 @@ impl Run<'_, '_> {
         Ok(tally)
     }
 
-    /// What is neither a tool's time nor a set-up's is the laboratory's own.
+    /// Stores the times. The time of neither a tool nor a set-up is the laboratory's own.
     fn save_times(&mut self, world: &dyn World) -> Result<(), LabError> {
         let all = (world.monotonic() - self.began).as_secs_f64();
         self.times.overhead_s = (all - self.times.busy_s - self.times.set_up_s).max(0.0);
@@ -262,7 +262,7 @@ impl Run<'_, '_> {
         format!("{}: {}{fill}", self.planned.subjects[trial.cell.subject].name, trial.cell.workload)
     }
 
-    /// What became of a trial, which is kept; `None` if the user stopped it.
+    /// Runs and stores a trial; returns its outcome, or `None` if the user stopped it.
     fn one_trial(
         &mut self,
         trial: &Trial,
@@ -291,15 +291,15 @@ impl Run<'_, '_> {
             }
         };
         self.save_facts(subject, Some(&ready))?;
-        // Before anything is read: what is found then is what the tool finds.
+        // Before anything is read: the tool finds the same content.
         let content = self.subjects.content_of(subject, &trial.cell.workload, world);
         let mut output = None;
         let tried = self.bench.try_out(trial, ready, &mut kept, &mut output, world);
         kept.evidence.content = content;
         self.times.busy_s += self.bench.spent.busy_s;
         self.times.set_up_s += self.bench.spent.set_up_s;
-        // A pass that ran beside a trial is a reason to doubt it; a volume that no longer answers
-        // says so when it is put back.
+        // A pass that ran beside a trial is a reason for doubt. A volume that no longer answers is an error
+        // when the subject is put back.
         kept.evidence.activities.extend(self.subjects.pass_now(subject, world));
         let outcome = match tried {
             Ok(measured) => {
@@ -315,7 +315,7 @@ impl Run<'_, '_> {
         self.bench.clean_up(world);
         let let_go = self.subjects.let_go(subject, world);
         self.times.set_up_s += (world.monotonic() - before).as_secs_f64();
-        // A subject that cannot be put back says so in its next trial; this one is kept.
+        // A subject that cannot be put back fails its next trial; this trial is stored.
         match let_go {
             Ok(()) => outcome,
             Err(error) => {
@@ -324,7 +324,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Notes what is known of a subject, which is more once it has been up.
+    /// Stores the facts about a subject, which are more once it has been up.
     fn save_facts(&mut self, subject: usize, ready: Option<&Ready>) -> Result<(), LabError> {
         let facts = SubjectFacts {
             name: self.planned.subjects[subject].name.clone(),
@@ -341,7 +341,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// What an obstacle makes of a trial; `None`: the user stopped it.
+/// Returns the outcome of an obstacle; `None`: the user stopped the trial.
 fn outcome_of(obstacle: Obstacle) -> Option<Outcome> {
     match obstacle {
         Obstacle::Impossible(reason) => Some(Outcome::Impossible(reason)),

@@ -1,30 +1,29 @@
-//! Nothing that exists is overwritten unless the caller named it.
+//! The rule that no existing file or device is overwritten unless the caller named it.
 //!
 //! ```text
 //!   campaign ──reasons_to_write──▶ of each subject: tool, file system, array, fill
 //!                 │
-//!                 ├─▶ plan_overwrites   what must be named         (plan, report, refusal)
-//!                 ├─▶ fill, read-only   what a subject comes up as (subjects)
-//!   --destroy ──▶ Permit ── asked again by whatever writes, at the moment when it writes
+//!                 ├─▶ plan_overwrites   paths to be named          (plan, report, refusal)
+//!                 ├─▶ fill, read-only   mode of a subject          (subjects)
+//!   --destroy ──▶ Permit ── asked again by each writer, at the time of the write
 //! ```
 //!
-//! A workload that writes overwrites each member of its subjects: the file or block device of a
-//! `path` subject, every path inside a `stack` or a `kernel` array, the export behind an `nbd`
-//! URI. An array that survives losses also writes when it comes up: superblocks, or copies and
-//! parity that are made to agree. RAM and models hold nothing worth keeping; in a `directory`
-//! everything happens in a new folder.
+//! A workload that writes overwrites each member of its subjects: the file or block device of a `path` subject,
+//! every path inside a `stack` or a `kernel` array, the export behind an `nbd` URI. A redundant array also
+//! writes when it comes up: superblocks, or copies and parity that are made to agree. RAM and models hold no
+//! valuable data; in a `directory` all work is in a new folder.
 //!
 //! Invariants:
 //!
-//! * one function says what is written ([`reasons_to_write`]); the plan, the refusal and the run ask
-//!   it, so they cannot differ;
-//! * a subject that is only read is filled only if all of it is lost to other subjects anyway, or
-//!   was never more than memory;
-//! * [`Permit`] does not know the campaign: what the function above forgets is refused all the same.
+//! * one function decides what is written ([`reasons_to_write`]); the plan, the refusal and the run call it, so
+//!   they cannot differ;
+//! * a subject that is only read is filled only if other subjects overwrite all of it anyway, or it is in
+//!   memory;
+//! * [`Permit`] does not depend on the campaign: it refuses a write that the function above forgot.
 //!
-//! Whether somebody uses a path is another question ([`crate::world::World::check_unused`]). The
-//! server has refusals of its own (mounted, held, carrying a signature); these rules stand before
-//! them, because an image file without a signature may be somebody's database.
+//! The use of a path by others is checked separately ([`crate::world::World::check_unused`]). The server has
+//! refusals of its own (mounted, held, carrying a signature). These rules come before them, because an image
+//! file without a signature may be a database.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ use crate::matrix::{Cell, Planned, Workload};
 use crate::source::{has_content, writes_when_it_comes_up};
 use crate::tool::Writes;
 
-/// Whether a workload writes to its subject: its tool, its file system, or a failed member that
+/// Returns true if a workload writes to its subject: by its tool, its file system, or a failed member that
 /// comes back.
 pub fn workload_writes(workload: &Workload) -> bool {
     let mut reasons = Reasons::default();
@@ -44,7 +43,7 @@ pub fn workload_writes(workload: &Workload) -> bool {
     reasons.any()
 }
 
-/// What of a campaign writes to a subject's members.
+/// The reasons why a campaign writes to a subject's members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reasons {
     /// A tool.
@@ -60,7 +59,7 @@ pub struct Reasons {
 }
 
 impl Reasons {
-    /// Whether anything writes.
+    /// Returns true if there is a reason.
     pub fn any(&self) -> bool {
         self.tool || self.filesystem || self.health || self.array || self.fill
     }
@@ -73,8 +72,8 @@ impl Reasons {
     }
 }
 
-/// Why each of the campaign's subjects, worked out, is written; in their order. A folder is not: in
-/// it everything is new.
+/// Returns why each of the campaign's expanded subjects is written, in their order. A folder is not: all files
+/// in it are new.
 pub fn reasons_to_write(planned: &Planned) -> Vec<Reasons> {
     let Planned { campaign, subjects, cells, .. } = planned;
     let mine = |index: usize| {
@@ -115,7 +114,7 @@ fn reasons_without_fill<'c>(source: &Source, cells: impl Iterator<Item = &'c Cel
     reasons
 }
 
-/// Members whose content outlives the campaign: paths and NBD URIs.
+/// Returns the members whose content outlives the campaign: paths and NBD URIs.
 fn lasting(source: &Source) -> Vec<String> {
     let lasting = members_of(source).into_iter().filter_map(|member| match member {
         Member::Path(text) | Member::Remote(text) => Some(text),
@@ -124,7 +123,7 @@ fn lasting(source: &Source) -> Vec<String> {
     lasting.collect()
 }
 
-/// Everything that exists and that the campaign would overwrite: paths and NBD URIs.
+/// Returns all existing paths and NBD URIs that the campaign would overwrite.
 pub fn plan_overwrites(planned: &Planned) -> Vec<String> {
     let reasons = reasons_to_write(planned);
     let written = planned.subjects.iter().zip(&reasons).filter(|(_, reasons)| reasons.any());
@@ -133,37 +132,37 @@ pub fn plan_overwrites(planned: &Planned) -> Vec<String> {
     named.into_iter().collect()
 }
 
-/// Refuses a campaign that would overwrite what is not in `destroy`.
+/// Refuses a campaign that would overwrite paths that are not in `destroy`.
 ///
 /// # Errors
 ///
-/// [`LabError::WouldDestroy`] with every path that is not allowed.
+/// [`LabError::WouldDestroy`] with every path that is not named.
 pub fn check_overwrites(planned: &Planned, destroy: &[PathBuf]) -> Result<(), LabError> {
     Permit::new(destroy).check_all(plan_overwrites(planned))
 }
 
-/// What the caller has named to be overwritten. Whatever writes asks it.
+/// The paths that the caller has named to be overwritten. Each writer asks it.
 #[derive(Debug)]
 pub(crate) struct Permit {
     named: BTreeSet<PathBuf>,
 }
 
 impl Permit {
-    /// Paths are resolved now, so that a link that is changed later leads nowhere new.
+    /// Makes a permit. Paths are resolved now, so that a later change of a link has no effect.
     pub(crate) fn new(destroy: &[PathBuf]) -> Self {
         Self { named: destroy.iter().map(|path| real_path(path)).collect() }
     }
 
-    /// Whether a path or URI was named, in any spelling.
+    /// Returns true if a path or URI was named, in any spelling.
     pub(crate) fn covers(&self, member: &str) -> bool {
         self.named.contains(&real_path(Path::new(member)))
     }
 
-    /// Refuses to write to a subject of which anything lasting was not named.
+    /// Refuses to write to a subject with a lasting member that was not named.
     ///
     /// # Errors
     ///
-    /// [`LabError::WouldDestroy`] with every path that was not.
+    /// [`LabError::WouldDestroy`] with every path that was not named.
     pub(crate) fn check(&self, source: &Source) -> Result<(), LabError> {
         match source {
             Source::Directory(_) => Ok(()),
@@ -232,7 +231,7 @@ mod tests {
         let states = ["healthy", "degraded"].map(|name| crate::settings::Value::Word(name.into()));
         campaign.jobs[0].settings.insert("health".into(), states.to_vec());
         assert_eq!(plan_overwrites(&Planned::of(&campaign)), ["./a.img", "./b.img"]);
-        // All of the baseline is lost, so it may be filled, too.
+        // All of the baseline is overwritten, so it may be filled, too.
         let filled: Vec<bool> =
             reasons_to_write(&Planned::of(&campaign)).iter().map(|one| one.fill).collect();
         assert_eq!(filled, [true, true]);
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(reasons_to_write(&Planned::of(&campaign)), [Reasons::default(); 2]);
     }
 
-    /// Superblocks of a new array, copies that are made to agree: nothing of the tool's.
+    /// Superblocks of a new array, and copies that are made to agree: not the tool's writes.
     #[test]
     fn an_array_that_survives_losses_writes_when_it_comes_up() {
         for text in [
@@ -266,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Filling is for each subject: what another one writes is no leave to write here.
+    /// Filling is decided for each subject: the writes of another subject do not permit it.
     #[test]
     fn what_is_only_read_is_not_filled_for_what_others_write() {
         let mut campaign = campaign("./keep", "./scratch");
@@ -283,7 +282,7 @@ mod tests {
         assert_eq!(reasons[0], Reasons::default());
         assert!(reasons[1].tool && reasons[1].fill);
         assert_eq!(plan_overwrites(&Planned::of(&campaign)), ["./scratch"]);
-        // A path that was not named is refused also where nobody planned to write it.
+        // A path that was not named is refused even if no write was planned.
         let permit = Permit::new(&[PathBuf::from("./scratch")]);
         permit.check(&Source::Stack("raid0(./scratch, ram(1G))".into())).unwrap();
         for source in [

@@ -1,8 +1,8 @@
-//! The parameters of a tool: which there are, what they may hold, what a workload sets.
+//! The parameters of a tool: their kinds and ranges, and the values in a workload.
 //!
-//! A tool declares [`Parameter`]s; a campaign gives each one value or a list; a list is a
-//! dimension of the matrix. So a tool's file alone says what it can vary, the campaign file is
-//! checked against it, and a report can pivot over any of them.
+//! A tool declares [`Parameter`]s; a campaign gives each one value or a list; a list is a dimension of the
+//! matrix. So the tool's file alone defines the dimensions, the campaign file is checked against it, and a
+//! report can pivot over any of them.
 //!
 //! Invariants: a [`Settings`] that came from [`Parameter::check`] holds a value of the declared
 //! kind and range for every parameter that has a default or was given.
@@ -39,7 +39,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a parameter may hold.
+/// The kind and range of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// `true` or `false`.
@@ -57,7 +57,7 @@ pub enum Kind {
         min: u64,
         /// Largest.
         max: u64,
-        /// What it is a multiple of.
+        /// Divisor of all values.
         unit: u64,
     },
     /// One of these words.
@@ -69,56 +69,56 @@ pub enum Kind {
 /// A parameter of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
-    /// Its key in a campaign.
+    /// The key in a campaign.
     pub name: &'static str,
-    /// What it may hold.
+    /// The kind and range.
     pub kind: Kind,
-    /// Its value when the campaign gives none, spelt as in a campaign; `None`: it stays unset.
+    /// The default, spelt as in a campaign; `None`: it stays unset.
     pub default: Option<&'static str>,
-    /// Whether `--scale` multiplies it: an amount of data or of work, not a shape.
+    /// True if `--scale` multiplies it: an amount of data or of work, not a shape.
     pub scales: bool,
-    /// One line for people.
+    /// One line for help.
     pub about: &'static str,
 }
 
 impl Kind {
-    /// The size of a block: a sector to 1 GiB.
+    /// The kind of a block size: a sector to 1 GiB.
     pub const BLOCK: Self = Self::Size { min: 512, max: 1 << 30, unit: 512 };
 
-    /// Bytes from `least` to a pebibyte, a multiple of `least`.
+    /// Returns the kind of bytes from `least` to a pebibyte, a multiple of `least`.
     pub const fn bytes_from(least: u64) -> Self {
         Self::Size { min: least, max: 1 << 50, unit: least }
     }
 
-    /// A number.
+    /// Returns the kind of a number.
     pub const fn count(min: u64, max: u64) -> Self {
         Self::Count { min, max }
     }
 }
 
 impl Parameter {
-    /// One without a default.
+    /// Declares a parameter without a default.
     pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, default: None, scales: false, about }
     }
 
-    /// With a default, spelt as in a campaign.
+    /// Adds a default, spelt as in a campaign.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// An amount of data or of work, which `--scale` multiplies.
+    /// Marks the parameter as an amount of data or of work, which `--scale` multiplies.
     #[must_use]
     pub const fn scaling(self) -> Self {
         Self { scales: true, ..self }
     }
 
-    /// A value of this parameter from a campaign's.
+    /// Converts a campaign's value.
     ///
     /// # Errors
     ///
-    /// What is wrong with it and what is allowed, as a sentence without the parameter's name.
+    /// The fault and the allowed values, as a sentence without the parameter's name.
     pub fn check(&self, given: &toml::Value) -> Result<Value, String> {
         match (self.kind, given) {
             (Kind::Flag, toml::Value::Boolean(flag)) => Ok(Value::Flag(*flag)),
@@ -140,7 +140,7 @@ impl Parameter {
         }
     }
 
-    /// The default, checked.
+    /// Returns the checked default.
     fn default_value(&self) -> Option<Value> {
         let text = self.default?;
         let given = match self.kind {
@@ -152,13 +152,13 @@ impl Parameter {
     }
 }
 
-/// The nearest of what is known, if one is near: to be put behind what was typed.
+/// Returns a hint with the nearest known word, if one is near, to follow the typed one.
 pub(crate) fn did_you_mean<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let nearest = braid_stack::suggest(typed, known);
     nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
 }
 
-/// Says which words there are, and which of them is near.
+/// Returns a message that lists the words, with the nearest one.
 pub(crate) fn unknown_word(word: &str, words: &[&str]) -> String {
     let hint = did_you_mean(word, words.iter().copied());
     format!("is {word:?}{hint}; take one of: {}", words.join(", "))
@@ -187,35 +187,35 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a workload sets of its tool's parameters.
+/// The values of a tool's parameters in a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
 impl Settings {
-    /// The defaults of these parameters.
+    /// Returns the defaults of these parameters.
     pub fn defaults(parameters: &[Parameter]) -> Self {
         let values = parameters.iter();
         Self(values.filter_map(|p| Some((p.name.to_owned(), p.default_value()?))).collect())
     }
 
-    /// With one value set.
+    /// Sets one value.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.0.insert(name.to_owned(), value);
         self
     }
 
-    /// A value, if it is set.
+    /// Returns a value, if it is set.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// A flag; `false` when it is not set.
+    /// Returns a flag; `false` if it is not set.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Flag(true)))
     }
 
-    /// A count, if it is set.
+    /// Returns a count, if it is set.
     pub fn count(&self, name: &str) -> Option<u64> {
         match self.get(name) {
             Some(Value::Count(count)) => Some(*count),
@@ -223,7 +223,7 @@ impl Settings {
         }
     }
 
-    /// Bytes, if set.
+    /// Returns bytes, if they are set.
     pub fn size(&self, name: &str) -> Option<u64> {
         match self.get(name) {
             Some(Value::Size(size)) => Some(size.0),
@@ -231,7 +231,7 @@ impl Settings {
         }
     }
 
-    /// A word; empty when it is not set.
+    /// Returns a word; empty if it is not set.
     pub fn word(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Value::Word(word)) => word,
@@ -240,7 +240,7 @@ impl Settings {
     }
 }
 
-/// Each of these with each of the values, the first slowest; as they are where there is no value.
+/// Returns each item with each of the values, the first slowest; the items unchanged if there is no value.
 pub(crate) fn vary<T: Clone, V: Clone>(all: &[T], values: &[V], set: impl Fn(&mut T, V)) -> Vec<T> {
     if values.is_empty() {
         return all.to_vec();

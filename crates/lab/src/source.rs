@@ -1,7 +1,7 @@
-//! What a source IS, as its text alone tells: what it survives, into which states it can be brought,
-//! what of it holds content and what writes to it by coming up. Pure.
+//! Facts about a source from its text alone: its redundancy, the states that it supports, its content, and its
+//! writes at start. Pure.
 //!
-//! Deliberately absent: bringing anything up ([`crate::subjects`]), and where members lie
+//! Deliberately absent: bringing a source up ([`crate::subjects`]), and the places of members
 //! ([`crate::facts`]).
 
 use crate::campaign::Source;
@@ -18,25 +18,25 @@ pub(crate) use states::{Treatment, refilled, treatment, why_never};
 
 use redundancy::has_redundancy;
 
-/// Whether a source writes to its members by coming up, whatever is measured on it: mdadm and
-/// `braid create` write superblocks, and an array without them is made to agree with itself.
+/// Returns true if a source writes to its members when it comes up, whatever the workload: mdadm and `braid
+/// create` write superblocks, and an array without them is resynchronised.
 pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
     match source {
         Source::Kernel(_) => true,
-        // What does not parse is taken for the worst.
+        // A stack that does not parse is taken to write.
         Source::Stack(expression) => expression.stack().map_or(true, has_redundancy),
         _ => false,
     }
 }
 
-/// Whether a subject has content that matters: a model's time does not depend on it, and filling
-/// one takes model time; a folder has none.
+/// Returns true if a subject's content matters: a model's time does not depend on it, and filling one takes
+/// model time; a folder has no content.
 pub fn has_content(source: &Source) -> bool {
     let members = members_of(source);
     !source.is_folder() && !members.iter().all(|member| matches!(member, Member::Model { .. }))
 }
 
-/// Whether a subject's content ends when it is taken down.
+/// Returns true if a subject's content is lost when it is taken down.
 pub(crate) fn is_ephemeral(source: &Source) -> bool {
     members_of(source).iter().any(Member::is_ephemeral)
 }

@@ -1,26 +1,25 @@
-//! The results directory: one SQLite file, the campaign, and the tools' own words.
+//! The results directory: one SQLite file, the campaign, and the output of the tools.
 //!
 //! ```text
 //! DIR/results.sqlite   campaign, session, subject, trial, sample, latency, series
-//! DIR/campaign.toml    what was run, readable again
-//! DIR/raw/0017/        what the tool said in trial 17: stdout, stderr, files
+//! DIR/campaign.toml    the campaign, readable again
+//! DIR/raw/0017/        output of the tool in trial 17: stdout, stderr, files
 //! DIR/lock             held while a run writes here
-//! DIR/held.json        what a run has up, while it has (see `subjects/journal.rs`)
+//! DIR/held.json        objects that a run has up (see `subjects/journal.rs`)
 //! DIR/report.*, samples.csv, charts/    written by the report
 //! ```
 //!
 //! Invariants:
 //!
 //! * a trial and its samples are written in one transaction: a trial marked ok has all of them;
-//! * raw files are complete before their trial is in the database, so that a row never names files that a
-//!   killed run did not write; raw files without a row are overwritten when their trial is run again;
-//! * a directory holds one campaign, on the files that it began with; running it again adds a
-//!   session and only the trials that are missing or failed;
-//! * it is made where nothing else is, and what a user wrote in it later stays; reading it writes
-//!   nothing;
-//! * one run at a time writes: the lock is the kernel's and goes with the process.
+//! * raw files are complete before their trial is in the database, so a row never names files that a killed run
+//!   did not write; raw files without a row are overwritten when their trial runs again;
+//! * a directory holds one campaign, on the files with which it began; another run adds a session and only the
+//!   trials that are missing or failed;
+//! * it is made only in an empty place, and files that a user adds later stay; reading it writes nothing;
+//! * one run at a time writes: the lock is the kernel's and ends with the process.
 //!
-//! Deliberately absent: statistics. The store keeps what was measured.
+//! Deliberately absent: statistics. The store keeps measurements.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -45,13 +44,13 @@ pub use files::write_whole;
 pub(crate) use files::{patiently, take_lock};
 pub use record::{Earlier, Origin, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
-/// A results directory that is open.
+/// An open results directory.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
     db: Connection,
-    /// A run's own, or shared with other readers. Let go after the database is closed, which
-    /// writes the rest of its log into it.
+    /// A run's own lock, or one shared with other readers. Released after the database is closed, which writes
+    /// the rest of its log.
     lock: Option<File>,
 }
 
@@ -60,8 +59,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When it holds another campaign or anything else that is no results, or cannot be written.
-    /// Nothing in it is changed then.
+    /// It holds another campaign or other files, or cannot be written. Nothing in it is changed then.
     pub fn create(dir: &Path, campaign: &Campaign) -> Result<Self, LabError> {
         let toml = render_campaign(campaign)?;
         let db = database::open_to_write(dir, |db| insert_campaign(db, campaign, &toml))?;
@@ -73,7 +71,7 @@ impl Store {
         store.check_is_same(campaign)?;
         let raw = dir.join("raw");
         fs::create_dir_all(&raw).map_err(LabError::file("create", &raw))?;
-        // For people; one that is there may have their remarks.
+        // A copy for readers; an existing one may contain their remarks.
         let copy = dir.join("campaign.toml");
         if !copy.exists() {
             write_whole(&copy, &toml)?;
@@ -81,22 +79,22 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a directory that has results, to read. Writes nothing, and needs no right to.
+    /// Opens a directory with results for reading. Writes nothing, and needs no permission to write.
     ///
     /// # Errors
     ///
-    /// When it has none, or of another schema version.
+    /// It has no results, or those of another schema version.
     pub fn open(dir: &Path) -> Result<Self, LabError> {
         let (db, lock) = database::open_to_read(dir)?;
         Ok(Self { dir: dir.to_path_buf(), db, lock })
     }
 
-    /// What was measured of a campaign in a directory that may have results; nothing where it has
-    /// none. Writes nothing.
+    /// Returns the measurements of a campaign in a directory that may have results; none if it has none. Writes
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// As [`Store::open`], and when the results are another campaign's.
+    /// As [`Store::open`], and if the results are of another campaign.
     pub fn earlier(dir: &Path, campaign: &Campaign) -> Result<Earlier, LabError> {
         if !database::path_in(dir).exists() {
             return Ok(Earlier::default());
@@ -107,19 +105,19 @@ impl Store {
         store.times_of_trials()
     }
 
-    /// Refuses a directory whose numbers are of the other origin than those that are to go there: what
-    /// was predicted and what was measured never lie in one. Writes nothing.
+    /// Refuses a directory whose numbers are of another origin: predictions and measurements never lie in one
+    /// directory. Writes nothing.
     ///
     /// # Errors
     ///
-    /// As [`Store::open`], and when its numbers are of the other origin.
+    /// As [`Store::open`], and if its numbers are of another origin.
     pub(crate) fn check_origin(dir: &Path, wanted: Origin) -> Result<(), LabError> {
         if !database::path_in(dir).exists() {
             return Ok(());
         }
         let found = match Self::open(dir) {
             Ok(store) => store.origin()?,
-            // Whoever creates results there says what is wrong with it.
+            // The code that creates results there reports the fault.
             Err(_) => None,
         };
         match found {
@@ -131,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Where the numbers come from; `None` of a directory in which nothing has begun.
+    /// Returns the origin of the numbers; `None` if no session has begun.
     fn origin(&self) -> Result<Option<Origin>, LabError> {
         let query = "SELECT environment FROM session ORDER BY id DESC LIMIT 1";
         let last: Option<Json<Environment>> = self
@@ -145,27 +143,27 @@ impl Store {
         }))
     }
 
-    /// Keeps other runs out of the directory for as long as it is open.
+    /// Locks other runs out of the directory while it is open.
     ///
     /// # Errors
     ///
-    /// When another run is at work here.
+    /// Another run uses it.
     pub(crate) fn lock(&mut self) -> Result<(), LabError> {
         let what = self.dir.display().to_string();
         self.lock = Some(take_lock(&lock_in(&self.dir), &what)?);
         Ok(())
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The campaign that was run.
+    /// Returns the campaign.
     ///
     /// # Errors
     ///
-    /// When there is none or it cannot be read.
+    /// There is none, or it cannot be read.
     pub fn campaign(&self) -> Result<Campaign, LabError> {
         let toml: Option<String> = self
             .db
@@ -176,8 +174,7 @@ impl Store {
         parse_campaign(&toml, "the stored campaign")
     }
 
-    /// Has the campaign that is here more repetitions. The copy for people follows if it is as it was
-    /// written.
+    /// Adds repetitions to the stored campaign. The copy for readers follows if it is unchanged.
     fn lengthen(&self, campaign: &Campaign, held: &Campaign, toml: &str) -> Result<(), LabError> {
         self.execute(
             "record more repetitions",
@@ -188,20 +185,19 @@ impl Store {
         let was = render_campaign(held)?;
         match fs::read_to_string(&copy) {
             Ok(text) if text == was => write_whole(&copy, toml),
-            // It is somebody's, or is not there: neither is written to.
+            // The copy was edited or removed: it is not written.
             _ => Ok(()),
         }
     }
 
-    /// Refuses to go on with anything but the campaign that is here, on the files that it has
-    /// measured.
+    /// Refuses another campaign than the stored one, or the same on other files.
     fn check_is_same(&self, campaign: &Campaign) -> Result<(), LabError> {
         let held = self.campaign()?;
         if held == *campaign || is_longer(campaign, &held) {
             return Ok(());
         }
         let dir = self.dir.clone();
-        // As it would be if it had begun where this run is.
+        // The campaign as if it had begun in this run's directory.
         let working_dir = campaign.working_dir.clone();
         let here = working_dir.clone().unwrap_or_default();
         let moved = Campaign { working_dir, ..held.clone() }.rooted_in(&here);
@@ -212,11 +208,11 @@ impl Store {
         })
     }
 
-    /// Records that the runner starts, and returns the session's key.
+    /// Records the start of the runner, and returns the session's key.
     ///
     /// # Errors
     ///
-    /// When the database cannot be written.
+    /// The database cannot be written.
     pub fn begin_session(
         &self,
         started_unix_s: u64,
@@ -230,11 +226,11 @@ impl Store {
         Ok(self.db.last_insert_rowid())
     }
 
-    /// Records how a session's time was spent so far, and that it ended if it has.
+    /// Records the use of a session's time so far, and its end if it has ended.
     ///
     /// # Errors
     ///
-    /// When the database cannot be written.
+    /// The database cannot be written.
     pub fn save_times(
         &self,
         session: i64,
@@ -249,11 +245,11 @@ impl Store {
         )
     }
 
-    /// Records what is known about a subject; of one that has not been up, only unless more is known.
+    /// Records the facts about a subject; those of a subject that has not been up do not replace others.
     ///
     /// # Errors
     ///
-    /// When the database cannot be written.
+    /// The database cannot be written.
     pub fn save_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
         self.execute(
             "record a subject",
@@ -282,14 +278,14 @@ impl Store {
     }
 }
 
-/// Whether a campaign is another one with more repetitions: trials keep their numbers then, for a
-/// repetition is over before the next begins.
+/// Returns true if a campaign is another one with more repetitions: trials keep their numbers then, since a
+/// repetition ends before the next begins.
 fn is_longer(campaign: &Campaign, held: &Campaign) -> bool {
     let same = Campaign { repetitions: held.repetitions, ..campaign.clone() };
     same == *held && campaign.repetitions > held.repetitions
 }
 
-/// Where the lock of a results folder is.
+/// Returns the path of the lock of a results folder.
 fn lock_in(dir: &Path) -> PathBuf {
     dir.join("lock")
 }
@@ -298,7 +294,7 @@ fn insert_campaign(db: &Connection, campaign: &Campaign, toml: &str) -> Result<(
     db.execute(
         "INSERT INTO campaign (name, description, repetitions, seed, toml) \
          VALUES (?1, ?2, ?3, ?4, ?5)",
-        // SQLite's integers are signed; the bits survive.
+        // SQLite's integers are signed; all bits are kept.
         params![
             campaign.name,
             campaign.description,

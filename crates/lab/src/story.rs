@@ -1,5 +1,5 @@
-//! What is done to an array while it is measured, and when it happened. Pure: time and answers
-//! are arguments, commands are values.
+//! The actions on an array during a trial, and their times. Pure: time and results are arguments, commands are
+//! values.
 //!
 //! ```text
 //!            1/5            2/5
@@ -8,11 +8,11 @@
 //!                            put in         has ended   has ended
 //! ```
 //!
-//! The fifths are of the measured time, which begins when the tool's ramp is over; times of events
-//! count from the start of the tool, ramp and all.
+//! The fifths are of the measured time, which begins when the tool's ramp is over; times of events count from
+//! the start of the tool, ramp included.
 //!
-//! Invariants: one command is under way at a time; the array is asked at most four times a second;
-//! after a command that failed nothing more is done, and the event says why.
+//! Invariants: one command runs at a time; the array is queried at most four times a second; after a failed
+//! command the story ends, and the event says why.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,26 +20,26 @@ use std::time::Duration;
 use crate::array::Array;
 use crate::command::{CommandLine, Exit, Finished};
 
-/// How often an array is asked whether it is through.
+/// Interval of queries whether a pass is over.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
-/// What is done to the array during a trial, and what happened.
+/// The actions on the array during a trial, and the events.
 #[derive(Debug, Clone, Default)]
 pub struct Story {
     array: Option<Array>,
     acts: VecDeque<Act>,
-    /// Whether the first of the acts has been begun and not answered.
+    /// True if the first act has begun without a result.
     is_under_way: bool,
     last_asked: Option<Duration>,
-    /// Whether a check that has ended is begun again.
+    /// True if a check is begun again after its end.
     keeps_checking: bool,
     events: Vec<(f64, String)>,
 }
 
-/// One thing to do or to wait for.
+/// An action or a wait.
 #[derive(Debug, Clone)]
 enum Act {
-    /// Run a command, not before.
+    /// Run a command, not before a time.
     Run { at: Duration, command: CommandLine, event: Option<String> },
     /// Wait until the array is whole.
     UntilWhole { event: &'static str },
@@ -48,7 +48,7 @@ enum Act {
 }
 
 impl Story {
-    /// Nothing happens.
+    /// Returns a story without actions.
     pub fn none() -> Self {
         Self::default()
     }
@@ -57,18 +57,18 @@ impl Story {
         Self { array: Some(array.clone()), acts: acts.into_iter().collect(), ..Self::default() }
     }
 
-    /// A check runs, again and again, until the trial is over.
+    /// Returns a story of checks, again and again, until the trial is over.
     pub(crate) fn of_checks(array: &Array) -> Self {
         Self { keeps_checking: true, ..Self::new(array, checks(array, Duration::ZERO)) }
     }
 
-    /// The victim, which has been taken out, is put in at the start and filled.
+    /// Returns a story in which the removed victim is added at the start and filled.
     pub(crate) fn of_recovery(array: &Array) -> Self {
         Self::new(array, recovery(array, Duration::ZERO))
     }
 
-    /// A member fails after a fifth of the measured `runtime`, which begins after `ramp`, is
-    /// replaced after two, and then the array is checked.
+    /// Returns a story in which a member fails after a fifth of the measured `runtime` (which begins after
+    /// `ramp`), is replaced after two, and then the array is checked.
     pub(crate) fn of_a_failure(array: &Array, ramp: Duration, runtime: Duration) -> Self {
         let (fifth, then) = (ramp + runtime / 5, ramp + runtime * 2 / 5);
         let run = |at, command: Option<CommandLine>, event: Option<&str>| {
@@ -84,7 +84,7 @@ impl Story {
         Self::new(array, acts)
     }
 
-    /// Whether an act is through, or why the story ends here.
+    /// Returns true if an act is over, or the reason why the story ends here.
     fn outcome(&self, act: &Act, done: &Finished) -> Result<bool, String> {
         if let Act::Run { command, .. } = act {
             return match done.exit {
@@ -100,12 +100,13 @@ impl Story {
         })
     }
 
-    /// What happened: seconds from the start of the trial's programs, and what.
+    /// Returns the events: seconds from the start of the trial's programs, and words.
     pub fn events(&self) -> &[(f64, String)] {
         &self.events
     }
 
-    /// The command to run now, if any. Its result goes to [`Story::did`] before this gives another.
+    /// Returns the command to run now, if any. Its result goes to [`Story::did`] before the next one is
+    /// returned.
     pub fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
         if self.is_under_way {
             return None;
@@ -125,7 +126,7 @@ impl Story {
         Some(command)
     }
 
-    /// Takes the result of the command that [`Story::due`] gave.
+    /// Takes the result of the command from [`Story::due`].
     pub fn did(&mut self, elapsed: Duration, done: &Finished) {
         if !std::mem::take(&mut self.is_under_way) {
             return;
@@ -155,7 +156,7 @@ impl Story {
     }
 }
 
-/// The victim is put in, and the array becomes whole.
+/// Returns the acts of a recovery: the victim is added, and the array becomes whole.
 fn recovery(array: &Array, at: Duration) -> impl Iterator<Item = Act> + use<> {
     let put_in = array.put_in().map(|command| Act::Run {
         at,
@@ -165,7 +166,7 @@ fn recovery(array: &Array, at: Duration) -> impl Iterator<Item = Act> + use<> {
     put_in.into_iter().chain([Act::UntilWhole { event: "recovery ended" }])
 }
 
-/// A check from start to end.
+/// Returns the acts of a check.
 fn checks(array: &Array, at: Duration) -> [Act; 2] {
     let begin = Act::Run { at, command: array.check(), event: Some("check began".to_owned()) };
     [begin, Act::UntilQuiet { event: "check ended" }]
@@ -179,8 +180,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const TICK: Duration = Duration::from_millis(50);
 
-    /// Plays a story on a machine in which a recovery and a check take two seconds each; answers
-    /// the commands with their times.
+    /// Plays a story on a machine in which a recovery and a check take two seconds each. Returns the commands
+    /// with their times.
     fn play(story: &mut Story, total: Duration) -> Vec<(f64, String)> {
         let mut commands = Vec::new();
         let (mut whole_at, mut quiet_at) = (None, Duration::ZERO);

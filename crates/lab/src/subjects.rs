@@ -1,30 +1,29 @@
-//! Brings subjects up and down.
+//! Bringing subjects up and down.
 //!
 //! ```text
 //!   source ──provider──▶ base: device, file, NBD export, folder      stays up between trials
 //!              fill      written once, where it will be read raw
-//!              health    a member fails, or a story is made of it
-//!              trial     read-ahead, file system, a folder           goes after each trial
+//!              health    a member fails, or a story is prepared
+//!              trial     read-ahead, file system, a folder           removed after each trial
 //! ```
 //!
-//! A provider is a file under `subjects/`. Each thing that comes into being is noted in [`Held`] at
-//! once, so whatever stands in the way later, what is there goes away again in reverse order.
+//! A provider is a file under `subjects/`. Each object that is made is recorded in [`Held`] at once, so after a
+//! failure at any step all objects are removed in reverse order.
 //!
 //! Invariants:
 //!
-//! * two subjects that share a file or a disk are never up together; of those that share nothing,
-//!   the [`MOST_UP`] that were used last stay up, as far as memory holds them;
-//! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
-//! * its region has been written once before it is read raw, where [`crate::safety`] lets it be;
-//! * a stack that the campaign does not write is served for reading only;
-//! * whatever writes asks the [`Permit`] first, also where nobody planned that it would, and whether
-//!   somebody else uses what it writes;
-//! * a bring-up that fails leaves nothing of its trial, and of its base only what is whole;
-//! * after [`Subjects::take_down_all`] nothing is left, or the error names what is;
-//! * what a killed run has left is taken away by the next one in its results folder (`left.rs`).
+//! * two subjects that share a file or a disk are never up together; of the others, the [`MOST_UP`] that were
+//!   used last stay up, as far as memory allows;
+//! * a subject is ready when it is handed out, and only the requested pass runs over it;
+//! * its region has been written once before it is read raw, if [`crate::safety`] allows it;
+//! * a stack that the campaign does not write is served read-only;
+//! * every writer asks the [`Permit`] first, even for an unplanned write, and checks that the target is unused;
+//! * a failed bring-up leaves nothing of its trial, and of its base only what is complete;
+//! * after [`Subjects::take_down_all`] nothing is left, or the error names the rest;
+//! * the remains of a killed run are removed by the next one in its results folder (`left.rs`).
 //!
-//! Deliberately absent: what may be overwritten ([`crate::safety`] says so), and configuring a
-//! subject: the expression says everything.
+//! Deliberately absent: the decision what may be overwritten ([`crate::safety`]), and a configuration of
+//! subjects: the expression has everything.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -75,35 +74,35 @@ use held::Held;
 pub(crate) use journal::{Journal, Room};
 use site::{Base, LIMIT};
 
-/// So many subjects are up at most: each is a process, and those in memory take what they were
-/// written.
+/// Largest number of subjects that are up: each is a process, and those in memory take the size of their
+/// writes.
 const MOST_UP: usize = 8;
 /// Regions are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
 
-/// What is used of so many bytes.
+/// Rounds bytes down to whole blocks.
 pub(crate) fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK * BLOCK
 }
 
-/// A subject that can be measured now.
+/// A subject that is ready to be measured.
 #[derive(Debug)]
 pub struct Ready {
-    /// Where the tool finds it.
+    /// The place where the tool finds it.
     pub target: Target,
-    /// Bytes of the whole subject; of a folder, what was free.
+    /// Bytes of the whole subject; of a folder, the free bytes.
     pub size_bytes: u64,
     /// Bytes that the trial may use.
     pub region_bytes: u64,
-    /// Bytes that a tool may ask for that says what it needs.
+    /// Bytes that a tool may ask for if it knows its needs.
     pub room_bytes: u64,
-    /// What to look at around the trial.
+    /// The objects to observe around the trial.
     pub watch: Watch,
-    /// What is done to the array while the tool runs.
+    /// The actions on the array while the tool runs.
     pub story: Story,
-    /// What was run to bring it up, as a shell reads it.
+    /// The commands that brought it up, in shell syntax.
     pub commands: Vec<String>,
-    /// The folder on the subject, if it has one: empty, and gone after the trial.
+    /// The empty folder on the subject, if it has one, which is removed after the trial.
     pub folder: Option<PathBuf>,
 }
 
@@ -113,31 +112,31 @@ pub struct Subjects<'a> {
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
-    /// Those that are up, the one that was used last at the end.
+    /// Subjects that are up, the one that was used last at the end.
     up: Vec<usize>,
-    /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
+    /// Folder for sockets and braid's records of volumes; removed when the campaign is over.
     room: Room,
-    /// How braid is called; what it remembers of volumes lies in the room.
+    /// The way to call braid; its records of volumes lie in the room.
     braid: Braid,
     journal: Rc<Journal>,
-    /// What may be overwritten.
+    /// The paths that may be overwritten.
     permit: Permit,
-    /// Why each subject is written.
+    /// The reasons why each subject is written.
     reasons: Vec<Reasons>,
     through_nbd: bool,
     will_be_hurt: bool,
 }
 
-/// How one subject is.
+/// The state of one subject.
 struct State {
     base: Option<Base>,
     held: Held,
     commands: Vec<String>,
-    /// What only the present trial needs.
+    /// Objects that only the present trial needs.
     trial: Held,
-    /// In which form it is up.
+    /// The form in which it is up.
     form: Form,
-    /// Whether its health was changed and not mended.
+    /// True if its health was changed and not restored.
     is_hurt: bool,
     is_filled: bool,
 }
@@ -157,13 +156,13 @@ impl State {
 }
 
 impl<'a> Subjects<'a> {
-    /// All down.
+    /// Returns the subjects, all down.
     ///
     /// # Errors
     ///
-    /// When no folder for sockets can be made, or what an earlier run noted cannot be read.
+    /// No folder for sockets can be made, or the journal of an earlier run cannot be read.
     pub fn new(planned: &Planned, options: &'a LabOptions) -> Result<Self, LabError> {
-        // A socket's path may have 107 bytes, so not in the results directory.
+        // A socket's path may have 107 bytes, so sockets are not in the results directory.
         let journal = Journal::open(&options.results_dir)?;
         let room = Room::new(&std::env::temp_dir(), "braid-lab-", &journal)?;
         let Planned { campaign, subjects, workloads, .. } = planned;
@@ -184,11 +183,11 @@ impl<'a> Subjects<'a> {
         })
     }
 
-    /// Makes a subject ready for a workload, taking down those that are in its way.
+    /// Makes a subject ready for a workload, and takes down those that are in its way.
     ///
     /// # Errors
     ///
-    /// Why it is not ready; also when its server has died since the last trial.
+    /// The reason why it is not ready; also if its server has died since the last trial.
     pub fn bring_up(
         &mut self,
         subject: usize,
@@ -209,8 +208,8 @@ impl<'a> Subjects<'a> {
         self.let_go(subject, world)?;
         let form = Form {
             short: treatment == Treatment::Short,
-            // Where one state of an array needs it right, all are measured so: else the states
-            // would differ by more than the state.
+            // If one state of an array needs correct parity, all states get it: otherwise the states would
+            // differ by more than the state.
             parity_as_found: !self.will_be_hurt && treatment == Treatment::Nothing,
             read_only: !writes && !self.reasons[subject].any(),
         };
@@ -218,7 +217,7 @@ impl<'a> Subjects<'a> {
             self.take_down(subject, false, world)?;
         }
         if self.states[subject].base.is_none() {
-            // Something may be left of an attempt that failed.
+            // A failed attempt may have left objects.
             self.take_down(subject, false, world)?;
             self.make_room(subject, world)?;
             self.start(subject, form, world)?;
@@ -236,12 +235,12 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// Ends what a trial needed, and mends the array if its health was changed; a server that is
-    /// well stays up for the next trial.
+    /// Removes the objects of a trial, and repairs the array if its health was changed; a healthy server stays
+    /// up for the next trial.
     ///
     /// # Errors
     ///
-    /// When something is busy or the array does not heal.
+    /// An object is busy, or the array does not recover.
     pub fn let_go(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         self.end_trial(subject, false, world)?;
         match self.states[subject].is_hurt {
@@ -261,26 +260,24 @@ impl<'a> Subjects<'a> {
         self.states[subject].trial.release(&mut hand, is_the_end)
     }
 
-    /// Takes everything down. All is tried, by force where it must be; the first failure is
-    /// returned.
+    /// Takes everything down. All objects are tried, if necessary by force; the first failure is returned.
     ///
     /// # Errors
     ///
-    /// What would not go, or went only by force, with the command that shows or removes it.
+    /// An object was not removed, or only by force, with the command that shows or removes it.
     pub fn take_down_all(&mut self, world: &mut dyn World) -> Result<(), LabError> {
         let all = 0..self.states.len();
         let results: Vec<_> = all.map(|subject| self.take_down(subject, true, world)).collect();
         results.into_iter().collect()
     }
 
-    /// Where what is held is noted.
+    /// Returns the journal of held objects.
     pub(crate) fn journal(&self) -> Rc<Journal> {
         Rc::clone(&self.journal)
     }
 
-    /// The pass that runs over a volume's array at this moment: `resync`, `recovery`, `check`.
-    /// `None` where nothing runs, where the kernel's own tables tell it, and of a volume that does
-    /// not answer.
+    /// Returns the pass that runs over a volume's array now: `resync`, `recovery`, `check`. `None` if no pass
+    /// runs, for arrays in the kernel's own tables, and for a volume that does not answer.
     pub fn pass_now(&self, subject: usize, world: &mut dyn World) -> Option<String> {
         let array = self.states[subject].base.as_ref()?.array.as_ref()?;
         let (name, stop) = (&self.subjects[subject].name, &self.options.stop);
@@ -290,19 +287,19 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// Whether the region must be written before a subject meets a workload.
+    /// Returns true if the region must be written before a subject meets a workload.
     pub fn needs_fill(&self, subject: usize, workload: &Workload) -> bool {
         self.reasons[subject].fill && !self.states[subject].is_filled && workload.reads_raw()
     }
 
-    /// Refuses to write to a subject of which anything was not named to be overwritten. Whatever
-    /// writes asks this, so that a mistake in what was planned costs no data.
+    /// Refuses to write to a subject with a member that was not named to be overwritten. Every writer calls
+    /// this, so that a mistake in the plan destroys no data.
     fn check_permit(&self, subject: usize) -> Result<(), Obstacle> {
         Ok(self.permit.check(&self.subjects[subject].source)?)
     }
 
-    /// Refuses what somebody has begun to use since it came up. Only what is opened by its own path
-    /// can be: the rest is held by its server, a loop device or an array.
+    /// Refuses a subject that another process has begun to use since it came up. Only subjects that are opened
+    /// by their own path are checked: the others are held by their server, a loop device or an array.
     fn check_unused(&self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let base = self.states[subject].base.as_ref();
         match (&self.subjects[subject].source, base.map(|base| &base.target)) {
@@ -313,12 +310,11 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// Refuses a campaign of which anything that it would write is used by somebody, before the
-    /// first trial.
+    /// Refuses a campaign that would write to a path in use, before the first trial.
     ///
     /// # Errors
     ///
-    /// [`LabError::InUse`] with the first.
+    /// [`LabError::InUse`] with the first such path.
     pub fn check_all_unused(&self, world: &mut dyn World) -> Result<(), LabError> {
         let written = self.subjects.iter().zip(&self.reasons).filter(|(_, why)| why.any());
         for member in written.flat_map(|(subject, _)| members_of(&subject.source)) {
@@ -340,10 +336,11 @@ impl<'a> Subjects<'a> {
         Ok(())
     }
 
-    /// Takes down what was used longest ago, where as many are up as may be, or `subject` needs the memory.
+    /// Takes down the subjects that were used longest ago, while too many are up, or `subject` needs the
+    /// memory.
     fn make_room(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let meminfo = world.read_text(Path::new("/proc/meminfo"))?.unwrap_or_default();
-        // Where nothing is known the volume says so when it comes up.
+        // Without a known size the volume fails when it comes up.
         let most = find_memory_bytes(&meminfo).unwrap_or(u64::MAX);
         let memory = |one: &usize| self.subjects[*one].source.stack().map_or(0, Stack::memory);
         let fits = |up: &[usize]| {
@@ -368,15 +365,15 @@ impl<'a> Subjects<'a> {
         let facts = &self.subjects[subject];
         let state = &mut self.states[subject];
         state.is_filled &= state.base.is_none() || !is_ephemeral(&facts.source);
-        // Whatever comes of it, the base is whole no more.
+        // In any case the base is no longer complete.
         (state.base, state.is_hurt) = (None, false);
         self.up.retain(|one| *one != subject);
         let mut hand = Hand { subject: &facts.name, braid: &self.braid, world };
         trial.and(state.held.release(&mut hand, is_the_end))
     }
 
-    /// A volume that died between two trials is an error, not a reason for a silent restart: its
-    /// death may be the most interesting result of the campaign.
+    /// Reports a volume that died between two trials, instead of a silent restart: its death may be the most
+    /// interesting result of the campaign.
     fn check_alive(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
         let base = self.states[subject].base.as_ref();
         let Some(name) = base.and_then(|base| base.volume.as_deref()) else { return Ok(()) };
@@ -399,8 +396,7 @@ impl<'a> Subjects<'a> {
     }
 }
 
-/// The first failure is the one that is told; but what is merely impossible, or was stopped, is an
-/// error when something of it is left.
+/// Returns the first failure; but an impossibility or a stop becomes an error if objects are left.
 fn first_of(obstacle: Obstacle, cleared: Result<(), LabError>) -> Obstacle {
     match (obstacle, cleared) {
         (Obstacle::Impossible(_) | Obstacle::Stopped, Err(error)) => Obstacle::Failed(error),

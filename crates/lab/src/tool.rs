@@ -1,14 +1,12 @@
-//! The tools that measure. A tool is one file under `tool/` and one line in
-//! `tool/registry.rs`.
+//! The tools that measure. A tool is one file under `tool/` and one line in `tool/registry.rs`.
 //!
 //! ```text
 //! TrialSpec ──plan──> Script: prepare │ warm │ measured (all at once) │ clean up
 //!                                        runner ──> RunOutput ──parse──> Measured
 //! ```
 //!
-//! A tool turns a trial into a script and the script's output into numbers; it starts nothing
-//! itself, so every tool is tested without one. Output is untrusted: whatever it holds gives
-//! numbers or a [`ToolError`].
+//! A tool turns a trial into a script and the script's output into numbers. It starts nothing itself, so every
+//! tool is tested without its program. Output is untrusted: any output gives numbers or a [`ToolError`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +35,7 @@ pub use registry::bring;
 pub use registry::{all, find, names};
 pub use source::SourceData;
 
-/// What a tool asks of the subject.
+/// The kind of target that a tool needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
     /// Raw bytes: a block device or a file.
@@ -49,78 +47,78 @@ pub enum Place {
     Either,
 }
 
-/// What a trial writes to the subject, for the plan and for safety.
+/// The writes of a trial to the subject, for the plan and for safety.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Writes {
     /// Nothing at all.
     #[default]
     Nothing,
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
     /// As much as the subject takes in the trial's time.
     UntilTime,
 }
 
-/// What a trial's data are to something that compresses: what it writes to the subject, and what it
-/// wrote there before in order to read it.
+/// Compressibility of a trial's data: of its writes to the subject, and of the data that it wrote there before
+/// to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Content {
-    /// Incompressible, as is the first content that the laboratory gives raw subjects.
+    /// Incompressible, like the first content that the laboratory writes to raw subjects.
     #[default]
     Random,
-    /// About so many percent of each block compress away.
+    /// About this percentage of each block compresses away.
     Compressible(u64),
-    /// Text as people have it, of which about so many percent compress away; where something
-    /// compresses it, that is what is to be measured.
+    /// Natural text, of which about this percentage compresses away; if the subject compresses it, that is to
+    /// be measured.
     Text(u64),
-    /// Zeros or a pattern, of which next to nothing is left.
+    /// Zeros or a pattern, which compress to almost nothing.
     Constant,
 }
 
-/// Everything that a tool needs to know about a trial.
+/// The facts about a trial that a tool needs.
 #[derive(Debug, Clone)]
 pub struct TrialSpec<'a> {
     /// The tool's parameters.
     pub settings: &'a Settings,
-    /// Where.
+    /// The target.
     pub target: &'a Target,
     /// Processes at once, at least 1.
     pub processes: u32,
-    /// The first so many bytes are used of a raw target; in a folder, what a tool uses that takes as
-    /// much as it gets.
+    /// Bytes of a raw target that are used, from its start; in a folder, the bytes for a tool that takes all it
+    /// gets.
     pub region_bytes: u64,
-    /// What a tool may ask for that says what it needs: in a folder more than the region, up to what
-    /// the file system needs itself; of a raw target the region.
+    /// Bytes that a tool may ask for if it knows its needs: in a folder more than the region, except for the
+    /// file system's own needs; of a raw target the region.
     pub room_bytes: u64,
     /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
-    /// Seconds before them.
+    /// Seconds before the measured ones.
     pub ramp_s: f64,
     /// Seed of offsets and contents.
     pub seed: u64,
-    /// A folder beside the subject, empty at the trial's start. Text files that the tool leaves
-    /// here are given to [`Tool::parse`] and kept.
+    /// A folder beside the subject, empty at the trial's start. Text files that the tool leaves here are passed
+    /// to [`Tool::parse`] and stored.
     pub scratch: &'a Path,
-    /// A folder beside the subject with what [`Work::source`] asks for.
+    /// A folder beside the subject with the source from [`Work::source`].
     pub sources: &'a Path,
 }
 
-/// A trial, as programs to run.
+/// A trial as programs to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Before the page cache is dropped.
+    /// Steps before the page cache is dropped.
     pub prepare: Vec<Step>,
-    /// After it was dropped.
+    /// Steps after it was dropped.
     pub warm: Vec<Step>,
-    /// The programs that are measured: all are started at once, one a process.
+    /// The measured programs, started all at once, one per process.
     pub measured: Vec<CommandLine>,
-    /// Whether writing everything back to the subject (syncfs) counts in the time.
+    /// True if writing everything back to the subject (syncfs) counts in the time.
     pub sync: bool,
-    /// After the trial, also after a failed one.
+    /// Steps after the trial, also after a failed one.
     pub clean_up: Vec<Step>,
 }
 
-/// How a trial's programs went.
+/// The results of a trial's programs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
     /// One for each program, in the script's order.
@@ -131,7 +129,7 @@ pub struct RunOutput {
     pub files: BTreeMap<String, String>,
 }
 
-/// Why a tool's output gave no numbers.
+/// Reasons why a tool's output has no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The output is not in the tool's format.
@@ -139,7 +137,7 @@ pub enum ToolError {
     Malformed {
         /// The tool.
         tool: &'static str,
-        /// Where it stops making sense.
+        /// The place of the fault.
         reason: String,
     },
     /// The tool reports I/O errors.
@@ -147,7 +145,7 @@ pub enum ToolError {
     IoErrors {
         /// The tool.
         tool: &'static str,
-        /// What it said.
+        /// The tool's message.
         reason: String,
     },
     /// The tool moved no data in the measured time.
@@ -158,26 +156,26 @@ pub enum ToolError {
     },
 }
 
-/// What a tool is, whatever its settings.
+/// The facts about a tool, for any settings.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// Its name in campaigns.
+    /// The name in campaigns.
     pub name: &'static str,
-    /// The program that it starts.
+    /// The program.
     pub program: &'static str,
     /// The Debian package that has the program.
     pub package: &'static str,
-    /// One line for people: what it measures.
+    /// One line for help: the quantity that it measures.
     pub summary: &'static str,
-    /// What a campaign can set.
+    /// The parameters of a campaign.
     pub parameters: &'static [Parameter],
     /// The arguments that make the program print its version.
     pub version_args: &'static [&'static str],
-    /// Where the version stands in what it prints then.
+    /// The place of the version in that output.
     pub version: Version,
 }
 
-/// Where a program's version stands in what it prints.
+/// The place of a program's version in its output.
 #[derive(Debug, Clone, Copy)]
 pub enum Version {
     /// Behind these words, on a line of its own.
@@ -187,7 +185,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version, as in `fio-3.33`.
+    /// Returns the version, as in `fio-3.33`.
     fn read(self, program: &str, output: &ToolOutput) -> Option<String> {
         let numbered = |rest: &str| {
             let word = rest.split_whitespace().next()?;
@@ -210,28 +208,28 @@ impl Version {
     }
 }
 
-/// What a tool does with some settings, as far as plan, safety and reports ask. The default reads for
-/// the campaign's time, in a folder.
+/// A tool's work with some settings, for plan, safety and reports. The default reads for the campaign's time,
+/// in a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
-    /// What it asks of the subject.
+    /// The kind of target.
     pub place: Place,
-    /// Whether an NBD server will do where it takes raw bytes.
+    /// True if an NBD server can replace a raw target.
     pub speaks_nbd: bool,
-    /// What one trial writes, by all processes together.
+    /// The writes of one trial, by all processes together.
     pub writes: Writes,
-    /// What the data are that it writes.
+    /// The compressibility of these data.
     pub content: Content,
-    /// Whether the content of a raw subject matters, so that it must have been written once before
-    /// the first trial: reading a hole measures nothing.
+    /// True if the content of a raw subject matters, so that it must have been written once before the first
+    /// trial: reading a hole measures nothing.
     pub reads_raw: bool,
-    /// Whether it reads a raw subject on beyond the region, for a program that takes no limit.
+    /// True if it reads a raw subject beyond the region: the program accepts no limit.
     pub reads_past_region: bool,
-    /// How long a trial takes.
+    /// The length of a trial.
     pub effort: Effort,
     /// The number that is compared between subjects.
     pub headline: Metric,
-    /// What must lie ready beside the subject.
+    /// The data that must be ready beside the subject.
     pub source: Option<SourceData>,
 }
 
@@ -253,30 +251,30 @@ impl Default for Work {
 
 /// A program that measures.
 pub trait Tool: Sync {
-    /// What it is.
+    /// Returns the facts about the tool.
     fn about(&self) -> &'static About;
 
-    /// Its name in campaigns.
+    /// Returns the name in campaigns.
     fn name(&self) -> &'static str {
         self.about().name
     }
 
-    /// What a campaign can set.
+    /// Returns the parameters of a campaign.
     fn parameters(&self) -> &'static [Parameter] {
         self.about().parameters
     }
 
-    /// Prints the version.
+    /// Returns the command that prints the version.
     fn version_command(&self) -> CommandLine {
         CommandLine::new(self.about().program).args(self.about().version_args.iter().copied())
     }
 
-    /// The version, as in `fio-3.33`, from what [`Tool::version_command`] printed. The exit
-    /// status is not looked at before: some tools print their version and fail.
+    /// Returns the version, as in `fio-3.33`, from the output of [`Tool::version_command`]. The exit status is
+    /// ignored: some tools print their version and fail.
     ///
     /// # Errors
     ///
-    /// When it holds no version.
+    /// The output has no version.
     fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
         let About { program, version, .. } = *self.about();
         version.read(program, output).ok_or_else(|| {
@@ -285,60 +283,60 @@ pub trait Tool: Sync {
         })
     }
 
-    /// What the settings mean together, for checks that one parameter alone cannot make.
+    /// Checks settings that depend on each other.
     ///
     /// # Errors
     ///
-    /// What contradicts what, and what to change.
+    /// The contradiction, and the change that mends it.
     fn check(&self, settings: &Settings, processes: u32) -> Result<(), String> {
         let _ = (settings, processes);
         Ok(())
     }
 
-    /// What it does with these settings.
+    /// Returns the tool's work with these settings.
     fn work(&self, settings: &Settings, processes: u32) -> Work;
 
-    /// What lies in the subject's folder before the clock starts and is not counted by
-    /// [`Work::writes`]: bytes, of all processes together. `room_bytes` is what a trial may use.
+    /// Returns the bytes of all processes in the subject's folder before the clock starts, which
+    /// [`Work::writes`] does not count. `room_bytes` is the limit of a trial.
     fn lays_out(&self, settings: &Settings, processes: u32, room_bytes: u64) -> u64 {
         let _ = (settings, processes, room_bytes);
         0
     }
 
-    /// Seconds before the measured time in which it works and counts nothing, of the `asked_s` that
-    /// the campaign wants: all of them if it has a ramp, else 0.
+    /// Returns the seconds before the measured time in which the tool works without counting, of the campaign's
+    /// `asked_s`: all of them if it has a ramp, else 0.
     fn ramp_s(&self, asked_s: f64) -> f64 {
         let _ = asked_s;
         0.0
     }
 
-    /// The settings in words, unique among those that differ: `random read 4K, depth 32`.
+    /// Returns the settings in words, unique for different settings: `random read 4K, depth 32`.
     fn label(&self, settings: &Settings) -> String;
 
-    /// The trial as programs.
+    /// Returns the trial as programs.
     ///
     /// # Errors
     ///
-    /// Why it cannot be done on this target (too small, not a block device), as a sentence: the
-    /// cell is then impossible and the campaign goes on.
+    /// The reason why it is impossible on this target (too small, not a block device), as a sentence: the cell
+    /// is then impossible and the campaign continues.
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String>;
 
-    /// Makes numbers of the output of [`Tool::plan`]'s programs, which all ended with status 0.
+    /// Returns the numbers in the output of [`Tool::plan`]'s programs, which all ended with status 0.
     ///
     /// # Errors
     ///
-    /// When the output is malformed, reports I/O errors, or holds no request at all.
+    /// The output is malformed, reports I/O errors, or holds no request at all.
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError>;
 }
 
-/// How long a trial takes, for the estimate of the plan.
+/// The length of a trial, for the plan's estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effort {
     /// The campaign's runtime, and before it the tool's ramp.
     Runtime,
-    /// So many seconds, whatever the subject.
+    /// Seconds, on any subject.
     Seconds(f64),
-    /// So many bytes to move, of all processes together.
+    /// Bytes to move, by all processes together.
     Bytes(u64),
 }
 

@@ -27,17 +27,17 @@ pub(crate) use files::{free_bytes, read_text, size_of};
 pub use stop::StopFlag;
 pub use system::SystemWorld;
 
-/// Everything that the runner needs from outside.
+/// The environment of the runner.
 ///
 /// # Errors
 ///
-/// What fails says what was tried, on what, and why. A program that fails is no error: its exit says
-/// so, also when `stop` was set or it took longer than its limit. Anything else that takes `stop` fails
-/// with [`LabError::Stopped`] when it is set meanwhile.
+/// An error says what was tried, on which object, and why. A failed program is no error: its exit says so, also
+/// after a stop or its time limit. Any other operation with `stop` fails with [`LabError::Stopped`] if it is
+/// set meanwhile.
 pub trait World {
-    /// Time since some fixed moment; never goes back.
+    /// Returns the time since some fixed moment; never goes back.
     fn monotonic(&self) -> Duration;
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     fn unix_time_s(&self) -> u64;
     /// Waits.
     fn sleep(&mut self, time: Duration);
@@ -49,12 +49,11 @@ pub trait World {
         stop: &StopFlag,
     ) -> Result<Finished, LabError>;
 
-    /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
-    /// Then each that still runs is ended, with an exit of `TimedOut` or `Stopped`; with one of
-    /// `Flooded` when one prints without end. What a program started and left behind is
-    /// ended with it. Meanwhile the commands of `story` are run. Answers one output for
-    /// each program, in order, with its seconds from the common start. When one cannot be started,
-    /// none is left running.
+    /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set. Programs that
+    /// still run are then ended, with an exit of `TimedOut` or `Stopped`, or of `Flooded` if one prints without
+    /// end. Remaining processes of a program are ended with it. Meanwhile the commands of `story` are run.
+    /// Returns one output for each program, in order, with its seconds from the common start. If one cannot be
+    /// started, none is left running.
     fn run_all(
         &mut self,
         commands: &[CommandLine],
@@ -63,41 +62,40 @@ pub trait World {
         story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError>;
 
-    /// Carries out a step of preparing or cleaning up. Nothing that exists is overwritten, and
-    /// nothing is removed but what lies below a folder of [`World::make_folder`].
+    /// Carries out a step of preparing or cleaning up. No existing file is overwritten, and only files below a
+    /// folder of [`World::make_folder`] are removed.
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError>;
 
     /// Makes a folder of a new name in `parent`, for this user alone.
     fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError>;
 
-    /// Removes a folder of [`World::make_folder`], which must be empty unless `with_content`. One
-    /// that is gone already is no error.
+    /// Removes a folder of [`World::make_folder`], which must be empty unless `with_content`. A folder that is
+    /// gone already is no error.
     fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError>;
 
-    /// Takes on a folder of [`World::make_folder`] that an earlier run left, so that it can be
-    /// removed; refuses another.
+    /// Adopts a folder of [`World::make_folder`] from an earlier run, so that it can be removed; refuses
+    /// another.
     fn adopt_folder(&mut self, _folder: &Path) -> Result<(), LabError> {
         Ok(())
     }
 
-    /// Marks every process that is started from now on as this results folder's.
+    /// Marks every process that is started from now on with this results folder.
     fn mark_processes(&mut self, _results: &Path) -> Result<(), LabError> {
         Ok(())
     }
 
-    /// Ends the processes with that mark that an earlier run left; `but_volumes` spares
-    /// those that serve braid's volumes, which `braid down` ends in order. Answers how many there
-    /// were.
+    /// Ends the processes of an earlier run with that mark; `but_volumes` spares the processes of braid's
+    /// volumes, which `braid down` ends in order. Returns the number of processes.
     fn end_strays(&mut self, _but_volumes: bool) -> Result<usize, LabError> {
         Ok(0)
     }
 
-    /// Size in bytes of the export of an NBD server that is ready; an error while it is not.
+    /// Returns the size in bytes of the export of an NBD server that is ready; an error while it is not.
     fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
         crate::nbd::query_size(uri)
     }
 
-    /// Size in bytes of a file or block device.
+    /// Returns the size in bytes of a file or block device.
     fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
         files::path_size(path).map_err(LabError::file("find out the size of", path))
     }
@@ -107,7 +105,7 @@ pub trait World {
         files::drop_caches()
     }
 
-    /// Writes back what is dirty of a block device, or of the file system that `path` lies on.
+    /// Writes back the dirty pages of a block device, or of the file system of `path`.
     fn sync_path(&mut self, path: &Path) -> Result<(), LabError> {
         files::sync_path(path).map_err(LabError::file("sync", path))
     }
@@ -125,61 +123,61 @@ pub trait World {
         content::fill(target, bytes, seed, &Leave::new(limit, stop))
     }
 
-    /// What the machine has done so far, of what a trial has to do with.
+    /// Takes a snapshot of the counters that concern a trial.
     fn snapshot(&mut self, watch: &Watch) -> Snapshot {
         crate::evidence::take(watch)
     }
 
-    /// The machine, for a session whose tools have these versions.
+    /// Returns the machine, for a session with tools of these versions.
     fn environment(&mut self, tools: Vec<(String, String)>) -> Environment {
         crate::environment::read_environment(tools)
     }
 
-    /// Whether this user may attach and mount.
+    /// Returns true if this user may attach and mount.
     fn is_root(&self) -> bool {
         rustix::process::geteuid().is_root()
     }
 
-    /// What a path leads to; `None` if nothing is there.
+    /// Returns the kind of a path; `None` if it does not exist.
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
         files::path_kind(path)
     }
 
-    /// Refuses a file or block device that somebody uses ([`LabError::InUse`]), which whatever writes
-    /// asks before: mounted, also by a partition; swap; under another device; behind a loop device;
-    /// open in a process that could write. One that is not there is refused by whoever opens it.
+    /// Refuses a file or block device in use ([`LabError::InUse`]), before each write: mounted, also by a
+    /// partition; swap; under another device; behind a loop device; open in a process that could write. An
+    /// absent one fails when it is opened.
     fn check_unused(&mut self, path: &Path) -> Result<(), LabError> {
         files::check_unused(path)
     }
 
-    /// Takes a block device exclusively for as long as the answer lives, so that nobody mounts it or
-    /// builds on it meanwhile. `None` for anything else, which nobody can take so.
+    /// Claims a block device exclusively while the result lives, so that it is neither mounted nor built on
+    /// meanwhile. `None` for any other file, which cannot be claimed.
     fn claim(&mut self, path: &Path) -> Result<Option<File>, LabError> {
         files::claim(path)
     }
 
-    /// The holes in the first `bytes` bytes of a file; `None` if it is none, so that nobody knows.
+    /// Returns the holes in the first `bytes` bytes of a file; `None` if it is no file: its holes are unknown.
     fn holes(&mut self, path: &Path, bytes: u64) -> Result<Option<Holes>, LabError> {
         files::holes(path, bytes)
     }
 
-    /// Bytes that this user may still write to the file system of `path`.
+    /// Returns the bytes that this user may still write to the file system of `path`.
     fn free_bytes(&mut self, path: &Path) -> Result<u64, LabError> {
         files::free_bytes(path)
     }
 
-    /// A short text of the system's, from `/sys` or `/proc`; `None` if it is not there.
+    /// Reads a short text from `/sys` or `/proc`; `None` if it does not exist.
     fn read_text(&mut self, path: &Path) -> Result<Option<String>, LabError> {
         files::read_text(path)
     }
 
-    /// Gives the system an order through a file of `/sys`.
+    /// Writes an order to a file of `/sys`.
     fn write_text(&mut self, path: &Path, text: &str) -> Result<(), LabError> {
         std::fs::write(path, text).map_err(LabError::file("write to", path))
     }
 }
 
-/// How often a rest looks whether it is to go on.
+/// Interval at which a rest checks the stop flag.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Waits, less if `stop` is set.
@@ -201,16 +199,16 @@ pub(crate) fn rest(world: &mut dyn World, time: Duration, stop: &StopFlag) -> Re
     }
 }
 
-/// What of a file was never written.
+/// The unwritten parts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holes {
     /// Bytes in holes.
     pub holes: u64,
-    /// Bytes that were looked at.
+    /// Bytes in total.
     pub bytes: u64,
 }
 
-/// What a path leads to.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     /// A regular file.

@@ -1,6 +1,5 @@
-//! Subjects on the real machine: loop devices, file systems, volumes of braid's. Skipped, saying
-//! so, without root or without the programs. Each test looks afterwards that nothing of its own is
-//! left.
+//! Subjects on the real machine: loop devices, file systems, volumes of braid. Skipped, with the reason,
+//! without root or the programs. Each test checks afterwards that nothing of its own is left.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,14 +18,14 @@ use braid_lab::{ByteSize, LabError, LabOptions, StopFlag, SystemWorld, World};
 const LONG: Duration = Duration::from_secs(600);
 const MIB: u64 = 1 << 20;
 
-/// mkfs.btrfs looks at whatever is mounted, and refuses where a mount's server is dead: the test
-/// that kills one and the one that makes a btrfs take turns.
+/// Separates two tests: mkfs.btrfs examines all mounts, and refuses if a mount's server is dead. The test that
+/// kills one and the one that makes a btrfs take turns.
 fn apart_from_dead_servers() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program beside the tests, if it has been built.
+/// Returns the program beside the tests, if it has been built.
 fn braid() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let binary = own.parent()?.parent()?.join("braid");
@@ -42,18 +41,18 @@ fn is_root() -> bool {
     root
 }
 
-/// A campaign's subjects in a folder of the test's own; everything goes when it is dropped.
+/// A campaign's subjects in a folder of the test's own; dropping it removes everything.
 struct Bench {
     dir: tempfile::TempDir,
     subjects: Option<Subjects<'static>>,
     world: SystemWorld,
-    /// What was mounted and who served, to look for afterwards.
+    /// Mounts and servers, to be checked afterwards.
     mounts: Vec<PathBuf>,
     pids: Vec<u32>,
 }
 
 impl Bench {
-    /// `None`, saying why, where volumes cannot be attached.
+    /// Returns `None`, and prints the reason, if volumes cannot be attached.
     fn of_stacks(make: impl FnOnce(&Path) -> Vec<Source>) -> Option<Self> {
         if !is_root() {
             return None;
@@ -72,7 +71,7 @@ impl Bench {
     fn new(make: impl FnOnce(&Path) -> Vec<Source>, through_nbd: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let sources = make(dir.path());
-        // Without jobs everything is attached; one of a tool that nobody knows needs no device.
+        // Without jobs everything is attached; a job of an unknown tool needs no device.
         let job = Job { tool: "none".into(), settings: Default::default() };
         let campaign = Campaign {
             name: "test".into(),
@@ -146,7 +145,7 @@ impl Bench {
         self.subjects.as_mut().unwrap().take_down_all(&mut self.world)
     }
 
-    /// Takes everything down, which must go well, and looks for what is left.
+    /// Takes everything down, which must succeed, and checks that nothing is left.
     #[track_caller]
     fn finish(mut self) {
         self.take_down_all().unwrap();
@@ -184,7 +183,7 @@ impl Drop for Bench {
     }
 }
 
-/// One that has ended and that nobody has waited for has no program any more.
+/// Returns true if a process lives: a zombie has no program.
 fn is_alive(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
@@ -210,7 +209,7 @@ fn device(ready: &Ready) -> PathBuf {
     }
 }
 
-/// Writes to the trial's folder as a tool would, and checks what is promised about it.
+/// Writes to the trial's folder as a tool would, and checks its promised properties.
 #[track_caller]
 fn use_folder(ready: &Ready) {
     let folder = ready.folder.as_ref().expect("a folder");
@@ -341,7 +340,7 @@ fn a_stack_in_memory_stays_up_between_trials() {
     let ready = bench.up(0, &Setup::default());
     let path = device(&ready);
     assert_eq!(ready.size_bytes, 64 * MIB);
-    // It is taken for the trial, and a tool writes to it all the same.
+    // It is claimed for the trial, and a tool can still write to it.
     let error = bench.world.fill(&ready.target, MIB, 3, LONG, &StopFlag::default()).unwrap_err();
     assert!(error.to_string().contains("busy"), "{error}");
     fs::write(&path, vec![7; MIB as usize]).unwrap();
@@ -377,7 +376,7 @@ fn members_that_were_not_named_are_not_overwritten() {
         vec![Source::Stack(format!("raid0({})", path.display()).into())]
     };
     let Some(mut bench) = Bench::of_stacks(make) else { return };
-    // Made after the options, so it is not among what may be destroyed.
+    // Made after the options, so it is not among the paths that may be destroyed.
     image(bench.dir.path(), "late.img", 16);
     let made = Command::new("mkfs.ext4").arg("-q").arg(&path).status().unwrap();
     assert!(made.success());
@@ -387,7 +386,7 @@ fn members_that_were_not_named_are_not_overwritten() {
     bench.finish();
 }
 
-/// Plays the story of a subject, as fast as the array goes, until something happens.
+/// Plays the story of a subject, as fast as the array goes, up to an event.
 #[track_caller]
 fn play(bench: &mut Bench, ready: &mut Ready, until: &str) -> Vec<String> {
     let story = &mut ready.story;
@@ -484,16 +483,16 @@ fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
         }
         let pid = ready.watch.server_pid.unwrap();
         assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-        // Its answers end when the kernel has taken it down.
+        // Its files close when the kernel has taken it down.
         while is_alive(pid) {
             std::thread::yield_now();
         }
         if is_in_a_trial {
             use_what_is_gone(&ready);
-            // Unmounting what cannot be written back may fail or not; either way it goes.
+            // Unmounting lost dirty pages may fail or not; the mount is gone in both cases.
             let _ = bench.let_go(0);
         }
-        let Err(error) = bench.try_up(0, &on(FileSystem::Ext4)) else { panic!("nobody noticed") };
+        let Err(error) = bench.try_up(0, &on(FileSystem::Ext4)) else { panic!("it came up") };
         let text = LabError::from(error).to_string();
         assert!(text.contains("\"s0\"") && text.contains("ended by itself"), "{text}");
     }
@@ -501,7 +500,7 @@ fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
     bench.finish();
 }
 
-/// A file that was written to a device that has gone cannot be made durable.
+/// Checks that a file on a lost device cannot be made durable.
 #[track_caller]
 fn use_what_is_gone(ready: &Ready) {
     let path = ready.folder.as_ref().expect("a folder").join("lost");
@@ -529,7 +528,7 @@ fn what_is_busy_is_named_and_goes_at_the_end() {
     assert!(error.contains("was busy") && error.contains("fuser"), "{error}");
     drop(open);
     bench.take_down_all().unwrap();
-    // The kernel lets the device go when the last file is closed.
+    // The kernel releases the device when the last file is closed.
     while ready.watch.mountpoint.as_ref().is_some_and(|mount| is_mounted(mount)) {
         std::thread::yield_now();
     }
@@ -595,7 +594,7 @@ fn the_kernels_md_works_or_is_not_there() {
         ]
     };
     let mut bench = Bench::new(make, false);
-    // Gone from Linux 6.8 on; where the kernel has it, it comes up as any other.
+    // Gone from Linux 6.8 on; on older kernels it comes up like any other.
     match bench.try_up(1, &Setup::default()) {
         Err(Obstacle::Impossible(why)) => {
             assert!(why.contains("6.8") || why.contains("no md"), "{why}")
@@ -637,12 +636,12 @@ fn the_kernels_md_works_in_a_guest() {
         println!("skipped: the program braid has not been built (cargo build -p braid)");
         return;
     };
-    // Beside each other as where they were built.
+    // In the same layout as in the build folder.
     fs::create_dir(share.path().join("deps")).unwrap();
     fs::copy(std::env::current_exe().unwrap(), share.path().join("deps/tests")).unwrap();
     fs::copy(braid.with_file_name("braid-volume"), share.path().join("braid-volume")).unwrap();
     fs::copy(braid, share.path().join("braid")).unwrap();
-    // A guest has no udev, and mdadm makes its nodes itself.
+    // A guest has no udev, so mdadm makes its nodes itself.
     let script = "modprobe loop; modprobe md_mod; cd /tmp && \
                   $KLAB_SHARE/deps/tests --exact the_kernels_md_works_or_is_not_there --nocapture";
     let output = Command::new(klab)

@@ -1,8 +1,9 @@
-//! What a cache in front of a device does with writes, and by which policy blocks leave it: names.
+//! The modes in which a cache in front of a device handles writes, and the policies by which blocks leave it:
+//! names.
 
 use std::fmt;
 
-/// What becomes of writes.
+/// The handling of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheMode {
     /// They go to the origin, and are held.

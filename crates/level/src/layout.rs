@@ -24,7 +24,7 @@ pub fn number_of(level: Level, text: Option<&str>) -> Option<u32> {
     }
 }
 
-/// What `--layout` takes for a level, in words.
+/// The words that `--layout` accepts for a level.
 #[must_use]
 pub fn choices(level: Level) -> &'static str {
     match level {
@@ -54,8 +54,8 @@ pub fn name_of(level: Level, number: u32) -> String {
     named.unwrap_or_else(|| number.to_string())
 }
 
-/// Whether md knows the layout of this number, and runs arrays of so many members with it. Such an
-/// array need not be a sound one: [`is_sound`].
+/// True if md knows the layout with this number, and runs arrays of `raid_disks` members with it. Such an array
+/// need not be sound: [`is_sound`].
 #[must_use]
 pub fn is_known(level: Level, number: u32, raid_disks: u32) -> bool {
     match level {
@@ -68,8 +68,7 @@ pub fn is_known(level: Level, number: u32, raid_disks: u32) -> bool {
     }
 }
 
-/// Whether each byte has a place of its own by the layout of this number, and copies have different
-/// members.
+/// True if the layout with this number gives each byte its own place, and copies lie on different members.
 #[must_use]
 pub fn is_sound(level: Level, number: u32, raid_disks: u32) -> bool {
     match level {

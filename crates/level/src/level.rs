@@ -10,11 +10,11 @@ const CHUNKS: RangeInclusive<u64> = 4096..=512 << 30;
 /// Chunks of raid0, which md only wants to be whole sectors.
 const RAID0_CHUNKS: RangeInclusive<u64> = 512..=512 << 30;
 
-/// How an array keeps its data. The numbers are md's (`include/uapi/linux/raid/md_u.h`).
+/// The RAID level of an array. The numbers are md's (`include/uapi/linux/raid/md_u.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Level {
-    /// One member behind the other (-1).
+    /// One member after the other (-1).
     Linear = -1,
     /// Chunks dealt to the members in turn.
     Raid0 = 0,
@@ -92,7 +92,7 @@ impl Level {
         }
     }
 
-    /// What is wrong with a chunk of so many bytes, where a chunk has a meaning: what it has to be.
+    /// The requirement that a chunk of this size violates, if a chunk has a meaning.
     #[must_use]
     pub fn refuses_chunk(self, chunk: u64) -> Option<&'static str> {
         match self {
@@ -106,13 +106,13 @@ impl Level {
         }
     }
 
-    /// Whether a chunk size has a meaning.
+    /// True if a chunk size has a meaning.
     #[must_use]
     pub fn has_chunk(self) -> bool {
         self != Level::Raid1
     }
 
-    /// Whether data survives the loss of a member.
+    /// True if data survives the loss of a member.
     #[must_use]
     pub fn is_redundant(self) -> bool {
         !matches!(self, Level::Linear | Level::Raid0)
@@ -173,7 +173,7 @@ impl ParityLevel {
         self.level().name()
     }
 
-    /// How many parities a stripe has, which is how many members may be lost: 1 or 2.
+    /// The number of parities of a stripe, which is the number of members that may be lost: 1 or 2.
     #[must_use]
     pub fn parities(self) -> usize {
         match self {

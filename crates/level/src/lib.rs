@@ -1,5 +1,5 @@
-//! What a level is: md's names and numbers of levels and layouts, which layouts each level has,
-//! how many members it needs and may lose, and how large the array is.
+//! RAID levels: md's names and numbers of levels and layouts, the layouts of each level, the number of members
+//! that it needs and may lose, and the size of the array.
 //!
 //! ```text
 //!   stack (expressions)   md (superblocks)   array (geometries)   lab (plans)
@@ -7,15 +7,15 @@
 //!                                  level
 //! ```
 //!
-//! * [`level`]: the levels, and what holds for each of them.
-//! * [`raid0`], [`raid10`], [`parity`]: the layouts of those that have several.
+//! * [`level`]: the levels, and their properties.
+//! * [`raid0`], [`raid10`], [`parity`]: the layouts of levels that have several.
 //! * [`layout`]: the layout of any level, by md's number and by mdadm's name.
-//! * [`cache`]: what a cache does with writes, and who leaves it.
-//! * [`size`]: what an array uses of its members, how large it is, which members suffice.
+//! * [`cache`]: the handling of writes by a cache, and the policy by which blocks leave it.
+//! * [`size`]: the part of the members that an array uses, its size, and the sets of members that suffice.
 //!
-//! Invariants: the arithmetic overflows for no values whatever; where a size exceeds 64 bits, the
-//! answer is `None`. A number or a name that is accepted comes back from the type. Deliberately
-//! absent: where a byte lies, which is `braid-array`'s, and dependencies.
+//! Invariants: the arithmetic does not overflow for any values; if a size exceeds 64 bits, the answer is
+//! `None`. The type returns a number or a name as it was accepted. Deliberately absent: the place of a byte,
+//! which `braid-array` computes, and dependencies.
 //!
 //! Source: Linux `include/uapi/linux/raid/md_u.h`, `drivers/md/raid0.h`, `raid5.h`, `raid10.c`;
 //! mdadm's manual page (`--level`, `--layout`).
@@ -51,7 +51,7 @@ pub enum LayoutError {
     Parity {
         /// The level.
         level: ParityLevel,
-        /// What was given.
+        /// The given number.
         number: u32,
     },
 }

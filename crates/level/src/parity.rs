@@ -25,7 +25,7 @@ use std::fmt;
 use crate::LayoutError;
 use crate::level::ParityLevel;
 
-/// Where the parity of each stripe lies, and in which order the data.
+/// The place of each stripe's parity, and the order of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ParityLayout {
     /// Parity wanders from the last member to the first; data start at the first member.
@@ -78,7 +78,7 @@ const LAYOUTS: [(ParityLayout, u32, &str); 14] = [
 ];
 /// The number from which on layouts are raid6's alone.
 const FIRST_OF_RAID6: u32 = 8;
-/// What `mdadm --layout` takes for short.
+/// The abbreviations that `mdadm --layout` accepts.
 const SHORT_NAMES: [(ParityLayout, &str); 4] = [
     (ParityLayout::LeftAsymmetric, "la"),
     (ParityLayout::RightAsymmetric, "ra"),
@@ -127,7 +127,7 @@ impl ParityLayout {
         self.row().2
     }
 
-    /// What `mdadm --layout` takes for short: `ls`.
+    /// The abbreviation that `mdadm --layout` accepts: `ls`.
     #[must_use]
     pub fn short_name(self) -> Option<&'static str> {
         SHORT_NAMES.iter().find(|(layout, _)| *layout == self).map(|(_, name)| *name)
@@ -139,7 +139,7 @@ impl ParityLayout {
         self.row().1
     }
 
-    /// Whether arrays of this level can have it.
+    /// True if arrays of this level can have it.
     #[must_use]
     pub fn suits(self, level: ParityLevel) -> bool {
         match level {
@@ -149,7 +149,7 @@ impl ParityLayout {
         }
     }
 
-    /// Whether it is one of DDF, which counts all members of a stripe for the powers of Q.
+    /// True if it is one of DDF, which counts all members of a stripe for the powers of Q.
     #[must_use]
     pub fn is_ddf(self) -> bool {
         matches!(

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-/// How zones after the first are dealt.
+/// The placement of chunks in zones after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Raid0Layout {
     /// md's layout 1, of Linux up to 3.13: chunks counted from the start of the array.

@@ -19,7 +19,7 @@ use crate::LayoutError;
 const OFFSET: u32 = 1 << 16;
 const FAR_SETS_SHIFT: u32 = 17;
 
-/// How the copies of raid10's chunks are laid out.
+/// The placement of the copies of raid10's chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raid10Layout {
     near: u8,
@@ -87,13 +87,13 @@ impl Raid10Layout {
         self.near.into()
     }
 
-    /// How many times the near copies are repeated further on.
+    /// The number of times that the near copies are repeated further on.
     #[must_use]
     pub fn far(self) -> usize {
         self.far.into()
     }
 
-    /// Whether far copies lie in the next row rather than in the next section of the members.
+    /// True if far copies lie in the next row rather than in the next section of the members.
     #[must_use]
     pub fn is_offset(self) -> bool {
         self.offset
@@ -149,7 +149,7 @@ impl Raid10Layout {
         Raid10Layout::from_number(number).ok()
     }
 
-    /// Whether mdadm makes such arrays: with copies of one kind.
+    /// True if mdadm makes such arrays: with copies of one kind.
     #[must_use]
     pub fn has_one_kind(self) -> bool {
         self.far_sets == FarSets::All && (self.near == 1) != (self.far == 1)
@@ -209,7 +209,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Of an array of `width` members, at most 65,536.
+    /// The columns of an array of `width` members, at most 65,536.
     ///
     /// # Errors
     /// A layout by which two chunks meet in one place, or two copies on one member; fewer members
@@ -265,7 +265,7 @@ impl Columns {
         })
     }
 
-    /// Whether the copies of a chunk, wherever in a row it begins, lie on different members.
+    /// True if the copies of a chunk, wherever in a row it begins, lie on different members.
     fn are_copies_apart(&self) -> bool {
         (0..self.width as u64).all(|chunk| {
             let mut taken = vec![false; self.width];

@@ -1,4 +1,5 @@
-//! How large an array is, what it uses of its members, and which of them hold all of its data.
+//! The size of an array, the part of its members that it uses, and the sets of members that hold all of its
+//! data.
 //!
 //! Source: Linux `md-linear.c` (`linear_conf`), `raid0.c` (`create_strip_zones`), `raid1.c`
 //! (`raid1_size`), `raid5.c` (`raid5_size`), `raid10.c` (`raid10_size`, `_enough`).
@@ -40,8 +41,8 @@ impl Shape {
     }
 }
 
-/// How many of a member's `data` bytes the array uses: all whole chunks for linear and raid0,
-/// the `component` size for the others.
+/// The number of a member's `data` bytes that the array uses: all whole chunks for linear and raid0, the
+/// `component` size for the others.
 #[must_use]
 pub fn used_of_member(level: Level, chunk: u64, data: u64, component: u64) -> u64 {
     if level.is_redundant() { component } else { round_down(data, chunk) }
@@ -85,7 +86,7 @@ pub fn redundant_size(
     }
 }
 
-/// Whether the members that are `present` (one for each role) hold all of the array's data.
+/// True if the members that are `present` (one for each role) hold all of the array's data.
 #[must_use]
 pub fn suffice(level: Level, layout: u32, present: &[bool]) -> bool {
     let absent = present.iter().filter(|present| !**present).count();

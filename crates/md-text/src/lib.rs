@@ -1,11 +1,11 @@
-//! What braid prints of md arrays.
+//! braid's texts about md arrays.
 //!
 //! * [`examine`]: one member, as mdadm prints it, as data, and byte by byte.
-//! * [`mdadm_conf`]: what mdadm's configuration says of arrays.
-//! * [`mdstat`]: arrays that run, in the format of `/proc/mdstat`.
-//! * [`next`]: the command that leads on from a verdict.
+//! * [`mdadm_conf`]: the arrays in mdadm's configuration.
+//! * [`mdstat`]: running arrays, in the format of `/proc/mdstat`.
+//! * [`next`]: the command that follows a verdict.
 //!
-//! Deliberately absent: what the bytes mean, and what is believed ([`braid_md`]); I/O, clocks.
+//! Deliberately absent: the meaning of the bytes, and the decision to trust them ([`braid_md`]); I/O, clocks.
 
 pub mod examine;
 pub mod mdadm_conf;

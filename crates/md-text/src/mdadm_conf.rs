@@ -21,11 +21,11 @@ use braid_md::Uuid;
 pub struct ConfError {
     /// From 1; of a line that goes on, the first.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 
-/// What a mdadm.conf says.
+/// The content of a mdadm.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MdadmConf {
     /// Patterns of devices that may be members; `partitions` for all block devices. Empty for the same.
@@ -49,7 +49,7 @@ pub struct ArrayLine {
     pub uuid: Option<Uuid>,
     /// The array's name, perhaps with its host.
     pub name: Option<String>,
-    /// Of arrays of version 0.90.
+    /// The preferred minor number, for arrays of version 0.90.
     pub super_minor: Option<u32>,
     /// Patterns of the members.
     pub devices: Vec<String>,
@@ -102,14 +102,14 @@ impl MdadmConf {
 }
 
 impl ArrayLine {
-    /// What a volume of it is called: the last part of the device, or of the name.
+    /// The name of a volume for this array: the last part of the device, or of the name.
     pub fn volume(&self) -> Option<String> {
         let last = |text: &String| text.rsplit(['/', ':']).next().map(str::to_owned);
         self.device.as_ref().and_then(last).or_else(|| self.name.as_ref().and_then(last))
     }
 
-    /// Whether it means an array with this identifier, name, preferred minor and members: whatever it says
-    /// has to fit, and it has to say something.
+    /// True if the line describes an array with this identifier, name, preferred minor and members: every given
+    /// condition must match, and there must be at least one.
     pub fn means(
         &self,
         uuid: Uuid,
@@ -224,12 +224,12 @@ fn words(line: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// Whether `text` fits the shell's `pattern` of `*`, `?` and `[…]`; `*` takes slashes, too, as mdadm's
-/// fnmatch does.
+/// True if `text` matches the shell `pattern` of `*`, `?` and `[…]`; `*` also matches slashes, as in mdadm's
+/// fnmatch.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
-    // The last star, and how much of the text it has taken.
+    // The last star, and the part of the text that it has matched.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match one(&pattern[p..], text[t]) {
@@ -250,7 +250,8 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|char| *char == '*')
 }
 
-/// How much of `pattern` fits the one character; none if it does not, or begins with a star.
+/// The length of the part of `pattern` that matches the one character; `None` if it does not match, or begins
+/// with a star.
 fn one(pattern: &[char], char: char) -> Option<usize> {
     match pattern {
         [] | ['*', ..] => None,

@@ -36,24 +36,24 @@ pub fn mdstat(personalities: &[&str], arrays: &[Array]) -> String {
 pub struct Array {
     /// Such as `md0`.
     pub name: String,
-    /// What runs; `None` for an array that is only put together (inactive).
+    /// The state of a running array; `None` for one that is only assembled (inactive).
     pub running: Option<Running>,
-    /// Where the superblocks are.
+    /// The place of the superblocks.
     pub metadata: Metadata,
     /// The devices, in any order.
     pub members: Vec<Member>,
-    /// Bytes that the array holds; of an inactive one the sum of its members' sizes.
+    /// The bytes of data in the array; for an inactive one, the sum of its members' sizes.
     pub size: u64,
     /// The write-intent bitmap.
     pub bitmap: Option<Bitmap>,
 }
 
-/// What only an array that runs has.
+/// The state that only a running array has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Whether it can be written.
+    /// The permitted access.
     pub access: Access,
-    /// How data is kept.
+    /// The RAID level.
     pub level: Level,
     /// md's number of the layout.
     pub layout: u32,
@@ -61,14 +61,14 @@ pub struct Running {
     pub chunk: u64,
     /// For each member in order whether it is there and in sync: `U` or `_`.
     pub in_sync: Vec<bool>,
-    /// What goes on.
+    /// The work in progress.
     pub action: Action,
 }
 
-/// Whether an array can be written.
+/// The permitted access to an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It can.
+    /// Reads and writes.
     ReadWrite,
     /// It cannot.
     ReadOnly,
@@ -76,7 +76,7 @@ pub enum Access {
     AutoReadOnly,
 }
 
-/// Where an array's superblocks are.
+/// The place of an array's superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metadata {
     /// On the members.
@@ -113,14 +113,14 @@ pub struct Bitmap {
     pub pages: u64,
     /// Size of a page in bytes.
     pub page_size: u64,
-    /// What a bit stands for, in bytes.
+    /// The bytes that a bit stands for.
     pub chunk: u64,
 }
 
-/// What goes on in an array.
+/// The work in progress in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// No work.
     Idle,
     /// A resync is due and waits for a write or for permission.
     Pending,
@@ -130,10 +130,10 @@ pub enum Action {
     Working(Progress),
 }
 
-/// How far a resync, recovery, check or reshape has come.
+/// The progress of a resync, recovery, check or reshape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which of them.
+    /// The kind of work.
     pub work: Work,
     /// Bytes done.
     pub done: u64,
@@ -145,7 +145,7 @@ pub struct Progress {
     pub window_s: u64,
 }
 
-/// What is done to all stripes.
+/// Work on all stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Copies and parity are made to agree.
@@ -158,10 +158,10 @@ pub enum Work {
     Reshape,
 }
 
-/// What a line of its own begins with.
+/// The start of a new line.
 const INDENT: &str = "\n      ";
 
-/// The kernel counts in blocks of 1 KiB here.
+/// The kernel's unit here is a block of 1 KiB.
 const BLOCK: u64 = 1024;
 
 fn write_all(out: &mut String, personalities: &[&str], arrays: &[Array]) -> fmt::Result {
@@ -281,7 +281,7 @@ fn write_raid10(out: &mut String, running: &Running) -> fmt::Result {
     Ok(())
 }
 
-/// Whether there was something to write.
+/// Returns true if there was something to write.
 fn write_action(out: &mut String, action: Action) -> Result<bool, fmt::Error> {
     match action {
         Action::Idle => return Ok(false),

@@ -3,7 +3,7 @@
 use braid_md::assembly::{How, Next};
 use braid_shell::{shell_path, shell_word};
 
-/// What an administrator types next.
+/// The command that an administrator should type next.
 #[must_use]
 pub fn command(next: &Next) -> String {
     let paths = |labels: &[String]| labels.iter().map(shell_path).collect::<Vec<_>>().join(" ");

@@ -253,7 +253,7 @@ fn print_all(version: Version, device_size: u64, bytes: &[u8], bitmap: &[u8]) ->
     texts.iter().map(String::len).sum()
 }
 
-/// Of several levels and versions; expanded once.
+/// Samples of several levels and versions; expanded once.
 static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
     let arrays = ["raid1-2-bitmap", "raid10-3-f2", "raid5-3-ppl", "raid1-2-v1.0", "raid5-3-v0.90"];
     arrays.map(Sample::of).to_vec()

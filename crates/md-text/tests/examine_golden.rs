@@ -1,4 +1,4 @@
-//! What braid prints of the golden arrays' members is what mdadm and the kernel printed.
+//! braid's texts about the golden arrays' members are those of mdadm and the kernel.
 
 use braid_golden::{Golden, Member, Role};
 use braid_md::{Superblock, Version};
@@ -131,8 +131,8 @@ fn number(image: &Image) -> u32 {
     u32::from_le_bytes(image.bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// What the kernel knew of the array, from the manifest and the superblocks. Only what was true
-/// for a moment is taken from its own text: the bitmap's pages in use, and a recovery's speed.
+/// The kernel's knowledge of the array, from the manifest and the superblocks. Only momentary values are taken
+/// from the kernel's own text: the bitmap's pages in use, and a recovery's speed.
 fn running(array: &Golden) -> Array {
     let disk = if array.made_with.engine.starts_with("uml") { "ubd" } else { "vd" };
     let mut in_sync = vec![false; array.raid_disks as usize];

@@ -1,8 +1,8 @@
-//! What braid prints of superblocks that no array of ours has is what mdadm prints, where mdadm
-//! is installed: golden superblocks and bitmaps with some of their fields overwritten.
+//! braid's texts about superblocks that none of our arrays has are those of mdadm, if mdadm is installed:
+//! golden superblocks and bitmaps with some of their fields overwritten.
 //!
-//! Left out are values that mdadm 4.2 dies of (a raid10 of no copies divides by zero), and a
-//! bitmap's feature bit without a bitmap: mdadm shows that bit as unset, braid what is written.
+//! Left out are values that crash mdadm 4.2 (for a raid10 of no copies it divides by zero), and a bitmap's
+//! feature bit without a bitmap: mdadm shows that bit as unset, braid the stored value.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -79,7 +79,7 @@ const FIELDS_0_90: &[Field] = &[
     (3984, 4, &[0, 1, 6, 0x206]),
 ];
 
-/// What mdadm prints, without the line that names the file.
+/// mdadm's output without the line that names the file.
 fn mdadm(arguments: &[&str], path: &Path) -> Option<String> {
     let mut command = Command::new("/usr/sbin/mdadm");
     let output = command.env("TZ", "UTC").args(arguments).arg(path).output().ok()?;

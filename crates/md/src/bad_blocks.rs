@@ -63,7 +63,7 @@ pub enum BadBlocksError {
         first: u64,
         /// As read.
         units: u64,
-        /// Where the entry before it ends, in units.
+        /// End of the previous entry, in units.
         end: u64,
     },
     /// Units that md does not use.
@@ -169,7 +169,7 @@ impl BadBlocks {
         self.ranges.iter().copied()
     }
 
-    /// Whether nothing is bad.
+    /// Returns true if nothing is bad.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

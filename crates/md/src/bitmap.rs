@@ -51,7 +51,7 @@ const STATE_STALE: u32 = 1 << 1;
 const STATE_WRITE_ERROR: u32 = 1 << 2;
 const STATE_HOST_ENDIAN: u32 = 1 << 15;
 
-/// Where each field lies, in bytes.
+/// The place of each field, in bytes.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 4;
@@ -69,10 +69,10 @@ mod at {
     pub(super) const PAD: usize = 136;
 }
 
-/// What a bitmap says about itself.
+/// The header of a bitmap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitmapHeader {
-    /// 4, or 3 where the order of the bits is that of an unknown host.
+    /// 4, or 3 if the order of the bits is that of an unknown host.
     pub version: u32,
     /// The array's identifier, as its bytes lie on disk
     /// ([`uuid_on_disk`](crate::superblock::Contents::uuid_on_disk)).
@@ -81,7 +81,7 @@ pub struct BitmapHeader {
     pub events: u64,
     /// See the module's head.
     pub events_cleared: u64,
-    /// How much is covered, in bytes: of each member, for raid10 of the array.
+    /// Number of bytes that the bitmap covers: of each member, for raid10 of the array.
     pub sync_size: u64,
     /// Out of date: all bits are to be taken as set.
     pub stale: bool,
@@ -93,7 +93,7 @@ pub struct BitmapHeader {
     pub chunk_size: u64,
     /// Seconds after which bits are cleared.
     pub daemon_sleep: u32,
-    /// How many writes to write-mostly members may be under way after the write was answered.
+    /// Number of writes to write-mostly members that may be in flight after the write completed.
     pub write_behind: u32,
     /// Bytes reserved for the bitmap; 0 if that is not recorded.
     pub reserved: u64,
@@ -105,7 +105,7 @@ pub struct BitmapHeader {
     pub unknown: Unknown,
 }
 
-/// What of a header is only kept.
+/// Fields of a header that are only preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// Bits of the state.
@@ -212,20 +212,20 @@ impl BitmapHeader {
         bytes
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn chunk_count(&self) -> u64 {
         self.sync_size.div_ceil(self.chunk_size)
     }
 
-    /// How many bytes the bitmap has on disk, with its header.
+    /// Returns the size of the bitmap on disk in bytes, with its header.
     #[must_use]
     pub fn byte_len(&self) -> u64 {
         HEADER_BYTES as u64 + self.chunk_count().div_ceil(8)
     }
 
-    /// Whether bits can be written so that whoever reads them next sees the same ones. If not,
-    /// the bits that were read are no better than all set, either.
+    /// Returns true if bits can be written so that the next reader sees the same ones. If not, the bits that
+    /// were read count as all set.
     #[must_use]
     pub fn is_portable(&self) -> bool {
         !self.host_endian
@@ -235,7 +235,7 @@ impl BitmapHeader {
 /// A write-intent bitmap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmap {
-    /// What it says about itself. Its sizes must not be changed.
+    /// The header. Its sizes must not be changed.
     pub header: BitmapHeader,
     /// Bit n of word m is chunk 64·m + n.
     bits: Vec<u64>,
@@ -271,13 +271,13 @@ impl Bitmap {
         Ok(Bitmap { header, bits })
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn chunk_count(&self) -> u64 {
         self.header.chunk_count()
     }
 
-    /// How many bytes the bitmap has on disk, with its header.
+    /// Returns the size of the bitmap on disk in bytes, with its header.
     #[must_use]
     pub fn byte_len(&self) -> u64 {
         self.header.byte_len()
@@ -289,7 +289,7 @@ impl Bitmap {
         offset / self.header.chunk_size
     }
 
-    /// Whether `chunk` may differ between members.
+    /// Returns true if `chunk` may differ between members.
     ///
     /// # Panics
     /// If there is no such chunk.
@@ -329,7 +329,7 @@ impl Bitmap {
         }
     }
 
-    /// How many chunks are marked.
+    /// Returns the number of set chunks.
     #[must_use]
     pub fn count_set(&self) -> u64 {
         let chunks = self.chunk_count();
@@ -354,7 +354,7 @@ impl Bitmap {
         None
     }
 
-    /// How many pages the bitmap has.
+    /// Returns the number of pages.
     #[must_use]
     pub fn page_count(&self) -> u64 {
         self.byte_len().div_ceil(PAGE_BYTES as u64)
@@ -366,8 +366,8 @@ impl Bitmap {
         (HEADER_BYTES as u64 + chunk / 8) / PAGE_BYTES as u64
     }
 
-    /// How many bytes of page `index` belong to the bitmap, in whole sectors: no more may be
-    /// written, for something else may follow on the last page.
+    /// Returns the bytes of page `index` that belong to the bitmap, in whole sectors: no more may be written,
+    /// because other data may follow on the last page.
     #[must_use]
     pub fn page_len(&self, index: u64) -> usize {
         let page = PAGE_BYTES as u64;
@@ -408,8 +408,8 @@ fn mask(index: u64, chunks: u64) -> u64 {
     }
 }
 
-/// How many words hold the bits, with what else is on the last page; an error if they do not fit
-/// the area, which bounds what is allocated.
+/// Returns the number of words of bits, with the rest of the last page; an error if they do not fit the area,
+/// which bounds the allocation.
 fn words(header: &BitmapHeader, area: u64) -> Result<usize, BitmapRejection> {
     let (needed, chunks) = (header.byte_len(), header.chunk_count());
     if chunks > MOST_CHUNKS {

@@ -1,11 +1,10 @@
-//! Which superblocks lie on a member, and which one holds.
+//! Superblocks on a member, and the valid one.
 //!
-//! A member can have several: a 1.2 array made over an old 0.90 one leaves the old superblock at
-//! the end, and a mirror of a disk image holds the image's. All four places are looked at, and
-//! whatever has md's magic number is reported, with the reason if it cannot be believed.
+//! A member can have several: a 1.2 array made over an old 0.90 one leaves the old superblock at the end, and a
+//! mirror of a disk image holds the image's. All four places are read, and every block with md's magic number
+//! is reported, with the reason if it is invalid.
 //!
-//! Deliberately absent: reading, which is the caller's; and whether one who finds two valid
-//! superblocks should go on.
+//! Deliberately absent: reading, which is the caller's; and the decision between two valid superblocks.
 
 use std::fmt;
 use std::io;
@@ -16,13 +15,13 @@ use crate::{Rejection, Superblock, Version};
 /// Something with md's magic number in a superblock's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Of the place, which for version 1 is the minor version.
+    /// Version of the place, which for version 1 is the minor version.
     pub version: Version,
     /// In bytes from the member's start.
     pub offset: u64,
     /// The superblock, or why it is none.
     pub result: Result<Superblock, Rejection>,
-    /// What was read there: [`SUPERBLOCK_BYTES`].
+    /// The bytes that were read: [`SUPERBLOCK_BYTES`].
     pub bytes: Vec<u8>,
 }
 

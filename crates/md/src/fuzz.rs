@@ -168,7 +168,7 @@ pub fn fuzz_stripe_log(data: &[u8]) {
     }
 }
 
-/// What was found can be replayed: every part lies in its payload.
+/// Checks that found records can be replayed: every part lies in its payload.
 fn assert_replayable(head: Head, found: Vec<stripe_log::Found>) {
     let role = found.first().map_or(0, |one| one.record.role);
     let payloads: Vec<_> = found.iter().map(|one| one.payload.clone()).collect();
@@ -203,7 +203,7 @@ pub fn seal(version: Version, bytes: &mut [u8]) {
     }
 }
 
-/// What is promised of every superblock that was accepted on a member of `device_size` bytes.
+/// Checks the promises of every superblock that was accepted on a member of `device_size` bytes.
 ///
 /// # Panics
 /// If the promise is broken.
@@ -237,7 +237,7 @@ pub fn assert_in_range(superblock: &Superblock, device_size: u64) {
     assert_same_again(superblock, device_size);
 }
 
-/// What was accepted is written so that the same is read again.
+/// Checks that an accepted superblock is written so that the same is read again.
 fn assert_same_again(superblock: &Superblock, device_size: u64) {
     let Contents { version, super_offset, .. } = **superblock;
     let bytes = superblock.encode();

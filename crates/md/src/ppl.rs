@@ -85,7 +85,7 @@ const ENTRY_BYTES: usize = 24;
 /// Sectors from which on an array's bytes do not fit 63 bits.
 const SECTORS_LIMIT: u64 = 1 << 54;
 
-/// Where each field lies, in bytes.
+/// The place of each field, in bytes.
 mod at {
     pub(super) const SIGNATURE: usize = 512;
     pub(super) const GENERATION: usize = 520;
@@ -130,11 +130,11 @@ pub struct Header {
 pub struct Newest {
     /// Its header.
     pub header: Header,
-    /// Where that starts, in bytes from the area's start.
+    /// Start of the header, in bytes from the area's start.
     pub offset: usize,
 }
 
-/// What an entry covers. Columns count the stripe's data in the order of the array's addresses,
+/// The range that an entry covers. Columns count the stripe's data in the order of the array's addresses,
 /// whichever members have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covered {
@@ -144,11 +144,11 @@ pub struct Covered {
     pub rows: (u64, u64),
     /// The first column.
     pub first: usize,
-    /// How many columns.
+    /// Number of columns.
     pub count: usize,
 }
 
-/// What the headers of an array are signed with.
+/// Returns the signature of an array's headers.
 #[must_use]
 pub fn signature(array_uuid: &Uuid) -> u32 {
     crc32c::crc32c(&array_uuid.0)
@@ -187,7 +187,7 @@ impl Entry {
         field.put_u32(at::PARITY_CHECKSUM, self.checksum);
     }
 
-    /// How far the entry's partial parity moves what is behind it: whole sectors, as the kernel
+    /// Returns the bytes by which the entry's partial parity moves the next one: whole sectors, as the kernel
     /// counts.
     fn parity_step(&self) -> usize {
         self.parity_len as usize / SECTOR as usize * SECTOR as usize
@@ -293,7 +293,7 @@ pub fn newest(area: &[u8], signature: u32) -> Result<Newest, PplRejection> {
     }
 }
 
-/// Whether these bytes have what every header of this array has, but for one bit at most.
+/// Returns true if these bytes are a header of this array except for at most one flipped bit.
 fn is_damaged_header(bytes: &[u8], signature: u32) -> bool {
     let Some(bytes) = bytes.get(..HEADER_BYTES) else { return false };
     let ones = &bytes[..at::SIGNATURE];
@@ -333,12 +333,12 @@ impl Newest {
     }
 }
 
-/// What an entry covers on an array of `array_size` bytes whose stripes have `data_columns` chunks
-/// of data.
+/// Returns the range that an entry covers on an array of `array_size` bytes whose stripes have `data_columns`
+/// chunks of data.
 ///
 /// # Errors
-/// [`PplRejection`] if it is no rectangle of whole sectors in one stripe of the array, or names a
-/// role that the array has not.
+/// [`PplRejection`] if it is no rectangle of whole sectors in one stripe of the array, or names a role that the
+/// array does not have.
 pub fn covered(
     entry: &Entry,
     chunk: u64,
@@ -389,8 +389,8 @@ pub fn covered(
     Ok(Covered { stripe, rows: (start, start + rows), first, count })
 }
 
-/// That an entry's parity is where the layout has it (`by_layout`), and that its log lies on that
-/// member (`member`).
+/// Checks that an entry's parity is where the layout has it (`by_layout`), and that its log lies on that member
+/// (`member`).
 ///
 /// # Errors
 /// [`PplRejection::ParityElsewhere`].
@@ -403,7 +403,7 @@ pub fn check_parity_role(entry: &Entry, by_layout: u16, member: u16) -> Result<(
     }
 }
 
-/// Of a header's bytes, as if its checksum was zero.
+/// Returns the checksum of a header's bytes, with its own field taken as zero.
 fn header_checksum(bytes: &[u8]) -> u32 {
     let (before, behind) = bytes.split_at(at::CHECKSUM);
     parity_checksum([before, &[0; 4], &behind[4..]])

@@ -28,7 +28,7 @@ pub enum Rejection {
     MajorVersion {
         /// As read.
         found: u32,
-        /// Of the place.
+        /// The magic number of the place.
         expected: u32,
     },
     /// Neither 0.90 nor 0.91.
@@ -63,7 +63,7 @@ pub enum Rejection {
         field: &'static str,
         /// As read.
         value: u64,
-        /// What it counts.
+        /// The unit of the value.
         unit: &'static str,
     },
     /// A level that braid does not know.
@@ -86,9 +86,9 @@ pub enum Rejection {
     Chunk {
         /// In bytes.
         chunk: u64,
-        /// Of the array.
+        /// The level of the array.
         level: Level,
-        /// What would be right.
+        /// The required property.
         needs: &'static str,
     },
     /// A layout that md refuses for the level.
@@ -96,7 +96,7 @@ pub enum Rejection {
     Layout {
         /// md's number.
         layout: u32,
-        /// Of the array.
+        /// The level of the array.
         level: Level,
         /// Members.
         raid_disks: u32,
@@ -106,7 +106,7 @@ pub enum Rejection {
     Features {
         /// The map.
         features: u32,
-        /// What excludes what.
+        /// The conflict.
         why: &'static str,
     },
     /// A size that cannot be.
@@ -134,7 +134,7 @@ pub enum Rejection {
     DeviceNumber {
         /// As read.
         number: u32,
-        /// How many roles there are.
+        /// Number of roles.
         roles: u32,
     },
     /// A role that no member has.
@@ -152,9 +152,9 @@ pub enum Rejection {
     RoleTwice {
         /// The role.
         role: u32,
-        /// How many have it.
+        /// Number of members with the role.
         count: u32,
-        /// How many may.
+        /// Largest allowed number.
         most: u32,
     },
     /// An array does not change its state so often, and could not do so any more.
@@ -215,7 +215,7 @@ pub enum Rejection {
         sectors: u16,
         /// Unit.
         shift: u8,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
 }
@@ -232,7 +232,7 @@ pub enum BitmapRejection {
     /// No bitmap.
     #[error("the bitmap's magic number is {0:08x}, md's is 6d746962")]
     Magic(u32),
-    /// A version that nobody knows.
+    /// An unknown version.
     #[error("the bitmap's version is {0}, known are 3 and 4")]
     Version(u32),
     /// A bitmap of several hosts that share the array.
@@ -313,9 +313,8 @@ pub enum PplRejection {
 }
 
 impl PplRejection {
-    /// Whether a crash may have left it so, halfway through writing the log: what it describes
-    /// never began in place, and there is nothing to make good. A log that was damaged later
-    /// cannot be told from that.
+    /// Returns true if a crash may have left it so, halfway through writing the log: its writes never began in
+    /// place, and no repair is needed. A later damage of the log looks the same.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         matches!(self, PplRejection::Checksum { .. } | PplRejection::ParityChecksum { .. })
@@ -346,7 +345,7 @@ pub enum LogRejection {
     Area { area: u64, least: u64, most: u64 },
     #[error(
         "the stripe log is of {log} events, the array has {array}, or another time of update: \
-         somebody else wrote it since"
+         another program wrote it since"
     )]
     NotCurrent { log: u64, array: u64 },
     #[error("the record was made under number {found:016x}, the log's is {expected:016x}")]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// Whether all bytes are zero, which stands for none.
+    /// Returns true if all bytes are zero, which stands for none.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.0 == [0; 16]

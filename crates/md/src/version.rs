@@ -1,4 +1,4 @@
-//! Where the four versions of the superblock lie on a member.
+//! The places of the four versions of the superblock on a member.
 //!
 //! ```text
 //! 1.1   | sb |                data …                                  |
@@ -31,8 +31,8 @@ impl Version {
     /// All of them, in the order in which they are looked for.
     pub const ALL: [Version; 4] = [Version::V1_2, Version::V1_1, Version::V1_0, Version::V0_90];
 
-    /// Where the superblock lies on a member of `size` bytes; `None` if the member is too small
-    /// to have one.
+    /// Returns the offset of the superblock on a member of `size` bytes; `None` if the member is too small to
+    /// have one.
     #[must_use]
     pub fn superblock_offset(self, size: u64) -> Option<u64> {
         const K: u64 = 1024;
@@ -47,7 +47,7 @@ impl Version {
         }
     }
 
-    /// Whether the superblock lies behind the data.
+    /// Returns true if the superblock lies behind the data.
     #[must_use]
     pub fn is_at_end(self) -> bool {
         matches!(self, Version::V0_90 | Version::V1_0)

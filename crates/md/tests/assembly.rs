@@ -74,7 +74,7 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
     planned.into_iter().map(candidate).collect()
 }
 
-/// What leads on, in words.
+/// Returns the next steps in words.
 fn commands(assembly: &Assembly) -> Vec<String> {
     assembly.next.iter().map(braid_md_text::next::command).collect()
 }
@@ -125,8 +125,8 @@ fn reason<'a>(assembly: &'a Assembly, label: &str) -> &'a Reason {
     &found.unwrap_or_else(|| panic!("{label} is not left out: {assembly:?}")).reason
 }
 
-/// Of members that count as many events the one tells the array's state that has all its data: whoever is being
-/// filled may lack the bitmap, too.
+/// Among members with as many events the one that has all its data defines the array's state: a member that is
+/// being filled may lack the bitmap, too.
 #[test]
 fn who_is_being_filled_does_not_speak_for_the_others() {
     for level in [Level::Raid1, Level::Raid5, Level::Raid10] {
@@ -140,7 +140,7 @@ fn who_is_being_filled_does_not_speak_for_the_others() {
     }
 }
 
-/// How many members a level can lose, whichever they are.
+/// Returns the number of members that a level can lose, whichever they are.
 fn spare_members(level: Level, disks: usize) -> usize {
     match level {
         Level::Linear | Level::Raid0 => 0,
@@ -233,8 +233,7 @@ fn every_subset_of_members() {
                 assert_eq!(label, present[role].then(|| format!("m{role}")));
             }
             assert_eq!(assembly.left_out, []);
-            // Nobody has told the array that they are gone: without being told to, braid does
-            // not make them stale.
+            // The array does not record that they are gone: without an option, braid does not make them stale.
             let (can_start, forced) = match (survives, missing) {
                 (true, 0) => (Start::ReadWrite, Start::ReadWrite),
                 (true, _) => (Start::ReadOnly, Start::ReadWrite),
@@ -252,8 +251,8 @@ fn every_subset_of_members() {
     }
 }
 
-/// For every subset that went on without the others, by one event or by many: the others have no
-/// role, because one event behind is fine only for who was not thrown out.
+/// For every subset that went on without the others, by one event or by many: the others have no role, because
+/// one event behind is accepted only of a member that was not removed.
 #[test]
 fn those_who_were_left_behind_have_no_role() {
     for (level, disks) in small_arrays().filter(|(level, _)| level.is_redundant()) {
@@ -278,7 +277,7 @@ fn those_who_were_left_behind_have_no_role() {
                     }
                     assert_eq!(left_out.re_add, None, "there is no bitmap");
                 }
-                // The array knows who is gone, so it may go on without them.
+                // The array records the missing members, so it may go on without them.
                 let survives = !matches!(assembly.state, State::Partial(_));
                 let expected = if survives { Start::ReadWrite } else { Start::Refused };
                 assert_eq!(assembly.can_start, expected);
@@ -341,7 +340,7 @@ fn a_stale_member_comes_back_by_the_bitmap_if_it_left_late_enough() {
     }
 }
 
-/// Both halves of a mirror were run alone: whatever the events, nobody is chosen.
+/// Both halves of a mirror were run alone: for any events, neither is chosen.
 #[test]
 fn two_sides_that_went_on_alone() {
     for (ahead, back) in [(5, 5), (9, 5), (6, 5)] {
@@ -390,7 +389,8 @@ fn take_in(candidates: &mut Vec<Candidate>, who: &mut Vec<usize>, away: usize, l
 fn two_halves_that_each_filled_a_blank_disk() {
     let mut worlds = 0;
     for disks in 2..=4 {
-        // By bits: who is on the first side; of the rest, who is on the second; how many each takes in.
+        // By bits: members of the first side; of the rest, members of the second; number of new members of
+        // each.
         for sides in 0..3_usize.pow(disks as u32) {
             let side = |disk: usize| sides / 3_usize.pow(disk as u32) % 3;
             let of =
@@ -438,10 +438,9 @@ fn two_halves_that_each_filled_a_blank_disk() {
     assert!(worlds > 1000, "{worlds}");
 }
 
-/// All that a member knew were replaced while it was away. Where others have the roles that it knew, it
-/// is stale; where nobody has, nothing tells it from a member that went on alone.
-/// A crash cut an update short: one member has it, and is away when the others go on. Their next
-/// update counts as many events; it is the later one.
+/// All members that a member knew were replaced while it was away. If others have the roles that it knew, it is
+/// stale; if none has, it looks like a member that went on alone. A crash interrupted an update: one member has
+/// it, and is away when the others go on. Their next update has as many events; it is the later one.
 #[test]
 fn an_update_that_was_cut_short_is_older_than_one_without_its_member() {
     for ahead in 0..4 {
@@ -483,7 +482,7 @@ fn a_member_whose_companions_were_all_replaced() {
     assert!(matches!(reason(&assembly, "m1"), Reason::Stale { .. }), "{assembly:?}");
     assert_eq!(assembly.can_start, Start::ReadWrite);
 
-    // When it went, role 2 was empty; of those who came since only the one in that role is there.
+    // When it left, role 2 was empty; of the later members only the one in that role is there.
     candidates = vec![new[2].clone(), old[1].clone()];
     change(&mut candidates[0], |one| one.roles[3..5].fill(Role::Faulty));
     change(&mut candidates[1], |one| one.roles[2] = Role::Faulty);
@@ -631,7 +630,7 @@ fn parity_after_a_crash() {
     let assembly = assess(&parity, options());
     assert_eq!(assembly.can_start, Start::ReadWrite);
     assert!(assembly.state.to_string().ends_with("; the partial parity log closes the write hole"));
-    // What is wrong with the log of who is missing, or only read to be written, does not matter.
+    // A fault in the log of a member that is missing, or will only be written, does not matter.
     parity[2].log_trouble = Some("torn".to_owned());
     assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
     parity[0].log_trouble = Some("torn".to_owned());
@@ -688,7 +687,7 @@ fn parity_with_a_stripe_log_after_a_crash() {
         assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly}");
         assert_eq!(assembly.risks, []);
         assert!(assembly.state.to_string().ends_with("; the stripe log closes the write hole"));
-        // Who is missing needs none.
+        // A missing member needs none.
         parity[3].log_head = None;
         assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
         let mut older = parity.clone();
@@ -743,7 +742,7 @@ fn a_replacement_stands_beside_the_member_that_it_replaces() {
     assert_eq!((*role, &*member.label, *filled), (1, "m3", 65536));
 }
 
-/// Where nobody is left whom it replaces, it has the role: all of it, or what it is filled with.
+/// Without the member that it replaces, it has the role: all of it, or the filled part.
 #[test]
 fn a_replacement_stands_in_for_a_member_that_is_not_there() {
     let mut candidates = array_with(Level::Raid5, 3, 1);
@@ -835,7 +834,7 @@ fn raid0_without_a_recorded_layout() {
     assert_eq!((assembly.state, assembly.can_start), (State::Clean, Start::ReadWrite));
 }
 
-/// What is given is for arrays that do not say it themselves.
+/// A given layout is for arrays that do not record one.
 #[test]
 fn a_layout_that_contradicts_the_superblocks_is_refused() {
     let assess = |level, layout| {
@@ -925,8 +924,8 @@ fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
 
-    /// Nobody is forgotten or counted twice, the order does not matter, read-only means
-    /// read-only, and `force` never makes less possible.
+    /// No member is forgotten or counted twice, the order does not matter, read-only means read-only, and
+    /// `force` never makes less possible.
     #[test]
     fn any_history(candidates in any_candidates(), turn in 0..6_usize) {
         let assembly = assess(&candidates, options());

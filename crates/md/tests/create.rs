@@ -190,7 +190,7 @@ fn areas_lie_on_the_member_and_overlap_nothing() {
     }
 }
 
-/// What was made can be started at once, and is what was asked for.
+/// A new array can be started at once, and has the requested properties.
 #[test]
 fn what_is_planned_can_be_assembled() {
     for request in requests() {
@@ -249,7 +249,7 @@ fn raid6_with_one_missing_rebuilds_another() {
     }
 }
 
-/// What mdadm 4.2 chooses, from its own printouts of arrays on disks of these sizes.
+/// Choices of mdadm 4.2, from its printouts of arrays on disks of these sizes.
 #[test]
 fn data_offset_and_bitmap_of_large_members() {
     const SECTORS_OF_4_TB: u64 = 7_814_037_168;
@@ -279,7 +279,7 @@ fn data_offset_and_bitmap_of_large_members() {
     );
 }
 
-/// Where mdadm 4.2 let the data of arrays start that the kernel ran.
+/// Start of the data by mdadm 4.2, of arrays that the kernel ran.
 #[test]
 fn the_latest_of_past_data_offsets_is_that_of_golden_arrays() {
     let mut count = 0;
@@ -303,8 +303,8 @@ fn the_latest_of_past_data_offsets_is_that_of_golden_arrays() {
     assert!(count > 40, "{count} arrays of versions 1.1 and 1.2");
 }
 
-/// What a new array has against the write hole: which log, where its data starts, and how long the
-/// stripe log is.
+/// Returns the protection of a new array against the write hole: the log, the start of its data, and the length
+/// of the stripe log.
 fn protection(request: &Request) -> (Option<Consistency>, u64, u64) {
     let plan = planned(request);
     let superblock = &plan.members[0].superblock;

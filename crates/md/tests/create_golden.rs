@@ -1,4 +1,4 @@
-//! What is planned is what mdadm wrote for the same command line.
+//! Plans equal the metadata that mdadm wrote for the same command line.
 //!
 //! Differences, on purpose: raid0 over equal members records its layout (mdadm 4.2 did so only
 //! over unequal ones, later ones always do). raid4, raid5: mdadm makes the last member a spare
@@ -10,7 +10,7 @@ use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::superblock::Contents;
 use braid_md::{Features, Level, Superblock, Timestamp, Uuid, Version};
 
-/// What mdadm was asked for; `None` if mdadm was not asked, or for what braid does not make.
+/// Returns the request to mdadm; `None` if mdadm was not used, or for arrays that braid does not make.
 fn request(golden: &Golden) -> Option<Request> {
     let mut words = golden.create.split_whitespace();
     if words.next() != Some("mdadm") {

@@ -1,4 +1,4 @@
-//! What the kernel wrote: read as mdadm reads it, and written back byte for byte.
+//! Superblocks of the kernel: read as mdadm reads them, and written back byte for byte.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn the_facts_are_those_that_mdadm_prints() {
     }
 }
 
-/// What mdadm would print for a key.
+/// Returns mdadm's value for a key.
 fn fact(golden: &Golden, superblock: &Superblock, key: &str) -> Option<String> {
     let sectors = |bytes: u64| format!("{} sectors", bytes / 512);
     let old = superblock.old;

@@ -1,4 +1,4 @@
-//! Bytes that nobody meant: damage, and superblocks made to mislead, with a right checksum.
+//! Invalid bytes: damage, and superblocks made to mislead, with a correct checksum.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn every_flipped_byte_is_seen() {
     }
 }
 
-/// What lies behind the superblock makes no difference, and what is missing of it is noticed.
+/// Bytes behind the superblock make no difference, and missing ones are noticed.
 #[test]
 fn bytes_behind_are_ignored_and_missing_ones_refused() {
     for golden in goldens() {

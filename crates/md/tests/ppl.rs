@@ -1,5 +1,4 @@
-//! The partial parity log: what the kernel wrote is read as it meant it, and what nobody meant is
-//! refused.
+//! The partial parity log: entries of the kernel are read with their meaning, and invalid ones are refused.
 
 use braid_golden::{Golden, named};
 use braid_md::ppl::{
@@ -60,8 +59,8 @@ fn the_kernels_own_log() {
     }
 }
 
-/// What an entry covers is what the kernel wrote: its partial parity and the columns that it
-/// names make the parity that is on the member.
+/// The range of an entry is the kernel's: its partial parity and the columns that it names make the parity that
+/// is on the member.
 #[test]
 fn the_kernels_entries_make_the_parity() {
     let golden = named("raid5-3-ppl");
@@ -359,7 +358,7 @@ fn small_worlds_are_covered_as_the_kernel_does() {
     assert!(accepted > 1000, "{accepted}");
 }
 
-/// What is covered, as array sectors.
+/// Returns the covered range as array sectors.
 fn cells_of(covered: &Covered, chunk: u64, columns: u64) -> Vec<u64> {
     let (chunk, rows) = (chunk / 512, (covered.rows.0 / 512, covered.rows.1 / 512));
     let mut cells: Vec<u64> = (covered.first..covered.first + covered.count)

@@ -230,7 +230,8 @@ fn version_0() -> impl Strategy<Value = (Contents, u64)> {
     })
 }
 
-/// What is read of what was written; the feature bits of optional fields follow from those.
+/// Returns the superblock that is read after it was written; the feature bits of optional fields follow from
+/// those.
 fn again(superblock: &Contents, device_size: u64) -> Contents {
     let bytes = superblock.encode();
     let read = Superblock::parse(superblock.version, superblock.super_offset, device_size, &bytes);
@@ -430,8 +431,8 @@ fn a_new_superblock_has_room_for_128_roles() {
     assert_eq!(superblock.encode().len(), 1024);
 }
 
-/// What one copy has set counts, and the later of what both say was cleared: a member that left before that is not
-/// brought up to date by bits.
+/// A bit that is set in one copy counts, and the later `events_cleared` of both: a member that left before that
+/// is not brought up to date by bits.
 #[test]
 fn copies_of_a_bitmap_count_together() {
     let copy = |chunk, events_cleared, chunk_size| {

@@ -1,4 +1,4 @@
-//! The stripe log's bytes: what is written is read, what is damaged, old or somebody else's is not.
+//! The stripe log's bytes: written ones can be read; damaged, old and foreign ones are refused.
 
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::{
@@ -212,10 +212,10 @@ fn a_log_counts_only_with_superblocks_that_it_knows() {
     assert_eq!(head().check_current(40, before), Ok(()), "written again, and not yet");
     assert_eq!(
         head().check_current(41, updated).unwrap_err().to_string(),
-        "the stripe log is of 40 events, the array has 41, or another time of update: somebody \
-         else wrote it since"
+        "the stripe log is of 40 events, the array has 41, or another time of update: another \
+         program wrote it since"
     );
-    // Somebody who counted to the same number.
+    // Another program that counted to the same number.
     let other = Timestamp { seconds: 1_700_000_010, micros: 0 };
     assert!(head().check_current(40, other).is_err());
     assert!(head().check_current(38, before).is_err());

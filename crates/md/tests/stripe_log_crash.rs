@@ -19,7 +19,7 @@ const SECTOR: usize = 512;
 /// A head and a ring of 5 blocks: two records, and one block that is left over.
 const AREA: usize = 6 * BLOCK;
 
-/// How a world is written.
+/// The writer of a world.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writer {
     /// As the log asks for.
@@ -44,9 +44,9 @@ struct Disk {
 #[derive(Clone)]
 struct Write {
     sequence: u64,
-    /// What it puts where: (role, row).
+    /// New contents of cells: (role, row).
     cells: BTreeMap<(usize, usize), u64>,
-    /// Records that are not durable yet: role, and where in its ring.
+    /// Records that are not durable yet: role, and place in its ring.
     records: BTreeMap<usize, u64>,
     /// Cells that are not durable in place yet.
     in_place: BTreeSet<(usize, usize)>,
@@ -57,10 +57,10 @@ struct Write {
 #[derive(Clone)]
 struct World {
     disks: Vec<Disk>,
-    /// Who works, and may still fail.
+    /// Members that work, and may still fail.
     alive: BTreeSet<usize>,
     redundancy: usize,
-    /// What is in place, but for what is under way.
+    /// Contents in place, except for writes in flight.
     old: Vec<Vec<u64>>,
     writes: Vec<Write>,
     /// Sequences that are in place, with their rows.
@@ -156,7 +156,7 @@ impl World {
         self.writes.iter().map(|write| write.sequence).min().unwrap_or(self.next_sequence)
     }
 
-    /// Begins a write in rows that nobody writes, if there are some and there is room.
+    /// Begins a write in rows without another write, if there are some and there is room.
     fn begin(&mut self, random: &mut Random) {
         let stripe = random.below(ROWS / STRIPE_ROWS);
         let (from, to) = (stripe * STRIPE_ROWS, (stripe + 1) * STRIPE_ROWS);
@@ -190,8 +190,8 @@ impl World {
         }
     }
 
-    /// Writes a whole stripe in place without a record, if nobody writes there and nothing that
-    /// was written there may be replayed.
+    /// Writes a whole stripe in place without a record, if no other write is there and no record of its rows
+    /// may be replayed.
     fn write_whole(&mut self, random: &mut Random) {
         let stripe = random.below(ROWS / STRIPE_ROWS);
         let rows: BTreeSet<usize> = (stripe * STRIPE_ROWS..(stripe + 1) * STRIPE_ROWS).collect();
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// What the start finds on these, and what it is to do; those of `rebuilt` are not in sync.
+    /// Returns the replay that a start finds on these members; those of `rebuilt` are not in sync.
     fn plan(&self, found: &[usize], rebuilt: &[usize]) -> Replay {
         let log = |role: &usize| {
             let disk = &self.disks[*role];
@@ -320,7 +320,7 @@ impl World {
         }
     }
 
-    /// That each row of these is old, or new by one write.
+    /// Checks that each row of these members is old, or new by one write.
     fn check(&self, found: &[usize]) -> Result<(), String> {
         for row in 0..ROWS {
             let is = |number_of: &dyn Fn(usize) -> u64| {
@@ -345,7 +345,7 @@ impl World {
         self.alive.iter().copied().filter(|role| !gone.contains(role)).collect()
     }
 
-    /// How many may still be lost.
+    /// Returns the number of members that may still be lost.
     fn spare(&self) -> usize {
         self.redundancy - (self.disks.len() - self.alive.len())
     }
@@ -457,7 +457,7 @@ fn every_stripe_is_old_or_new() {
     }
 }
 
-/// What the log asks of its writer is needed: without it, these worlds show a mix.
+/// The duties of the log's writer are needed: without them, these worlds show a mix.
 #[test]
 fn careless_writers_mix_old_and_new() {
     assert!((0..20).any(|seed| run(seed, Writer::InPlaceEarly).is_err()));

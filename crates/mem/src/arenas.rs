@@ -9,9 +9,8 @@ thread_local! {
     static KEPT: RefCell<Option<Vec<Region>>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread keeps the arenas of its pools that are dropped, for those that are made:
-/// faulting memory in would be most of the work of who makes arrays by the thousand, and drops
-/// them (a simulation).
+/// From now on, this thread keeps the arenas of dropped pools for new pools: for a program that makes and drops
+/// thousands of arrays (a simulation), page faults in new memory would be most of the work.
 pub fn keep_arenas() {
     KEPT.with(|kept| _ = kept.borrow_mut().get_or_insert_with(Vec::new));
 }
@@ -28,7 +27,7 @@ pub(crate) fn kept(len: usize) -> Option<Region> {
 
 /// Keeps `arena`, if this thread keeps some, or unmaps it.
 pub(crate) fn keep(arena: Region) {
-    // At the end of a thread there is nobody left to keep it.
+    // At the end of a thread the arena cannot be kept any more.
     let _ = KEPT.try_with(|kept| {
         if let Some(kept) = &mut *kept.borrow_mut() {
             kept.push(arena);

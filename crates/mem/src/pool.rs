@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Invariants
-//! * The byte ranges of all live `Buf`s are disjoint, so each may be borrowed mutably; but for
-//!   those that were lent ([`Buf::share`]), which nobody may borrow mutably until all copies of
-//!   the window are gone ([`Buf::reclaim`]).
+//! * The byte ranges of all live `Buf`s are disjoint, so each may be borrowed mutably. The exception are lent
+//!   windows ([`Buf::share`]), which may not be borrowed mutably until all their copies are gone
+//!   ([`Buf::reclaim`]).
 //! * A block goes back to the arena when its last `Buf` is dropped (`refs` counts them).
-//! * Every `Buf` from [`Pool::get`] starts on a page boundary. Bytes are whatever the last
-//!   holder left: a reader of a device must overwrite all it hands on.
+//! * Every `Buf` from [`Pool::get`] starts on a page boundary. Its bytes are left over from its previous
+//!   holder: the reader of a device must overwrite all bytes that it passes on.
 //!
 //! A pool and its buffers stay on one thread (`Rc`): each shard has its own.
 
@@ -62,14 +62,14 @@ impl State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     refs: u32,
-    /// How many of them are copies made by `share`.
+    /// The number of references that are copies made by `share`.
     copies: u32,
     order: u8,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: the arena is taken once, here, and whoever has the value drops it no more.
+        // SAFETY: the arena is taken only here, in `drop`, so the value cannot be used or dropped again.
         arenas::keep(unsafe { ManuallyDrop::take(&mut self.arena) });
     }
 }
@@ -221,7 +221,7 @@ impl Pool {
         std::future::poll_fn(|cx| self.poll_get_all(lens, cx)).await
     }
 
-    /// Whether somebody waits for a buffer.
+    /// True if a request waits for a buffer.
     pub fn is_wanted(&self) -> bool {
         !self.inner.state.borrow().waiting.is_empty()
     }
@@ -253,10 +253,10 @@ pub struct Buf {
     hold: Hold,
 }
 
-/// Whether a window is the only one on its bytes.
+/// The sharing of a window's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
-    /// It is.
+    /// It is the only window on them.
     Only,
     /// Copies of it were made.
     Lent,
@@ -271,7 +271,7 @@ impl Buf {
         self.len as usize
     }
 
-    /// Whether the window has no bytes.
+    /// True if the window has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -307,12 +307,11 @@ impl Buf {
         self.hold == Hold::Only
     }
 
-    /// `len` bytes, all zeroes, of memory that belongs to no pool: for where memory has to be had
-    /// while somebody who does not answer holds that of a pool. It takes a mapping, so it is not for
-    /// the path of a request.
+    /// `len` bytes, all zeroes, of memory that belongs to no pool: for a task that needs memory while a device
+    /// that does not answer holds that of a pool. It makes a mapping, so it is not for the path of a request.
     ///
     /// # Errors
-    /// What `mmap` answers.
+    /// The error of `mmap`.
     ///
     /// # Panics
     /// If `len` is 0.
@@ -390,9 +389,9 @@ impl Deref for Buf {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the window lies in the arena, which is mapped, initialised (zeroes at first)
-        // and outlives `self`; other windows are disjoint, or copies that `deref_mut` and
-        // `as_mut_ptr` refuse to write through, so nobody writes these bytes meanwhile.
+        // SAFETY: the window lies in the arena, which is mapped, initialised (zeroes at first) and outlives
+        // `self`; other windows are disjoint, or copies through which `deref_mut` and `as_mut_ptr` refuse to
+        // write, so these bytes are not written meanwhile.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 }

@@ -1,19 +1,19 @@
 //! One anonymous memory mapping, shared between threads by copying in and out.
 //!
 //! Invariants
-//! * `base..base + len` is mapped readable and writable for the life of the value; it may become
-//!   longer ([`Region::grow`]) and moves never, so who copies meanwhile is not disturbed.
-//! * No reference into the mapping is ever handed out from here: bytes move by `memcpy` between
-//!   the mapping and a slice that the caller owns, so Rust's aliasing rules hold whatever other
-//!   threads do. Two threads that touch the same bytes at once get either's bytes, as on a disk.
+//! * `base..base + len` is mapped readable and writable for the life of the value; it may become longer
+//!   ([`Region::grow`]) but never moves, so concurrent copies are not disturbed.
+//! * This module never gives out a reference into the mapping: bytes move by `memcpy` between the mapping and a
+//!   slice that the caller owns, so Rust's aliasing rules hold whatever other threads do. Two threads that
+//!   touch the same bytes at once get either's bytes, as on a disk.
 //!
 //! ```text
 //!   Region::new        | len                 |
 //!   Region::reserve    no access | len, read and written | room to grow, no access | no access
 //! ```
 //!
-//! Deliberately absent: bounds that clip. An access outside the mapping is a bug of the caller,
-//! who has already checked the request against the device's size, and panics.
+//! Deliberately absent: bounds that clip. An access outside the mapping is a bug of the caller, which has
+//! already checked the request against the device's size, and panics.
 
 use std::io;
 use std::ptr::NonNull;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{PAGE, stream};
 
-/// What the kernel is told about a mapping when it is made.
+/// The advice to the kernel about a new mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Pages of the base size, given on first touch.
@@ -36,10 +36,10 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Which pages a region is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
-    /// Of the base size; the kernel is told that huge ones are welcome (`MADV_HUGEPAGE`).
+    /// Pages of the base size; the kernel is advised to use huge ones (`MADV_HUGEPAGE`).
     #[default]
     Usual,
-    /// Of the machine's pool of huge pages (`vm.nr_hugepages`), which are set aside at once.
+    /// Pages of the machine's pool of huge pages (`vm.nr_hugepages`), which are reserved at once.
     Pool,
 }
 
@@ -68,7 +68,7 @@ pub struct Region {
     /// The most that `len` can become.
     most: usize,
     pages: Pages,
-    /// All that was mapped: with what nobody may touch around it.
+    /// The whole mapping, including the inaccessible parts around it.
     whole: (NonNull<u8>, usize),
 }
 
@@ -90,8 +90,8 @@ impl Region {
         let region =
             Region { base, len: AtomicUsize::new(len), most: len, pages, whole: (base, len) };
         if advice == Advice::SparseHuge {
-            // Advice only: a kernel without transparent huge pages answers EINVAL and the
-            // mapping works all the same.
+            // This is advice only: a kernel without transparent huge pages answers EINVAL, and the mapping
+            // works without them.
             let _ = region.advise(0, len, libc::MADV_HUGEPAGE);
         }
         Ok(region)
@@ -103,8 +103,8 @@ impl Region {
     /// # Errors
     /// What `mmap` answers: `ENOMEM` also when the pool has too few huge pages.
     pub fn reserve(len: usize, most: usize, pages: Pages) -> io::Result<Region> {
-        // Nobody may touch what is before and behind: so it is a mapping of its own for the kernel,
-        // whose pages are counted apart.
+        // The parts before and behind are inaccessible, so the kernel treats this as a separate mapping and
+        // counts its pages separately.
         let page = pages.bytes();
         let most =
             most.max(len).checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -148,8 +148,8 @@ impl Region {
     /// Maps a part of this value's own addresses anew.
     fn remap(&self, offset: usize, len: usize, rights: i32, flags: i32) -> io::Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | flags;
-        // SAFETY: the range lies behind `len` and inside what this value has mapped (callers checked
-        // it), where nobody reads or writes.
+        // SAFETY: the range lies behind `len` and inside this value's mapping (the callers checked it), where
+        // no bytes are read or written.
         let address =
             unsafe { libc::mmap(self.base.as_ptr().add(offset).cast(), len, rights, flags, -1, 0) };
         if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -175,11 +175,11 @@ impl Region {
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        // Who was told of more than it sees has been told by whoever saw it.
+        // A thread that learns of a longer range learns of it from a thread that has seen that length.
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether the mapping has no bytes (it always has some).
+    /// True if the mapping has no bytes (it always has some).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -321,8 +321,8 @@ impl Region {
     }
 
     fn advise(&self, offset: usize, len: usize, advice: i32) -> io::Result<()> {
-        // SAFETY: the range lies in this value's own private anonymous mapping, to whose bytes
-        // no reference exists, so dropping or populating pages surprises nobody.
+        // SAFETY: the range lies in this value's own private anonymous mapping, to whose bytes no reference
+        // exists, so it is safe to drop or populate pages.
         match unsafe { libc::madvise(self.base.as_ptr().add(offset).cast(), len, advice) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -359,7 +359,7 @@ fn map(len: usize, rights: i32) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?)
 }
 
-/// What `smaps` says is held for the mappings inside `range`, in bytes.
+/// The memory that `smaps` counts for the mappings inside `range`, in bytes.
 fn allocated(smaps: impl io::BufRead, range: std::ops::Range<usize>) -> io::Result<u64> {
     let (mut is_inside, mut kib) = (false, 0);
     for line in smaps.lines() {

@@ -1,25 +1,25 @@
-//! A process that takes no page fault while it serves.
+//! A process that takes no page faults while it serves.
 //!
 //! ```text
 //!                 before serving                              while serving
 //!  heap     one arena; a reserve; all of it touched        taken from the reserve
 //!  stacks   touched as far down as they will be used       nothing new
 //!  program  read in, its data copied                       nothing new
-//!  all      locked: what is there stays                    nothing comes back
+//!  all      locked: present pages stay                     no page comes back
 //! ```
 //!
-//! A page fault asks the kernel for memory. When that is short, the kernel writes dirty pages out
-//! and may wait for it; if they are those of the very block device that the faulting thread serves,
-//! nobody ever goes on. `PR_SET_IO_FLUSHER` tells the kernel not to wait, but needs
-//! `CAP_SYS_RESOURCE`, which containers do not have. So there are no faults.
+//! A page fault asks the kernel for memory. If memory is short, the kernel writes dirty pages out and may wait
+//! for the result; if these belong to the very block device that the faulting thread serves, both wait for
+//! ever. `PR_SET_IO_FLUSHER` tells the kernel not to wait, but needs `CAP_SYS_RESOURCE`, which containers do
+//! not have. So there must be no faults.
 //!
 //! Invariants
 //! * One arena for all threads ([`one_heap`]): a thread that holds the lock of an arena never waits
 //!   for memory with it, because no arena has pages that were not touched.
-//! * What was freed stays with the process.
+//! * Freed memory stays with the process.
 //!
-//! Deliberately absent: the bodies of RAM disks, which take their pages as they are written, and
-//! what the kernel allocates for itself in system calls.
+//! Deliberately absent: the bodies of RAM disks, which take their pages as they are written, and the kernel's
+//! own memory in system calls.
 //!
 //! Source: mallopt(3) and malloc.c of glibc 2.36, madvise(2), `mm/vmscan.c` (`shrink_folio_list`,
 //! "legacy memcg encounters a folio already under writeback").
@@ -119,11 +119,11 @@ struct Mapping {
     readable: bool,
     writable: bool,
     private: bool,
-    /// Of a file.
+    /// True for the mapping of a file.
     file: bool,
     /// The kernel's name of it, such as `[stack]`; but not `[heap]`.
     special: bool,
-    /// All that the program break reaches.
+    /// The whole range up to the program break.
     heap: bool,
 }
 
@@ -149,7 +149,7 @@ impl Mapping {
         })
     }
 
-    /// How its pages are had, if they are wanted.
+    /// The advice that populates its pages, if they are wanted.
     fn advice(&self) -> Option<i32> {
         let wanted = self.readable && self.private && !self.special;
         match (wanted, self.file, self.writable) {

@@ -1,8 +1,8 @@
-//! Copies into memory that nobody reads soon: past the cache.
+//! Copies, past the cache, into memory that is not read soon.
 //!
-//! A plain store to a line that is in no cache first fetches the line. A RAM disk is larger than
-//! any cache and a long write replaces whole lines, so that fetch is for nothing; a streaming
-//! store leaves it out. For a 1 MiB write over a socket it is a quarter of the server's time.
+//! A plain store to a line that is in no cache first fetches the line. A RAM disk is larger than any cache and
+//! a long write replaces whole lines, so that fetch is useless; a streaming store avoids it. For a 1 MiB write
+//! over a socket this saves a quarter of the server's time.
 
 use std::ptr::copy_nonoverlapping;
 

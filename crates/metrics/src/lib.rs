@@ -1,19 +1,19 @@
-//! What volumes say of themselves, in Prometheus' text format.
+//! The metrics of volumes, in Prometheus' text format.
 //!
 //! ```text
 //!   Status ──▶ families: node_md_* (md)  braid_volume_*, braid_export_*  braid_member_*  braid_cache_* …
 //!                └──▶ Page ──▶ text: HELP and TYPE once a family, then its samples
 //! ```
 //!
-//! Invariants: units are base units (seconds, bytes); no two samples have the same name and labels,
-//! whatever a stack looks like; a family is there for all volumes or for none; a counter counts since
-//! the volume was brought up, and begins anew with its process.
+//! Invariants: units are base units (seconds, bytes); no two samples have the same name and labels, for any
+//! stack; a family exists for all volumes or for none; a counter counts from the start of the volume, and
+//! begins again with its process.
 //!
 //! Deliberately absent: I/O and clocks; any counting of its own, so that a scrape costs a volume no more
 //! than a status.
 //!
-//! An own encoder: `prometheus-client` writes OpenMetrics, in which a counter's family has another name
-//! than its samples and HELP ends otherwise than node_exporter's. node_exporter's textfile collector
+//! The encoder is our own: `prometheus-client` writes OpenMetrics, in which a counter's family has a different
+//! name from its samples and HELP ends differently from node_exporter's. node_exporter's textfile collector
 //! reads the older text format, and refuses a family whose HELP is not the one that it knows.
 
 mod array;

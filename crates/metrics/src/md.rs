@@ -1,10 +1,10 @@
-//! Arrays as node_exporter has those of md, name for name and HELP for HELP, with the meaning that
-//! `/proc/mdstat` gives them.
+//! Arrays in the form of node_exporter's md metrics, with the same names and HELP texts, and with the meaning
+//! of `/proc/mdstat`.
 //!
-//! Source: node_exporter `collector/mdadm_linux.go` (commit 881d882f67ec) and procfs `mdstat.go`, which
-//! read `/proc/mdstat`: `device` is what `braid mdstat` calls the array; blocks are of 1 KiB; of `state`
-//! one is 1; a resync that waits has synced no block, and without a pass all are synced. Whoever reads
-//! mdstat calls a repair a resync, and a replacement a recovery, as the kernel does.
+//! Source: node_exporter `collector/mdadm_linux.go` (commit 881d882f67ec) and procfs `mdstat.go`, which read
+//! `/proc/mdstat`: `device` is the array's name in `braid mdstat`; blocks are of 1 KiB; exactly one `state` is
+//! 1; a waiting resync has synced no block, and without a pass all are synced. In mdstat, a repair is called a
+//! resync, and a replacement a recovery, as in the kernel.
 
 use braid_control::{ArrayStatus, Status};
 

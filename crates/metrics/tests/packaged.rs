@@ -1,5 +1,5 @@
-//! What the dashboard and the alert rules ask for is there: a metric that is renamed leaves no panel empty and
-//! no alert silent.
+//! The metrics of the dashboard and the alert rules exist: a renamed metric must not leave a panel empty or an
+//! alert silent.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -87,7 +87,7 @@ fn read_sample(line: &str) -> Sample {
     sample
 }
 
-/// What has to hold of any page.
+/// The rules that any page must obey.
 fn check(text: &str) {
     let families = read(text);
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What several devices share: a USB host controller, an ATA channel, a PCI bus.
+//! A bus that several devices share: a USB host controller, an ATA channel, a PCI bus.
 //!
 //! ```text
 //! transfers   A ████████          ███ B ███████            reserved so far
@@ -6,9 +6,8 @@
 //!             A ████████CCCCCCCCCC███ B ███████CCCC
 //! ```
 //!
-//! A bus moves one packet at a time and takes packets of all devices in turn. So a transfer may have
-//! any time that nobody has reserved, in pieces, and a device that is slower than the bus leaves
-//! room for others.
+//! A bus moves one packet at a time and takes packets of all devices in turn. So a transfer may have any
+//! unreserved time, in pieces, and a device that is slower than the bus leaves room for others.
 
 use std::collections::VecDeque;
 
@@ -31,10 +30,10 @@ pub struct BusProfile {
     pub rate_in: u64,
     /// Bytes per second to devices; 0 likewise.
     pub rate_out: u64,
-    /// What a command waits for the bus's protocol, beside its data, in nanoseconds: others may use
-    /// the bus meanwhile.
+    /// Wait of a command for the bus's protocol, beside its data, in nanoseconds: others may use the bus
+    /// meanwhile.
     pub turn_ns: u64,
-    /// What a command takes of the bus beside its data, in nanoseconds.
+    /// Bus time of a command beside its data, in nanoseconds.
     pub wrapper_ns: u64,
 }
 
@@ -99,12 +98,12 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus that nobody uses yet.
+    /// Returns an unused bus.
     pub fn new(profile: BusProfile) -> Bus {
         Bus { profile, reserved: VecDeque::new() }
     }
 
-    /// What a command waits beside its data, in nanoseconds.
+    /// Returns the wait of a command beside its data, in nanoseconds.
     pub(crate) fn turn_ns(&self) -> u64 {
         self.profile.turn_ns
     }

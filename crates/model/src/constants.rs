@@ -33,9 +33,9 @@ pub enum ProfileError {
     Range {
         /// Which constant.
         name: &'static str,
-        /// What it is.
+        /// The value.
         value: String,
-        /// What it must be.
+        /// The required property.
         must: &'static str,
     },
     /// It cannot be beside another.

@@ -32,7 +32,7 @@ use crate::place::{Place, Work};
 /// The constants of a hard disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disk {
-    /// What a command costs, in nanoseconds.
+    /// Overhead of a command, in nanoseconds.
     pub command_ns: u64,
     /// A revolution, in nanoseconds.
     pub revolution_ns: u64,
@@ -118,8 +118,8 @@ impl Disk {
         since_ns
     }
 
-    /// How long a request waits that is taken at `at_ns`: a read until the head is there; a write not at all where the
-    /// cache has room, and else until the head is where the next of the cache goes.
+    /// Returns the wait of a request that is taken at `at_ns`: a read until the head is there; a write not at
+    /// all if the cache has room, and else until the head is at the next place of the cache.
     pub(crate) fn wait_ns(&self, state: &DiskState, at_ns: u64, work: Work) -> Option<u64> {
         let begin = (at_ns + self.command_ns).max(state.medium_free_ns);
         let reach = |offset| self.reach_ns(state, begin, offset);
@@ -135,7 +135,7 @@ impl Disk {
         Some(begin - at_ns + reached)
     }
 
-    /// What the medium has begun by `until_ns` of the writes in the cache, if no read comes before.
+    /// Begins the cached writes that the medium has begun by `until_ns`, if no read comes before.
     pub(crate) fn write_behind(&self, state: &mut DiskState, until_ns: u64) {
         let quiet_ns = state.read_ns + QUIET_NS;
         while let Some(oldest) = state.cached.front()
@@ -192,7 +192,7 @@ impl Disk {
         state.head = offset + bytes;
     }
 
-    /// How long from `begin_ns` until the head is at `offset`.
+    /// Returns the time from `begin_ns` until the head is at `offset`.
     fn reach_ns(&self, state: &DiskState, begin_ns: u64, offset: u64) -> u64 {
         let rate = self.rate(state.share(offset));
         let track = rate * self.revolution_ns as f64 / 1e9;
@@ -207,17 +207,17 @@ impl Disk {
     }
 }
 
-/// How long no read has come when the medium turns to the cache, in nanoseconds: an assumption, longer than a host
-/// takes from an answer to the next request.
+/// Time without a read after which the medium turns to the cache, in nanoseconds: an assumption, longer than a
+/// host takes from an answer to the next request.
 const QUIET_NS: u64 = 1_000_000;
 
-/// How often others go before the oldest, for each place in the queue: an assumption, since disks do not say.
+/// Number of requests that pass the oldest, for each place in the queue: an assumption, since disks do not say.
 const PATIENCE: usize = 4;
 
-/// Which of the requests that wait is the next.
+/// The choice of the next waiting request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Order {
-    /// How often others went before the oldest.
+    /// Number of requests that have passed the oldest.
     passed: usize,
 }
 
@@ -240,7 +240,7 @@ struct Cached {
     bytes: u64,
 }
 
-/// Where a disk is.
+/// The state of a disk.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskState {
     size: u64,
@@ -255,7 +255,7 @@ pub(crate) struct DiskState {
     /// Bytes that the cache holds, and of these those that leave it when the medium ends what it does.
     held: u64,
     leaves: u64,
-    /// How long the medium, and the head on its way, have been at work; and the head alone.
+    /// Busy time of the medium, with the head's movement; and of the head alone.
     busy_ns: u64,
     moving_ns: u64,
 }
@@ -276,7 +276,7 @@ impl DiskState {
         }
     }
 
-    /// How long it has been at work, and of that how long the head was on its way, in nanoseconds.
+    /// Returns the busy time, and the part of it in which the head moved, in nanoseconds.
     pub(crate) fn busy_ns(&self) -> (u64, u64) {
         (self.busy_ns, self.moving_ns)
     }
@@ -292,7 +292,7 @@ impl DiskState {
         self.held += bytes;
     }
 
-    /// What has left the cache by `now_ns` is not in it any more.
+    /// Removes the bytes that have left the cache by `now_ns`.
     fn left(&mut self, now_ns: u64) {
         if self.medium_free_ns <= now_ns {
             self.held -= std::mem::take(&mut self.leaves);

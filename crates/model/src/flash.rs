@@ -25,12 +25,11 @@ use crate::place::Place;
 /// The constants of a stick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flash {
-    /// What a command costs before its first byte, in nanoseconds.
+    /// Overhead of a command before its first byte, in nanoseconds.
     pub command_ns: u64,
-    /// From the end of a read that did not continue the one before until the device takes the next
-    /// command, in nanoseconds.
+    /// Time from the end of a non-sequential read until the device takes the next command, in nanoseconds.
     pub settle_ns: u64,
-    /// What a read costs in addition that does not continue the one before, in nanoseconds.
+    /// Extra time of a non-sequential read, in nanoseconds.
     pub random_ns: u64,
     /// Most bytes of a command.
     pub transfer_max: u64,
@@ -38,17 +37,17 @@ pub struct Flash {
     pub read_rate: u64,
     /// Bytes per second of the medium, programming.
     pub write_rate: u64,
-    /// What is programmed at once, in bytes.
+    /// Size of a programmed page, in bytes.
     pub page_bytes: u64,
-    /// What is erased at once, in bytes.
+    /// Size of an erased block, in bytes.
     pub erase_block_bytes: u64,
     /// The allocation unit, in bytes.
     pub unit_bytes: u64,
     /// Bytes per second that the stick copies within itself.
     pub copy_rate: u64,
-    /// How many units may be open.
+    /// Number of units that may be open.
     pub open_units: usize,
-    /// How often a block may be erased.
+    /// Number of erases that a block endures.
     pub endurance_cycles: f64,
 }
 
@@ -112,7 +111,7 @@ impl Flash {
     }
 }
 
-/// What writing has done to a device.
+/// The wear of a device by its writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wear {
     /// Bytes that the host wrote.
@@ -138,7 +137,7 @@ struct Open {
     written: u64,
 }
 
-/// What a stick remembers.
+/// The state of a stick.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlashState {
     /// The open units, the one that was written last at the back.
@@ -146,7 +145,7 @@ pub(crate) struct FlashState {
     wear: Wear,
 }
 
-/// What a write makes the medium do, in bytes.
+/// The work of the medium for a write, in bytes.
 struct Programmed {
     pages: u64,
     copied: u64,

@@ -11,15 +11,15 @@ pub struct Host {
     pub readahead_bytes: u64,
     /// Bytes per second that a call copies between the page cache and a process.
     pub copy_rate: f64,
-    /// What a call costs without its bytes, in nanoseconds.
+    /// Overhead of a call without its bytes, in nanoseconds.
     pub call_ns: f64,
-    /// What the processor takes for a small file that is made or read, without its disk, in nanoseconds.
+    /// Processor time of making or reading a small file, without its disk, in nanoseconds.
     pub file_ns: f64,
-    /// What it takes for a byte that a program reads or writes by character, in nanoseconds.
+    /// Processor time of a byte that a program reads or writes by character, in nanoseconds.
     pub stdio_ns: f64,
     /// Memory that the page cache may have, in bytes.
     pub cache_bytes: u64,
-    /// How much of it may wait to be written before writers wait, in bytes.
+    /// Part of the page cache that may be dirty before writers wait, in bytes.
     pub dirty_bytes: u64,
 }
 

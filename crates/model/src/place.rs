@@ -1,22 +1,22 @@
-//! A request, as who asks and as the parts of a timetable see it.
+//! A request, as the caller and the parts of a timetable see it.
 
 use crate::bus::Direction;
 
-/// What a request moves.
+/// The transfer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Bytes from the device.
     Read {
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Length.
         bytes: u64,
     },
     /// Bytes to the device.
     Write {
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Length.
         bytes: u64,
     },
     /// No bytes: a flush, a discard. It waits for what came before it, and what comes behind it waits for it.
@@ -33,7 +33,7 @@ pub(crate) struct Place {
     pub(crate) write: bool,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// Whether it begins where the one before ended, in the same direction.
+    /// True if it begins where the previous one ended, in the same direction.
     pub(crate) continues: bool,
 }
 

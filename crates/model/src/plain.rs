@@ -45,9 +45,9 @@ pub struct Ram {
     pub read_rate: u64,
     /// Bytes per second that are copied, writing.
     pub write_rate: u64,
-    /// What a request costs without its bytes, in nanoseconds.
+    /// Overhead of a request without its bytes, in nanoseconds.
     pub call_ns: u64,
-    /// What it costs in addition if it does not continue the one before, in nanoseconds.
+    /// Extra time of a non-sequential request, in nanoseconds.
     pub random_ns: u64,
 }
 
@@ -63,7 +63,7 @@ impl Ram {
 }
 
 impl Ram {
-    /// What a request takes, in nanoseconds.
+    /// Returns the time of a request, in nanoseconds.
     pub fn request_ns(&self, write: bool, bytes: u64, continues: bool) -> u64 {
         let rate = if write { self.write_rate } else { self.read_rate };
         let jump_ns = if continues { 0 } else { self.random_ns };

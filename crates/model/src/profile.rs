@@ -9,8 +9,7 @@
 //! ```
 //!
 //! Invariants: every constant has a source; no constant is missing, unknown, out of its range, or in
-//! contradiction to another: the error names it. Deliberately absent: files; whoever reads one has
-//! its text.
+//! contradiction to another: the error names it. Deliberately absent: files; the caller has the text.
 
 use crate::bus::BusProfile;
 use crate::constants::{Constant, Constants, ProfileError};
@@ -22,19 +21,19 @@ use crate::plain::{Plain, Ram};
 /// A device, a bus or a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What a person calls it.
+    /// The name for readers.
     pub label: String,
-    /// Bytes of the device, where that is known.
+    /// Bytes of the device, if they are known.
     pub capacity: Option<u64>,
-    /// The name of the bus that it hangs on, among the profiles that come with braid, where it names one.
+    /// The name of its bus, among the profiles that come with braid, if it names one.
     pub bus: Option<String>,
-    /// What it is, with its constants.
+    /// The kind of device, with its constants.
     pub kind: Kind,
     /// Every constant as it was given, by name.
     pub constants: Vec<Constant>,
 }
 
-/// What a profile is of.
+/// The kind of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A rate and a latency.
@@ -45,14 +44,14 @@ pub enum Kind {
     Disk(Disk),
     /// Memory.
     Ram(Ram),
-    /// What devices share.
+    /// A bus that devices share.
     Bus(BusProfile),
     /// A computer: its page cache, its calls.
     Host(Host),
 }
 
 impl Kind {
-    /// What the profile's `kind` says.
+    /// Returns the value of the profile's `kind`.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Plain(_) => "plain",
@@ -178,7 +177,7 @@ impl Profile {
     }
 }
 
-/// Whether a bus that comes with braid has this name.
+/// Returns true if a bus that comes with braid has this name.
 fn is_bus(name: &str) -> bool {
     profile(name).is_some_and(|profile| matches!(profile.kind, Kind::Bus(_)))
 }

@@ -1,15 +1,15 @@
-//! What waits for a device, and when each of it is done.
+//! Requests that wait for a device, and the times at which they complete.
 //!
 //! ```text
 //!  ask ──▶ ▒▒▒▒▒▒▒▒▒▒ waiting, the oldest first ──the device is free──▶ the one that it takes ──▶ done at …
 //! ```
 //!
 //! A device that takes requests in their order is asked at once. One with a command queue of its own decides
-//! when it is free, so that what comes until then takes part: whoever waits asks again then.
+//! when it is free, so that later requests take part: the caller asks again then.
 //!
 //! Invariants: a decision is of the moment at which the device was free, however late the queue is asked, and
-//! knows what came before it: what is asked for because another was done at that moment comes too late. Deliberately
-//! absent: clocks, and the end of a request that was given up: what it would have been told stays.
+//! knows all earlier requests: a request that follows a completion at that moment comes too late. Deliberately
+//! absent: clocks, and the end of an abandoned request: its answer stays.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,10 +17,10 @@ use crate::bus::Bus;
 use crate::place::Work;
 use crate::timetable::Timetable;
 
-/// What a queue knows of a request.
+/// The queue's answer about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// When it is done, in nanoseconds.
+    /// The time of completion, in nanoseconds.
     Done(u64),
     /// It still waits, until this time at least.
     Waits(u64),
@@ -31,7 +31,7 @@ pub enum Answer {
 pub struct CommandQueue {
     device: Timetable,
     waiting: VecDeque<Waiting>,
-    /// When those are done that nobody has asked for since.
+    /// Times of completion that have not been asked for since.
     done: BTreeMap<u64, u64>,
     asked: u64,
 }
@@ -56,8 +56,8 @@ impl CommandQueue {
         self.asked
     }
 
-    /// What is known at `now_ns` of the request with this number. Once it is said when it is done, the queue
-    /// forgets it.
+    /// Returns the state of the request with this number at `now_ns`. Once its time of completion is returned,
+    /// the queue forgets it.
     ///
     /// # Panics
     /// If there is no such request.

@@ -23,9 +23,9 @@ use crate::profile::Kind;
 #[derive(Clone, Debug)]
 pub struct Timetable {
     free_at_ns: u64,
-    /// How long it has been at work, but for a disk, which knows that of its medium.
+    /// Busy time, except for a disk, whose medium has it.
     busy_ns: u64,
-    /// Where the last request ended: what begins there continues it.
+    /// End of the last request: a request that begins there continues it.
     position: Option<(bool, u64)>,
     order: Order,
     device: Device,
@@ -66,8 +66,8 @@ impl Timetable {
         self.free_at_ns
     }
 
-    /// How long it has been at work with reads and writes, a disk's medium also behind its cache; and of that how
-    /// long a disk's head sought, or waited for its place to come round; in nanoseconds.
+    /// Returns the busy time with reads and writes, for a disk's medium also behind its cache; and the part of
+    /// it in which a disk's head sought, or waited for its place to come round; in nanoseconds.
     pub fn busy_ns(&self) -> (u64, u64) {
         match &self.device {
             Device::Disk(_, state) => state.busy_ns(),
@@ -75,7 +75,8 @@ impl Timetable {
         }
     }
 
-    /// How many of the oldest requests that wait it chooses from; 1 if it takes them in their order.
+    /// Returns the number of the oldest waiting requests from which it chooses; 1 if it takes them in their
+    /// order.
     pub fn queue_depth(&self) -> usize {
         match &self.device {
             Device::Disk(disk, _) => disk.queue_depth,
@@ -168,7 +169,7 @@ impl Timetable {
         self.free_at_ns
     }
 
-    /// What writing has done to a device that wears; `None` for one that does not.
+    /// Returns the wear of a device by its writes; `None` for a device without wear.
     pub fn wear(&self) -> Option<Wear> {
         match &self.device {
             Device::Flash(_, state) => Some(state.wear()),

@@ -69,7 +69,8 @@ fn writes(count: usize) -> Vec<Work> {
     (0..count).map(|_| anywhere(&mut rng, true)).collect()
 }
 
-/// What a request at a random place takes alone: the command, the average seek, half a revolution; the rest is little.
+/// Time of a single request at a random place: the command, the average seek, half a revolution; the rest is
+/// little.
 const ALONE: f64 = 0.0001 + 0.0085 + 0.5 / 120.0;
 
 #[test]
@@ -110,8 +111,8 @@ fn a_full_cache_is_as_slow_as_the_medium() {
     assert!((0.9..1.1).contains(&ratio), "reads with 32 under way, and writes: {ratio}");
 }
 
-/// What is in the cache waits for reads, also for those of a host that thinks between them, and not reads for it: but
-/// for the one that the medium is at.
+/// Cached writes wait for reads, also for those of a host that thinks between them, and reads do not wait for
+/// them, except for the write that the medium is at.
 #[test]
 fn a_read_does_not_wait_for_the_cache() {
     let mut queue = queue(disk(32, 64 << 20));

@@ -1,8 +1,8 @@
-//! `monitor.toml`: who is told, how, and from when on something is worth telling. Pure but for
-//! [`Config::read`].
+//! `monitor.toml`: the receivers, the way to each, and the severity from which events are reported. Pure except
+//! for [`Config::read`].
 //!
-//! Invariant: a configuration that was read makes sense: addresses are addresses, nobody is told nothing, and
-//! what is said of a receiver that there is none of is refused.
+//! Invariant: a configuration that was read is meaningful: addresses are addresses, each receiver gets some
+//! events, and settings for a receiver that does not exist are refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ pub enum ConfigError {
     Invalid {
         /// The file.
         path: String,
-        /// What is wrong, where, and what would be right.
+        /// The error, its place, and a correct value.
         problem: String,
     },
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -77,7 +77,7 @@ struct LimitOf {
     every: Span,
 }
 
-/// How often delivery is tried: after `first`, then after twice as long, and so on.
+/// The times of the attempts to deliver: after `first`, then after twice as long, and so on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retry {
@@ -85,7 +85,7 @@ pub(crate) struct Retry {
     pub(crate) first: Span,
 }
 
-/// What hands mails over.
+/// The program or protocol that transports mails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Via {
@@ -107,7 +107,7 @@ pub(crate) struct Mail {
     least: Severity,
 }
 
-/// How a mail server is talked to.
+/// The encryption towards a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Encryption {
@@ -217,7 +217,7 @@ impl Default for Retry {
     }
 }
 
-/// Where one receiver's messages go.
+/// The destination of one receiver's messages.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Mail,
@@ -271,7 +271,7 @@ impl Config {
         Limit { burst: self.limit.burst, every: self.limit.every.0 }
     }
 
-    /// Whether events of this name are told at all.
+    /// True if events of this name are reported at all.
     pub(crate) fn is_told(&self, event: &str) -> bool {
         let is_step = |name: &str| {
             name == "RebuildNN"
@@ -280,7 +280,7 @@ impl Config {
         !self.leave_out.iter().any(|name| name == event || is_step(name))
     }
 
-    /// Who is told, under a name of its own each, and from which severity on.
+    /// The receivers, each with its own name and its least severity.
     pub(crate) fn targets(&self) -> Vec<(String, Severity, Target)> {
         let mail = self.mail.iter().map(|mail| ("mail".to_owned(), mail.least, Target::Mail));
         let hooks = self.webhook.iter().map(|hook| {
@@ -293,7 +293,7 @@ impl Config {
         mail.chain(hooks).chain(programs).collect()
     }
 
-    /// What it comes to, for people.
+    /// The meaning of the configuration, for people.
     pub fn describe(&self) -> String {
         let mut lines = vec![format!("looks at all volumes every {}", self.interval)];
         let mut line = |text: String| lines.push(text);

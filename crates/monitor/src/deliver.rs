@@ -12,7 +12,7 @@ use crate::message::Message;
 use child::Child;
 use mail::Post;
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Delivered,
@@ -62,7 +62,7 @@ impl Courier {
     }
 }
 
-/// What to do about a certificate that was refused, after why it was.
+/// The advice about a refused certificate, after the reason.
 fn about_certificates(why: String, advice: &str) -> String {
     match why.contains("invalid peer certificate") {
         true => format!("{why}: {advice}"),

@@ -33,7 +33,7 @@ use smart::parse_smart;
 
 /// For one disk: longer than a disk needs that is busy, and not as long as the kernel waits for one that hangs.
 const LIMIT: Duration = Duration::from_secs(10);
-/// What smartctl may print: some 20 KiB are usual.
+/// The greatest length of smartctl's output: some 20 KiB are usual.
 const MOST: u64 = 1 << 20;
 /// The file in the folder of the state.
 const FILE: &str = "disks.json";
@@ -44,7 +44,7 @@ pub(crate) type ByMember = BTreeMap<String, DiskStatus>;
 /// Processes that were killed and hang with a disk, by the disk.
 type Hanging = Arc<Mutex<BTreeMap<String, Child>>>;
 
-/// Where `smartctl` is: on the path, or where administrators' programs are.
+/// The path of `smartctl`: in `$PATH`, or in the folders of administrators' programs.
 pub fn find_smartctl() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -58,18 +58,18 @@ pub fn look_at_disks(members: &mut [MemberStatus]) {
     let asked = asked_of(members.iter());
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        // Nobody listens any more if that took too long.
+        // If that took too long, the receiver is gone.
         let _ = sender.send(look(asked, &Hanging::default()));
     });
-    // A path that hangs is one of a file system over a network, which is none of a disk.
+    // A path that hangs is on a network file system, so it is not a disk's.
     let found = receiver.recv_timeout(LIMIT * 2).unwrap_or_default();
     members.iter_mut().for_each(|member| member.disk = found.get(&member.member).cloned());
 }
 
-/// What the monitor found last, as it left it in the folder of its state, by the member; nothing without one.
+/// The monitor's last findings by member, as stored in the folder of its state; nothing if there is no file.
 ///
 /// # Errors
-/// The file is there and cannot be read, or is not understood.
+/// The file exists and cannot be read, or is not understood.
 pub fn known_disks(state: &Path) -> io::Result<BTreeMap<String, DiskStatus>> {
     match std::fs::read(state.join(FILE)) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -78,7 +78,7 @@ pub fn known_disks(state: &Path) -> io::Result<BTreeMap<String, DiskStatus>> {
     }
 }
 
-/// What is looked at: the member, and whether it is a path at all.
+/// The members to look at, and whether each is a path at all.
 type Asked = BTreeMap<String, bool>;
 
 /// A member in memory has no page cache to go past.
@@ -169,7 +169,7 @@ fn ask(
     }
 }
 
-/// What is known of disks now, if `new` is what was found just now.
+/// The facts about disks now, if `new` are the latest findings.
 fn merged(known: &ByMember, new: ByMember) -> ByMember {
     let merge = |(member, mut status): (String, DiskStatus)| {
         let before = known.get(&member).filter(|before| before.disk == status.disk);

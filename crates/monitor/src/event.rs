@@ -1,7 +1,7 @@
-//! What can happen: the kinds of events, mdadm's under mdadm's names and meanings, and an event.
+//! The kinds of events, mdadm's under mdadm's names and meanings, and an event.
 //!
-//! The table is the one place that says what a kind is called, how bad it is and what it means;
-//! `docs/monitor.md` is compared with it.
+//! The table is the only place that defines the name of a kind, its severity and its meaning; `docs/monitor.md`
+//! is compared with it.
 
 pub use braid_control::Severity;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Kind {
     /// Its name; `RebuildNN` stands for `Rebuild20`, `Rebuild40` ….
     pub name: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What it means for whoever is told.
+    /// The meaning for the receiver.
     pub meaning: &'static str,
 }
 
@@ -97,9 +97,9 @@ pub struct Event {
     /// The kind's name, such as `Fail` or `Rebuild40`.
     #[serde(rename = "event")]
     pub name: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The volume's name; empty for what concerns the machine.
+    /// The volume's name; empty for an event of the machine.
     pub volume: String,
     /// Its block device on this machine, if it has one.
     pub device: Option<String>,
@@ -111,22 +111,22 @@ pub struct Event {
     pub since: u64,
     /// When this is told, in seconds since 1970.
     pub at: u64,
-    /// What happened.
+    /// The event in words.
     pub what: String,
-    /// What that means.
+    /// The meaning of the event.
     pub meaning: String,
     /// The next command.
     pub next: Option<String>,
-    /// Tells the cause apart from others; equal as long as it lasts.
+    /// Distinguishes the cause from others; equal as long as it lasts.
     pub cause: String,
-    /// Of `WellAgain`: the event that has ended.
+    /// For `WellAgain`: the event that has ended.
     pub ended: Option<String>,
-    /// It was told before, and is still so.
+    /// True if it was reported before, and still lasts.
     pub reminder: bool,
 }
 
 impl Event {
-    /// What mdadm would call the device: the block device, or the volume's name.
+    /// mdadm's name for the device: the block device, or the volume's name.
     pub(crate) fn device_or_name(&self) -> &str {
         match (&self.device, self.volume.as_str()) {
             (Some(device), _) => device,
@@ -135,7 +135,7 @@ impl Event {
         }
     }
 
-    /// What is concerned, for people.
+    /// The place of the event, for people.
     pub(crate) fn place(&self) -> String {
         let mut place = match self.volume.as_str() {
             "" => "this machine".to_owned(),

@@ -1,5 +1,5 @@
-//! Watches volumes and tells somebody: what they say of themselves becomes events, events become a bounded
-//! number of messages, and messages go to receivers.
+//! Watches volumes and reports to receivers: status answers become events, events become a bounded number of
+//! messages, and messages go to receivers.
 //!
 //! ```text
 //!  sockets ──observe──▶ Observation ──Known::step──▶ Event ──▶ Outbox, one for each receiver ──▶ deliver
@@ -11,14 +11,15 @@
 //! Invariants:
 //! * A cause makes one message while it lasts, one when it has ended, and a reminder at most so often.
 //! * Whatever a receiver does, it delays neither another one nor the next look at volumes; what waits for it
-//!   takes a bounded amount of memory, and nothing that happened is left uncounted.
+//! * A receiver delays neither another one nor the next look at volumes, whatever it does; its waiting messages
+//!   take a bounded amount of memory, and no event is left uncounted.
 //! * `watch`, `outbox`, `message`, `config` are pure: `now` is an argument.
 //!
-//! Beside that, what the disks below members say of themselves is asked for (`disks`), and a spare goes to an array
-//! of its group that needs it (`watch::moves` decides, `spares` has it done).
+//! It also asks the disks below members for their own reports (`disks`), and moves a spare to an array of its
+//! group that needs it (`watch::moves` decides, `spares` carries it out).
 //!
-//! Deliberately absent: any change of a volume but moves of spares, which commands of `braid` make; and any knowledge
-//! of volumes beyond [`braid_control::Status`].
+//! Deliberately absent: any change of a volume except moves of spares, which commands of `braid` make; and any
+//! knowledge of volumes beyond [`braid_control::Status`].
 
 mod config;
 mod deliver;

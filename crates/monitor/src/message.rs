@@ -30,7 +30,7 @@ impl Message {
         Message { events: vec![event], ..Message::default() }
     }
 
-    /// How many events it is of.
+    /// The number of its events.
     pub(crate) fn count(&self) -> u64 {
         let events = u64::try_from(self.events.len()).unwrap_or(u64::MAX);
         self.more.values().sum::<u64>() + self.others + events
@@ -94,7 +94,7 @@ impl Message {
         })
     }
 
-    /// What mdadm hands to a program: the event, the device, and the component if there is one.
+    /// mdadm's arguments to a program: the event, the device, and the component if there is one.
     pub(crate) fn arguments(&self) -> Vec<String> {
         match self.single() {
             Some(event) => {
@@ -105,7 +105,7 @@ impl Message {
         }
     }
 
-    /// What else a program may want to know.
+    /// Further facts for a program.
     pub(crate) fn environment(&self, host: &str) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("BRAID_HOST", host.to_owned()),
@@ -131,7 +131,7 @@ impl Message {
     }
 }
 
-/// What, since when, what it means, and the next command.
+/// The event, its time, its meaning, and the next command.
 fn of_event(event: &Event, host: &str) -> String {
     let mut lines = vec![
         ("event", format!("{} ({})", event.name, severity(event))),
@@ -151,7 +151,7 @@ fn of_event(event: &Event, host: &str) -> String {
     lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect()
 }
 
-/// How bad it is; of what has ended, how bad it was.
+/// The severity; for an ended event, its former severity.
 fn severity(event: &Event) -> String {
     let word = event.severity.word();
     if event.ended.is_some() { format!("was {word}") } else { word.to_owned() }

@@ -106,7 +106,7 @@ mod tests {
         assert!(matches!(seen.volumes["home"], Seen::Dead(_)), "{seen:?}");
     }
 
-    /// Sockets whose process stands still: the kernel takes the connection, and nobody reads it.
+    /// Sockets whose process is stopped: the kernel accepts the connection, and no process reads from it.
     #[test]
     fn those_that_keep_silent_are_waited_for_together() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! What waits for one receiver, and how fast it may go: a bucket of `burst` messages that gets another one
-//! every so often.
+//! The waiting events of one receiver, and their rate: a bucket of `burst` messages that gets another one at
+//! regular times.
 //!
 //! ```text
 //!   offer ──▶ events, the first KEPT of them in full ─┬─ they fit into the bucket: a message each
@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! * Within any time `t`, at most `burst + t / every` messages are taken, however many events there were.
-//! * Its size is bounded, and every event that was offered is in a message, in full or in a count.
+//! * Its size is bounded, and every offered event is in a message, in full or in a count.
 //! * Pure: `now` is an argument, in seconds.
 
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ const KEPT: usize = 30;
 /// Kinds of events, of a volume each, that are counted apart.
 const COUNTED: usize = 100;
 
-/// How fast messages may go.
+/// The rate of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// So many at once.
+    /// The number of messages at once.
     pub(crate) burst: u64,
     /// And then one in so many seconds.
     pub(crate) every: u64,
@@ -38,11 +38,11 @@ pub(crate) struct Outbox {
     events: Vec<Event>,
     more: BTreeMap<String, u64>,
     others: u64,
-    /// What was taken, until it is known what became of it.
+    /// The message that was taken, until its outcome is known.
     under_way: Option<Message>,
     /// Events that never reached the receiver.
     undelivered: u64,
-    /// When the bucket is full again.
+    /// The time at which the bucket is full again.
     full_at: u64,
 }
 
@@ -104,7 +104,7 @@ impl Outbox {
         self.full_at.min(now.saturating_add(limit.every.saturating_mul(limit.burst)))
     }
 
-    /// What was taken has arrived, or never will.
+    /// The taken message has arrived, or never will.
     pub(crate) fn done(&mut self, is_delivered: bool) {
         let Some(message) = self.under_way.take() else { return };
         match is_delivered {
@@ -113,7 +113,7 @@ impl Outbox {
         }
     }
 
-    /// What was under way when the monitor ended is taken again.
+    /// The message in flight; when the monitor has ended meanwhile, it is taken again.
     pub(crate) fn under_way(&self) -> Option<&Message> {
         self.under_way.as_ref()
     }

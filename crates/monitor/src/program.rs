@@ -8,34 +8,34 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How often it is looked whether it has ended.
+/// The interval of the checks for its end.
 const LOOK: Duration = Duration::from_millis(10);
-/// For the end of one that was killed. One that the kernel waits for a disk with goes on for longer.
+/// The wait for the end of a killed program. One that waits for a disk in the kernel lives longer.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What it came to.
+/// The outcome of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// Its exit status; none if a signal ended it.
     pub(crate) status: Option<i32>,
-    /// What it wrote.
+    /// Its output.
     pub(crate) output: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) why: String,
-    /// It was killed, and goes on all the same.
+    /// The process, if it was killed and still lives.
     pub(crate) left: Option<Child>,
 }
 
-/// What of its output is wanted.
+/// The wanted part of its output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// What it prints.
+    /// Standard output.
     Output,
-    /// That, and its messages between it.
+    /// Standard output and standard error together.
     All,
 }
 
@@ -62,11 +62,11 @@ pub(crate) fn run(
     drop(command);
     let mut child = started.map_err(failed)?;
     let (sender, receiver) = channel();
-    // What the program left a pipe to may never close it: nobody waits for this thread.
+    // A process that inherited the pipe may never close it: this thread is not waited for.
     std::thread::spawn(move || {
         let mut output = Vec::new();
         let read = reader.by_ref().take(most + 1).read_to_end(&mut output);
-        // Nobody listens any more if that took too long.
+        // If that took too long, the receiver is gone.
         let _ = sender.send(read.map(|_| output));
     });
     let answered = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -154,7 +154,7 @@ mod tests {
             assert!(unanswered.why.contains(why), "{}", unanswered.why);
             assert!(unanswered.left.is_none());
             let pid = std::fs::read_to_string(&note).expect("its number");
-            // The signal takes its time, and whoever inherits it looks when it likes.
+            // The signal takes time, and the process that inherits the child collects it later.
             let sleeps = || {
                 let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
                 stat.is_ok_and(|stat| !stat.contains(") Z "))

@@ -1,5 +1,5 @@
-//! Threads that bring messages, one for each receiver: what one of them waits for, no other one does, nor who
-//! watches.
+//! Threads that deliver messages, one for each receiver: while one of them waits, neither the others nor the
+//! watching thread do.
 //!
 //! ```text
 //!   tell ──▶ Outbox ──take──▶ deliver ──┬─ delivered ─────────────────▶ done
@@ -23,7 +23,7 @@ use crate::outbox::{Limit, Outbox};
 /// Stacks of threads that hand a message on: TLS is what needs most.
 const STACK: usize = 256 << 10;
 
-/// What interrupts the wait for the next look.
+/// The reason to end the wait for the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// The monitor is to end.
@@ -44,7 +44,7 @@ pub(crate) fn wait_until(deadline: Instant, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Everybody who is told.
+/// All receivers.
 pub(crate) struct Receivers {
     all: Vec<Receiver>,
     ending: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ struct Receiver {
     thread: JoinHandle<()>,
 }
 
-/// What the one who watches and the thread share.
+/// The state that the watching thread and the receiver's thread share.
 #[derive(Default)]
 struct Shared {
     outbox: Mutex<Outbox>,
@@ -70,7 +70,7 @@ impl Shared {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits, but not longer than `limit` or until somebody has something to say.
+    /// Waits until a thread changes the outbox, but not longer than `limit`.
     fn wait(&self, outbox: MutexGuard<'_, Outbox>, limit: Duration) {
         let waited = self.changed.wait_timeout(outbox, limit);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -112,7 +112,7 @@ impl Receivers {
         Ok(Receivers { all, ending })
     }
 
-    /// Lets everybody know who wants to. It never waits for anybody.
+    /// Passes the events to all receivers that want them. It never waits for one.
     pub(crate) fn tell(&self, events: &[Event]) {
         for receiver in &self.all {
             let wanted: Vec<&Event> =
@@ -125,13 +125,13 @@ impl Receivers {
         }
     }
 
-    /// What waits for each of them.
+    /// The waiting messages of each receiver.
     pub(crate) fn waiting(&self) -> BTreeMap<String, Outbox> {
         let of = |receiver: &Receiver| (receiver.name.clone(), receiver.shared.lock().clone());
         self.all.iter().map(of).collect()
     }
 
-    /// Whether everything that may go by now has gone.
+    /// True if every message that may go by now has gone.
     pub(crate) fn is_quiet(&self, limit: Limit) -> bool {
         self.all.iter().all(|receiver| {
             let outbox = receiver.shared.lock();
@@ -154,7 +154,7 @@ impl Receivers {
     }
 }
 
-/// What a thread has.
+/// The data of a thread.
 struct Work {
     name: String,
     courier: Courier,
@@ -179,13 +179,13 @@ impl Work {
             drop(outbox);
             if let Some(is_delivered) = self.bring(&message) {
                 self.shared.lock().done(is_delivered);
-                // Nobody hears it any more when the monitor ends.
+                // When the monitor ends, the other end is gone.
                 let _ = self.wake.send(Wake::Changed);
             }
         }
     }
 
-    /// Whether it arrived; none if the monitor ends before that is known.
+    /// True if it arrived; `None` if the monitor ends before that is known.
     fn bring(&self, message: &Message) -> Option<bool> {
         for attempt in 1..=self.retry.attempts {
             let outcome = self.courier.deliver(message, &self.ending);

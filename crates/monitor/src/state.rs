@@ -1,7 +1,7 @@
-//! What the monitor keeps over a restart: what it knew, and what waits for receivers.
+//! The monitor's state that survives a restart: its knowledge, and the waiting messages.
 //!
-//! Invariants: the file is replaced as a whole; one process has it at a time; one that is not understood is
-//! put aside, not lost, and the monitor watches on.
+//! Invariants: the file is replaced as a whole; one process has it at a time; a file that is not understood is
+//! put aside, not lost, and the monitor continues.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,11 +30,11 @@ pub(crate) struct Store {
     path: PathBuf,
     /// Held as long as this is.
     _lock: File,
-    /// What is in it.
+    /// Its content.
     last: String,
 }
 
-/// Why there is none.
+/// The reason why there is no state.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     #[error("another monitor has it")]

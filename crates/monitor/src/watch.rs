@@ -31,14 +31,14 @@ use moves::Moves;
 pub(crate) use moves::Step;
 use view::VolumeView;
 
-/// How a volume answered.
+/// The answer of a volume.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
-    /// It said how it is.
+    /// It reported its status.
     Up(Box<Status>),
     /// It is there and does not answer.
     Silent(String),
-    /// It left its socket, and nobody is there.
+    /// Its socket still exists, but the process is gone.
     Dead(String),
     /// It cannot be asked, or its answer is not understood.
     Unreadable(String),
@@ -67,17 +67,17 @@ pub(crate) struct Policy {
     pub(crate) settle: u64,
     /// A cause that lasts is told again after so many seconds; 0 for never.
     pub(crate) reminder: u64,
-    /// How old what a cache has not written may get, in seconds.
+    /// The greatest permitted age of unwritten blocks in a cache, in seconds.
     pub(crate) write_back_age: u64,
-    /// How full a cache's log may get, in percent.
+    /// The greatest permitted use of a cache's log, in percent.
     pub(crate) log_full: u8,
-    /// How much memory of the machine is to be available, in bytes; none for a twentieth of it.
+    /// The memory of the machine that must be available, in bytes; `None` for a twentieth of it.
     pub(crate) memory: Option<u64>,
-    /// How many spares each volume is to have.
+    /// The wanted number of spares of each volume.
     pub(crate) spares: BTreeMap<String, usize>,
 }
 
-/// An event before it is known when it began.
+/// An event before the time of its start is known.
 #[derive(Clone, Debug)]
 struct Draft {
     kind: &'static Kind,
@@ -109,7 +109,7 @@ impl Draft {
         self
     }
 
-    /// What tells its cause from others.
+    /// The key that distinguishes its cause from others.
     fn cause(&self, volume: &str) -> String {
         let parts = [self.array.as_deref(), self.member.as_deref()];
         let parts = parts.map(|part| part.unwrap_or("-"));
@@ -145,7 +145,7 @@ struct Open {
     away_since: Option<u64>,
 }
 
-/// What was seen up to now; kept over restarts.
+/// The knowledge so far; kept over restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     volumes: BTreeMap<String, VolumeView>,
@@ -155,7 +155,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What is told of `observation`, which is remembered.
+    /// The events of `observation`, which is remembered.
     pub(crate) fn step(
         &mut self,
         observation: &Observation,
@@ -232,7 +232,7 @@ impl Known {
         open
     }
 
-    /// Where each spare was.
+    /// The former place of each spare.
     fn spares(&self) -> BTreeMap<String, String> {
         let of = |(name, view): (&String, &VolumeView)| {
             view.spares()
@@ -242,7 +242,7 @@ impl Known {
         self.volumes.iter().flat_map(of).chain(self.moves.on_its_way()).collect()
     }
 
-    /// What is to be done about spares, after a look that began when nothing was under way any more.
+    /// The next move of a spare, after a look that began when no move was in progress any more.
     pub(crate) fn next_move(
         &mut self,
         observation: &Observation,
@@ -251,7 +251,7 @@ impl Known {
         self.moves.next(observation, now)
     }
 
-    /// What became of what was to be done about a spare.
+    /// The outcome of the move of a spare.
     pub(crate) fn move_ended(&mut self, outcome: Result<(), String>, now: u64) {
         self.moves.ended(outcome, now);
     }
@@ -274,7 +274,7 @@ impl Known {
             .collect()
     }
 
-    /// What is told of a cause that is there.
+    /// The events of a cause that is present.
     fn lasts(
         &mut self,
         event: Event,
@@ -297,7 +297,7 @@ impl Known {
         Some(Event { reminder: true, ..open.event.clone() })
     }
 
-    /// What is told of causes that are there no more.
+    /// The events of causes that are no longer present.
     fn end(
         &mut self,
         seen: &BTreeSet<String>,
@@ -341,7 +341,7 @@ fn well_again(was: &Event, since: u64, now: u64) -> Event {
     }
 }
 
-/// What is said of an array, or volume, that is new.
+/// The events of a new array or volume.
 fn is_new(view: &VolumeView) -> Vec<Draft> {
     view.of_each(|| Draft::new(NEW_ARRAY, "it is up"))
 }

@@ -1,8 +1,8 @@
-//! What a hostile superblock says.
+//! The values in a hostile superblock.
 
 use braid_seed::Rng;
 
-/// Fields of version 1: where, and how many bytes.
+/// Fields of version 1: place and number of bytes.
 const FIELDS: [(usize, usize); 33] = [
     (8, 4),
     (12, 4),

@@ -35,7 +35,7 @@ use watch::Watch;
 /// The longest that an entry point may take for one input; a thousand times what any takes.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
-/// Where a target's corpus lies.
+/// The folder of a target's corpus.
 pub fn corpus_folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }

@@ -16,7 +16,7 @@ pub(crate) struct Watch {
     _end: Sender<()>,
 }
 
-/// Where a failing input goes, and what is said of it.
+/// The place for a failing input, and its message.
 #[derive(Clone)]
 struct Kept {
     target: String,
@@ -87,7 +87,7 @@ impl Kept {
     }
 }
 
-/// Where an input that failed is kept: inputs that differ have files that differ (FNV-1a).
+/// The path under which a failed input is kept: different inputs have different files (FNV-1a).
 fn place(target: &str, input: &[u8]) -> PathBuf {
     let step = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let sum = input.iter().fold(0x811c_9dc5, step);

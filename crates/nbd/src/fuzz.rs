@@ -146,7 +146,7 @@ pub fn fuzz_requests(data: &[u8]) {
     }
 }
 
-/// What `check` promises about a command.
+/// Checks the promises of `check` about a command.
 ///
 /// # Panics
 /// If the promise is broken.

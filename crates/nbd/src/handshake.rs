@@ -92,7 +92,7 @@ impl Handshake {
         }
     }
 
-    /// What the server says first: both magics, fixed newstyle, no zeroes.
+    /// Returns the server's first message: both magics, fixed newstyle, no zeroes.
     #[must_use]
     pub fn greeting(&self) -> [u8; GREETING_BYTES] {
         let mut bytes = [0; GREETING_BYTES];
@@ -184,8 +184,8 @@ impl Handshake {
         self.state = State::AwaitOption;
     }
 
-    /// Whether an option may be read at all; fails the handshake if not. It
-    /// needs the header only, so a hopeless option ends it without its data.
+    /// Returns true if an option may be read at all; otherwise fails the handshake. It needs the header only,
+    /// so a hopeless option ends it without its data.
     fn admit(&mut self, header: OptionHeader) -> bool {
         let OptionHeader { magic, option, length } = header;
         let too_long = length as usize > MAX_OPTION_BYTES;

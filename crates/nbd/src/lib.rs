@@ -1,6 +1,5 @@
-//! The Network Block Device protocol, without anything that moves its bytes:
-//! bytes in, values and bytes out. Whoever owns the connection (a server's
-//! session, a client, a test, a fuzzer, a simulated network) drives it.
+//! The Network Block Device protocol, without anything that moves its bytes: bytes in, values and bytes out.
+//! The owner of the connection (a server's session, a client, a test, a fuzzer, a simulated network) drives it.
 //!
 //! ```text
 //!   server                                       client
@@ -12,7 +11,7 @@
 //!        ▼                                         ▼
 //!   protocol::parse ──► RawRequest ◄──────── client::encode_request
 //!   protocol::check ──► CheckedRequest | Refusal
-//!        │ (somebody does it)
+//!        │ (the command is carried out)
 //!        ▼
 //!   protocol::ReplyStyle ──► ReplyHeader ──► client::parse_reply ──► Reply
 //! ```

@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// NBD's registered TCP port.
 pub const PORT: u16 = 10809;
 
-/// Where an NBD URI points.
+/// The address of an NBD URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
     /// The server's socket.
@@ -87,7 +87,7 @@ pub fn escape(text: impl AsRef<OsStr>) -> String {
     escaped
 }
 
-/// What [`escape`] was given; a percent sign without two digits stands for itself.
+/// Inverts [`escape`]; a percent sign without two digits stands for itself.
 fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

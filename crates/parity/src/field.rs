@@ -8,7 +8,7 @@
 /// The modulus, without x^8.
 pub(crate) const MODULUS: u8 = 0x1d;
 
-/// How many powers of g there are: all bytes but zero.
+/// Number of powers of g: all bytes except zero.
 pub(crate) const ORDER: usize = 255;
 
 /// g^index, twice over, so that a sum of two exponents needs no remainder.

@@ -60,7 +60,7 @@ pub fn locate(p_difference: &[u8], q_difference: &[u8]) -> Suspect {
     found.map_or(Suspect::None, |power| Suspect::Data(power as u8))
 }
 
-/// Whether all bytes are zero. A scrub asks this of every stripe, hence many bytes at a time.
+/// Returns true if all bytes are zero. A scrub calls this for every stripe, hence many bytes at a time.
 fn is_zero(bytes: &[u8]) -> bool {
     let (chunks, rest) = bytes.as_chunks::<64>();
     let any = |chunk: &[u8; 64]| chunk.iter().fold(0, |any, byte| any | byte) != 0;

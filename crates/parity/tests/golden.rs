@@ -61,18 +61,18 @@ struct Stripe<'a> {
     q: Option<&'a [u8]>,
 }
 
-/// Where P is in the left layouts: on the last member, then on the one before. (Q of a raid6 is
-/// on the next one, round the end.)
+/// Returns the place of P in the left layouts: on the last member, then on the one before. (Q of a raid6 is on
+/// the next one, round the end.)
 fn left(stripe: usize, members: usize) -> usize {
     members - 1 - stripe % members
 }
 
-/// Where P is in the right layouts.
+/// Returns the place of P in the right layouts.
 fn right(stripe: usize, members: usize) -> usize {
     stripe % members
 }
 
-/// Whether there is something in it: all zeroes are their own parity.
+/// Returns true if it has data: all zeroes are their own parity.
 fn holds_something(chunk: &[u8]) -> bool {
     chunk.iter().any(|byte| *byte != chunk[0])
 }

@@ -4,8 +4,7 @@
 use braid_parity::{Kernel, kernels};
 use proptest::prelude::*;
 
-/// Where a block starts in its memory, at most, and how much there is behind it, at least: the
-/// longest vector.
+/// Largest start of a block in its memory, and least room behind it: the longest vector.
 const MARGIN: usize = 64;
 
 /// Bytes, alignments and holes from a seed.
@@ -33,7 +32,7 @@ impl Rng {
 /// A block somewhere in memory that is its own.
 struct Block {
     memory: Vec<u8>,
-    /// Where it starts; every alignment occurs, whatever that of the memory is.
+    /// Start of the block; every alignment occurs, for any alignment of the memory.
     start: usize,
     length: usize,
 }
@@ -48,7 +47,7 @@ impl Block {
         &self.memory[self.start..self.start + self.length]
     }
 
-    /// What `change` makes of the block, checked to change nothing beside it.
+    /// Returns the block after `change`, checked to change nothing beside it.
     fn changed(&self, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
         let mut memory = self.memory.clone();
         let (start, end) = (self.start, self.start + self.length);

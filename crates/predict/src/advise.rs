@@ -36,39 +36,40 @@ pub struct Candidate {
     pub capacity: u64,
     /// Members that may be lost, whichever they are.
     pub losses: usize,
-    /// What its members cost together, where the caller says it: [`predict`] knows no prices.
+    /// The price of all its members, if the caller gives it: [`predict`] knows no prices.
     pub price: Option<f64>,
-    /// The read-ahead that it needs for what is predicted of long reads through the page cache, in bytes.
+    /// The read-ahead for which long reads through the page cache were predicted, in bytes.
     pub read_ahead: u64,
-    /// What became of the workload.
+    /// The predicted outcome of the workload.
     pub outcome: Outcome,
-    /// What was measured of it.
+    /// The measured figures of the layout, if there are any.
     pub measured: Option<Measured>,
-    /// Bytes programmed for each byte that was written, where members wear.
+    /// Bytes programmed for each written byte, if members wear.
     pub amplification: Option<f64>,
-    /// Bytes that can be written until the first member is worn, where they wear.
+    /// Bytes that can be written until the first member is worn out, if members wear.
     pub life: Option<f64>,
-    /// What holds it back.
+    /// The limit of its speed.
     pub limit: Limit,
-    /// |ln(model / real)| that predictions of its kinds of members are off by ([`off`](crate::off)).
+    /// The error of predictions for its kinds of members, as |ln(model / real)| ([`off`](crate::off)).
     pub error: f64,
 }
 
-/// What somebody measured of a layout.
+/// Measured figures of a layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// Bytes per second: the median of the repetitions.
     pub rate: f64,
     /// The lowest and the highest repetition.
     pub range: (f64, f64),
-    /// What 99 of 100 requests took at most, in nanoseconds, where that is known.
+    /// The greatest time of the fastest 99 of 100 requests, in nanoseconds, if it is known.
     pub latency_ns: Option<f64>,
-    /// Bytes per second that are predicted of the part of the layout that was measured.
+    /// The predicted bytes per second of the measured part of the layout.
     pub expected: f64,
 }
 
 impl Candidate {
-    /// Whether it was measured, and predictions of its kinds of members are usually less far off.
+    /// True if it was measured, and differs from its prediction by more than the usual error for its kinds of
+    /// members.
     pub fn differs(&self) -> bool {
         let apart = |one: &Measured| (one.rate.max(1.0) / one.expected.max(1.0)).ln().abs();
         self.measured.as_ref().is_some_and(|one| apart(one) > self.error)
@@ -89,8 +90,8 @@ impl Candidate {
         self.measured.map_or_else(|| self.outcome.rate(), |measured| measured.rate)
     }
 
-    /// What 99 of 100 requests take at most, in nanoseconds, likewise. Through the page cache nobody waits for
-    /// a request.
+    /// The greatest time of the fastest 99 of 100 requests, in nanoseconds, measured or else predicted. Through
+    /// the page cache no client waits for a request.
     pub fn latency_ns(&self) -> Option<f64> {
         let measured = self.measured.and_then(|measured| measured.latency_ns);
         measured.or_else(|| self.predicted_latency_ns())
@@ -103,7 +104,7 @@ impl Candidate {
     }
 }
 
-/// What holds a layout back.
+/// The limit of a layout's speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
     /// A bus moves bytes nearly all the time.
@@ -136,7 +137,7 @@ const MUCH: f64 = 1.5;
 pub const CHUNKS: &[u64] =
     &[16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 
-/// How members may be joined.
+/// A way to join members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrangement {
     /// The level; `None` for one member alone.
@@ -228,10 +229,10 @@ fn interleaved(offers: &[Offer], count: usize) -> Vec<usize> {
     turns.copied().take(count).collect()
 }
 
-/// What becomes of a workload on a layout.
+/// The outcome of a workload on a layout.
 ///
 /// # Errors
-/// The members cannot be joined so.
+/// The members cannot be joined in this way.
 pub fn predict(
     offers: &[Offer],
     arrangement: &Arrangement,
@@ -309,7 +310,7 @@ pub fn by_read_ahead(
     windows.iter().map(with).collect()
 }
 
-/// What held a machine back.
+/// The limit of a machine's speed.
 fn limit(
     machine: &Machine,
     members: &[&Offer],

@@ -15,22 +15,22 @@ use crate::layout::Layout;
 use crate::machine::{Machine, Made, MemberModel};
 use crate::queue::Merge;
 
-/// A member that somebody has, or would buy.
+/// A member that the user has, or would buy.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// What the user calls it: a profile's name, a path.
+    /// The user's name for it: a profile's name, a path.
     pub name: String,
-    /// What it is.
+    /// The profile of the device.
     pub profile: Profile,
     /// Its size in bytes.
     pub size: u64,
-    /// Which bus it hangs on; members of one name share it.
+    /// The name of its bus; members with the same name share it.
     pub bus: Option<String>,
-    /// What that bus is; the first member of a bus says it.
+    /// The profile of that bus, as given by the first member of the bus.
     pub of_bus: BusProfile,
 }
 
-/// The profile of RAM disks, and of what caches hold.
+/// The profile of RAM disks, and of the content of caches.
 pub const MEMORY: &str = "ram";
 
 impl Offer {
@@ -95,7 +95,7 @@ pub struct Array {
     pub size: u64,
     /// Members that may be lost, whichever they are.
     pub losses: usize,
-    /// What the members' queues hold, in bytes.
+    /// The bytes in the members' queues.
     pub under_way: u64,
     /// The names of its buses, in the order of the machine's.
     pub buses: Vec<Option<String>>,
@@ -153,11 +153,11 @@ struct Below {
     made: Made,
     /// Bytes of data.
     size: u64,
-    /// How many devices have to be lost, at least, until data are.
+    /// The least number of lost devices that loses data.
     kills: usize,
 }
 
-/// What is known of the devices so far.
+/// The facts about the devices so far.
 #[derive(Default)]
 struct Joiner {
     grid: u64,

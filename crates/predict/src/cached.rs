@@ -24,7 +24,7 @@ pub(crate) struct Cached {
     rounds: Option<Rounds>,
 }
 
-/// What is asked of a cache, and did not hit.
+/// A request to a cache that did not hit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) owner: Owner,

@@ -1,10 +1,10 @@
-//! Which members a request of an array moves bytes of, and in which order.
+//! The members whose bytes a request of an array moves, and their order.
 //!
 //! The geometries and the choice between read-modify-write and reconstruct-write are the engine's
-//! (`braid_array`), and so is the choice of a copy. Deliberately absent: what is written besides, a
-//! bitmap's bits, a log's records, superblocks.
+//! (`braid_array`), and so is the choice of a copy. Deliberately absent: further writes, such as a bitmap's
+//! bits, a log's records, superblocks.
 //!
-//! Invariant: no member that is missing is asked. Whoever joins members sees to it that the others suffice.
+//! Invariant: no request goes to a missing member. The code that joins members ensures that the others suffice.
 
 use braid_array::geometry::Raid456;
 use braid_array::parity_plan::{
@@ -12,7 +12,7 @@ use braid_array::parity_plan::{
 };
 use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Mirrored, Role};
 
-/// Where bytes lie.
+/// The place of bytes on members.
 pub enum Layout {
     /// All on member 0.
     Single,
@@ -41,9 +41,9 @@ pub(crate) struct Unit {
     pub(crate) then: Vec<Op>,
 }
 
-/// What a member is doing, for the choice of a copy.
+/// The present work of a member, for the choice of a copy.
 pub(crate) struct Busy {
-    /// Where its last read ended.
+    /// The end of its last read.
     pub(crate) head: u64,
     /// Reads under way.
     pub(crate) reads: u64,
@@ -191,7 +191,7 @@ fn parity_reads(geometry: &Raid456, span: ArraySpan, is_there: &dyn Fn(Role) -> 
     units
 }
 
-/// What is read before a write, of each stripe, and what is written then.
+/// For each stripe, the reads before a write, and then the writes.
 fn parity_writes(
     geometry: &Raid456,
     span: ArraySpan,

@@ -1,12 +1,12 @@
-//! What modelled devices would do: layouts and tools on a virtual clock, without contents.
+//! Predictions for modelled devices: layouts and tools on a virtual clock, without contents.
 //!
 //! ```text
 //!  conditions ──▶ load ──▶ machine: layout, queues, timetables, buses ──▶ a rate
 //! ```
 //!
 //! Invariants: a prediction is a function of its conditions and of the profiles' constants. Deliberately
-//! absent: contents, errors of devices, and the engine: geometries and plans are those that it has
-//! (`braid_array`), caches hold what they would hold (`braid_cache::Shadow`), and nothing here asks it.
+//! absent: contents, errors of devices, and the engine: its geometries and plans are used (`braid_array`),
+//! caches hold the same blocks (`braid_cache::Shadow`), but no code here calls the engine.
 
 pub mod advise;
 mod array;

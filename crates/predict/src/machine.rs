@@ -40,10 +40,10 @@ pub struct MemberModel {
     pub bus: usize,
 }
 
-/// What a machine is made of.
+/// The parts of a machine.
 pub(crate) enum Made {
     Device(MemberModel),
-    /// In the order of the layout's members; none for one that is missing.
+    /// In the order of the layout's members; `None` for a missing one.
     Joined(Layout, Vec<Option<Made>>),
     Cached {
         shadow: Box<Shadow>,
@@ -86,7 +86,7 @@ struct UnderWay {
 
 struct Node {
     what: What,
-    /// Where the last read that it was asked for ends, and how many bytes of reads wait.
+    /// The end of the last read that was requested, and the bytes of waiting reads.
     head: u64,
     reads: u64,
 }
@@ -123,17 +123,17 @@ enum Event {
     Look(usize),
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Bytes of a request have moved; the request is done when none are left.
     Moved {
         /// Whose they are.
         owner: u64,
-        /// How many are left of it.
+        /// The bytes of it that are left.
         left: u64,
     },
-    /// A moment that was asked for.
+    /// A requested time has come.
     Woke(u64),
 }
 
@@ -203,14 +203,14 @@ impl Machine {
         self.nodes.len() - 1
     }
 
-    /// What the queues before its devices merge.
+    /// Sets how the queues before its devices merge requests.
     #[must_use]
     pub fn merging(mut self, merge: Merge) -> Machine {
         self.members.iter_mut().for_each(|member| member.queue.merge(merge));
         self
     }
 
-    /// Whether what was asked before changes how long a request takes: there is a cache.
+    /// True if earlier requests change the duration of a request: there is a cache.
     pub fn has_cache(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.what, What::Cached(..)))
     }
@@ -243,7 +243,7 @@ impl Machine {
         self.now_ns = drained.max().unwrap_or(now_ns);
     }
 
-    /// Whether its queues, which are all alike, merge what they hold.
+    /// True if its queues, which are all alike, merge requests.
     pub(crate) fn merges(&self) -> bool {
         self.members.first().is_some_and(|member| member.queue.merges())
     }

@@ -1,8 +1,8 @@
-//! How far predictions are off, by family of devices: the scores of published rows, by the rows' own marks.
+//! The errors of predictions, by family of devices: the scores of published rows, by the rows' own marks.
 //!
-//! Whatever is printed of the error of a prediction is computed here, from constants: `braid-reproduce` has the rows, and
-//! a test of it compares. Rows that are *held out* set no constant and were
-//! not in view when the models were made: only they tell the error on other devices. Rows *in view* bound it from below.
+//! Every printed error of a prediction is computed here, from constants: `braid-reproduce` has the rows, and
+//! one of its tests compares them. Rows that are *held out* set no constant and were unknown when the models
+//! were made: only they show the error on other devices. Rows *in view* give a lower bound for it.
 
 use std::fmt;
 
@@ -47,24 +47,24 @@ impl Family {
     }
 }
 
-/// What the published rows of a family say of its predictions.
+/// The evidence of a family's published rows about its predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
-    /// Whose rows they are.
+    /// The family of the rows.
     pub family: Family,
-    /// Of rows that were held out.
+    /// The scores of rows that were held out.
     pub held_out: Scores,
-    /// Of rows that were in view.
+    /// The scores of rows that were in view.
     pub in_view: Scores,
 }
 
 /// Scores of rows, each |ln(model / published)|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scores {
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
-    /// Within which score they lie, up to whole hundredths; 0 of none. Of [`ENOUGH`] rows that were held out it is
-    /// nine of ten that lie within.
+    /// The score within which they lie, up to whole hundredths; 0 for no rows. For [`ENOUGH`] held-out rows,
+    /// nine of ten lie within it.
     pub within: f64,
 }
 
@@ -85,10 +85,10 @@ pub const EVIDENCE: [Evidence; 4] = {
 /// Rows that are needed for "nine of ten".
 pub const ENOUGH: usize = 10;
 
-/// How far predictions are off.
+/// The error of predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OffBy {
-    /// |ln(model / real)| that is reckoned with, in whole hundredths.
+    /// The assumed |ln(model / real)|, in whole hundredths.
     pub log: f64,
     /// Which rows that rests on: a sentence without its full stop.
     pub grounds: String,
@@ -114,7 +114,7 @@ impl fmt::Display for Within {
 }
 
 impl Evidence {
-    /// How far predictions of this family are off; `None` without a published row.
+    /// The error of predictions of this family; `None` without a published row.
     pub fn off_by(&self) -> Option<OffBy> {
         let (name, held_out) = (self.family.name(), self.held_out);
         let (count, worst) = (held_out.rows, Within(held_out.within));
@@ -146,8 +146,8 @@ impl Evidence {
     }
 }
 
-/// How far predictions are off of what is made of these devices: the widest of their families, with the grounds of
-/// each. A family without a published row is taken to be as far off as the widest of all.
+/// The error of predictions for arrays of these devices: the widest of their families, with the grounds of
+/// each. For a family without a published row, the widest of all families is assumed.
 pub fn off_by(families: impl IntoIterator<Item = Family>) -> OffBy {
     let mut families: Vec<Family> = families.into_iter().collect();
     families.sort_unstable();

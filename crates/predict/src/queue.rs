@@ -15,11 +15,11 @@ use braid_model::{Timetable, Work};
 pub(crate) struct Part {
     /// Whose they are.
     pub(crate) owner: u64,
-    /// How many.
+    /// The number of bytes.
     pub(crate) bytes: u64,
 }
 
-/// What a device is given in one command.
+/// One command to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) write: bool,
@@ -40,13 +40,13 @@ impl Command {
     }
 }
 
-/// How many reads in a row may go before a write that waits.
+/// The number of reads in a row that may pass a waiting write.
 const READS_IN_A_ROW: u32 = 2 * 16;
 
-/// What is merged with a neighbour.
+/// The neighbours that a request is merged with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Merge {
-    /// Pages: what a block device's own page cache gives.
+    /// Pages, as from a block device's own page cache.
     #[default]
     Pages,
     /// Requests in whole: what a file system gives, whose requests end where a chunk does.
@@ -63,7 +63,7 @@ pub(crate) struct Queue {
     /// In the order in which they came; without merging, writes as well.
     reads: VecDeque<Command>,
     writes: BTreeMap<u64, Command>,
-    /// Where the sweep of the writes is.
+    /// The place of the sweep through the writes.
     sweep: u64,
     reads_in_a_row: u32,
 }

@@ -1,6 +1,6 @@
-//! What tools do to an array, cut to as much as is needed to know their rates.
+//! The requests of tools to an array, cut to the amount that suffices to know their rates.
 //!
-//! Deliberately absent: what a file system writes besides.
+//! Deliberately absent: further writes of a file system.
 
 use braid_model::Host;
 
@@ -20,47 +20,47 @@ pub enum Run {
     /// The same, of several at once, for a time or until all is done: what a cache, or a disk's cache of writes,
     /// holds by then is of what was asked before.
     ForTime {
-        /// What is asked.
+        /// The requests.
         loads: Vec<Closed>,
-        /// Bytes from the beginning that are written first, in sequence and without counting.
+        /// Bytes from the beginning that are written first, sequentially and without counting.
         filled: u64,
-        /// How long it goes on before anything is counted, in seconds.
+        /// The time before the count begins, in seconds.
         ramp_s: f64,
-        /// And then, in seconds.
+        /// The counted time after that, in seconds.
         seconds: f64,
-        /// Whether a flush ends it, whose time counts: `--end_fsync`, `conv=fdatasync`.
+        /// True if a flush ends it; its time counts: `--end_fsync`, `conv=fdatasync`.
         synced: bool,
     },
     /// One long read through the page cache: `dd`, `hdparm -t`.
     Read {
-        /// How much, in bytes.
+        /// The total amount, in bytes.
         bytes: u64,
-        /// What a call reads, in bytes.
+        /// The bytes that a call reads.
         request: u64,
-        /// The read-ahead window, in bytes; none: what Linux gives such an array.
+        /// The read-ahead window, in bytes; if `None`, that of Linux for such an array.
         window: Option<u64>,
     },
     /// One long write through the page cache, until it is on the devices: `dd`.
     Write {
-        /// How much, in bytes.
+        /// The total amount, in bytes.
         bytes: u64,
     },
-    /// Writes one behind the other, each of which waits until it is on the devices.
+    /// Writes one after the other, each of which waits until it is on the devices.
     Synced {
-        /// What a call writes, in bytes.
+        /// The bytes that a call writes.
         request: u64,
     },
-    /// Random reads of files through a page cache that has none of them.
+    /// Random reads of files through a page cache that holds no page of them.
     RandomReads(Random),
     /// Random writes to files through the page cache, with an fsync after so many.
     RandomWrites(Random, u64),
-    /// What a program of several processes does with files.
+    /// The file operations of a program with several processes.
     Files(Files),
-    /// What somebody recorded, or wrote down as fio's jobs, within so many bytes from the beginning.
+    /// A recorded trace, or fio's jobs, within a number of bytes from the beginning.
     Asked(Workload, u64),
 }
 
-/// A long run is cut to so many bytes, and stripes at least: rates do not change any more.
+/// The bytes, and the least number of stripes, to which a long run is cut: beyond them, rates no longer change.
 const ENOUGH: u64 = 96 << 20;
 const STRIPES: u64 = 24;
 /// Requests at random places that are enough, and of those at once so many rounds at least.

@@ -1,4 +1,4 @@
-//! What somebody wants to do with an array: by name, as fio's jobs, or as a trace.
+//! The work that an array is to do: by name, as fio's jobs, or as a trace.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub enum Workload {
     Named(Named),
     /// Sections of a job file of fio, all at once.
     Jobs(Vec<Job>),
-    /// What was recorded.
+    /// A recorded trace.
     Trace(Vec<Request>),
 }
 
@@ -81,7 +81,7 @@ pub const NAMES: &[Named] = &[
     },
 ];
 
-/// What a run is cut to: requests, bytes, and stripes at least.
+/// The length to which a run is cut: requests, bytes, and the least number of stripes.
 const REQUESTS: u64 = 1500;
 const BYTES: u64 = 48 << 20;
 const STRIPES: u64 = 16;
@@ -96,9 +96,9 @@ impl Workload {
         NAMES.iter().find(|one| one.name == name).map(|one| Workload::Named(*one))
     }
 
-    /// What it is on an array of `size` bytes, and the bytes from the beginning that it keeps to. `None` of a
-    /// trace, of several jobs at once, and of a job that is neither one long run nor, past the page cache, of
-    /// one kind of request.
+    /// The work on an array of `size` bytes, and the bytes from the beginning that it uses. `None` for a trace,
+    /// for several jobs at once, and for a job that is neither one long run nor, past the page cache, of one
+    /// kind of request.
     pub fn what(&self, size: u64) -> Option<(What, u64)> {
         match self {
             Workload::Named(named) => Some((named.what, size)),
@@ -133,7 +133,8 @@ impl Workload {
         Some((0..RETURNING).map(&mut draw).collect())
     }
 
-    /// What jobs ask for past the page cache on an array of `size` bytes, without an end; `None` of anything else.
+    /// The endless requests of jobs past the page cache on an array of `size` bytes; `None` for any other
+    /// workload.
     pub fn loads(&self, size: u64) -> Option<Vec<Closed>> {
         let Workload::Jobs(jobs) = self else { return None };
         let load = |job| Closed { count: u64::MAX, ..of_job(job, size) };

@@ -57,8 +57,8 @@ fn drawn(rng: &mut Rng) -> Vec<Offer> {
     (0..count).map(|index| offer("drawn", one.clone(), Some(bus(index)))).collect()
 }
 
-/// What is named is the best of all, or within 3 % of it, in 95 of 100 configurations: chunks that are
-/// not tried do not matter more than that.
+/// The advised layout is the best of all, or within 3 % of it, in 95 of 100 configurations: chunks that are not
+/// tried matter no more than that.
 #[test]
 fn advice_is_the_best_of_all_layouts() {
     let seed = std::env::var("BRAID_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20);
@@ -87,7 +87,7 @@ fn measured(rng: &mut Rng, one: &Candidate) -> Measured {
     Measured { rate, range, latency_ns, expected: one.outcome.rate() }
 }
 
-/// Whether the interval that is printed of a layout's figure contains that of another, or lies below it.
+/// True if the printed interval of a layout's figure contains the figure of another, or lies below it.
 fn is_within_error(other: &Candidate, best: &Candidate, need: Need, by_prediction: bool) -> bool {
     let error = best.error.exp();
     let rate = |one: &Candidate| if by_prediction { one.outcome.rate() } else { one.rate() };
@@ -190,7 +190,7 @@ fn small_writes_are_told_to_be_rewritten() {
     assert!(fastest.life.is_some_and(|bytes| bytes > 1e9), "{:?}", fastest.life);
 }
 
-/// What was measured counts, and stands before what was not.
+/// A measured figure replaces the predicted one, and a measured layout stands before an unmeasured one.
 #[test]
 fn what_was_measured_ranks() {
     let sticks: Vec<_> =

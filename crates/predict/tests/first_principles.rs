@@ -1,4 +1,4 @@
-//! What must come out whatever the constants are.
+//! Results that must hold for all constants.
 
 use braid_array::geometry::Raid0;
 use braid_level::Raid0Layout;

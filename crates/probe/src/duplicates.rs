@@ -1,4 +1,4 @@
-//! Members that are listed twice, so that one member is never taken for two.
+//! Members that are listed twice, so that one member is never used as two.
 //!
 //! Deliberately absent: members that share bytes through a mapping. Those are found as holders, see
 //! [`crate::find_users`].
@@ -12,7 +12,7 @@ use crate::identity::{Identity, identify};
 use crate::place::Place;
 use crate::sysfs::BlockDevice;
 
-/// How two members share bytes.
+/// The way in which two members share bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// They are the same file or device.
@@ -26,19 +26,19 @@ pub enum Relation {
 /// Two members that share bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The path that is earlier in the list.
+    /// The path that comes first in the list.
     pub first: PathBuf,
-    /// The path that is later in the list.
+    /// The path that comes later in the list.
     pub second: PathBuf,
-    /// How they share bytes.
+    /// The way in which they share bytes.
     pub relation: Relation,
 }
 
-/// The members that are listed twice, also through a symbolic link, a hard link or another device
-/// node; and a partition listed beside its whole disk.
+/// The members that are listed twice, also through a symbolic link, a hard link or another device node; and
+/// partitions that are listed beside their whole disk.
 ///
 /// # Errors
-/// [`ProbeError::Io`] when one of the paths cannot be looked at.
+/// [`ProbeError::Io`] if one of the paths cannot be examined.
 pub fn find_duplicates(paths: &[PathBuf]) -> Result<Vec<Duplicate>, ProbeError> {
     let mut seen: HashMap<Identity, Vec<(&PathBuf, Range<u64>)>> = HashMap::new();
     let mut duplicates = Vec::new();
@@ -80,7 +80,7 @@ fn find_partitions_beside_disks(
             Duplicate { first: part, second: whole, relation: Relation::PartOfSecond }
         });
     }
-    // The map's order is arbitrary; the report's must not be.
+    // The map's order is arbitrary; that of the report must not be.
     found.sort_by_key(|duplicate| (position(&duplicate.first), position(&duplicate.second)));
     Ok(found)
 }

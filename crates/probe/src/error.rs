@@ -1,4 +1,4 @@
-//! What can go wrong while looking.
+//! The errors of a look at files and devices.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ pub enum ProbeError {
     /// A system call failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as in "cannot _open_ /dev/sdb".
+        /// The attempted action, as in "cannot _open_ /dev/sdb".
         action: &'static str,
-        /// On what.
+        /// The path of the file or device.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The path named something else when it was opened than when it was examined.

@@ -1,4 +1,4 @@
-//! What is known about a member: size, block sizes, model, serial, contents, users.
+//! The known facts about a member: size, block sizes, model, serial, contents, users.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::sysfs::BlockDevice;
 use crate::usage::Holder;
 use crate::{ProbeError, Signature};
 
-/// What is known about a member.
+/// The known facts about a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberFacts {
     /// The path as it was given.
@@ -47,14 +47,14 @@ pub struct MemberFacts {
     /// the inode it tells the file from its successors, also after a restart that gave the file
     /// system's device another number.
     pub born_ns: Option<u128>,
-    /// What it contains.
+    /// The formats found in it.
     pub signatures: Vec<Signature>,
-    /// Who uses it, where that was asked.
+    /// Its users, if the caller asked for them.
     pub holders: Vec<Holder>,
 }
 
 impl MemberFacts {
-    /// What it is without what it contains: `/dev/sdb: SanDisk Ultra, serial 4C53…, 28.64 GiB`.
+    /// The description of the device without its contents: `/dev/sdb: SanDisk Ultra, serial 4C53…, 28.64 GiB`.
     #[must_use]
     pub fn describe(&self) -> String {
         let what = self.model.clone().unwrap_or_else(|| self.kind.to_string());
@@ -249,10 +249,9 @@ fn collect_disks_of_device(
     slaves.iter().try_for_each(|slave| collect_disks_of_device(slave, depth + 1, disks))
 }
 
-/// What serves the bytes of the block device at `path`, if that is another process: the table of
-/// mounts' name of the file system that its loop device, or one below it, stands on, such as
-/// `braid:home`. To read from such a device is to wait for that process. Nothing on the way is
-/// touched.
+/// The file system that serves the bytes of the block device at `path` by another process: its name in the
+/// table of mounts, such as `braid:home`. Its file backs the loop device, or one below it. A read from such a
+/// device waits for that process. Nothing on the way is touched.
 ///
 /// # Errors
 /// [`ProbeError`] when the path, sysfs or the table of mounts cannot be read.

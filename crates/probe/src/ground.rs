@@ -1,4 +1,4 @@
-//! What stands on what, from a file or a device down to a volume: a graph, its ways in words. Pure.
+//! The chain from a file or a device down to a volume: a graph, and its ways in words. Pure.
 //!
 //! ```text
 //!  /mnt/log.img ── ext4 ── /dev/loop1 ── volume s              a file on the volume's own file system
@@ -6,7 +6,7 @@
 //!  /dev/loop2 ── volume t ── /dev/loop1 ── volume s            another volume, whose member it is
 //! ```
 //!
-//! Things are told apart by device numbers; a path is only how a thing is called.
+//! Objects are distinguished by device numbers; a path is only a name.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

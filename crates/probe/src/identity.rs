@@ -1,10 +1,10 @@
-//! Which file or device a path really is.
+//! The file or device that a path really names.
 //!
-//! Invariants: two paths have equal identities exactly when they name the same bytes: through
-//! symbolic links, hard links, or two device nodes with one number.
+//! Invariants: two paths have equal identities exactly if they name the same bytes: through symbolic links,
+//! hard links, or two device nodes with the same number.
 //!
-//! Deliberately absent: devices that share bytes through a mapping (a loop device and its backing
-//! file, a device-mapper volume and its disk). Those are found as holders, see [`crate::find_users`].
+//! Deliberately absent: devices that share bytes through a mapping (a loop device and its backing file, a
+//! device-mapper volume and its disk). Those are found as holders, see [`crate::find_users`].
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -18,19 +18,19 @@ use crate::ProbeError;
 /// The number of a device, `8:16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
-    /// The driver.
+    /// The number of the driver.
     pub major: u32,
-    /// The device of that driver.
+    /// The number of the device within that driver.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    /// Takes apart a `dev_t` as `stat` gives it.
+    /// Splits a `dev_t` as `stat` gives it.
     pub(crate) fn from_raw(raw: u64) -> Self {
         Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
 
-    /// Whether the kernel made it up for a file system without a device of its own (tmpfs, btrfs,
+    /// True for a number that the kernel invented for a file system without a device of its own (tmpfs, btrfs,
     /// overlay, …).
     pub(crate) fn is_anonymous(self) -> bool {
         self.major == 0
@@ -43,10 +43,10 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// What makes two paths the same member.
+/// The identity of a member: equal for two paths that name the same member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// A regular file (or anything else that is no device): its file system and inode.
+    /// A regular file (or anything else that is not a device): its file system and inode.
     File {
         /// The file system's device number (`st_dev`).
         device: DeviceNumber,
@@ -65,7 +65,7 @@ impl Identity {
         Identity::File { device: DeviceNumber::from_raw(metadata.dev()), inode: metadata.ino() }
     }
 
-    /// The same, of what `statx` answered.
+    /// The identity from an answer of `statx`.
     pub(crate) fn of_status(status: &Statx) -> Self {
         if RawFileType::from_raw_mode(status.stx_mode.into()) == RawFileType::BlockDevice {
             let (major, minor) = (status.stx_rdev_major, status.stx_rdev_minor);
@@ -76,7 +76,7 @@ impl Identity {
     }
 }
 
-/// What kind of thing a path names.
+/// The kind of object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -91,7 +91,7 @@ pub enum FileKind {
     Pipe,
     /// A Unix socket.
     Socket,
-    /// Something that this version does not know.
+    /// A kind that this version does not know.
     Other,
 }
 
@@ -117,7 +117,7 @@ impl FileKind {
 }
 
 impl fmt::Display for FileKind {
-    /// With its article: `a regular file`.
+    /// The kind with its article: `a regular file`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FileKind::Regular => "a regular file",
@@ -131,7 +131,8 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What `path` names, links followed; of a member that is a part, what it lies in. Nothing is opened.
+/// The kind of object that `path` names after links are followed; for a member that is a part, the object that
+/// contains it. Nothing is opened.
 ///
 /// # Errors
 /// [`ProbeError::Io`] when it does not exist or cannot be reached.

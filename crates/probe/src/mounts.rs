@@ -8,11 +8,11 @@
 //! Source: the kernel's `Documentation/filesystems/proc.rst`, 3.5. Space, tab, newline and backslash
 //! in a field are `\040`, `\011`, `\012` and `\134`.
 //!
-//! Invariant: no path is looked up that leads through a file system which another process or
-//! another machine serves ([`may_be`], [`waits_for_others`], [`leads_to`]): that one may have
-//! stopped, and whoever asks it for so much as a file's attributes waits until it goes on.
+//! Invariant: no path is looked up that leads through a file system of another process or machine ([`may_be`],
+//! [`waits_for_others`], [`leads_to`]). Such a server may be stopped, and then every request, even for a file's
+//! attributes, waits until it continues.
 //!
-//! Deliberately absent: other mount namespaces. What is mounted only there is still held
+//! Deliberately absent: other mount namespaces. A file system that is mounted only there is still held
 //! exclusively, which the `O_EXCL` test finds.
 
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub struct Mount {
     pub mount_point: PathBuf,
     /// Its type, such as `ext4`.
     pub kind: String,
-    /// What was mounted: a device node, or any other word.
+    /// The mounted source: a device node, or any other word.
     pub source: PathBuf,
     /// The options of the mount and those of the file system, each once, with commas between them.
     pub options: String,
@@ -59,7 +59,7 @@ impl Mount {
         }
     }
 
-    /// Whether what is asked of it waits for another process (FUSE, virtiofs) or machine.
+    /// True if its requests wait for another process (FUSE, virtiofs) or machine.
     pub(crate) fn is_served_elsewhere(&self) -> bool {
         const OTHERS: [&str; 9] =
             ["fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph"];
@@ -67,15 +67,15 @@ impl Mount {
     }
 }
 
-/// Whether looking at `path`, which the kernel named (absolute, resolved), may wait for another
-/// process or machine. Told from the table of mounts alone.
+/// True if a look at `path`, which the kernel named (absolute, resolved), may wait for another process or
+/// machine. Only the table of mounts is used.
 pub(crate) fn waits_for_others(path: &Path, mounts: &[Mount]) -> bool {
     mount_of(path, mounts).is_some_and(Mount::is_served_elsewhere)
 }
 
-/// Whether `path`, which the kernel named, may be `identity`, so that it is worth a look. On a file
-/// system that others serve it can only be a file of that very one, which whoever asks has looked
-/// at already.
+/// True if `path`, which the kernel named, may be `identity`, so that it is worth a look. If another process or
+/// machine serves its file system, it can only be a file of that same file system, which the caller has already
+/// looked at.
 pub(crate) fn may_be(path: &Path, identity: Identity, mounts: &[Mount]) -> bool {
     match (mount_of(path, mounts), identity) {
         (Some(mount), Identity::File { device, .. }) if mount.is_served_elsewhere() => {
@@ -86,14 +86,14 @@ pub(crate) fn may_be(path: &Path, identity: Identity, mounts: &[Mount]) -> bool 
     }
 }
 
-/// Whether `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None`
-/// where to look would be to wait for another process or machine, or where it cannot be found out.
+/// True if `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None` if a look
+/// would wait for another process or machine, or if it cannot be determined.
 ///
 /// # Errors
 /// [`ProbeError`] when the table of mounts cannot be read.
 pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
     let path = &braid_stack::path_of(path);
-    // Only the folders that the path names: behind a link anything may lie.
+    // Only the folders that the path names: a link may lead anywhere.
     if waits_for_others(path, &read_mounts()?) {
         return Ok(None);
     }

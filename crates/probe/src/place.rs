@@ -1,7 +1,7 @@
-//! Where a member lies: all of a file or device, or a part of it, by what the member is called.
+//! The place of a member: a whole file or device, or a part of it, found by the member's name.
 //!
-//! A member that is a part is called by its text in a stack, `part(/srv/disk.img, 3)`. Whoever opens one
-//! asks here for the path, where it begins, and how long it is.
+//! A member that is a part is named by its text in a stack, `part(/srv/disk.img, 3)`. Code that opens one gets
+//! the path, the start and the length here.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -13,16 +13,16 @@ use crate::identity::{FileKind, identify};
 use crate::signature::FileImage;
 use crate::table::{Partition, TableError, read_table};
 
-/// Where a member lies.
+/// The place of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file or device.
     pub path: PathBuf,
-    /// Where the member begins in it, in bytes.
+    /// The start of the member in it, in bytes.
     pub start: u64,
-    /// How long it is; up to the end without.
+    /// The length of the member; `None` reaches to the end.
     pub length: Option<u64>,
-    /// Which partition it is, where it is called that.
+    /// The number of the partition, if the member is named by it.
     pub partition: Option<u32>,
 }
 

@@ -1,14 +1,15 @@
-//! Whether a path stands on a volume: what the kernel says for the graph of [`crate::ground`].
+//! The way from a path down to a volume, if there is one: the kernel's facts for the graph of
+//! [`crate::ground`].
 //!
 //! ```text
 //!  a file            its file system: st_dev, mountinfo
-//!  a file system     its block device; of btrfs all of them, by /sys/fs/btrfs
-//!  a block device    its disk, slaves/, the backing file of a loop device, what its NBD client is told
-//!  another volume    what its process has open: /proc/PID/fd
+//!  a file system     its block device; for btrfs all of them, by /sys/fs/btrfs
+//!  a block device    its disk, slaves/, the backing file of a loop device, the backend of its NBD client
+//!  another volume    the files that its process has open: /proc/PID/fd
 //! ```
 //!
-//! Invariant: no path is looked up on a file system that the volume serves before the table of mounts has
-//! said that it is not one.
+//! Invariant: a path is looked up only after the table of mounts has shown that it is not on a file system that
+//! the volume serves.
 //!
 //! Deliberately absent: layers of overlay file systems, which are paths of another namespace; file systems
 //! of a network; NBD over TCP; FUSE file systems of other programs.
@@ -24,7 +25,7 @@ use crate::identity::{DeviceNumber, Identity, identify};
 use crate::mounts::{Mount, mount_of, read_mounts, waits_for_others};
 use crate::sysfs::{BlockDevice, btrfs_siblings};
 
-/// What the file systems of volumes are called in the table of mounts.
+/// The type of the volumes' file systems in the table of mounts.
 const KIND: &str = "fuse.braid";
 
 /// Says how `path`, which need not exist yet, stands on the volume that is served in the folder `mount`:
@@ -61,7 +62,7 @@ pub fn stands_on(
         Identity::File { device, .. } => Ground::File { path: real, device },
     };
     let way = find(from)?.map(|mut way| {
-        // It is called as whoever named it did.
+        // It gets the name that the caller used.
         if let Some(Ground::File { path: first, .. }) = way.first_mut() {
             *first = path.to_owned();
         }
@@ -136,7 +137,7 @@ impl World<'_> {
         Ok(below)
     }
 
-    /// What a loop device is on, by the path that the kernel names.
+    /// The ground of a loop device, by the path that the kernel names.
     fn backing(&self, path: PathBuf) -> Ground {
         let mount = mount_of(&path, &self.mounts);
         if let Some(mount) = mount.filter(|mount| mount.kind == KIND) {
@@ -152,7 +153,7 @@ impl World<'_> {
         }
     }
 
-    /// What the process that serves a volume has open, but for what it was started with.
+    /// The files that the process of a volume has open, apart from those that it was started with.
     fn opened_by(&self, pid: u32) -> Vec<Ground> {
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
         let ground = |link: PathBuf| {

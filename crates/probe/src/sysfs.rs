@@ -106,7 +106,7 @@ impl BlockDevice {
         }
     }
 
-    /// Whether a driver of hardware has it, and not another part of the kernel.
+    /// True if a hardware driver has it, and not another part of the kernel.
     pub(crate) fn has_hardware(&self) -> bool {
         self.directory.join("device").exists()
     }

@@ -1,4 +1,4 @@
-//! What a partition table says lies where. Pure over [`ReadAt`].
+//! The partitions in a partition table. Pure over [`ReadAt`].
 //!
 //! ```text
 //!  sector 0   MBR   four entries at 446; one of them extended: a chain of EBRs, partitions 5, 6, …
@@ -8,12 +8,12 @@
 //! Source: UEFI specification 2.10, chapter 5; for extended partitions, the kernel's
 //! `block/partitions/msdos.c`.
 //!
-//! An MBR counts in sectors and does not say how large these are: 512 bytes, unless partitions carry
-//! something known only where they begin by sectors of 4096.
+//! An MBR counts in sectors and does not store their size: it is 512 bytes, unless the partitions contain known
+//! formats only if they begin by sectors of 4096.
 //!
-//! Invariant: no number of a table is used before it was checked; entries are `Raw` until then. A table of
-//! which a checksum is wrong is none. Whether a partition ends before its disk does is judged where it is
-//! opened ([`crate::Place`]): an image may have been cut off.
+//! Invariant: no number of a table is used before it was checked; entries are `Raw` until then. A table with a
+//! wrong checksum is ignored. Whether a partition ends before its disk does is checked when it is opened
+//! ([`crate::Place`]): an image may have been cut off.
 
 use std::io;
 
@@ -24,14 +24,14 @@ use crate::signature::{ReadAt, Window, scan_signatures};
 pub struct Partition {
     /// Its number, from 1 on: 5 and more are logical ones of an MBR.
     pub number: u32,
-    /// Where it begins.
+    /// The start of the partition.
     pub start: u64,
-    /// How long it is; not zero.
+    /// Its length; not zero.
     pub length: u64,
 }
 
 impl Partition {
-    /// Where it ends.
+    /// The end of the partition.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.start + self.length
@@ -173,7 +173,7 @@ fn read_mbr(
     Ok(Some(if is_large { large } else { small }))
 }
 
-/// How many partitions carry something that is known.
+/// The number of partitions with a known format.
 fn carrying(bytes: &dyn ReadAt, partitions: &[Partition]) -> io::Result<usize> {
     let mut count = 0;
     for partition in partitions {

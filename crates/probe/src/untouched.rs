@@ -1,4 +1,4 @@
-//! Whether a file or device was written between two looks at it.
+//! The check that a file or device was not written between two looks at it.
 //!
 //! | what | what has to be the same | what makes it doubtful |
 //! |---|---|---|
@@ -31,16 +31,16 @@ const TIMED: [u64; 6] = [
     0x2fc1_2fc1, // zfs
 ];
 
-/// Where `/sys/devices` has what other machines may write: targets of iSCSI and Fibre Channel, and what is
-/// built on other devices.
+/// The parts of `/sys/devices` whose disks other machines may write: targets of iSCSI and Fibre Channel, and
+/// devices on top of other devices.
 const SHARED: [&str; 3] = ["session", "rport-", "virtual"];
 
-/// What is the same for as long as nobody writes `path`; `None` where nothing proves that.
+/// A text that remains the same as long as `path` is not written; `None` if nothing proves that.
 ///
-/// A change that was made just before is waited for, some milliseconds, until later ones can be seen.
+/// After a recent change, it waits for some milliseconds, until later changes can be seen.
 ///
 /// # Errors
-/// It cannot be looked at.
+/// The path cannot be examined.
 pub fn last_change(path: &Path) -> Result<Option<String>, ProbeError> {
     let path = &braid_stack::path_of(path);
     let mut metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
@@ -136,7 +136,7 @@ mod tests {
         assert!(last_change(Path::new("/nowhere")).is_err());
     }
 
-    /// What is written to a partition, or past it to its disk, is counted.
+    /// Writes to a partition, or past it to its disk, are counted.
     #[test]
     fn disks_of_this_machine_are_counted() {
         let disks = BlockDevice::all().unwrap();

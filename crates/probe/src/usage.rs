@@ -1,4 +1,4 @@
-//! Who uses a file or a block device.
+//! The users of a file or a block device.
 //!
 //! ```text
 //!  a block device, its partitions   mountinfo · /proc/swaps · sysfs holders/ · O_EXCL
@@ -9,9 +9,8 @@
 //! The `O_EXCL` test (`open(2)`: on a block device it fails with `EBUSY` while the kernel has it
 //! claimed) claims the device for a few microseconds; a mount at that very moment would fail.
 //!
-//! Invariant: nothing here waits for another process, whatever file systems and devices that one
-//! serves: paths that lead there are not followed, and what is open there is asked of the kernel's
-//! memory only (`AT_STATX_DONT_SYNC`).
+//! Invariant: nothing here waits for another process, whatever file systems and devices it serves: paths that
+//! lead to these are not followed, and for open files only the kernel's memory is asked (`AT_STATX_DONT_SYNC`).
 //!
 //! Deliberately absent: this process itself (it knows what it opened), processes that hold a file
 //! only through a memory map, and file locks.
@@ -30,13 +29,13 @@ use crate::identity::{DeviceNumber, Identity, identify};
 use crate::mounts::{may_be, read_mounts, read_swaps};
 use crate::sysfs::{BlockDevice, loop_devices};
 
-/// Somebody who uses a file or a block device.
+/// A user of a file or a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holder {
     /// A mounted file system, of the device itself, a partition, or a loop device on the file.
     Mounted {
-        /// Where.
+        /// The mount point.
         at: PathBuf,
     },
     /// The kernel swaps to it.
@@ -60,21 +59,20 @@ pub enum Holder {
         pid: u32,
         /// The name of its program, at most 15 bytes (`/proc/PID/comm`).
         command: String,
-        /// Whether it may write through that file descriptor.
+        /// True if it may write through that file descriptor.
         can_write: bool,
     },
 }
 
 impl Holder {
-    /// Whether the holder relies on the bytes being its own, so that even reading them underneath
-    /// would see a changing mixture: everything but an open file descriptor and a loop device that
-    /// nobody uses.
+    /// True if the holder relies on being the only writer of the bytes, so that even a reader would see a
+    /// changing mixture: all holders but an open file descriptor and a loop device without users.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         !matches!(self, Holder::BackingFile { .. } | Holder::Process { .. })
     }
 
-    /// Whether it may be over in a moment: somebody has a device open, or claims it, for a look.
+    /// True if it may end in a moment: a process has a device open, or claims it, for a short look.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Holder::Exclusive | Holder::Process { .. })
     }
@@ -93,16 +91,16 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who uses something, and how much of the answer is missing.
+/// The users of a file or device, and how much of the answer is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Everybody who was found; each one once.
+    /// All users that were found, each once.
     pub holders: Vec<Holder>,
-    /// How many processes could not be looked into, because they belong to other users.
+    /// The number of processes that could not be examined, because they belong to other users.
     pub hidden_processes: usize,
 }
 
-/// Finds who uses the file or block device at `path`.
+/// Finds the users of the file or block device at `path`.
 ///
 /// # Errors
 /// [`ProbeError`] when the path or one of the kernel's tables cannot be read.
@@ -191,7 +189,7 @@ fn find_swap(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
     // Most machines have none, and then the mounts are not needed.
     let mounts = if swaps.is_empty() { Vec::new() } else { read_mounts()? };
     for swap in swaps.iter().filter(|swap| may_be(swap, identity, &mounts)) {
-        // A swap file that was deleted has no path any more, so nobody can name it as a member.
+        // A swap file that was deleted has no path any more, so it cannot be named as a member.
         if identify(swap).is_ok_and(|(_, other)| other == identity) {
             usage.push(Holder::Swap);
         }
@@ -199,7 +197,7 @@ fn find_swap(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Whether the kernel has the block device claimed.
+/// True if the kernel has claimed the block device.
 fn is_claimed(path: &Path) -> Result<bool, ProbeError> {
     let path = &braid_stack::path_of(path);
     let flags = OFlags::EXCL | OFlags::NONBLOCK;

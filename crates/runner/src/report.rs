@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::program::Test;
 use crate::run::Outcome;
 
-/// What is kept of a run: `target/test-times.json`.
+/// The stored facts about a run: `target/test-times.json`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Times {
     /// Seconds from the first test's start to the last one's end, of the last run of all tests.
@@ -46,7 +46,7 @@ impl Times {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Summary {
     passed: usize,
@@ -54,7 +54,7 @@ pub struct Summary {
     failed: Vec<(String, String, String)>,
     /// Reasons for which something was skipped, and the tests that said them.
     skipped: BTreeMap<String, Vec<String>>,
-    /// What is kept for the next run.
+    /// The facts that are stored for the next run.
     pub times: Times,
 }
 
@@ -86,7 +86,7 @@ impl Summary {
         }
     }
 
-    /// Whether every test passed.
+    /// True if every test passed.
     pub fn is_good(&self) -> bool {
         self.failed.is_empty()
     }

@@ -31,29 +31,29 @@ use crate::program::{Program, Test};
 
 /// The variable by which a test's processes are recognised.
 const MARK: &str = "BRAID_TEST";
-/// How long a process may live on after the test that started it.
+/// The time for which a process may outlive the test that started it.
 const GRACE: Duration = Duration::from_secs(5);
-/// How much a test may print.
+/// The greatest length of a test's output.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// How often the machine's load is looked at.
+/// The interval of the measurements of the machine's load.
 const TICK: Duration = Duration::from_millis(20);
-/// How far back the load is measured.
+/// The period over which the load is measured.
 const WINDOW: Duration = Duration::from_millis(200);
-/// Memory that has to be left before another test is started.
+/// Memory that must remain before another test is started.
 const SPARE_MEMORY: u64 = 3 << 30;
 
-/// How a test ended.
+/// The outcome of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The test's number.
     pub test: usize,
     /// Why it failed; none if it passed.
     pub failure: Option<String>,
-    /// What it printed, standard output and errors in their order.
+    /// Its output: standard output and errors in their order.
     pub output: String,
     /// From start to end, in seconds.
     pub wall: f64,
-    /// Processor time of the test and of all that it started, in seconds.
+    /// Processor time of the test and of all its child processes, in seconds.
     pub processor: f64,
 }
 
@@ -67,7 +67,7 @@ struct Running {
     killed: Option<String>,
 }
 
-/// What is running, and what is known of it.
+/// The running tests, and the facts about them.
 pub struct Runner<'a> {
     programs: &'a [Program],
     tests: &'a [Test],
@@ -342,8 +342,8 @@ fn text_of(file: &mut File) -> String {
     }
 }
 
-/// How many processors are in use, from what was idle lately. A test that was just started counts as one, until
-/// the window has seen it.
+/// The number of processors in use, computed from the recent idle time. A test that was just started counts as
+/// one, until the window has seen it.
 struct Load {
     processors: usize,
     seen: VecDeque<(Instant, Duration)>,

@@ -44,7 +44,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether the process whose number is in this file is alive.
+/// True if the process whose number is in this file is alive.
 fn is_alive(file: &Path) -> bool {
     let pid: u32 = fs::read_to_string(file).expect("a number").trim().parse().expect("a number");
     braid_runner::procfs::usage(pid).is_some_and(|usage| !usage.has_ended)

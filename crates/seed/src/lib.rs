@@ -1,7 +1,7 @@
-//! SplitMix64, the one source of choice: a seed written down today gives the same order of trials, the
-//! same simulated run and the same test for ever, whatever a library does.
+//! SplitMix64, the only source of random choices: a seed that is written down today gives the same order of
+//! trials, the same simulated run and the same test for ever, independent of libraries.
 //!
-//! Deliberately absent: seeds from the clock, and secrets. Whoever wants either asks the system.
+//! Deliberately absent: seeds from the clock, and secrets. Code that needs either asks the system.
 
 mod commit;
 mod zipf;
@@ -66,7 +66,7 @@ impl Rng {
         first + self.below(last - first + 1)
     }
 
-    /// Whether a thing that happens `percent` times in a hundred happens now.
+    /// True with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

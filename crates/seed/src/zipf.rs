@@ -9,7 +9,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Of so many numbers.
+    /// A distribution over `items` numbers.
     pub fn new(items: u64, skew: f64) -> Zipf {
         let mut sum = 0.0;
         let sums = (1..=items).map(|rank| {

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character is not shown as it is: control characters (C0, DEL, C1), separators of lines and
-/// paragraphs, and those that turn the direction of writing (Unicode's `Bidi_Control`).
+/// True if a character is not shown as it is: control characters (C0, DEL, C1), separators of lines and
+/// paragraphs, and those that change the direction of writing (Unicode's `Bidi_Control`).
 #[must_use]
 pub fn is_odd(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

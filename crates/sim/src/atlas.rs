@@ -1,16 +1,16 @@
-//! What an array must survive: which faults may be placed now, by what is missing now.
+//! The failures that an array must survive: the faults that may be placed now, by the members missing now.
 //!
 //! ```text
-//!   level, policy, who is in sync, what is spent, whether copies are in doubt
+//!   level, policy, members in sync, spent members, whether copies are in doubt
 //!        │
 //!        ▼
-//!   may_lose(role)     the others hold everything, and what they hold is not in doubt
-//!   may_crash          what the crash leaves can be made good
-//!   bearable           who may go with the crash, in sets
+//!   may_lose(role)     the others hold all data, and their content is not in doubt
+//!   may_crash          the damage of the crash can be repaired
+//!   bearable           the sets of members that may be lost with the crash
 //! ```
 //!
-//! Only what is survivable is placed, so that every failure is a bug. The table of what a level
-//! with its policy survives:
+//! Only survivable faults are placed, so that every failure is a bug. The table of the faults that a level with
+//! its policy survives:
 //!
 //! | level, policy | members lost | a crash | a crash, and members lost with it or before |
 //! |---|---|---|---|
@@ -18,25 +18,25 @@
 //! | raid4, raid5, raid6; resync or bitmap | as many as parities | if complete | no: the write hole |
 //! | the same; ppl or log | as many as parities | yes | as many as parities |
 //!
-//! What md's format cannot survive, and so is never placed
-//! * A silent flip, a lost or a misdirected write on a member that goes on taking part: there are
-//!   no checksums. They are placed on members that are out: what these hold must not be believed.
-//! * A member that comes back by the bitmap with other bytes than it left with: nothing tells.
-//! * More losses than redundancy, latent errors counted as losses of their rows; also one after
-//!   the other, before a spare was filled.
-//! * Parity without a log: a crash while a member is missing (its superblocks are refused, which is
-//!   right and no failure); a loss, or a sector that cannot be read, before the resync that follows
-//!   a crash is done: what parity would give is not known to fit.
-//! * What cannot be read while its parity is in doubt, and what fails on more members than there is
-//!   redundancy for: that is placed, and may be an error, but never anything else than was there.
-//! * Copies that a crash left different: until they are compared, the loss of a member may turn
-//!   what was read into the other of the two versions. Neither was durable.
-//! * Members of which all that the array was last written with are lost: those that are left do
-//!   not know that they are stale.
-//! * Members that say "durable" too early.
-//! * A superblock that a crash tears. Those of version 1 are one sector, here and with up to 128
-//!   roles anywhere; those of version 0.90 are eight, and are taken to be written whole.
-//! * What the partial parity log and the stripe log do not promise of a member lost in a crash:
+//! Faults that md's format cannot survive, and that are therefore never placed:
+//! * A silent flip, a lost or a misdirected write on a member that continues to take part: there are no
+//!   checksums. They are placed on members that are out, whose content must not be trusted.
+//! * A member that returns by the bitmap with other bytes than it left with: nothing shows this.
+//! * More losses than the redundancy, where latent errors count as losses of their rows; also one after the
+//!   other, before a spare was filled.
+//! * Parity without a log: a crash while a member is missing (its superblocks are refused, which is right and
+//!   no failure); a loss, or an unreadable sector, before the resync after a crash is done: a reconstruction
+//!   from parity may not fit.
+//! * A range that is unreadable while its parity is in doubt, and a range that fails on more members than the
+//!   redundancy: these faults are placed, and may cause an error, but never other content than before.
+//! * Copies that a crash left different: until they are compared, the loss of a member may turn the version
+//!   that was read into the other one. Neither was durable.
+//! * The loss of all members that took part in the last writes: the remaining ones do not know that they are
+//!   stale.
+//! * Members that report writes as durable too early.
+//! * A superblock that a crash tears. Those of version 1 are one sector, here and with up to 128 roles
+//!   anywhere; those of version 0.90 are eight, and are assumed to be written whole.
+//! * Content of a member lost in a crash that the partial parity log and the stripe log do not promise:
 //!   [`may_be_anything`].
 
 use braid_array::geometry::Column;
@@ -54,24 +54,24 @@ pub struct Now {
     pub in_sync: Vec<bool>,
     /// For each role, whether something is wrong with its disk, or is about to be.
     pub spent: Vec<bool>,
-    /// Whether copies, or parity and data, may differ.
+    /// True if copies, or parity and data, may differ.
     pub doubt: bool,
     /// Requests failed on more members than redundancy makes up for.
     pub torn: bool,
 }
 
 impl Now {
-    /// Whether everybody is there and well.
+    /// True if every member is present and without faults.
     pub fn is_whole(&self) -> bool {
         self.in_sync.iter().all(|one| *one) && !self.spent.contains(&true) && !self.doubt
     }
 
-    /// Whether everybody is there and well, though copies may differ.
+    /// True if every member is present and without faults, although copies may differ.
     pub fn is_complete(&self) -> bool {
         self.in_sync.iter().all(|one| *one) && !self.spent.contains(&true) && !self.torn
     }
 
-    /// Whether the array can do without the members with these roles.
+    /// True if the array can do without the members with these roles.
     pub fn may_lose(&self, layout: &Layout, roles: &[usize]) -> bool {
         let has_parity = matches!(layout, Layout::Parity(_));
         let alive = |role: usize| self.in_sync[role] && !self.spent[role] && !roles.contains(&role);
@@ -80,7 +80,7 @@ impl Now {
     }
 }
 
-/// Whether all data is on, or follows from, the roles that are `alive`.
+/// True if all data is on, or follows from, the roles that are `alive`.
 pub fn is_readable(layout: &Layout, alive: &dyn Fn(usize) -> bool) -> bool {
     let alive = |role: Role| alive(role.index());
     match layout {
@@ -89,8 +89,8 @@ pub fn is_readable(layout: &Layout, alive: &dyn Fn(usize) -> bool) -> bool {
     }
 }
 
-/// Whether a crash that leaves an array with these roles not in sync, by its superblocks, and
-/// dirty, must be survived.
+/// True if the array must survive a crash that leaves it dirty, with these roles not in sync by its
+/// superblocks.
 pub fn survives_crash(spec: &Spec, in_sync: &[bool]) -> bool {
     let is_logged = matches!(spec.policy, Policy::Ppl | Policy::Log);
     !spec.has_parity() || is_logged || in_sync.iter().all(|one| *one)
@@ -111,14 +111,14 @@ pub fn bearable(spec: &Spec, layout: &Layout, in_sync: &[bool]) -> Vec<Vec<usize
     sets.filter(bears).collect()
 }
 
-/// Whether the block at `offset` of the array may hold anything when a crash left it with these
-/// roles readable, and `oracle` says what was going on. All blocks are what was written durably, or
-/// one of the versions since, but for
+/// True if the block at `offset` of the array may hold any content after a crash that left these roles
+/// readable; `oracle` knows the requests in flight. Every block has its durable content or one of the later
+/// versions, except
 ///
-/// * with partial parity, blocks of a member that is missing after the crash that were written and
-///   not made durable: their rows have the old or the new parity, and old or new data beside it;
-/// * with records, the same blocks where every data column of the row was being written at once,
-///   if the array `was_complete` then: such rows have nothing to keep, and no record but of their
+/// * with partial parity, non-durable blocks of a member that is missing after the crash: their rows have the
+///   old or the new parity, and old or new data beside it;
+/// * with records, the same blocks if every data column of the row was being written at once, and the array
+///   `was_complete` then: such rows have no unwritten data to keep, and their records contain only their
 ///   number.
 pub fn may_be_anything(
     spec: &Spec,

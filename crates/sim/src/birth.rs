@@ -10,15 +10,15 @@ use crate::scenario::Start;
 use crate::spec::Spec;
 use crate::{Image, Oracle, Rng};
 
-/// What there is before the first life.
+/// The state before the first life.
 pub(crate) struct Birth {
     /// By disk: members by their roles, then blank ones.
     pub disks: Vec<Option<Image>>,
-    /// What the array may hold.
+    /// The possible content of the array.
     pub oracle: Oracle,
 }
 
-/// Bytes that tell every block from any other.
+/// Bytes that distinguish every block from any other.
 pub(crate) fn fill(bytes: &mut [u8], rng: &mut Rng) {
     bytes.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.next_u64().to_le_bytes()));
 }
@@ -32,7 +32,7 @@ pub(crate) fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> B
     if let Start::Unsynced(from) = start {
         spoil(spec, &mut data, from);
         if !spec.has_parity() {
-            // Nobody ever wrote it: which copy is the array's nobody knows before the resync.
+            // It was never written: before the resync, any copy may count.
             oracle.crash(|_| true);
         }
     }
@@ -54,7 +54,7 @@ pub(crate) fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> B
         }))
     };
     let mut disks: Vec<_> = (0..spec.members).map(member).collect();
-    // What somebody else left there, but for superblocks.
+    // Another program's data, but no superblocks.
     let rubbish = || {
         let mut disk = vec![0x5a; spec.disk_size() as usize];
         disk[..4096].fill(0);
@@ -64,7 +64,7 @@ pub(crate) fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> B
     Birth { disks, oracle }
 }
 
-/// What each member's data is when the array holds `content`.
+/// The data of each member when the array holds `content`.
 pub(crate) fn members_data(spec: &Spec, content: &[u8]) -> Vec<Vec<u8>> {
     let mut data = vec![vec![0; spec.member_size as usize]; spec.members];
     match spec.geometry(spec.members) {

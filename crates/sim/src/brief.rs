@@ -5,7 +5,7 @@ use braid_md::Role;
 
 use crate::found::There;
 
-/// What superblocks say, in a line.
+/// The content of superblocks, in a line.
 pub(crate) fn describe<'a>(there: impl IntoIterator<Item = &'a There>) -> String {
     let one = |There { disk, carried }: &There| {
         let superblock = &carried.superblock;
@@ -25,7 +25,7 @@ pub(crate) fn describe<'a>(there: impl IntoIterator<Item = &'a There>) -> String
     there.into_iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What an array says of itself, in a line.
+/// The status of an array, in a line.
 pub(crate) fn brief(array: &Redundant) -> String {
     let status = array.status();
     let members: Vec<String> = status

@@ -10,7 +10,7 @@ use crate::share::share;
 use crate::timeline::Timeline;
 use crate::world::{Report, run};
 
-/// What a seed, or a scenario, came to.
+/// The result of a seed, or of a scenario.
 pub type Result = std::result::Result<Report, String>;
 
 /// Runs `scenario`; a panic is a failure as well.
@@ -28,14 +28,14 @@ pub fn run_seed(seed: u64) -> Result {
     }
 }
 
-/// What many seeds came to.
+/// The results of many seeds.
 #[derive(Debug, Default)]
 pub struct Sum {
     /// Seeds that were run.
     pub seeds: u64,
-    /// What happened in them, in all.
+    /// The sum of their events.
     pub report: Report,
-    /// Those that failed, and how.
+    /// The seeds that failed, and their failures.
     pub failed: Vec<(u64, String)>,
 }
 

@@ -21,10 +21,10 @@ use crate::timeline::Timeline;
 /// As many seeds may go by before a canary counts as one that survived.
 pub const BUDGET: u64 = 4000;
 
-/// What became of a canary.
+/// The result of a canary.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Which.
+    /// The canary.
     pub canary: Canary,
     /// The first seed that fails with it, how many were run, and how it fails; none if it survived.
     pub by: Option<(u64, u64, String)>,
@@ -56,7 +56,7 @@ pub fn hunt(
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether arrays like this have what `canary` breaks.
+/// True if arrays like this have the part that `canary` breaks.
 fn concerns(canary: Canary, spec: &Spec) -> bool {
     match canary {
         Canary::BitmapAfterData | Canary::BitsClearedBeforeFlush | Canary::RetrySkipsBit => {

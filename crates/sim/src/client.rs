@@ -14,7 +14,7 @@ use braid_mem::Pool;
 
 use crate::{Oracle, ReadToken, Rng, WriteToken};
 
-/// What a client does.
+/// The load of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Requests in all.
@@ -23,11 +23,11 @@ pub struct Load {
     pub depth: usize,
     /// Longest request, in logical blocks.
     pub longest: u64,
-    /// Whether requests under way may touch the same blocks although one of them modifies.
+    /// True if requests in flight may overlap although one of them modifies.
     pub overlapping: bool,
 }
 
-/// What a client saw.
+/// The observations of a client.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The requests that failed, in the order of their completions.
@@ -40,21 +40,21 @@ pub struct Report {
 pub struct Client {
     /// The volume.
     pub dev: Dev,
-    /// Where payloads come from.
+    /// The source of payloads.
     pub pool: Pool,
-    /// Every choice.
+    /// The source of every choice.
     pub rng: Rng,
-    /// What the volume may answer; shared with whoever wants to ask what a crash may leave.
+    /// The possible answers of the volume; shared with code that asks for the possible results of a crash.
     pub oracle: Rc<RefCell<Oracle>>,
 }
 
-/// A request under way.
+/// A request in flight.
 struct Asked {
     op: Op,
     span: Span,
     flags: Flags,
     token: Token,
-    /// What the payload of a write must still be when it comes back.
+    /// The expected payload of a write when it comes back.
     data: Vec<u8>,
 }
 

@@ -1,12 +1,12 @@
-//! What images of members hold, as an array: its content, and whether copies and parity agree.
+//! The content of members' images as an array, and whether copies and parity agree.
 //!
 //! ```text
 //!   copies   | A | A |       any copy that is there; they agree if all are the same
-//!   parity   | D0 | D1 | P | Q |   what is lost is worked out; they agree if P and Q are the sums
+//!   parity   | D0 | D1 | P | Q |   lost data is computed; they agree if P and Q are the sums
 //! ```
 //!
-//! Worked out with plain arithmetic; apart from the geometry nothing of what is under test is used
-//! here: a product in GF(2^8)/0x11d is a sum of shifts.
+//! The computations use plain arithmetic; apart from the geometry, no code under test is used here: a product
+//! in GF(2^8)/0x11d is a sum of shifts.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use braid_engine::redundant::Layout;
 
 use crate::Image;
 
-/// What is looked at in one go, in bytes.
+/// The unit of comparison, in bytes.
 pub const BLOCK: u64 = 512;
 
 /// A member that holds a role's data.
@@ -24,9 +24,9 @@ pub const BLOCK: u64 = 512;
 pub struct Holder<'a> {
     /// Its disk.
     pub image: &'a Image,
-    /// Where its data begin there.
+    /// The start of its data in the image.
     pub data_offset: usize,
-    /// What lies below this many bytes is the role's.
+    /// The member has the role's data below this byte.
     pub up_to: u64,
 }
 
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
         View { layout, holders }
     }
 
-    /// The same, as if who has the roles `lost` were not there.
+    /// The same view without the members with the roles `lost`.
     #[must_use]
     pub fn without(&self, lost: &[usize]) -> View<'a> {
         let mut view = self.clone();
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// For each role, whether somebody has all of it.
+    /// For each role, true if a member has all of it.
     pub fn in_sync(&self) -> Vec<bool> {
         let whole = |role: &Vec<Holder<'_>>| role.iter().any(|one| one.up_to == u64::MAX);
         self.holders.iter().map(whole).collect()
@@ -90,8 +90,8 @@ impl<'a> View<'a> {
         (contents, lost)
     }
 
-    /// Where copies differ, or parity does not fit data that are all there: blocks in sync bytes
-    /// (of the array for copies, of each member's data with parity).
+    /// The places where copies differ, or where parity does not fit data that is all present: blocks in sync
+    /// bytes (of the array for copies, of each member's data with parity).
     pub fn misfits(&self) -> Vec<u64> {
         let blocks = (0..self.layout.sync_size()).step_by(BLOCK as usize);
         match &self.layout {
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many copies of the block at `offset` there are, and number `choice` of them.
+    /// The number of copies of the block at `offset`, and copy number `choice`.
     fn copy(&self, offset: u64, choice: usize) -> (usize, Option<&'a [u8]>) {
         let mut first = None;
         let (mut count, mut chosen) = (0, None);
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What a column has of the block at `row`; nothing if nobody has it.
+    /// A column's data of the block at `row`; `None` if no member has it.
     fn column(&self, geometry: &Raid456, row: u64, column: Column) -> Option<&'a [u8]> {
         let role = geometry.role_of(row / geometry.chunk(), column);
         let holder = self.holders[role.index()].iter().find(|holder| row < holder.up_to)?;
@@ -190,7 +190,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether parity fits the block at `row`, as far as it is there; true where data are not.
+    /// True if parity fits the block at `row`, as far as it is present; also true if data is missing.
     fn fits(&self, geometry: &Raid456, row: u64) -> bool {
         let has_q = geometry.parities() == 2;
         let (mut p, mut q) = ([0; BLOCK as usize], [0; BLOCK as usize]);

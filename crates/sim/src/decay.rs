@@ -18,14 +18,14 @@ use crate::rest::{STEP_NS, check_agreement, first_difference, read_all};
 use crate::spec::{FIRST_PAGE, Spec};
 use crate::{Image, Rng, SimDisk};
 
-/// What scrubs compare in, in bytes.
+/// The unit of a scrub's comparison, in bytes.
 const BLOCK: u64 = 4096;
 
-/// That a repair of an array that is whole and holds `contents` puts right what is proved to be wrong, and
-/// leaves alone what is not.
+/// Checks that a repair of a whole array with `contents` corrects all blocks that are provably wrong, and
+/// leaves the others alone.
 ///
 /// # Errors
-/// What is wrong.
+/// The first error.
 pub(crate) async fn check_decay(
     spec: &Spec,
     array: &Redundant,

@@ -7,9 +7,9 @@
 //!  a read    |                    | sees it from here on
 //! ```
 //!
-//! Hostile where the contract leaves it free: a read that fails fills its memory with rubbish, a
-//! discard leaves the old contents, zeroes or rubbish, a write that fails has reached some of its
-//! blocks, a request that is abandoned is carried out all the same.
+//! It is as hostile as the contract permits: a failed read fills its memory with random bytes, a discard leaves
+//! the old contents, zeroes or random bytes, a failed write has reached some of its blocks, and an abandoned
+//! request is still carried out.
 
 mod request;
 
@@ -36,13 +36,13 @@ pub struct SimDisk {
 /// One request in a disk's trace; its place in the trace is its index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What was asked.
+    /// The kind of the request.
     pub op: Op,
-    /// Where.
+    /// Its range.
     pub span: Span,
     /// Modifiers.
     pub flags: Flags,
-    /// When it came, in nanoseconds.
+    /// The time of its arrival, in nanoseconds.
     pub start_ns: u64,
     /// When it completed, and how.
     pub end: Option<(u64, Result<(), Errno>)>,
@@ -60,11 +60,11 @@ struct Inner {
     completed: Cell<u64>,
     /// It was pulled: nothing reaches it.
     gone: Cell<bool>,
-    /// How much longer than usual everything takes.
+    /// The factor by which all requests take longer than usual.
     slowness: Cell<u64>,
-    /// Until when requests hang that it has, or had.
+    /// The time until which its present or former requests hang.
     hangs_until_ns: Cell<u64>,
-    /// When a write or a flush last failed, or began that was to fail.
+    /// The time of the last failure of a write or a flush, or of its start.
     failed_ns: Cell<Option<u64>>,
     timing: RefCell<Option<Timing>>,
     listener: RefCell<Option<Listener>>,
@@ -73,7 +73,7 @@ struct Inner {
 /// Hears of each request, by its number, when it starts and when it completes.
 pub type Listener = Box<dyn Fn(u64, &Record)>;
 
-/// How long requests take on a modelled device, which may share its bus.
+/// The times of requests on a modelled device, which may share its bus.
 pub struct Timing {
     queue: CommandQueue,
     bus: Rc<RefCell<Bus>>,
@@ -155,18 +155,18 @@ impl SimDisk {
         self.inner.gone.set(true);
     }
 
-    /// Whether it was pulled.
+    /// True if it was pulled.
     pub fn is_gone(&self) -> bool {
         self.inner.gone.get()
     }
 
-    /// Whether requests hang, or would if they came.
+    /// True if requests hang, or would hang if they came.
     pub(crate) fn hangs(&self) -> bool {
         let now_ns = self.inner.handle.now();
         self.inner.hangs_until_ns.get() > now_ns || self.inner.faults.hang(now_ns)
     }
 
-    /// Whether a request hung, some time.
+    /// True if a request has ever hung.
     pub(crate) fn has_hung(&self) -> bool {
         self.inner.hangs_until_ns.get() > 0
     }
@@ -186,7 +186,7 @@ impl SimDisk {
         self.inner.failed_ns.get()
     }
 
-    /// Whether it takes longer than others.
+    /// True if it takes longer than others.
     pub(crate) fn is_slow(&self) -> bool {
         self.inner.slowness.get() > 1
     }
@@ -201,7 +201,7 @@ impl SimDisk {
         self.inner.listener.replace(Some(listener));
     }
 
-    /// What it holds, with its cache.
+    /// Its medium, with its cache.
     pub(crate) fn media(&self) -> std::cell::Ref<'_, Media> {
         self.inner.media.borrow()
     }
@@ -224,7 +224,7 @@ impl SimDisk {
         self.inner.handle.clone()
     }
 
-    /// What befalls its requests.
+    /// The faults of its requests.
     pub fn faults(&self) -> &Faults {
         &self.inner.faults
     }
@@ -244,25 +244,23 @@ impl SimDisk {
         self.inner.completed.get()
     }
 
-    /// What a read of everything would give now.
+    /// The result of a read of the whole disk now.
     pub fn contents(&self) -> Image {
         self.inner.media.borrow().current().clone()
     }
 
-    /// Has the blocks at `offset` hold other bytes, behind the back of whoever wrote them; none of them is being
-    /// written.
+    /// Changes the blocks at `offset` without a write; no write of them may be in flight.
     pub(crate) fn rot(&self, offset: u64, bytes: &[u8]) {
         self.inner.media.borrow_mut().rot(offset, bytes);
     }
 
-    /// What is sure to be there after a crash now: one of the [`SimDisk::crash_image`]s, as
-    /// [`SimDisk::contents`] are.
+    /// The certain content after a crash now: one of the [`SimDisk::crash_image`]s, like [`SimDisk::contents`].
     pub fn durable(&self) -> Image {
         self.inner.media.borrow().durable().clone()
     }
 
-    /// What a crash now might leave: of every block the durable contents or any that was written
-    /// since, acknowledged or not.
+    /// A possible content after a crash now: of every block the durable content or any later version,
+    /// acknowledged or not.
     pub fn crash_image(&self, rng: &mut Rng) -> Image {
         self.inner.media.borrow().crash(rng)
     }

@@ -44,17 +44,17 @@ pub const MEMORY: u64 = 1 << 46;
 /// Bits of worlds that each commit runs seeds of, one at a time.
 pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY];
 
-/// How much happens, and what.
+/// The amount and the kind of events.
 struct Mood {
-    /// How many acts a life has, and how long it is: one of each.
+    /// The possible numbers of acts of a life, and its possible lengths.
     acts: [u64; 5],
     long_ns: [u64; 4],
-    /// How often a client stays in one place, and a crash takes members with it, in percent.
+    /// The probabilities, in percent, that a client stays in one place, and that members are lost with a crash.
     stays: u64,
     loses: u64,
-    /// How many probes a life has.
+    /// The number of probes of a life.
     probes: RangeInclusive<u64>,
-    /// What acts are, by the numbers of [`what`].
+    /// The kinds of acts, by the numbers of [`what`].
     acts_drawn: &'static [u64],
 }
 

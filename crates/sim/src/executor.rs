@@ -36,7 +36,7 @@ use crate::seeds::is_repeating;
 /// Polls without the clock moving, after which a run is taken to go in circles.
 const MAX_POLLS_AT_ONCE: u64 = 1_000_000;
 
-/// How often, in a hundred, an event comes although tasks are ready.
+/// The percentage of events that come although tasks are ready.
 const OVERTAKING_PERCENT: u64 = 20;
 
 /// A simulation: a seed, a clock, tasks and events.
@@ -44,7 +44,7 @@ pub struct Sim {
     core: Rc<Core>,
 }
 
-/// How tasks and disks reach their simulation. Cheap to clone.
+/// The access of tasks and disks to their simulation. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     core: Rc<Core>,
@@ -52,10 +52,10 @@ pub struct Handle {
 
 /// A part of the simulation that can tell what it was doing, for a run that fails.
 pub trait Witness {
-    /// What it has not finished, a line each.
+    /// Its unfinished work, one line each.
     fn pending(&self) -> Vec<String>;
 
-    /// What happened so far, a line each.
+    /// The events so far, one line each.
     fn trace(&self) -> Vec<String>;
 }
 
@@ -66,20 +66,20 @@ pub struct Stuck {
     pub seed: u64,
     /// When, in nanoseconds.
     pub now_ns: u64,
-    /// Whether tasks still ran, without end and without time passing.
+    /// True if tasks still ran, without end and without time passing.
     pub livelock: bool,
     /// Tasks and operations that were not finished.
     pub pending: Vec<String>,
 }
 
-/// How a run came to its end.
+/// The end of a run.
 #[derive(Debug)]
 pub enum Outcome<T> {
     /// Its future is done.
     Done(T),
-    /// Somebody stopped it.
+    /// It was stopped.
     Halted,
-    /// It cannot go on.
+    /// No task and no event can go on.
     Stuck(Stuck),
 }
 
@@ -97,13 +97,13 @@ struct Core {
     clock_by_s: Cell<i64>,
     /// Events wait until no task is ready.
     punctual: Cell<bool>,
-    /// How far away an event may be that comes although tasks are ready, in nanoseconds.
+    /// The greatest distance of an event that comes although tasks are ready, in nanoseconds.
     delay_ns: Cell<u64>,
-    /// The run is to stop where it is.
+    /// True if the run must stop at its present state.
     halted: Cell<bool>,
-    /// The run is over: whatever is spawned or scheduled is dropped, because it would hold on to this core.
+    /// True if the run is over: new tasks and events are dropped, because they would keep this core alive.
     ended: Cell<bool>,
-    /// A failure is told by somebody else.
+    /// True if another part reports a failure.
     quiet: Cell<bool>,
     observer: RefCell<Option<Box<dyn FnMut()>>>,
     witnesses: RefCell<Vec<Weak<dyn Witness>>>,
@@ -175,7 +175,7 @@ impl Sim {
         self.core.delay_ns.set(delay_ns);
     }
 
-    /// From now on a panic is told by whoever catches it: witnesses are not asked.
+    /// From now on, the code that catches a panic reports it: witnesses are not asked.
     pub fn be_quiet(&self) {
         self.core.quiet.set(true);
     }
@@ -209,8 +209,8 @@ impl Sim {
         }
     }
 
-    /// Runs until `future` is done, or somebody calls [`Handle::halt`]: then everything stays as it
-    /// is at that moment, as if the power had gone.
+    /// Runs until `future` is done, or [`Handle::halt`] is called: then everything stays in the state of that
+    /// moment, as after a power failure.
     pub fn run_until<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Outcome<T> {
         let result = Rc::new(Cell::new(None));
         let slot = Rc::clone(&result);
@@ -259,7 +259,7 @@ impl Drop for Sim {
 }
 
 impl Sim {
-    /// What the witnesses saw; of each the end only, unless one seed was asked for.
+    /// The traces of the witnesses; only the end of each, unless one seed was requested.
     fn trace(&self) -> String {
         const LINES: usize = 40;
         let mut lines = Vec::new();
@@ -298,7 +298,7 @@ impl Handle {
         self.core.clock_by_s.set(self.core.clock_by_s.get().saturating_add(by_s));
     }
 
-    /// What the clock of the day says, since 1970, when it should say `right`: nothing before 1970.
+    /// The time of day that the clock shows, since 1970, when `right` is the correct time; never before 1970.
     pub fn clock_for(&self, right: Duration) -> Duration {
         let by_s = self.core.clock_by_s.get();
         let by = Duration::from_secs(by_s.unsigned_abs());
@@ -371,7 +371,7 @@ impl Core {
         key
     }
 
-    /// Whether the next event may come although tasks are ready.
+    /// True if the next event may come although tasks are ready.
     fn is_next_near(&self) -> bool {
         let delay_ns = self.delay_ns.get();
         delay_ns == u64::MAX || {

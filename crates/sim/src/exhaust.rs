@@ -1,5 +1,5 @@
-//! Crashes at every moment of short loads, with every subset of what was not flushed, up to a
-//! bound; and again in the restart that follows.
+//! Crashes at every moment of short loads, with every subset of unflushed pieces, up to a bound; and again in
+//! the restart that follows.
 //!
 //! ```text
 //!   events   e───e───e───e───e          at each: pieces of writes that are in caches only
@@ -9,9 +9,9 @@
 //!            └─ …                        in some: a crash at every event of the restart, too
 //! ```
 //!
-//! Where a life by seed takes many turns and looks at few moments, this takes few and looks at all.
-//! Images that are the same as at the moment before, with nothing else known, are not looked at
-//! twice; they count as crash points all the same, and those that were looked at are counted too.
+//! A life by seed takes many turns and examines few moments; this takes few turns and examines all moments.
+//! Images that equal those of the moment before, with the same knowledge, are not examined twice; they still
+//! count as crash points, and the examined ones are counted separately.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -67,12 +67,12 @@ pub(crate) const fn tiny(level: Level, layout: u32, members: usize, policy: Poli
     Spec { level, layout, members, chunk, member_size: 12 << 10, policy, version }
 }
 
-/// What was tried.
+/// The number of trials.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Events times subsets.
     pub points: u64,
-    /// Of these, those that were looked at: the others were the same as one before.
+    /// The examined ones of these: the others were equal to an earlier one.
     pub looked_at: u64,
     /// Crashes in restarts.
     pub again: u64,

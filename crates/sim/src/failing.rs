@@ -45,7 +45,7 @@ pub struct Failure {
     pub lasts: bool,
 }
 
-/// What was tried.
+/// The number of trials.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Loads.

@@ -1,11 +1,12 @@
-//! Faults, laid over a device whose data stays pristine: which requests, and what befalls them.
+//! Faults, on top of a device whose data remains intact: a target selects the requests, and a fault says how
+//! they fail or hang.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_block::{Errno, Io, Op, Span};
 
-/// Which requests; every condition that is given must hold.
+/// The conditions that select requests; a request must meet all that are given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target {
     /// Requests of this kind.
@@ -14,27 +15,27 @@ pub struct Target {
     pub index: Option<u64>,
     /// Requests from this number on.
     pub since: u64,
-    /// Requests that touch this range (so never a flush).
+    /// Requests that overlap this range (so never a flush).
     pub span: Option<Span>,
 }
 
-/// What befalls a request.
+/// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// It fails. Any part of a modifying request may have been done.
+    /// It fails. Any part of a modifying request may have been carried out.
     Error(Errno),
     /// It does not complete before this time, in nanoseconds; `u64::MAX`: never.
     NotBefore(u64),
-    /// It completes at this time, in nanoseconds; `u64::MAX`: never. A modifying request takes effect at its usual
-    /// time, or only now.
+    /// It completes at this time, in nanoseconds; `u64::MAX`: never. A modifying request takes effect at its
+    /// usual time, or only at this one.
     Hang(u64),
 }
 
-/// The faults of a device. Cheap to clone, all clones are the same list.
+/// The faults of a device. It is cheap to clone; all clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     rules: Rc<RefCell<Vec<Rule>>>,
-    /// What cannot be read until it is written.
+    /// The ranges that cannot be read until they are written.
     latent: Rc<RefCell<Vec<Span>>>,
 }
 
@@ -42,12 +43,12 @@ pub struct Faults {
 struct Rule {
     target: Target,
     fault: Fault,
-    /// How many more requests it befalls.
+    /// The number of requests that the rule still applies to.
     left: Cell<u64>,
 }
 
 impl Rule {
-    /// Whether it befalls this request, which counts.
+    /// True if the rule applies to this request, which is then counted.
     fn befalls(&self, index: u64, io: &Io) -> bool {
         let left = self.left.get();
         let befalls = left > 0 && self.target.is_hit_by(index, io);
@@ -65,7 +66,7 @@ impl Target {
         Target { op: Some(op), ..Target::ALL }
     }
 
-    /// The one request of this number.
+    /// Only the request with this number.
     pub const fn index(index: u64) -> Target {
         Target { index: Some(index), ..Target::ALL }
     }
@@ -75,7 +76,7 @@ impl Target {
         Target { since: index, ..Target::ALL }
     }
 
-    /// Of these, the ones that touch `span`.
+    /// Only those of these requests that overlap `span`.
     #[must_use]
     pub const fn touching(self, span: Span) -> Target {
         Target { span: Some(span), ..self }
@@ -90,49 +91,49 @@ impl Target {
 }
 
 impl Faults {
-    /// From now on `fault` befalls what `target` names.
+    /// From now on, `fault` applies to the requests that `target` selects.
     pub fn add(&self, target: Target, fault: Fault) {
         self.add_some(target, fault, u64::MAX);
     }
 
-    /// The next `count` requests that `target` names are befallen by `fault`.
+    /// `fault` applies to the next `count` requests that `target` selects.
     pub fn add_some(&self, target: Target, fault: Fault, count: u64) {
         self.rules.borrow_mut().push(Rule { target, fault, left: Cell::new(count) });
     }
 
-    /// From now on nothing fails but what cannot be read.
+    /// From now on, no request fails, except reads of unreadable ranges.
     pub fn clear_rules(&self) {
         self.rules.borrow_mut().clear();
     }
 
-    /// Whether some requests to come are sure to fail, or may.
+    /// True if some future requests will fail, or may fail.
     pub fn is_armed(&self) -> bool {
         let is_error = |rule: &Rule| matches!(rule.fault, Fault::Error(_)) && rule.left.get() > 0;
         self.rules.borrow().iter().any(is_error)
     }
 
-    /// What cannot be read.
+    /// The unreadable ranges.
     pub fn latent(&self) -> Vec<Span> {
         self.latent.borrow().clone()
     }
 
-    /// From now on nothing fails.
+    /// From now on, no request fails.
     pub fn clear(&self) {
         self.rules.borrow_mut().clear();
         self.latent.borrow_mut().clear();
     }
 
-    /// From now on `span` cannot be read, until it is written.
+    /// From now on, `span` is unreadable until it is written.
     pub fn add_latent(&self, span: Span) {
         self.latent.borrow_mut().push(span);
     }
 
-    /// Whether a read of `span` meets what cannot be read.
+    /// True if a read of `span` overlaps an unreadable range.
     pub fn is_latent(&self, span: Span) -> bool {
         self.latent.borrow().iter().any(|bad| bad.overlaps(span))
     }
 
-    /// `span` was written: it can be read again.
+    /// `span` was written, so it is readable again.
     pub fn heal(&self, span: Span) {
         let mut latent = self.latent.borrow_mut();
         let mut left = Vec::with_capacity(latent.len());
@@ -145,7 +146,7 @@ impl Faults {
         *latent = left;
     }
 
-    /// The error of request number `index`: that of the first rule it hits.
+    /// The error of request number `index`: that of the first rule that applies to it.
     pub fn error_for(&self, index: u64, io: &Io) -> Option<Errno> {
         self.rules.borrow().iter().find_map(|rule| match rule.fault {
             Fault::Error(errno) if rule.befalls(index, io) => Some(errno),
@@ -153,7 +154,7 @@ impl Faults {
         })
     }
 
-    /// Until when request number `index` hangs, in nanoseconds.
+    /// The time until which request number `index` hangs, in nanoseconds.
     pub fn hangs_until(&self, index: u64, io: &Io) -> Option<u64> {
         self.rules.borrow().iter().find_map(|rule| match rule.fault {
             Fault::Hang(time_ns) if rule.befalls(index, io) => Some(time_ns),
@@ -161,7 +162,7 @@ impl Faults {
         })
     }
 
-    /// Whether some requests to come hang beyond `now_ns`.
+    /// True if some future requests hang beyond `now_ns`.
     pub fn hang(&self, now_ns: u64) -> bool {
         let hangs = |rule: &Rule| matches!(rule.fault, Fault::Hang(end) if end > now_ns);
         self.rules.borrow().iter().any(|rule| hangs(rule) && rule.left.get() > 0)

@@ -1,12 +1,12 @@
-//! From bytes that nobody has checked to an array that serves: members are put together as production does it, and
-//! if that is allowed, the array starts on simulated disks, writes, reads, and stops.
+//! From unchecked bytes to an array that serves: members are assembled as in production, and if that is
+//! allowed, the array starts on simulated disks, writes, reads, and stops.
 //!
 //! ```text
 //!   images ─▶ assembled ─▶ refused
 //!                       ─▶ restarted ─▶ a write ─▶ read again: the same ─▶ shut down ─▶ assembled again
 //! ```
 //!
-//! Deliberately absent: what such an array holds, which nobody knows.
+//! Deliberately absent: a check of the array's original content, which is unknown.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,10 +25,10 @@ use crate::{Image, Sim, SimDisk};
 
 /// Bytes of a member that is made of a fuzzer's input.
 const MEMBER: usize = 16 << 20;
-/// How much is written and read, in bytes.
+/// The length of the write and the read, in bytes.
 const LEN: u64 = 4096;
 
-/// How far members got.
+/// The progress of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Got {
     /// They are no array that may be started, or one without redundancy.

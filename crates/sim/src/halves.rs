@@ -45,9 +45,9 @@ const BLANKS: usize = 2;
 struct Half {
     /// By number, with its blank ones.
     disks: Vec<usize>,
-    /// How many of these are blank.
+    /// The number of blank ones among these.
     blanks: usize,
-    /// Whether it may take them in.
+    /// True if it may take them in.
     may_take: bool,
     images: Vec<Option<Image>>,
     oracle: Oracle,
@@ -270,7 +270,7 @@ impl Half {
         if let Outcome::Stuck(stuck) = outcome {
             return Err(stuck.to_string());
         }
-        // A crash before superblocks say who is missing: as if it had not been started.
+        // The crash came before superblocks named the missing members: as if the half had not been started.
         self.is_started = is_recorded.get();
         if !self.is_started {
             self.is_crashed = false;

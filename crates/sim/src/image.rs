@@ -1,5 +1,5 @@
-//! What a disk holds, in pages that copies share until one of them is written: a crash that is tried
-//! copies every disk, and changes little of it.
+//! The content of a disk, in pages that copies share until one of them is written: a simulated crash copies
+//! every disk, and changes little of it.
 
 use std::rc::Rc;
 
@@ -20,12 +20,12 @@ impl Image {
         Image { pages: vec![page; len.div_ceil(PAGE)], len }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -77,7 +77,7 @@ impl Image {
     }
 }
 
-/// What lies in the page of `offset` of the next `left` bytes: where, and how many.
+/// The first part of the next `left` bytes, up to the end of the page: its place and its length.
 fn step(offset: usize, left: usize) -> (usize, usize) {
     (offset, left.min(PAGE - offset % PAGE))
 }

@@ -9,7 +9,7 @@ use std::fs::{OpenOptions, read_to_string};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the list is, in this source tree.
+/// The path of the list, in this source tree.
 pub fn list() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/seeds/failed.txt")
 }

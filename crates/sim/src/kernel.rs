@@ -1,28 +1,28 @@
-//! What Linux's md would make of superblocks: a model of its rules of freshness, and what it would
-//! read then.
+//! The behaviour of Linux's md with superblocks: a model of its rules of freshness, and the data that it would
+//! read.
 //!
 //! ```text
 //!   the freshest    most events, spares do not count; the first of equals
-//!   who is let in   events at most one behind the freshest's (spares: any)
+//!   accepted        events at most one behind the freshest's (spares: any)
 //!   its number      of several with one device number the one with the most events
 //!   its role        before 6.8: by its own table
 //!                   since 6.8: by the freshest's, if it is behind
 //!   in sync         has a role and no recovery offset
-//!   is resynced     raid10: from any copy that is not faulty, also of who is being filled
+//!   is resynced     raid10: from any copy that is not faulty, also of a member that is being filled
 //!   refused         two in sync in one role; parity, degraded, dirty, without partial parity log
 //! ```
 //!
-//! An array of braid's may be started by a kernel at any time, after a crash as well, so what the
-//! kernel believes must be as right as what braid does. What it refuses is not wrong.
+//! A kernel may start a braid array at any time, also after a crash, so its decisions must be as right as
+//! braid's. A refusal is not wrong.
 //!
-//! Deliberately absent: what is not braid's doing when a kernel brings such an array up:
-//! * the stripe log, of which it knows nothing: after a crash an array with one is dirty for it,
-//!   and what only the log holds is lost (`docs/write-hole.md`);
+//! Deliberately absent: failures that are not braid's when a kernel brings such an array up:
+//! * the stripe log, which the kernel does not know: after a crash it takes an array with such a log for dirty,
+//!   and data that only the log holds is lost (`docs/write-hole.md`);
 //! * recovery by the partial parity log with a member missing;
-//! * a spare that was away when its number was given to another: no superblock tells the number of
-//!   a spare that is away from one that is free (a kernel gives it to another as well), and a kernel
-//!   since 6.8 gives a spare that comes back the role of whoever has its number now, if that one is
-//!   not there (`super_1_validate` asks the freshest's table, and a spare's events are not compared).
+//! * a spare that was away when its number was given to another: superblocks do not distinguish the number of
+//!   an absent spare from a free one (a kernel also gives it to another), and since 6.8 a kernel gives a
+//!   returning spare the role of the member that has its number now, if that member is missing
+//!   (`super_1_validate` uses the freshest's table, and a spare's events are not compared).
 //!
 //! Source: Linux `drivers/md/md.c` (`super_90_validate`, `super_1_load`, `super_1_validate`,
 //! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid10.c` (`raid10_sync_request`), `raid5.c` (`setup_conf`, `raid5_run`).
@@ -46,7 +46,7 @@ pub enum Kernel {
     Since6_8,
 }
 
-/// What a kernel makes of an array.
+/// A kernel's decision about an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// It runs.
@@ -58,22 +58,22 @@ pub enum Made {
 /// Whom a kernel believes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Believed {
-    /// The place in the list of whoever tells the array's state.
+    /// The place in the list of the member that determines the array's state.
     pub freshest: usize,
-    /// By role: places in the list, and up to how many bytes of their data.
+    /// By role: places in the list, and the number of bytes up to which their data count.
     pub roles: Vec<Vec<(usize, u64)>>,
-    /// Places of those that are being filled and replace nobody.
+    /// Places of members that are being filled and replace no other.
     pub filled: Vec<usize>,
 }
 
 impl Believed {
-    /// For each role, whether somebody is in sync.
+    /// For each role, true if a member is in sync.
     pub fn in_sync(&self) -> Vec<bool> {
         self.roles.iter().map(|role| role.iter().any(|one| one.1 == u64::MAX)).collect()
     }
 }
 
-/// What `kernel` makes of these superblocks, found in this order.
+/// The decision of `kernel` about these superblocks, found in this order.
 pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
     let Some(freshest) = freshest(superblocks) else { return Made::Refused("only spares") };
     let array = superblocks[freshest];
@@ -104,8 +104,7 @@ pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
     }
     let all = roles.iter().flatten();
     let filled = all.filter(|one| one.1 != u64::MAX).map(|one| one.0).collect();
-    // Who is to replace another is read as well, as far as it is filled, and stands in for one that
-    // is not there.
+    // A replacement is read as well, up to its filled part, and serves instead of a missing member.
     for (holders, replacement) in roles.iter_mut().zip(replacements) {
         holders.extend(replacement);
     }
@@ -144,7 +143,7 @@ fn role_of(own: &Superblock, array: &Superblock, kernel: Kernel) -> Option<u16> 
     let number = own.device_number as usize;
     let table = match kernel {
         Kernel::Since6_8 if own.events < array.events && own.version != Version::V0_90 => array,
-        // Version 0.90 has always been asked the freshest's way: who is behind is a spare.
+        // For version 0.90 the freshest's table has always counted: a member that is behind is a spare.
         _ => own,
     };
     match table.roles.get(number) {
@@ -163,7 +162,7 @@ pub struct AwaySpare {
 }
 
 impl AwaySpare {
-    /// That `disk` with this `image` is one.
+    /// Returns it if `disk` with this `image` is an absent spare.
     pub fn of(disk: usize, image: &Image) -> Option<AwaySpare> {
         let superblock = carried(image).ok()?.superblock;
         let is_spare = superblock.role() == Role::Spare;
@@ -171,11 +170,11 @@ impl AwaySpare {
     }
 }
 
-/// That no kernel would read anything that `oracle`, which knows of the crash, does not allow.
-/// Spares that were away, and are what they were then, take no part.
+/// Checks that no kernel would read any data that `oracle`, which knows of the crash, does not allow. Spares
+/// that were away, and are unchanged, take no part.
 ///
 /// # Errors
-/// What it would read.
+/// The data that it would read.
 pub fn check(
     spec: &Spec,
     there: &[There],
@@ -204,7 +203,7 @@ fn check_one(
 ) -> Result<(), String> {
     let superblocks: Vec<&Superblock> = there.iter().map(|one| &one.carried.superblock).collect();
     let believed = match make(&superblocks, kernel) {
-        // By version 0.90, who failed one event ago has its role for every kernel.
+        // In version 0.90, a member that failed one event ago keeps its role for every kernel.
         Made::Refused("two members in one role")
             if kernel == Kernel::Since6_8 && spec.version != Version::V0_90 =>
         {
@@ -253,7 +252,7 @@ fn check_one(
     Ok(())
 }
 
-/// That what it would not resync agrees.
+/// Checks that the parts agree that the kernel would not resync.
 fn check_agreement(
     view: &View<'_>,
     array: &Superblock,

@@ -1,4 +1,4 @@
-//! What goes on in a life: connections, acts and operators, until everybody is answered.
+//! The events in a life: connections, acts and operators, until every request is answered.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -25,24 +25,24 @@ use crate::verify::pool;
 
 /// Memory that a connection receives into, in bytes.
 const INBOX: usize = 16 << 10;
-/// How long a life may take beyond its acts, in steps of [`STEP_NS`].
+/// The longest time of a life beyond its acts, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 60_000;
-/// How long a life goes on in which nothing is asked for any more, waiting for its end.
+/// The time that a life continues without requests before its end.
 const LINGER: u64 = 120;
 
-/// What goes on in a life.
+/// The actors of a life.
 pub(crate) struct Acting {
     pub stage: Stage,
     pub trouble: Trouble,
-    /// Superblocks are to say at once what was found.
+    /// True if superblocks must record the findings at once.
     pub is_changed: bool,
     pub life: Life,
     pub is_last: bool,
-    /// How many acts were.
+    /// The number of acts so far.
     pub placed: Rc<Cell<u64>>,
 }
 
-/// Counts down to 0, and wakes who waits for that.
+/// Counts down to 0, and wakes the waiting task.
 #[derive(Clone, Default)]
 struct Left {
     count: Rc<Cell<usize>>,
@@ -83,7 +83,7 @@ impl Acting {
         }
         stage.remember(&stage.array.status());
         handle.spawn("array", stage.array.run());
-        // Before anybody is served: what a read shows must not change when who was away comes back.
+        // Before the first request is served: a read must not change its result when an absent member returns.
         if self.is_changed {
             let recorded = stage.array.record().await;
             if let (Err(why), None) = (recorded, stage.past.torn.get()) {
@@ -240,7 +240,7 @@ impl Acting {
         check_decay(&stage.spec, &stage.array, &disks, &contents, &mut dice).await
     }
 
-    /// That nothing is left over when the volume is down.
+    /// Checks that nothing is left over when the volume is down.
     fn check_down(&self) -> Result<(), String> {
         let status = self.stage.array.status();
         if status.broken {

@@ -14,24 +14,23 @@ use crate::scenario::{Connection, Request};
 use crate::timeline::Timeline;
 use crate::{Handle, Oracle, ReadToken, Rng, WriteToken};
 
-/// How long a request may take, in nanoseconds of virtual time: longer than the worst of what is
-/// placed in its way.
+/// The longest time of a request, in nanoseconds of virtual time: longer than the worst faults that are placed.
 const BOUND_NS: u64 = 400_000_000_000;
 
-/// What clients share.
+/// The shared state of clients.
 #[derive(Clone)]
 pub(crate) struct Clients {
     /// The simulation.
     pub handle: Handle,
-    /// What the volume may answer.
+    /// The possible answers of the volume.
     pub oracle: Rc<RefCell<Oracle>>,
-    /// Which requests may be answered with errors.
+    /// Tells which requests may be answered with errors.
     pub excuse: Rc<dyn Fn(Op, Span) -> bool>,
-    /// What happens.
+    /// The timeline of events.
     pub timeline: Timeline,
 }
 
-/// A request under way.
+/// A request in flight.
 struct Asked {
     op: Op,
     span: Span,
@@ -155,7 +154,7 @@ impl Clients {
     }
 }
 
-/// Where a request goes, of a volume of `size` bytes.
+/// The range of a request on a volume of `size` bytes.
 fn place(request: &Request, size: u64) -> (Op, Span, bool) {
     if request.op == Op::Flush {
         return (Op::Flush, Span::default(), false);

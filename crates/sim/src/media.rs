@@ -1,16 +1,17 @@
-//! What a disk holds: the durable image, what its cache shows, and all that a crash may leave.
+//! The content of a disk: the durable image, the content that its cache shows, and all possible results of a
+//! crash.
 //!
 //! ```text
 //! block 7   durable: A | un-flushed: B  C  D          cache shows C: D has not taken effect yet
 //!                        after a crash: A, B, C or D, drawn for each block alone
 //! ```
 //!
-//! A write goes through three moments: it begins (from now on a crash may leave it), takes
-//! effect (reads see it), completes (a flush that starts later makes it durable). Blocks are
-//! never torn; a request of several blocks may be, at every boundary.
+//! A write goes through three moments: it begins (from now on a crash may leave it), takes effect (reads see
+//! it), completes (a flush that starts later makes it durable). Blocks are never torn; a request of several
+//! blocks may be torn at every boundary.
 //!
-//! Invariant: of the versions of a block, those that took effect before the durable one did are
-//! gone, so no crash can bring back what a flush has replaced.
+//! Invariant: of the versions of a block, those that took effect before the durable one did are gone, so no
+//! crash can bring back content that a flush has replaced.
 
 use std::ops::Range;
 
@@ -38,7 +39,7 @@ struct Write {
     number: u64,
     first: usize,
     data: Vec<u8>,
-    /// Of which of its blocks a crash may leave its version.
+    /// True for each block of which a crash may leave its version.
     left: Vec<bool>,
     effective: Option<Moment>,
     completed: Option<Moment>,
@@ -50,7 +51,7 @@ impl Write {
         (self.first..).zip(&self.left).filter(|(_, left)| **left).map(|(block, _)| block)
     }
 
-    /// What it has of them, in runs: the first block, and the bytes.
+    /// Its remaining blocks, in runs: the first block, and the bytes.
     fn runs(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let size = self.data.len() / self.left.len();
         let mut at = 0;
@@ -69,7 +70,7 @@ impl Write {
         !self.left.contains(&true)
     }
 
-    /// Where it took effect no later than `newer` did, it is gone.
+    /// Removes its blocks if it took effect no later than `newer`.
     fn give_way_to(&mut self, newer: &Write) {
         if self.effective.is_none() || self.effective > newer.effective {
             return;
@@ -96,12 +97,12 @@ impl Media {
         self.atomic = self.blocks(span);
     }
 
-    /// What reads see.
+    /// The content that reads see.
     pub(crate) fn current(&self) -> &Image {
         &self.current
     }
 
-    /// What a crash leaves that takes all that it may take.
+    /// The content after a crash that loses all it may lose.
     pub(crate) fn durable(&self) -> &Image {
         &self.durable
     }
@@ -174,14 +175,14 @@ impl Media {
         self.unflushed.retain(|write| write.completed.is_none_or(|done| done >= start));
     }
 
-    /// What a crash at this moment leaves, if the dice fall like this.
+    /// A random possible content after a crash at this moment.
     pub(crate) fn crash(&self, rng: &mut Rng) -> Image {
         self.chosen(|_, versions| rng.index(versions + 1))
     }
 
-    /// Whoever wrote is gone, and the power is not: of each block that was under way the dice say
-    /// whether it arrives. What the cache holds stays in the cache, but for what a flush that failed
-    /// was to make durable: no later flush will. Answers whether there was such a block.
+    /// The writer is gone, but the power is not: for each block in flight, chance decides whether it arrives.
+    /// The content of the cache stays there, except blocks that a failed flush was to make durable: no later
+    /// flush will. Returns true if there was such a block.
     pub(crate) fn settle(&mut self, rng: &mut Rng) -> bool {
         let now = self.moment();
         let was_lost = self.forget_lost();
@@ -199,14 +200,14 @@ impl Media {
         for write in &mut self.unflushed {
             write.effective = write.effective.or(Some(now));
             write.completed = write.completed.or(Some(now));
-            // Whoever writes next counts from 0 again.
+            // The next writer counts from 0 again.
             write.number = u64::MAX;
         }
         self.unflushed.retain(|write| !write.is_over());
         was_lost
     }
 
-    /// What reads see, and no flush will make durable, is forgotten.
+    /// Forgets the blocks that reads see, and that no flush will make durable.
     fn forget_lost(&mut self) -> bool {
         let effective = self.unflushed.iter().filter(|write| write.effective.is_some());
         let mut effective: Vec<&Write> = effective.collect();
@@ -220,8 +221,7 @@ impl Media {
         was_lost
     }
 
-    /// Where a crash now may leave something else than is durable: offsets of blocks, in order, and
-    /// how many versions there are.
+    /// The blocks whose content after a crash now is not certain: offsets in order, and the number of versions.
     pub(crate) fn unsettled(&self) -> Vec<(u64, usize)> {
         let versions = self.versions();
         let blocks = versions.chunk_by(|a, b| a.0 == b.0);

@@ -24,7 +24,7 @@ pub(crate) struct Nbd {
 
 /// A request whose answer is to come.
 struct Partial {
-    /// Where a read starts, and what came of it.
+    /// The start of a read, and its result.
     offset: u64,
     data: Option<Vec<u8>>,
     result: Result<(), u32>,
@@ -34,9 +34,9 @@ struct Partial {
 pub(crate) struct Answer {
     /// To which request.
     pub cookie: u64,
-    /// Whether all of it was done, or NBD's number of the error.
+    /// `Ok` if all of it was done, or NBD's number of the error.
     pub result: Result<(), u32>,
-    /// What was read.
+    /// The read bytes.
     pub data: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a volume may answer.
+//! The possible answers of a volume.
 //!
 //! ```text
 //! time ───────────────────────────────────────────────────────▶
@@ -10,18 +10,17 @@
 //!                                            done is itself done: then B or C
 //! ```
 //!
-//! One rule for both: a version is gone when another began after it was done and is itself
-//! settled (for a read: acknowledged before the read began; for a crash: durable). A write that
-//! failed may be there in part; it settles nothing. What was discarded reads as anything.
+//! One rule serves for both: a version is gone when another began after it was done and is itself settled (for
+//! a read: acknowledged before the read began; for a crash: durable). A failed write may be there in part; it
+//! settles nothing. A discarded range may have any content.
 //!
-//! The same volume lives through several crashes: what the last one may have left is what may be
-//! there from then on ([`Oracle::crash`]), until somebody looks at a volume that is at rest
-//! ([`Oracle::settle`]).
+//! The same volume lives through several crashes: the possible results of the last crash are possible from then
+//! on ([`Oracle::crash`]), until a volume at rest is read ([`Oracle::settle`]).
 //!
-//! And reads do not waver: once nothing is under way on a block, what one read showed every
-//! later one shows.
+//! And reads are stable: once no request is in flight on a block, every later read shows the content that one
+//! read showed.
 //!
-//! Deliberately absent: the volume. The caller says what begins and what is done.
+//! Deliberately absent: the volume. The caller reports the start and the end of requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,11 +36,11 @@ pub struct Oracle {
     now: u64,
     /// Reads under way: when each began.
     reads: BTreeMap<u64, Span>,
-    /// What one read showed another need not show.
+    /// True if a read need not show the content that an earlier one showed.
     wavers: bool,
 }
 
-/// A modifying request under way.
+/// A modifying request in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteToken {
     began: u64,
@@ -58,11 +57,11 @@ pub struct ReadToken {
 /// A block that holds what it must not.
 #[derive(Debug)]
 pub struct Mismatch {
-    /// Where, in bytes of the volume.
+    /// The place, in bytes of the volume.
     pub offset: u64,
-    /// The first bytes that are there.
+    /// The first bytes that were found.
     pub found: Vec<u8>,
-    /// The first bytes of each version that may be there; `None` for one that may be anything.
+    /// The first bytes of each possible version; `None` for one that may have any content.
     pub allowed: Vec<Option<Vec<u8>>>,
 }
 
@@ -182,10 +181,10 @@ impl Oracle {
         }
     }
 
-    /// Whether a crash now may leave `contents`.
+    /// Checks whether a crash now may leave `contents`.
     ///
     /// # Errors
-    /// A block that it must not have left.
+    /// A block with content that a crash must not leave.
     pub fn check_crash(&self, contents: &[u8]) -> Result<(), Mismatch> {
         self.check_crash_but(contents, |_| false)
     }
@@ -209,9 +208,9 @@ impl Oracle {
         Ok(())
     }
 
-    /// The power went: of each block any of what the crash may have left is there from now on, and
-    /// nobody knows which; at blocks whose offset `may_be_anything`, anything. What was under way
-    /// is over.
+    /// The power failed: from now on each block has one of the possible contents after the crash, and it is
+    /// unknown which; at blocks whose offset `may_be_anything`, it may have any content. All requests in flight
+    /// are over.
     pub fn crash(&mut self, may_be_anything: impl Fn(u64) -> bool) {
         let now = self.tick();
         self.reads.clear();
@@ -258,8 +257,8 @@ impl Oracle {
         }
     }
 
-    /// Whether members may go of which the others are not known to be copies: then what reads have
-    /// shown may change once more, for as long as that lasts.
+    /// Sets whether members may be lost of which the others are not known to be copies: then the content that
+    /// reads have shown may change once more, for as long as that lasts.
     pub fn waver(&mut self, wavers: bool) {
         if wavers {
             self.blocks.iter_mut().flatten().for_each(|version| version.lost = None);
@@ -267,13 +266,13 @@ impl Oracle {
         self.wavers = wavers;
     }
 
-    /// Whether a crash now leaves one thing only of the block at `offset`: nothing is under way
-    /// there, and what was written last is durable.
+    /// True if a crash now leaves only one content of the block at `offset`: no request is in flight there, and
+    /// the last write is durable.
     pub fn is_settled(&self, offset: u64) -> bool {
         survivors(&self.blocks[offset as usize / self.block]).count() == 1
     }
 
-    /// How much happened so far.
+    /// The number of changes so far.
     pub fn changes(&self) -> u64 {
         self.now
     }
@@ -323,7 +322,7 @@ fn check<'a>(
 }
 
 impl Version {
-    /// What is known to be there, since `now`.
+    /// A version that is known to be there, since `now`.
     fn settled(now: u64, data: Option<Rc<[u8]>>) -> Version {
         Version { began: now, done: Some(now), acknowledged: true, durable: true, lost: None, data }
     }

@@ -1,4 +1,4 @@
-//! What operators order of an array, as production gives its orders.
+//! The orders of operators to an array, given as in production.
 
 use braid_engine::Dev;
 use braid_engine::assembled::Newcomer;
@@ -157,7 +157,7 @@ impl Stage {
         said(self.array.add(new).await)
     }
 
-    /// What the engine is given of a newcomer, once all that has to lie on it before does.
+    /// The engine's description of a newcomer, once all required structures are on it.
     async fn admit(&self, newcomer: Newcomer<'_>) -> Result<NewMember, String> {
         let admitted = newcomer.admit(self.log, &self.array);
         let admitted = admitted.map_err(|why| why.to_string())?;

@@ -1,8 +1,8 @@
-//! A connection without a socket: bytes both ways, in pieces of whatever length the dice say.
+//! A connection without a socket: bytes both ways, in pieces of random length.
 //!
 //! ```text
-//!   client's end ──bytes──▶ half ──▶ server's end       each half is woken by the other; whoever
-//!                ◀── half ◀──bytes──                    closes its end ends both directions
+//!   client's end ──bytes──▶ half ──▶ server's end       each half is woken by the other; an end that
+//!                ◀── half ◀──bytes──                    is closed ends both directions
 //! ```
 
 use std::cell::RefCell;
@@ -101,7 +101,7 @@ impl Pipe {
         .await
     }
 
-    /// How many of `most` bytes go at once.
+    /// The number of bytes, of `most`, that go at once.
     fn piece(&self, most: usize) -> usize {
         let mut rng = self.rng.borrow_mut();
         if rng.percent(20) { rng.within(1..=most as u64) as usize } else { most }

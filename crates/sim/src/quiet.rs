@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// What the panic that is under way says.
+    /// The message of the panic in progress.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-    /// Whether this thread is in [`quietly`].
+    /// True if this thread is in [`quietly`].
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 

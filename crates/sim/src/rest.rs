@@ -1,5 +1,5 @@
-//! What must hold of an array that is up, and of one that came to rest: everything is read, copies and
-//! parity agree where nothing says otherwise, and any survivors read the same.
+//! Checks of an array that is up, and of one at rest: the whole content is read, copies and parity agree except
+//! in parts that superblocks or bitmap exclude, and any set of surviving members reads the same.
 
 use std::future::Future;
 
@@ -17,13 +17,13 @@ use crate::found;
 use crate::spec::Spec;
 use crate::{Image, Rng, SimDisk};
 
-/// An event may overtake tasks that are ready: whoever waits long waits in steps.
+/// An event may overtake tasks that are ready, so a long wait is divided into steps.
 pub(crate) const STEP_NS: u64 = 50_000_000;
 
-/// How long an array may take to come to rest, in steps of [`STEP_NS`].
+/// The longest time in which an array must come to rest, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 4000;
 
-/// A read of all goes in pieces of this many bytes.
+/// A read of the whole array is divided into pieces of this many bytes.
 const PIECE: u64 = 64 << 10;
 
 /// Reads the whole of a volume.
@@ -47,11 +47,11 @@ pub(crate) async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
     Ok(contents)
 }
 
-/// That an array comes to rest, after `pause`, is read as before, that everything agrees then, and
-/// that it would still be read so if members went.
+/// Checks that an array comes to rest, after `pause`, reads as before, that copies and parity agree then, and
+/// that it would read the same without some members.
 ///
 /// # Errors
-/// What is wrong.
+/// The first error.
 pub(crate) async fn check_at_rest(
     spec: &Spec,
     array: &Redundant,
@@ -92,7 +92,7 @@ pub(crate) struct AtRest {
     pub(crate) assembled: Assembled,
 }
 
-/// That all that takes part agrees, by what the superblocks say; `when` is for the message.
+/// Checks that all active members agree, according to the superblocks; `when` is for the message.
 pub(crate) fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, String> {
     let image = |disk: &SimDisk| Some(disk.contents()).filter(|one| one.len() > 4096);
     let images: Vec<_> =
@@ -108,7 +108,7 @@ pub(crate) fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, S
     Ok(AtRest { images, assembled })
 }
 
-/// That an array holds `contents` also without members, as many as it can do without.
+/// Checks that an array holds `contents` also without members, as many as it can do without.
 fn check_losses(
     spec: &Spec,
     at_rest: &AtRest,

@@ -1,5 +1,4 @@
-//! What happens to an array, as a value: [drawn](crate::draw) from a seed, shrunk by taking parts
-//! away, told.
+//! The events of an array, as a value: [drawn](crate::draw) from a seed, shrunk by removing parts, printed.
 //!
 //! ```text
 //!   a new array ─▶ life ─▶ life ─▶ … ─▶ the last life: made whole, and judged
@@ -8,10 +7,10 @@
 //!                   └ its end: at rest, killed, or the power goes
 //! ```
 //!
-//! A scenario only proposes: whether a fault is placed at its time is the [`crate::atlas`]'s to
-//! say, by what is missing by then.
+//! A scenario only proposes: [`crate::atlas`] decides whether a fault is placed at its time, by the members
+//! missing then.
 //!
-//! Invariants: the same scenario has the same run; taking a part away leaves a scenario.
+//! Invariants: the same scenario has the same run; without one of its parts it is still a scenario.
 
 use braid_block::Op;
 use braid_nbd::protocol::ReplyStyle;
@@ -21,17 +20,17 @@ use crate::spec::Spec;
 /// All that happens to an array.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// The seed from which it was drawn.
     pub seed: u64,
-    /// What it happens to.
+    /// The array.
     pub spec: Spec,
-    /// How the array is when it is new.
+    /// The state of the new array.
     pub start: Start,
-    /// One after the other.
+    /// The lives, one after the other.
     pub lives: Vec<Life>,
 }
 
-/// How an array is when it is new.
+/// The state of a new array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Complete, and its copies agree.
@@ -47,21 +46,21 @@ pub enum Start {
 pub struct Life {
     /// The order of everything that may go one way or another.
     pub schedule: u64,
-    /// How fast passes go, in bytes a second.
+    /// The rate of passes, in bytes a second.
     pub speed: u64,
-    /// How long a member may take for a request, in nanoseconds; for ever if there is none.
+    /// The longest time of a member's request, in nanoseconds; no limit if `None`.
     pub deadline_ns: Option<u64>,
-    /// By how many seconds the clock was set ahead before it.
+    /// The number of seconds by which the clock was set ahead before it.
     pub clock_by_s: i64,
-    /// Who asks for what.
+    /// The clients and their requests.
     pub connections: Vec<Connection>,
-    /// What happens beside, in order of time.
+    /// The other events, in order of time.
     pub acts: Vec<Act>,
-    /// Moments at which a crash is tried beside.
+    /// Moments at which a crash is simulated beside the life.
     pub probes: Vec<Probe>,
-    /// How many more are tried soon after something happened to members.
+    /// The number of further ones soon after an event of members.
     pub aftershocks: u32,
-    /// How it ends.
+    /// Its end.
     pub end: End,
 }
 
@@ -74,35 +73,35 @@ pub struct Connection {
     pub style: ReplyStyle,
     /// Requests under way at once.
     pub depth: usize,
-    /// What it asks for.
+    /// Its requests.
     pub requests: Vec<Request>,
-    /// It goes in the middle of a message, with requests under way.
+    /// True if it disconnects in the middle of a message, with requests in flight.
     pub leaves: bool,
 }
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How long the client waits before, in nanoseconds.
+    /// The pause of the client before, in nanoseconds.
     pub pause_ns: u64,
-    /// What is asked.
+    /// The kind of the request.
     pub op: Op,
-    /// From which block of 512 bytes on; taken by what the array has.
+    /// The first block of 512 bytes, modulo the size of the array.
     pub block: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Durable before the answer.
+    /// True if it must be durable before the answer.
     pub fua: bool,
-    /// What is written.
+    /// The written data.
     pub data: u64,
 }
 
-/// Something that happens at its time.
+/// An event at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Act {
     /// In nanoseconds since the life's start.
     pub at_ns: u64,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
@@ -116,29 +115,29 @@ pub enum What {
         disk: usize,
         /// From which block of its data.
         block: u64,
-        /// How many.
+        /// The number of blocks.
         blocks: u64,
     },
     /// The next requests of a kind fail.
     Transient {
         /// Which disk.
         disk: usize,
-        /// Of this kind.
+        /// The kind.
         op: Op,
-        /// How many.
+        /// The number of requests.
         count: u64,
-        /// They take this long to fail, in nanoseconds.
+        /// The time until they fail, in nanoseconds.
         after_ns: u64,
     },
     /// The next requests are not answered for a time; what they write lands before it or after it.
     Hang {
         /// Which disk.
         disk: usize,
-        /// Of this kind; of all if there is none.
+        /// The kind; all kinds if `None`.
         op: Option<Op>,
-        /// How many.
+        /// The number of requests.
         count: u64,
-        /// For how long, in nanoseconds; for ever if there is none.
+        /// The duration, in nanoseconds; for ever if `None`.
         for_ns: Option<u64>,
     },
     /// Everything takes so many times as long.
@@ -163,22 +162,22 @@ pub enum What {
         /// Which disk.
         disk: usize,
     },
-    /// What is written to rows fails for want of space.
+    /// Writes to some rows fail for want of space.
     Full {
-        /// On this disk; on all if there is none.
+        /// The disk; all disks if `None`.
         disk: Option<usize>,
-        /// From which block of the members' data.
+        /// The first block of the members' data.
         block: u64,
-        /// How many.
+        /// The number of blocks.
         blocks: u64,
-        /// For how long, in nanoseconds.
+        /// The duration, in nanoseconds.
         for_ns: u64,
     },
     /// A member that is out holds something else by now: writes to it were lost, or went astray.
     Scribble {
         /// Which disk.
         disk: usize,
-        /// What.
+        /// The data.
         data: u64,
     },
     /// An operator takes a member out.
@@ -240,7 +239,7 @@ pub enum What {
 }
 
 impl What {
-    /// Whether it befalls disks; else an operator does it.
+    /// True if it is a fault of disks; otherwise an operator's act.
     pub fn is_fault(&self) -> bool {
         matches!(
             self,
@@ -262,33 +261,33 @@ impl What {
 pub struct Probe {
     /// After so many events of the life.
     pub event: u64,
-    /// What it leaves.
+    /// The data that it leaves.
     pub way: Way,
-    /// Whether members are lost with it.
+    /// True if members are lost with it.
     pub loses: bool,
-    /// How many crashes follow while the array is brought up again.
+    /// The number of crashes that follow while the array is brought up again.
     pub again: u32,
-    /// What else may go one way or another.
+    /// The seed of all other choices.
     pub dice: u64,
 }
 
-/// What a crash leaves of what was not flushed.
+/// The unflushed data that a crash leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// All of it.
     All,
     /// Nothing.
     Nothing,
-    /// Of each block what the dice say.
+    /// Of each block a random version.
     Blocks,
-    /// One of these, disk by disk.
+    /// One of these ways, chosen for each disk.
     Mixed,
 }
 
-/// How a life ends.
+/// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everybody is answered, the volume goes down.
+    /// Every request is answered, and the volume goes down.
     Rest,
     /// The process is killed after so many events.
     Kill(u64),

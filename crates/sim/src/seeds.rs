@@ -40,7 +40,7 @@ pub fn for_each_seed(test: &str, count: u64, body: impl Fn(u64)) {
     assert!(failed.is_empty(), "failed seeds of {test}: {failed:?}");
 }
 
-/// Whether one seed was asked for, and so all there is to know about it.
+/// True if one seed was requested, and so all its details.
 pub(crate) fn is_repeating() -> bool {
     std::env::var_os("BRAID_SEED").is_some()
 }

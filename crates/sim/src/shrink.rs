@@ -13,12 +13,12 @@ use crate::campaign::run_scenario;
 use crate::scenario::{End, Life, Scenario, Start};
 use crate::timeline::Timeline;
 
-/// How many orders of events a candidate is tried with.
+/// The number of orders of events that are tried with a candidate.
 const TRIES: u64 = 6;
 
 /// Makes scenarios smaller.
 pub struct Shrinker<'a> {
-    /// Whether it fails.
+    /// Tells whether a scenario fails.
     fails: &'a dyn Fn(&Scenario) -> bool,
     left: usize,
 }
@@ -34,7 +34,7 @@ pub fn shrink(scenario: &Scenario, what: &str, most: usize) -> Scenario {
     Shrinker::new(&fails, most).shrink(scenario)
 }
 
-/// What a failure says first, without its numbers and without when and after whose loss it was.
+/// The kind of a failure: the start of its text without numbers, time and lost members.
 fn kind(what: &str) -> Vec<&str> {
     let what = what.split_once("a crash here").map_or(what, |(_, after)| after);
     let what = what
@@ -49,7 +49,7 @@ fn kind(what: &str) -> Vec<&str> {
         .collect()
 }
 
-/// How many parts a scenario has.
+/// The number of parts of a scenario.
 pub fn size(scenario: &Scenario) -> usize {
     let of_life = |life: &Life| {
         let requests: usize = life.connections.iter().map(|one| 1 + one.requests.len()).sum();
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::scenario::What;
 
-    /// Seeds whose scenarios have a life in which somebody adds a disk and somebody flushes.
+    /// Seeds whose scenarios have a life in which an operator adds a disk and a client flushes.
     fn fails(scenario: &Scenario) -> bool {
         scenario.lives.iter().any(|life| {
             let flushes = life.connections.iter().flat_map(|one| &one.requests);

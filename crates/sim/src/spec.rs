@@ -33,9 +33,9 @@ use crate::{Image, SimDisk};
 
 /// Bytes in front of the data of versions 1.1 and 1.2, and behind it of 1.0.
 pub const BESIDE: u64 = 64 << 10;
-/// Of it, the stripe log, which ends where the data starts.
+/// The part for the stripe log, which ends at the start of the data.
 const STRIPE_LOG: u64 = 40 << 10;
-/// Of it, the partial parity log.
+/// The part for the partial parity log.
 const PPL: u64 = 44 << 10;
 const KIB_4: u64 = 4096;
 /// Bytes of a member whose sectors all have their bits on the first page of a bitmap: that page holds 256 bytes of
@@ -46,7 +46,7 @@ pub const ARRAY: Uuid = Uuid([7; 16]);
 /// When it was made.
 const CREATED: Timestamp = Timestamp { seconds: 1_600_000_000, micros: 0 };
 
-/// What makes good what a crash leaves.
+/// The way to repair the damage of a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// A resync of everything.
@@ -62,29 +62,29 @@ pub enum Policy {
 /// An array, by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// How data is kept.
+    /// The RAID level.
     pub level: Level,
     /// md's number of the layout.
     pub layout: u32,
-    /// How many roles.
+    /// The number of roles.
     pub members: usize,
-    /// In bytes; 0 for raid1.
+    /// The chunk in bytes; 0 for raid1.
     pub chunk: u64,
     /// Bytes used of each member.
     pub member_size: u64,
-    /// What closes its write hole.
+    /// The policy that closes its write hole.
     pub policy: Policy,
-    /// Of the superblocks.
+    /// The version of the superblocks.
     pub version: Version,
 }
 
 impl Spec {
-    /// Whether it has parity.
+    /// True if it has parity.
     pub fn has_parity(&self) -> bool {
         matches!(self.level, Level::Raid4 | Level::Raid5 | Level::Raid6)
     }
 
-    /// Whether its bitmap has two pages, with a bit for each of a member's sectors.
+    /// True if its bitmap has two pages, with a bit for each of a member's sectors.
     pub(crate) fn is_wide(&self) -> bool {
         self.member_size > FIRST_PAGE
     }
@@ -99,7 +99,7 @@ impl Spec {
         (self.policy == Policy::Bitmap).then_some(chunk)
     }
 
-    /// Where data and what protects it lie, with `roles` of them: a raid1 may have grown.
+    /// The layout of data and redundancy with `roles` roles: a raid1 may have grown.
     ///
     /// # Panics
     /// If there is no such array.
@@ -134,7 +134,7 @@ impl Spec {
         self.geometry(self.members).size()
     }
 
-    /// How large a disk is that can be a member.
+    /// The size of a disk that can be a member.
     pub fn disk_size(&self) -> u64 {
         match self.version {
             Version::V0_90 => self.member_size.next_multiple_of(BESIDE) + BESIDE,
@@ -142,7 +142,7 @@ impl Spec {
         }
     }
 
-    /// Where a member's data starts.
+    /// The start of a member's data.
     pub fn data_offset(&self) -> u64 {
         match self.version {
             Version::V0_90 | Version::V1_0 => 0,
@@ -150,8 +150,8 @@ impl Spec {
         }
     }
 
-    /// Has `disk` write superblocks whole, where they are longer than a sector: nobody promises
-    /// md that, and a torn one is gone; of version 1 no superblock here is that long.
+    /// Makes `disk` write superblocks whole if they are longer than a sector. No disk promises this to md, and
+    /// a torn superblock is lost; of version 1, no superblock here is that long.
     pub(crate) fn settle(&self, disk: &SimDisk) {
         let size = self.disk_size();
         let place = self.version.superblock_offset(size);

@@ -1,4 +1,4 @@
-//! How much faster than the wall the simulation is: a raid5 of four modelled USB sticks on one bus,
+//! The speed of the simulation relative to the wall clock: a raid5 of four modelled USB sticks on one bus,
 //! under a load of reads and writes.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use crate::spec::{Policy, Spec};
 use crate::verify::{Process, pool};
 use crate::{Rng, Sim, SimDisk, Timing};
 
-/// What was measured.
+/// The measured figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Virtual time.

@@ -21,17 +21,18 @@ use crate::spec::Spec;
 use crate::timeline::{Timeline, watch};
 use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 
-/// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
-/// still be at it.
+/// The time for which a disk counts as spent after its faults are over, in nanoseconds: requests that met one
+/// may still be in progress.
 const AFTERMATH_NS: u64 = 2_000_000_000;
-/// The same where a disk is slow or hangs: several of its requests, or its deadline, may come before anything follows.
+/// The same if a disk is slow or hangs: several of its requests, or its deadline, may pass before the
+/// consequences.
 const SLOW_AFTERMATH_NS: u64 = 10 * AFTERMATH_NS;
-/// How many events an act's consequences take.
+/// The number of events that an act's consequences take.
 const SHAKEN: u64 = 80;
-/// What an array of this scenario went through.
+/// The history of this scenario's array.
 #[derive(Default)]
 pub(crate) struct Past {
-    /// Something befell members, some time.
+    /// True if members have ever been harmed.
     pub harmed: Cell<bool>,
     /// Copies, or parity and data, may differ by what the superblocks say.
     pub doubt: Cell<bool>,
@@ -42,7 +43,7 @@ pub(crate) struct Past {
     pub was_complete: Cell<bool>,
 }
 
-/// What is on a shelf beside the array.
+/// The disks on a shelf beside the array.
 #[derive(Default)]
 pub(crate) struct Shelf {
     /// Blank disks.
@@ -53,32 +54,32 @@ pub(crate) struct Shelf {
     pub spent: BTreeMap<usize, u64>,
 }
 
-/// A life, for whoever acts in it. Clones are the same.
+/// A life, for its actors. All clones share one state.
 #[derive(Clone)]
 pub(crate) struct Stage {
     /// The simulation.
     pub handle: Handle,
-    /// What the array is.
+    /// The array's properties.
     pub spec: Spec,
-    /// It.
+    /// The array.
     pub array: Redundant,
-    /// What members are asked by.
+    /// The access to the members.
     pub opened: Rc<Opened>,
-    /// By number: all there are.
+    /// All disks, by number.
     pub disks: Rc<RefCell<Vec<SimDisk>>>,
-    /// What lies beside it.
+    /// The disks beside it.
     pub shelf: Rc<RefCell<Shelf>>,
-    /// Its log.
+    /// The place of its log.
     pub log: LogPlace,
-    /// What it went through.
+    /// Its history.
     pub past: Rc<Past>,
-    /// What it may answer.
+    /// Its possible answers.
     pub oracle: Rc<RefCell<Oracle>>,
-    /// What happens.
+    /// The timeline of events.
     pub timeline: Timeline,
-    /// What an order may draw.
+    /// The random numbers for orders.
     pub dice: Rc<RefCell<Rng>>,
-    /// For so many events to come members may still be coming or going because of an act.
+    /// The number of coming events during which members may still come or go because of an act.
     pub shaken: Rc<Cell<u64>>,
 }
 
@@ -101,7 +102,7 @@ impl Stage {
         for member in &status.members {
             let Some(role) = member.role.map(Role::index) else { continue };
             let disk = number(&member.label);
-            // Who replaces another is counted on soon, unless it is gone before it is full.
+            // A replacement is counted on soon, unless it is gone before it is full.
             let is_gone = member.replacement && self.disk(disk).is_some_and(|disk| disk.is_gone());
             let is_no_matter = is_gone && !self.takes_over(member);
             if !is_no_matter && member.state != MemberState::Faulty {
@@ -143,14 +144,14 @@ impl Stage {
         (member.state == MemberState::InSync).then_some(member.role?.index())
     }
 
-    /// Whether `member` replaces another and is full: it may have said so, and the one that it replaces
-    /// be out at any moment.
+    /// True if `member` replaces another and is full: it may have recorded that, and the replaced member may be
+    /// out at any moment.
     fn takes_over(&self, member: &MemberStatus) -> bool {
         matches!(member.state, MemberState::Recovering(filled) if filled.get() >= self.spec.member_size)
             && member.replacement
     }
 
-    /// Whether `disk` may be harmed by `what`, and that it is about to be.
+    /// True if `what` may harm `disk`; then the harm is recorded as imminent.
     pub(crate) fn may_harm(&self, disk: usize, what: What) -> bool {
         let Some(sim) = self.disk(disk) else { return false };
         let members = self.array.status().members;
@@ -160,8 +161,8 @@ impl Stage {
         let is_at_once = matches!(what, What::Vanish { .. } | What::Fail { .. });
         let takes_over = self.takes_over(&member);
         let may = match member.role {
-            // Whoever is being filled is not counted on; but it soon is, and so are those faults
-            // of it that come later.
+            // A member that is being filled is not counted on; but soon it is, also with the faults that come
+            // later.
             Some(_) if member.state != MemberState::InSync && is_at_once && !takes_over => true,
             Some(role) if member.state != MemberState::Faulty => {
                 self.now().may_lose(&self.layout(), &[role.index()])
@@ -180,7 +181,7 @@ impl Stage {
         true
     }
 
-    /// How long a disk counts as spent after its faults are over.
+    /// The time for which a disk counts as spent after its faults are over.
     fn aftermath_ns(&self) -> u64 {
         let keeps_waiting = |disk: &SimDisk| disk.is_slow() || disk.hangs();
         if self.disks.borrow().iter().any(keeps_waiting) { SLOW_AFTERMATH_NS } else { AFTERMATH_NS }
@@ -192,7 +193,7 @@ impl Stage {
         let now_ns = self.handle.now();
         let until_ns = now_ns + for_ns + self.aftermath_ns();
         let spent = &mut self.shelf.borrow_mut().spent;
-        // Whoever waits for a slow disk has not heard yet what befell the others.
+        // A request that waits for a slow disk has not reported yet what the other disks returned.
         let last_ns = spent.values().fold(until_ns, |last, one| last.max(*one));
         spent.insert(disk, last_ns);
         spent.values_mut().filter(|one| **one > now_ns).for_each(|one| *one = last_ns);
@@ -295,14 +296,14 @@ impl Stage {
         true
     }
 
-    /// Whether nothing is missing, and parity is not known to fit.
+    /// True if no member is missing, and parity may not fit.
     fn is_all_in_doubt(&self) -> bool {
         let now = self.now();
         self.spec.has_parity() && now.doubt && now.is_complete()
     }
 
-    /// What cannot be read where parity is in doubt is an error: nobody knows it, and nothing may be
-    /// made up.
+    /// A range that is unreadable while parity is in doubt is an error: its content is unknown, and must not be
+    /// invented.
     fn lose_in_doubt(&self, disk: usize, rows: Span) -> bool {
         let (Some(sim), Some(_)) = (self.disk(disk), self.role_in_sync(disk)) else { return false };
         self.tell(&label(disk), || format!("cannot read {rows} of its data, in doubt"));
@@ -402,7 +403,7 @@ impl Stage {
         true
     }
 
-    /// Whether a request may be answered with an error.
+    /// True if a request may be answered with an error.
     pub(crate) fn may_fail(&self, op: Op, span: Span) -> bool {
         let Some(rows) = self.past.torn.get() else { return false };
         if op != Op::Read {

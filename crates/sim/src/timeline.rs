@@ -1,4 +1,4 @@
-//! What happened, in the order in which it did: kept only for a run that is to be told.
+//! The events in the order of their time: kept only for a run that will be printed.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -28,7 +28,7 @@ impl Timeline {
         Timeline { lines: Some(Rc::default()) }
     }
 
-    /// Whether it keeps anything.
+    /// True if it keeps events.
     pub fn is_kept(&self) -> bool {
         self.lines.is_some()
     }

@@ -1,5 +1,5 @@
-//! What must hold after a crash: the array is put together as production does it, brought up,
-//! read, left to come to rest, and looked at again.
+//! Checks after a crash: the array is assembled as in production, brought up, read, left to come to rest, and
+//! examined again.
 //!
 //! ```text
 //!   images ─▶ assembled ─▶ (what a kernel would read) ─▶ restarted ─▶ read: what the oracle allows
@@ -30,7 +30,7 @@ use crate::spec::{Policy, Spec};
 use crate::timeline::{Timeline, watch};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
-/// How long the processor may keep a task waiting, in nanoseconds.
+/// The longest time that the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
 
 thread_local! {
@@ -76,43 +76,42 @@ impl Drop for Process {
 /// An array at the moment of a crash.
 #[derive(Clone)]
 pub(crate) struct Crash {
-    /// What it is.
+    /// The array's properties.
     pub spec: Spec,
-    /// What each disk holds; nothing for those that are not there.
+    /// The content of each disk; `None` for missing ones.
     pub images: Vec<Option<Image>>,
     /// Spares that were away when the array was put together without them.
     pub away_spares: Rc<[AwaySpare]>,
-    /// What the array may hold.
+    /// The possible content of the array.
     pub oracle: Rc<Oracle>,
-    /// Whether it had all of its members when it was written.
+    /// True if it had all of its members when it was written.
     pub was_complete: bool,
-    /// It may be refused, and what it cannot give may be an error: requests had failed on more
-    /// members than redundancy makes up for.
+    /// True if it may be refused, and reads may fail: requests had failed on more members than the redundancy.
     pub may_give_up: bool,
-    /// Whether something befell members since they were whole.
+    /// True if members have been harmed since they were whole.
     pub was_harmed: bool,
     /// Seconds since 1970.
     pub unix: Duration,
-    /// The order of what follows.
+    /// The order of the following events.
     pub schedule: u64,
-    /// What happens.
+    /// The timeline of events.
     pub timeline: Timeline,
-    /// How far it is looked into.
+    /// The thoroughness of the examination.
     pub care: Care,
 }
 
-/// How far what a crash left is looked into.
+/// The thoroughness of the examination after a crash.
 #[derive(Clone)]
 pub(crate) struct Care {
-    /// Whether it is left to come to rest, and looked at once more.
+    /// True if it is left to come to rest, and examined once more.
     pub at_rest: bool,
-    /// Whether copies and parity have to agree where nothing says otherwise. Else only what is read counts.
+    /// True if copies and parity must agree except in excluded parts. Otherwise only reads count.
     pub agreement: bool,
-    /// Whether a kernel that is given the members has to be right as well.
+    /// True if a kernel that gets the members must be right as well.
     pub kernel: bool,
-    /// At how many of a hundred events of a restart another crash is tried.
+    /// The percentage of events of a restart at which another crash is simulated.
     pub again_percent: u64,
-    /// At how many at most.
+    /// The greatest number of them.
     pub most_again: u32,
     /// Crashes in restarts that were tried.
     pub again: Rc<Cell<u64>>,
@@ -126,7 +125,7 @@ impl Default for Care {
     }
 }
 
-/// What became of it.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It was refused, which was right.
@@ -135,7 +134,7 @@ pub(crate) enum Verdict {
     Well,
 }
 
-/// What a crash may leave of `disks`; nothing of those that were pulled.
+/// The possible content of `disks` after a crash; `None` for those that were pulled.
 pub(crate) fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Image>> {
     let image = |disk: &SimDisk| {
         if disk.is_gone() {
@@ -182,9 +181,10 @@ impl Crash {
         }
     }
 
-    /// Loses members with the crash, as many as it must survive, if the dice say so. `counted_on`
-    /// says by role whom the array counted on when it crashed: who had failed by then is lost
-    /// already, also where superblocks were on their way that say so. Roles beyond are counted on.
+    /// Loses members with the crash, as many as it must survive, if chance decides so. `counted_on` tells for
+    /// each role whether the array counted on its member when it crashed: members that had failed by then are
+    /// lost already, also if the superblocks with that information were still being written. Roles beyond are
+    /// counted on.
     pub(crate) fn lose(
         &mut self,
         counted_on: &[bool],
@@ -373,7 +373,7 @@ impl Crash {
     }
 }
 
-/// That what superblocks, bitmap and log do not doubt agrees.
+/// Checks that the parts agree that superblocks, bitmap and log do not exclude.
 fn check_doubt(
     spec: &Spec,
     assembled: &Assembled,
@@ -409,7 +409,7 @@ fn check_doubt(
     }
 }
 
-/// Whether the freshest member's bitmap is as new as its superblock.
+/// True if the freshest member's bitmap is as new as its superblock.
 fn there_bitmap(there: &[There], assembled: &Assembled) -> bool {
     there.iter().any(|one| {
         one.carried.superblock == assembled.superblock

@@ -34,7 +34,7 @@ use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
 const BLANK: usize = 4;
-/// What happened in a run.
+/// The events in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Lives that began.
@@ -43,7 +43,7 @@ pub struct Report {
     pub crashes: u64,
     /// Crashes that were tried beside.
     pub probes: u64,
-    /// Of both, those after which the array was refused, rightly.
+    /// The number of both after which the array was refused, rightly.
     pub refused: u64,
     /// Faults and orders that were placed.
     pub acts: u64,
@@ -246,7 +246,7 @@ impl World<'_> {
         self.end(&stage, &state, life, end_ns)
     }
 
-    /// What is left when a life is over is the next one's start.
+    /// Takes the remaining state at the end of a life as the start of the next one.
     fn end(
         &mut self,
         stage: &Stage,
@@ -277,7 +277,7 @@ impl World<'_> {
                 if !status.broken {
                     return Ok(true);
                 }
-                // The array stopped amid writes, as at a kill, and nobody could finish them.
+                // The array stopped amid writes, as when it is killed, and they could not be finished.
                 let images = self.drives.iter().map(Drive::contents).collect();
                 self.excuse(images, &before, false)
             }
@@ -291,7 +291,7 @@ impl World<'_> {
                     was_lost |= media.settle(&mut dice);
                     media
                 });
-                // What a failed flush lost is lost as by a crash, if nobody could record it.
+                // If it could not be recorded, data of a failed flush is lost as in a crash.
                 if !was_lost {
                     self.oracle.borrow_mut().kill();
                 }
@@ -324,7 +324,7 @@ impl World<'_> {
         }
     }
 
-    /// What the crash that left `images` may have done to what `before` knew.
+    /// Allows the changes that the crash with these `images` may have made to the knowledge in `before`.
     fn excuse(
         &mut self,
         images: Vec<Option<Image>>,
@@ -375,7 +375,7 @@ impl World<'_> {
         self.drives.iter_mut().enumerate().map(disk).collect()
     }
 
-    /// Whether members may go with a crash: of what is in doubt nobody knows what the others hold.
+    /// True if members may be lost with a crash: for parts in doubt, the content of the others is unknown.
     fn may_lose_with_a_crash(&self, stage: &Stage) -> bool {
         let now = stage.now();
         let is_copies = !self.scenario.spec.has_parity();

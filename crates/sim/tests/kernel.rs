@@ -1,5 +1,5 @@
-//! The model of the kernel's rules of freshness, against arrays that the kernel made: whom it
-//! believes is who was in sync when the kernel let go of them.
+//! The model of the kernel's rules of freshness, checked with arrays that the kernel made: it must trust the
+//! members that were in sync when the kernel released them.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
 use braid_sim::world::Report;
 
-/// Seeds of the commit that are run if nobody says how many.
+/// The number of seeds of the commit if none is given.
 const COUNT: u64 = 2000;
 
 #[test]

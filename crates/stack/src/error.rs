@@ -1,4 +1,4 @@
-//! Where something is wrong with an expression, and how that is shown.
+//! The place of an error in an expression, and the way to show it.
 
 use std::fmt;
 
@@ -41,11 +41,11 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// How many characters of the expression [`ParseError::render`] shows at most.
+/// The greatest number of characters of the expression that [`ParseError::render`] shows.
 const EXCERPT_WIDTH: usize = 72;
 
 impl ParseError {
-    /// What is wrong.
+    /// The error.
     #[must_use]
     pub fn problem(&self) -> &Problem {
         &self.problem
@@ -63,7 +63,7 @@ impl ParseError {
         self.column
     }
 
-    /// What to write instead, if there is something to say.
+    /// The text to write instead, if there is one.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         self.problem.help()

@@ -19,7 +19,7 @@ pub enum Expr {
 /// `name(argument, key=value, …)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What is called; always an identifier.
+    /// The called name; always an identifier.
     pub name: Word,
     /// Arguments in the order of the source.
     pub args: Vec<Arg>,
@@ -36,7 +36,7 @@ pub enum Arg {
     Named {
         /// The identifier before `=`.
         key: Word,
-        /// What stands behind `=`.
+        /// The value after `=`.
         value: Expr,
     },
 }
@@ -46,7 +46,7 @@ pub enum Arg {
 pub struct Word {
     /// The text, without quotes and with escapes resolved.
     pub text: String,
-    /// Whether it stood in double quotes, and so cannot be a name.
+    /// True if it stood in double quotes, and so cannot be a name.
     pub quoted: bool,
     /// Its place, quotes included.
     pub span: Span,
@@ -63,24 +63,24 @@ impl Expr {
     }
 }
 
-/// Whether `text` is a name: a letter or `_`, then letters, digits, `_` and `-`.
+/// True if `text` is a name: a letter or `_`, then letters, digits, `_` and `-`.
 pub(crate) fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Whether a bare word is meant as a path: it begins with `/`, `./`, `../` or `~`, or has a `.` or a
-/// `/` somewhere. (The first three begin with one of the last two.)
+/// True if a bare word is meant as a path: it begins with `/`, `./`, `../` or `~`, or contains a `.` or a `/`.
+/// (The first three begin with one of the last two.)
 pub(crate) fn looks_like_path(text: &str) -> bool {
     text.starts_with('~') || text.contains(['.', '/'])
 }
 
-/// Whether a character ends a bare word.
+/// True if a character ends a bare word.
 pub(crate) fn ends_word(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '(' | ')' | ',' | '"')
 }
 
-/// Whether the lexer would read `text` as one bare word.
+/// True if the lexer would read `text` as one bare word.
 ///
 /// `=` splits a word only behind an identifier, so `usb=1.img` is not one word and `/dev/usb=1` is.
 fn is_bare(text: &str) -> bool {

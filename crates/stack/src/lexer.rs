@@ -25,7 +25,7 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
-    /// How an error message names it.
+    /// Its name in an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             TokenKind::Open => "`(`".to_owned(),
@@ -134,7 +134,7 @@ impl Lexer<'_> {
         Err(Fault::new(Problem::UnclosedQuote, Span::new(start, start + 1)))
     }
 
-    /// What follows a backslash at `start`: `\\`, `\"`, `\n`, `\t` or `\u{1f}`.
+    /// The character after a backslash at `start`: `\\`, `\"`, `\n`, `\t` or `\u{1f}`.
     fn escape(&mut self, start: usize) -> Result<char, Fault> {
         let resolved = match self.chars.next() {
             Some((_, c @ ('"' | '\\'))) => Some(c),

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 /// The longest expression, in bytes: 384 members with long paths fit many times.
 pub const MAX_LENGTH: usize = 1 << 18;
 
-/// How deep calls may nest.
+/// The greatest depth of nested calls.
 pub const MAX_DEPTH: usize = 64;
 
 /// Parses the generic form: any name, any arguments.

@@ -29,7 +29,7 @@ pub enum QuantityError {
     /// The number is followed by something that is no unit of this quantity.
     #[error("`{unit}` is not a unit here; use {known}")]
     UnknownUnit {
-        /// What followed the number.
+        /// The text after the number.
         unit: String,
         /// The units that would have been accepted.
         known: &'static str,
@@ -60,7 +60,7 @@ pub enum QuantityError {
     },
 }
 
-/// What one quantity accepts.
+/// The accepted spellings of one quantity.
 pub(crate) struct Quantity {
     /// Spellings, compared without regard to ASCII case.
     pub(crate) units: &'static [Unit],
@@ -68,7 +68,7 @@ pub(crate) struct Quantity {
     pub(crate) known: &'static str,
     /// The base unit, in the plural, for an error message.
     pub(crate) base: &'static str,
-    /// Whether a number without unit counts base units; zero never needs a unit.
+    /// True if a number without unit counts base units; zero never needs a unit.
     pub(crate) bare: bool,
 }
 
@@ -200,9 +200,9 @@ pub(crate) fn fmt_human(
 /// Reads a quantity from a string or, where `from_integer` allows it, from a whole number of base
 /// units.
 pub(crate) struct QuantityVisitor<T> {
-    /// What a person should have written.
+    /// The expected text, for an error message.
     pub(crate) expecting: &'static str,
-    /// How a whole number of base units is taken; `None` when a bare number is refused.
+    /// The conversion of a whole number of base units; `None` if a bare number is refused.
     pub(crate) from_integer: Option<fn(u64) -> T>,
 }
 

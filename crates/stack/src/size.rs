@@ -43,8 +43,8 @@ const BYTE_UNITS: &[Unit] = &[
     ("PB", 1_000_000_000_000_000),
 ];
 
-/// What `Display` chooses from; binary units first, so that they win a tie. `1KB` beside `1K` would
-/// be misread, so decimal units begin at `MB`.
+/// The units from which `Display` chooses; binary units come first, so that they win a tie. `1KB` beside `1K`
+/// would be misread, so decimal units begin at `MB`.
 const CANONICAL_BYTE_UNITS: &[Unit] = &[
     ("K", KIB),
     ("M", MIB),

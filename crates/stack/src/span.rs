@@ -1,4 +1,4 @@
-//! Where in the source text something stands.
+//! The place of a word or expression in the source text.
 
 /// A half-open range of byte offsets into the source text, on character boundaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,8 +30,7 @@ impl Span {
         source.char_indices().take_while(|(offset, _)| *offset < self.start).count() + 1
     }
 
-    /// How many characters of `source` it covers; at least one, so that there is something to point
-    /// at.
+    /// The number of characters of `source` that it covers; at least one, so that there is a place to point at.
     #[must_use]
     pub fn width(self, source: &str) -> usize {
         source

@@ -1,4 +1,5 @@
-//! What the rest of braid asks of a checked stack: its text, its shape, its leaves and their paths.
+//! The properties of a checked stack that the rest of braid needs: its text, its shape, its leaves and their
+//! paths.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -38,8 +39,8 @@ impl Stack {
         }
     }
 
-    /// How the devices below lie in this one; `None` for a leaf, and where the members' own
-    /// superblocks say it.
+    /// The way in which the devices below are joined; `None` for a leaf, and if the members' own superblocks
+    /// describe it.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         let (level, layout, chunk) = match &self.node {
@@ -107,8 +108,8 @@ impl Stack {
         self.files().map(|(file, _)| file.path()).collect()
     }
 
-    /// What the files and block devices are called, from left to right, and whether their superblocks
-    /// describe them. Outside of an `md(…)` level a part that is given by its bytes is known by its path.
+    /// The names of the files and block devices, from left to right; true for those whose superblocks describe
+    /// them. Outside of an `md(…)` level, a part that is given by its bytes is known by its path.
     #[must_use]
     pub fn member_names(&self) -> Vec<(PathBuf, bool)> {
         let mut names = Vec::new();

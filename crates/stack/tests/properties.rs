@@ -1,4 +1,4 @@
-//! What holds for every stack and for every text.
+//! Properties of all stacks and all texts.
 
 use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{

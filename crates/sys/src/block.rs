@@ -45,7 +45,7 @@ pub fn physical_block(fd: impl AsFd) -> io::Result<u32> {
     Ok(size)
 }
 
-/// Whether access time depends on the position.
+/// True if access time depends on the position.
 ///
 /// # Errors
 /// `ENOTTY` if `fd` is not a block device.

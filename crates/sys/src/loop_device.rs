@@ -167,10 +167,9 @@ fn clear(device: &File) -> io::Result<()> {
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
 }
 
-/// Takes the backing file away, if `is_ours` answers so: it is asked while the device is open, and the kernel gives the
-/// number of an open device to no other file. If the device is open elsewhere, the kernel takes the file away when the
-/// last user closes it. The next user of the device can write to it ([`set_read_only`] would stay), and has the usual
-/// read-ahead.
+/// Detaches the backing file, if `is_ours` returns true. The device is open during that call, so its number cannot be
+/// reused. If the device is open elsewhere, the kernel detaches the file at the last close. The next user of the device
+/// can write to it ([`set_read_only`] would stay), and has the usual read-ahead.
 ///
 /// # Errors
 /// `ENXIO` if it is not set up.

@@ -79,7 +79,7 @@ pub fn cpu_time_ns() -> io::Result<u64> {
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// What the processes took that were children of this one, have ended, and were waited for.
+/// The resources of the processes that were children of this one, have ended, and were waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Children {
     /// Processor time of all, user and system, in nanoseconds.
@@ -88,7 +88,7 @@ pub struct Children {
     pub peak_bytes: u64,
 }
 
-/// What this process's children took, and theirs.
+/// The resources of this process's children and their descendants.
 ///
 /// # Errors
 /// None is documented for valid arguments.

@@ -156,8 +156,8 @@ impl Unit<'_> {
     }
 }
 
-/// The units of some files, by the folder of their root: `engine`, `bench/bin/recovery`. (A program beside
-/// a library has no modules of its own: it counts as a file that nobody uses.)
+/// The units of some files, by the folder of their root: `engine`, `bench/bin/recovery`. (A program beside a
+/// library has no modules of its own: it counts as a file that no other uses.)
 fn units(files: &[Source]) -> BTreeMap<String, Unit<'_>> {
     let mut units: BTreeMap<String, Unit<'_>> = BTreeMap::new();
     for file in files {
@@ -176,7 +176,7 @@ fn units(files: &[Source]) -> BTreeMap<String, Unit<'_>> {
     units
 }
 
-/// The strongly connected components of two nodes or more: those who reach one another.
+/// The strongly connected components of two nodes or more: nodes that reach one another.
 fn components(nodes: usize, arrows: &Arrows) -> Vec<BTreeSet<usize>> {
     let reached = |start: usize| {
         let (mut reached, mut open) = (BTreeSet::new(), vec![start]);

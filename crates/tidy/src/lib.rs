@@ -28,7 +28,7 @@ mod paths;
 mod ratchet;
 mod source;
 
-/// What a rule is called, why it is there, and how to comply.
+/// The name of a rule, its reason, and the way to comply.
 struct Rule {
     name: &'static str,
     why: &'static str,

@@ -1,4 +1,4 @@
-//! How long a file may be.
+//! The length of a file.
 
 use std::collections::BTreeMap;
 

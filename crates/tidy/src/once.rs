@@ -1,7 +1,7 @@
-//! What stands once in the whole repository, tests and measurements included.
+//! Code that may stand only once in the whole repository, tests and measurements included.
 //!
-//! Textual: it looks for the marks that such code cannot do without. Other code for the same purpose,
-//! with other constants or words, is not seen.
+//! Textual: it looks for the marks that such code cannot do without. It does not recognize other code for the
+//! same purpose, with other constants or words.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ const RULE: Rule = Rule {
              printed; braid_seed::Rng for numbers from a seed; braid_bench::stats for intervals of ratios.",
 };
 
-/// What it is, the only place for it, and its marks: all of one group stand in a file that has it.
+/// The kind of code, its only place, and its marks: a file contains the code if it contains all marks of one
+/// group.
 const ONCE: [(&str, &str, &[&[&str]]); 3] = [
     ("quoting", "crates/shell/", &[&[r"replace('\'',"], &[r#"r"'\''""#]]),
     (

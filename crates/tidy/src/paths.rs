@@ -18,7 +18,7 @@ pub(crate) struct Named {
     pub(crate) within: Vec<String>,
     /// The name that a `use` gives it here (`*`: all of it), and whether the `use` is a re-export.
     pub(crate) import: Option<(String, bool)>,
-    /// Whether it is the type of an `impl`.
+    /// True if it is the type of an `impl`.
     pub(crate) is_implemented: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the code had against the rules when they came; see `ratchet.toml`.
+//! The violations of the rules when the rules were introduced; see `ratchet.toml`.
 
 use std::collections::BTreeMap;
 

@@ -163,7 +163,7 @@ fn test_modules(file: &Source) -> Vec<String> {
     declared.flatten().collect()
 }
 
-/// Where the modules lie that a file declares.
+/// The folder of the modules that a file declares.
 fn folder_of_children(path: &str) -> &str {
     let stem = path.trim_end_matches(".rs");
     let is_root = ["/lib", "/main", "/mod"].iter().any(|end| stem.ends_with(end));

@@ -8,9 +8,9 @@ pub struct SyntaxError {
     pub line: u64,
     /// In bytes, from 1 on.
     pub column: usize,
-    /// What stands there, quoted and cut.
+    /// The text at that place, quoted and cut.
     pub found: String,
-    /// What may stand there, in words.
+    /// The permitted values, in words.
     pub expected: String,
 }
 
@@ -49,12 +49,12 @@ pub enum TraceError {
         /// In order of their first requests; the last may be "…".
         names: Vec<String>,
     },
-    /// What was selected has no requests.
+    /// The selected device has no requests.
     #[error("the trace has no requests to {wanted}, only to: {}", names.join(", "))]
     NotThere {
-        /// What was selected.
+        /// The selection.
         wanted: String,
-        /// As above.
+        /// The names in the trace, as above.
         names: Vec<String>,
     },
 }

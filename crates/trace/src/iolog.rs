@@ -24,12 +24,12 @@ pub const VERSION_3: &str = "fio version 3 iolog";
 /// The longest that [`line()`] makes, in bytes, beside the name.
 pub const LONGEST_LINE: usize = 80;
 
-/// What stands before the lines of requests to `name`, which has no blanks.
+/// The lines before the requests to `name`, which has no blanks.
 pub fn head(name: &str) -> String {
     format!("{VERSION_3}\n0 {name} add\n0 {name} open\n")
 }
 
-/// What stands behind them.
+/// The lines after them.
 pub fn tail(name: &str, at_ns: u64) -> String {
     format!("{} {name} close\n", at_ns / 1000)
 }

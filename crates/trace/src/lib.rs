@@ -1,5 +1,5 @@
-//! What a workload asks of a block device: traces that others recorded, fio's job files, and the lines
-//! of traces that braid records.
+//! The requests of a workload to a block device: recorded traces of other programs, fio's job files, and the
+//! lines of traces that braid records.
 //!
 //! ```text
 //!   blkparse's text ──┐
@@ -10,12 +10,12 @@
 //!
 //! Invariants
 //! * A text is read in one pass, in pieces of any size; a request takes 32 bytes, and no line is kept.
-//! * What is not understood is an error with line and column, what was found and what was expected;
-//!   nothing is guessed, and no key that changes the requests is passed over.
-//! * A line without an end was torn, by a crash or a full disk: it does not count, and is told of.
+//! * Unknown text is an error with line and column, the found and the expected text; nothing is guessed, and no
+//!   key that changes the requests is ignored.
+//! * A line without an end was torn, by a crash or a full disk: it does not count, and is reported.
 //!
-//! Deliberately absent: I/O, clocks, the data of requests, completions and latencies. A trace says what
-//! was asked and when; what becomes of it elsewhere is for models.
+//! Deliberately absent: I/O, clocks, the data of requests, completions and latencies. A trace contains the
+//! requests and their times; models predict their outcome elsewhere.
 
 mod error;
 pub mod fuzz;

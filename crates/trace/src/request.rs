@@ -1,6 +1,6 @@
 //! One request of a trace.
 
-/// What is asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Read bytes.
@@ -18,17 +18,17 @@ pub enum Kind {
 pub struct Request {
     /// When it was made, in nanoseconds since the trace began.
     pub at_ns: u64,
-    /// Where it begins, in bytes; 0 for a flush.
+    /// Its start in bytes; 0 for a flush.
     pub offset: u64,
     /// Its length in bytes: at least 1, but for a flush, which has 0. `offset + length` is below 2^64.
     pub length: u64,
-    /// What is asked.
+    /// The kind of the request.
     pub kind: Kind,
-    /// Whether a write is to be durable before it is answered (forced unit access).
+    /// True if a write must be durable before it is answered (forced unit access).
     pub fua: bool,
 }
 
-// What is promised of the memory of a trace.
+// The promised memory of a trace.
 const _: () = assert!(size_of::<Request>() <= 32);
 
 impl Request {
@@ -37,14 +37,14 @@ impl Request {
         Request { at_ns, offset: 0, length: 0, kind: Kind::Flush, fua: false }
     }
 
-    /// Where it ends, in bytes.
+    /// Its end, in bytes.
     pub const fn end(&self) -> u64 {
         self.offset + self.length
     }
 
-    /// Where it goes on a device of `size` bytes that takes multiples of `block` bytes, a power of two: a
-    /// place behind the end is counted from the beginning again, and what is no multiple is widened to one.
-    /// `None` if the device is smaller than the request.
+    /// The request on a device of `size` bytes that takes multiples of `block` bytes, a power of two: a place
+    /// behind the end is counted from the beginning again, and a range is widened to multiples. `None` if the
+    /// device is smaller than the request.
     pub fn within(&self, size: u64, block: u64) -> Option<Request> {
         debug_assert!(block.is_power_of_two(), "{block}");
         let length =
@@ -53,7 +53,7 @@ impl Request {
         Some(Request { offset, length, ..*self })
     }
 
-    /// Whether it moves data.
+    /// True if it moves data.
     pub const fn has_data(&self) -> bool {
         matches!(self.kind, Kind::Read | Kind::Write)
     }

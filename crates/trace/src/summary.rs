@@ -1,4 +1,4 @@
-//! What a person wants to know of a trace at a glance.
+//! A short summary of a trace for people.
 
 use crate::{Request, Totals, Trace};
 
@@ -16,7 +16,7 @@ pub struct Summary {
     pub sizes: Vec<SizeClass>,
     /// Bytes that were read, written or discarded at least once.
     pub working_set: u64,
-    /// What can be told of the queue depth; none without times, or without reads and writes.
+    /// A lower bound of the queue depth; none without times, or without reads and writes.
     pub burst: Option<Burst>,
     /// The second with the most requests, the first of them; none without times or requests.
     pub busiest: Option<Busiest>,
@@ -33,12 +33,11 @@ pub struct SizeClass {
     pub writes: u64,
 }
 
-/// How many reads and writes were made at once: within 100 µs of the first of them. Traces do not say when
-/// requests were answered, so it is the least that the queue depth can have been where answers take
-/// longer than that.
+/// The number of reads and writes that were made at once: within 100 µs of the first of them. Traces do not
+/// contain the times of answers, so this is the least possible queue depth if answers take longer than that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Half of the requests were in bursts of so many, or fewer.
+    /// Half of the requests were in bursts of this number, or fewer.
     pub median: u64,
     /// The largest.
     pub largest: u64,

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use crate::{Kind, Request};
 
-/// How a trace was written down.
+/// The text format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// What `blkparse` prints.
+    /// The output of `blkparse`.
     Blkparse,
     /// fio's iolog, version 2.
     Iolog2,
@@ -26,26 +26,26 @@ impl Format {
     }
 }
 
-/// What was asked of one device.
+/// The requests to one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// In order of time; those of one moment in the order of the text.
     pub requests: Vec<Request>,
-    /// How it was written down.
+    /// The text format.
     pub format: Format,
-    /// The device (`8,0`) or file that was asked; empty if there are no requests.
+    /// The device (`8,0`) or file; empty if there are no requests.
     pub name: String,
-    /// Whether it says when requests were made. A version 2 iolog without `wait` does not: each request
+    /// True if it contains the times of requests. A version 2 iolog without `wait` does not: each request
     /// follows as soon as it can.
     pub has_times: bool,
     /// The line that had no end and does not count, if there was one: the last.
     pub torn_line: Option<u64>,
 }
 
-/// How many streams are told apart when it is asked whether a request goes on where another ended.
+/// The number of streams that are distinguished to find requests that continue another one.
 const STREAMS: usize = 16;
 
-/// What a trace adds up to.
+/// The sums over a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Numbers of requests.
@@ -141,12 +141,12 @@ impl Totals {
         self.reads + self.writes
     }
 
-    /// How many of the reads and writes are reads, from 0 to 1; none without any.
+    /// The share of reads among reads and writes, from 0 to 1; none without any.
     pub fn read_share(&self) -> Option<f64> {
         self.share(self.reads)
     }
 
-    /// How many of the reads and writes are sequential, from 0 to 1; none without any.
+    /// The share of sequential requests among reads and writes, from 0 to 1; none without any.
     pub fn sequential_share(&self) -> Option<f64> {
         self.share(self.sequential)
     }

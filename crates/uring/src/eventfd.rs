@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A counter that wakes whoever waits for it when it is not 0.
+/// Makes a counter that wakes its waiter when it is not 0.
 ///
 /// # Errors
 /// `EMFILE`, `ENOMEM`.
@@ -17,11 +17,11 @@ pub(crate) fn new() -> io::Result<OwnedFd> {
     }
 }
 
-/// Wakes whoever waits for an eventfd.
+/// Wakes the waiter of an eventfd.
 pub(crate) fn ring(fd: &OwnedFd) {
     let one = 1u64.to_ne_bytes();
-    // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and then whoever
-    // waits is woken anyway.
+    // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and then the waiter is woken
+    // anyway.
     unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 

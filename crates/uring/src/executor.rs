@@ -46,7 +46,7 @@ pub enum Mode {
     Threads,
 }
 
-/// How to make an executor.
+/// Options of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Which driver.
@@ -68,7 +68,7 @@ pub struct Executor {
     inner: Rc<Inner>,
 }
 
-/// How tasks reach their executor; stays on its thread.
+/// A task's handle of its executor; stays on its thread.
 #[derive(Clone)]
 pub struct Handle {
     inner: Rc<Inner>,
@@ -88,13 +88,13 @@ enum Driver {
     Threads(Threads),
 }
 
-/// What other threads leave for the executor.
+/// The messages of other threads to the executor.
 struct Inbox {
     owner: ThreadId,
     messages: Mutex<Vec<Message>>,
     /// The executor ends: no call is taken any more.
     closed: AtomicBool,
-    /// Whether the executor is, or is about to be, waiting in its driver.
+    /// True if the executor is, or is about to be, waiting in its driver.
     waiting: AtomicBool,
     eventfd: OwnedFd,
 }

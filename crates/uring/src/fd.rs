@@ -17,7 +17,7 @@ struct Inner {
     failures: Arc<Failures>,
 }
 
-/// What failed on a medium, counted from any thread, over all descriptors of it.
+/// Failures of a medium, counted from any thread, over all descriptors of it.
 ///
 /// A flush that failed is remembered: the kernel tells of lost data once, and then takes the pages
 /// for clean, so a later flush that succeeds says nothing about what was written before. All flushes
@@ -26,9 +26,9 @@ struct Inner {
 pub struct Failures {
     count: AtomicU64,
     last: AtomicI32,
-    /// Of the first flush that failed; 0 if none has.
+    /// Error of the first flush that failed; 0 if none has.
     lost: AtomicI32,
-    /// Writes that are to be durable tell of what others have lost, too.
+    /// Writes that are to be durable also report lost writes of others.
     is_cached: bool,
 }
 
@@ -39,7 +39,7 @@ impl Failures {
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Of a medium that is used through the page cache.
+    /// Returns the counter of a medium that is used through the page cache.
     pub fn of_cached() -> Failures {
         Failures { is_cached: true, ..Failures::default() }
     }
@@ -58,7 +58,7 @@ impl Failures {
         let _ = self.lost.compare_exchange(0, new, success, failure);
     }
 
-    /// How many there were.
+    /// Returns the number of failures.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
@@ -84,7 +84,7 @@ impl Fd {
         self.0.failures.record(errno);
     }
 
-    /// What a flush is answered with that the kernel answered with `result`.
+    /// Returns the result of a flush for which the kernel returned `result`.
     pub(crate) fn flushed(&self, result: i32) -> i32 {
         if result < 0 {
             self.0.failures.lose(Errno::from_raw(-result));

@@ -1,4 +1,4 @@
-//! What a driver can be asked to do, and what it needs while doing it.
+//! The operations of a driver, and the data that they need.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use braid_mem::Buf;
 
 use crate::fd::Fd;
 
-/// What a descriptor is awaited for.
+/// The event for which a descriptor is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Data, a connection, or the other side's end.
@@ -56,8 +56,8 @@ pub(crate) enum Operation {
     Blocking,
 }
 
-/// How often the kernel may lack memory for a transfer before that is an error of the file, and how long
-/// to wait before each further attempt: half a minute in all, as long as drivers wait for a disk.
+/// Number of times that the kernel may lack memory for a transfer before that is an error of the file, and the
+/// wait before each further attempt: half a minute in all, as long as drivers wait for a disk.
 const MOST_LACKS: u32 = 300;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -73,9 +73,9 @@ pub(crate) struct Transfer {
     pub(crate) nowait: bool,
     /// It answered that it would have to wait.
     pub(crate) must_wait: bool,
-    /// How often it answered that it has no memory.
+    /// Number of answers that there is no memory.
     lacks: u32,
-    /// What is left, where there is more than one buffer.
+    /// The rest, if there is more than one buffer.
     vector: Vec<libc::iovec>,
     done: u64,
     total: u64,
@@ -109,12 +109,12 @@ impl Transfer {
         transfer
     }
 
-    /// Where the rest of it lies on the file.
+    /// Returns the offset of the rest in the file.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.done
     }
 
-    /// How long to wait before it is tried, on a thread that may wait.
+    /// Returns the wait before an attempt, on a thread that may wait.
     pub(crate) fn pause(&self) -> Option<Duration> {
         (self.lacks > 0).then_some(PAUSE)
     }
@@ -197,7 +197,7 @@ fn iovec_of(buf: &mut Buf, write: bool) -> libc::iovec {
     libc::iovec { iov_base: address(buf, write).cast(), iov_len: buf.len() }
 }
 
-/// Where the kernel finds the bytes. What it only reads may be lent to several operations.
+/// Returns the address of the bytes for the kernel. Bytes that it only reads may be lent to several operations.
 fn address(buf: &mut Buf, write: bool) -> *mut u8 {
     match write {
         true => buf.as_ptr().cast_mut(),

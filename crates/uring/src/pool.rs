@@ -23,7 +23,7 @@ pub(crate) type Job = Box<dyn FnOnce() -> i32 + Send>;
 /// The descriptor that a job is about, if it is about one.
 pub(crate) type About = Option<RawFd>;
 
-/// Where results go.
+/// The receiver of results.
 pub(crate) type Done = Arc<dyn Fn(u32, i32) + Send + Sync>;
 
 /// Up to a fixed number of threads, started as they are needed, ended with the pool.
@@ -42,7 +42,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<(u32, About, Job)>,
-    /// What each busy thread is about.
+    /// The work of each busy thread.
     busy: Vec<About>,
     threads: usize,
     idle: usize,

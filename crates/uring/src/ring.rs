@@ -23,7 +23,7 @@ use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
 use crate::table::{After, Table};
 
-/// Who does what has to wait, of the operations that io_uring carries out.
+/// The threads for waits of operations that io_uring carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Workers {
     /// Threads that the kernel makes when it needs them.
@@ -99,7 +99,7 @@ impl Ring {
         })
     }
 
-    /// Whether an operation is for a thread of our own.
+    /// Returns true if an operation is for a thread of our own.
     pub(crate) fn leaves_to_threads(&self, operation: &Operation) -> bool {
         let own = self.workers == Workers::Own;
         match operation {

@@ -1,4 +1,4 @@
-//! The operations under way, and who waits for each.
+//! The operations in flight, and the waker of each.
 //!
 //! ```text
 //! insert ─▶ Submitted ─poll─▶ Waiting ─result─▶ Done ─poll─▶ (free)
@@ -34,7 +34,7 @@ enum State {
     Done(i32),
 }
 
-/// What to do after a result came in.
+/// The step after a result came in.
 pub(crate) enum After {
     /// Nothing more.
     Finished,
@@ -80,7 +80,7 @@ impl Table {
                     -errno.raw()
                 }
             },
-            // Also when nobody waits for it any more.
+            // Also if no task waits for it any more.
             Operation::Sync(fd) => fd.flushed(result),
             _ => result,
         };
@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Nobody waits for `id` any more.
+    /// Gives up the result of `id`.
     pub(crate) fn abandon(&self, id: u32) {
         let mut entries = self.entries.borrow_mut();
         let entry = &mut entries[id as usize];
@@ -140,7 +140,7 @@ impl Table {
     }
 }
 
-/// An accepted connection that nobody wants any more must not stay open.
+/// Closes an abandoned accepted connection, which must not stay open.
 fn drop_abandoned(operation: Operation, result: i32) {
     if matches!(operation, Operation::Accept(_)) && result >= 0 {
         // SAFETY: the kernel handed this descriptor to the operation, whose waiter is gone, so

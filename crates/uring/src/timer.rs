@@ -1,4 +1,4 @@
-//! What is to be woken when: at a time, or in its turn.
+//! Wakes: at a time, or in turn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What every driver must do: the same tests on io_uring and on threads.
+//! The duties of every driver: the same tests on io_uring and on threads.
 
 use std::cell::Cell;
 use std::io::{IoSlice, Read, Write};
@@ -281,6 +281,6 @@ fn a_call_that_comes_too_late_is_dropped_with_what_it_holds() {
     let before = call();
     drop(executor);
     for late in [before, call()] {
-        assert_eq!(late.recv(), Err(std::sync::mpsc::RecvError), "whoever waits hears of the end");
+        assert_eq!(late.recv(), Err(std::sync::mpsc::RecvError), "waiters receive the end");
     }
 }

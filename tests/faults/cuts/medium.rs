@@ -31,7 +31,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::common::{LIMIT, Random};
 
-/// What the medium writes whole or not at all, in bytes.
+/// The unit that the medium writes completely or not at all, in bytes.
 const SECTOR: usize = 512;
 const FIRST_NODE: u64 = ROOT_NODE + 1;
 

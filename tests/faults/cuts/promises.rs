@@ -1,4 +1,4 @@
-//! What a client was promised of each sector of a volume, and what may be found there after a power cut.
+//! The promises to a client about each sector of a volume, and its permitted content after a power cut.
 //!
 //! ```text
 //!   sector   promised   acknowledged   issued        may be found after the cut
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A flush promises all writes that were acknowledged before it was sent; a write with FUA promises itself.
-//! Writes under way never overlap, so that the versions of a sector have an order.
+//! Writes in flight never overlap, so the versions of a sector have an order.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) const SECTOR: u64 = 512;
 /// The longest write, in sectors: over the ends of chunks.
 const LONGEST: u64 = 192;
 
-/// What a client does next.
+/// The next step of a client.
 pub(crate) enum Step {
     Write {
         sectors: Range<u64>,
@@ -45,16 +45,17 @@ pub(crate) struct Promises {
     sectors: Vec<Sector>,
     under_way: Vec<Range<u64>>,
     version: u64,
-    /// How many of a hundred steps are flushes, and of a hundred writes have FUA.
+    /// The percentage of flushes among steps, and of FUA among writes.
     flushes: u64,
     forced: u64,
-    /// Promises that were given, for a test to know that it tests something.
+    /// The number of promises, by which a test knows that it tests something.
     pub(crate) given: u64,
 }
 
 impl Promises {
-    /// Of a volume, or its beginning, of `size` bytes that are zeroes. Some loads are seldom made durable: on
-    /// members that make all of a file durable at once, each promise hides what an earlier one lacks.
+    /// The promises for a volume, or its beginning, of `size` bytes that are zeroes. Some loads seldom make
+    /// data durable: on members that make a whole file durable at once, each promise hides the defects of
+    /// earlier ones.
     pub(crate) fn new(size: u64, random: &mut Random) -> Promises {
         let sector = Sector { issued: vec![(0, true)], ..Sector::default() };
         let sectors = vec![sector; (size / SECTOR) as usize];

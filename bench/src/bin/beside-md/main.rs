@@ -7,17 +7,17 @@
 //!           fio ─▶ /dev/nbd0 ─▶ kernel ─▶ socket ─▶ braid serve ─▶ io_uring ─▶ 4 brd
 //! ```
 //!
-//! Both have superblocks that the kernel's mdadm wrote, chunks of 64 KiB, no bitmap and no log.
-//! They take turns, and who is first changes from round to round. At the end the kernel compares
-//! the data of both with their parity.
+//! Both have superblocks written by the kernel's mdadm, chunks of 64 KiB, no bitmap and no log. They take
+//! turns, and their order changes from round to round. At the end the kernel compares the data of both with
+//! their parity.
 //!
-//! md runs in the kernel, in the context of whoever writes, and its members are memory: this shows
-//! what the way out of the kernel and back costs, several system calls and wake-ups a request. It
-//! is reported as it is, without a target. Where processors are emulated a system call costs ten
-//! times of what it costs elsewhere, and so does all else, but not by the same factor.
+//! md runs in the kernel, in the context of the writing process, and its members are memory. So the measurement
+//! shows the cost of the way out of the kernel and back: several system calls and wake-ups for each request.
+//! The result is reported without a target. On emulated processors a system call costs ten times as much as
+//! elsewhere, and all other work is slower too, but not by the same factor.
 //!
-//! The guest is booted by `klab`, which is found by `$KLAB` or in `$PATH`; without it, or without
-//! a kernel that boots, this says so and ends well.
+//! The guest is booted by `klab`, from `$KLAB` or `$PATH`; without it, or without a kernel that boots, the
+//! program says so and ends successfully.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -37,8 +37,8 @@ beside-md [--rounds N] [--runtime SECONDS] [--size MIB] [--engine NAME] [--braid
 
 const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
 const SCRIPT: &str = include_str!("guest.sh");
-/// How long a guest may take to boot and to make its arrays, in seconds: emulated processors are
-/// slow, and it ends what hangs.
+/// The time in which a guest must boot and make its arrays, in seconds: emulated processors are slow, and the
+/// limit ends guests that hang.
 const BOOT: u64 = 240;
 
 fn main() -> ExitCode {

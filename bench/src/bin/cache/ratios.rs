@@ -1,4 +1,4 @@
-//! What is held: hit ratios of policies at equal size, and what they take beside the data.
+//! The content of caches: hit ratios of policies at equal size, and their memory beside the data.
 
 #[path = "../../../../crates/cache/tests/traces/mod.rs"]
 mod traces;

@@ -13,27 +13,27 @@ use braid_bench::{Error, Result, cpu, load};
 
 use crate::add;
 
-/// A disk with a seek and a turn of 8 ms.
+/// A disk with a seek and a rotation of 8 ms.
 const DISK: &str = "model(usb-flash, size=1G, read=150MB/s, write=150MB/s, latency=8ms)";
 
-/// With room for what a round writes in memory and in the log.
+/// The cache has room for all writes of a round, in memory and in the log.
 const WRITE_BACK: &str = "size=1G, mode=write-back, dirty=768M, \
     log=model(usb-flash, size=1G, read=150MB/s, write=150MB/s, latency=8ms)";
 
-/// Half of the disk is what the cache stands before, the other half its log.
+/// The cache stands before one half of the disk; the other half is its log.
 const HALF: u64 = 512 << 20;
 const WRITE_BACK_ON_ONE: &str = "size=512M, mode=write-back, dirty=256M, log=LOG";
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Processor time of the server for a request; sent in batches where there is no workload of fio.
+    /// Processor time of the server for each request; without a workload of fio, requests are sent in batches.
     Cpu,
     /// Bytes a second.
     Rate,
-    /// The same with a flush after every 32 writes, of what begins with nothing held.
+    /// Bytes a second with a flush after every 32 writes; the cache begins empty.
     Burst,
-    /// Time of a request, where they come one after the other.
+    /// The time of a request, if requests follow one another.
     Time,
 }
 
@@ -41,7 +41,7 @@ struct Row {
     name: &'static str,
     /// The origin; `FILE` is the path of a file, `HALF` half of an attached [`DISK`].
     origin: &'static str,
-    /// What stands before it, without its origin; `LOG` is the other half.
+    /// The cache before the origin, without its argument for the origin; `LOG` is the other half.
     cache: &'static str,
     workload: Option<Workload>,
     figure: Figure,
@@ -63,7 +63,7 @@ const fn write(name: &'static str, origin: &'static str, workload: Option<Worklo
 
 const fn miss(name: &'static str, origin: &'static str) -> Row {
     let (workload, target) = (fio("randread", 4096, 1), Target::AtMost(1.05));
-    // Of a file that is 256 times as large hardly anything is held.
+    // The file is 256 times as large as the cache, so nearly all requests miss.
     Row { name, origin, cache: "size=4M", workload, figure: Figure::Time, target }
 }
 
@@ -78,7 +78,7 @@ const ROWS: [Row; 11] = [
         fio("randread", 4096, 32),
         Target::AtMost(1.10),
     ),
-    // Nothing but copies and the index is left of it.
+    // In batches, only the copies and the index remain of a request's cost.
     cpu("hit: the same, in batches: server CPU / bare RAM's", None, Target::AtMost(1.10)),
     write("disk, write-through: 1 MiB sequential, depth 8 / bare", DISK, fio("write", 1 << 20, 8)),
     write("disk, write-through: 4 KiB random, depth 8 / bare", DISK, fio("randwrite", 4096, 8)),
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Figures of each round: with the cache, and without.
+/// The figures of each round: with the cache, and without.
 type Figures = ([Vec<f64>; 2], Estimate);
 
 fn side_by_side(
@@ -161,7 +161,7 @@ fn side_by_side(
     let mut figures: [Vec<f64>; 2] = Default::default();
     for round in 0..rounds {
         if matches!(row.figure, Figure::Time | Figure::Burst) && round > 0 {
-            // fio asks for the same places in every round: they would be held by now.
+            // fio asks for the same places in every round: the cache would hold them by now.
             drop(servers);
             servers = start()?;
         }
@@ -174,7 +174,7 @@ fn side_by_side(
     Ok((figures, estimate))
 }
 
-/// One server after the other: both use the same disk, whose other half is the log.
+/// Runs one server after the other: both use the same disk, whose other half is the log.
 fn on_one_disk(
     row: &Row,
     braid: &Path,
@@ -186,7 +186,7 @@ fn on_one_disk(
     for round in 0..rounds {
         for turn in 0..figures.len() {
             let index = (round + turn) % figures.len();
-            // A new one each time: what the last one's cache had left to drain is nobody's.
+            // The disk is new each time, so that it need not drain the writes of the previous server's cache.
             let disk = BraidUp::new(braid, DISK)?;
             let half = Loop::over_part(disk.as_ref(), 0, HALF)?;
             let log = Loop::over_part(disk.as_ref(), HALF, HALF)?;
@@ -201,7 +201,7 @@ fn on_one_disk(
     Ok((figures, estimate))
 }
 
-/// The origin of a row; a file of a gigabyte that was written once, if it is one.
+/// The origin of a row; for `FILE`, a file of a gigabyte that was written once.
 fn origin(row: &Row, folder: &Path, name: &str) -> Result<String> {
     if row.origin != "FILE" {
         return Ok(row.origin.to_owned());

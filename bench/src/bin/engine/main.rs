@@ -122,11 +122,11 @@ fn copies(args: &Args, times: Times, member: u64) -> Result<()> {
     Ok(())
 }
 
-/// How often and how long each subject is measured.
+/// The number and the length of the measurements of each subject.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
     rounds: usize,
-    /// Of a subject in a round.
+    /// The time of a subject in a round.
     runtime: Duration,
 }
 

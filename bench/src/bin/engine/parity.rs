@@ -39,7 +39,7 @@ const STRIPES: usize = 4;
 /// A member that is missing.
 const MISSING: usize = 2;
 
-/// What is held against the target.
+/// The figure that is compared with the target.
 #[derive(Clone, Copy)]
 enum Wanted {
     /// Requests a second.

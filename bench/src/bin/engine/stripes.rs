@@ -20,7 +20,7 @@ use braid_mem::{Buf, Pool, Region};
 use crate::memory::{buffers, take};
 use crate::{BLOCK, CHUNK};
 
-/// What is done at each place.
+/// The work at each place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Whole stripes are written.

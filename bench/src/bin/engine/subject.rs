@@ -1,4 +1,4 @@
-//! What is measured: an array behind its seam, and loops that only copy.
+//! The measured subjects: an array behind its interface, and loops that only copy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// How many places there are to choose from, each as long as a request.
+    /// The number of places to choose from, each as long as a request.
     pub(crate) fn places(&self) -> u64 {
         let size = match self {
             Subject::Engine(engine) => engine.dev.limits().size,

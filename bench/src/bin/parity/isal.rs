@@ -1,8 +1,8 @@
-//! Intel's ISA-L, loaded when it is wanted, so that this crate builds and runs without it.
+//! Intel's ISA-L, loaded only if it is needed, so that this crate builds and runs without it.
 //!
-//! Two of its functions, with their types as `isa-l/raid.h` has them. Their buffers are aligned to
-//! 32 bytes and as long as a multiple of that, and lengths are C's `int`; all of that is checked
-//! here, with the number of buffers.
+//! It declares two functions with their types in `isa-l/raid.h`. Their buffers are aligned to 32 bytes, their
+//! length is a multiple of 32, and lengths are C's `int`; this module checks all of that, and the number of
+//! buffers.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_int, c_void};
 
 use braid_bench::{Error, Result};
 
-/// The library's name, with the version of the interface that is written down here.
+/// The library's name, with the version of the interface that is declared here.
 const LIBRARY: &CStr = c"libisal.so.2";
 const ALIGNMENT: usize = 32;
 /// Room for the addresses of a call.
@@ -31,8 +31,8 @@ impl Isal {
     /// # Errors
     /// If it is not installed, or lacks one of the functions.
     pub(crate) fn load() -> Result<Isal> {
-        // SAFETY: the name ends with a zero. What the library does when it is loaded is choose
-        // its functions by the processor.
+        // SAFETY: the name ends with a zero. When the library is loaded, it only selects its functions by the
+        // processor.
         let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
         if library.is_null() {
             return Err(Error::MissingTool { tool: "ISA-L (libisal.so.2)", package: "libisal2" });
@@ -78,8 +78,8 @@ fn generate<const N: usize>(function: Generate, sources: &[&[u8]], targets: [&mu
     }
     assert!(addresses.iter().all(|address| address.cast::<u8>().align_offset(ALIGNMENT) == 0));
     let length = c_int::try_from(length).expect("a length that C can say");
-    // SAFETY: `count` addresses of as many aligned buffers of `length` bytes, which are borrowed
-    // for the call: the sources to be read, the targets, which come last, to be written.
+    // SAFETY: these are `count` addresses of as many aligned buffers of `length` bytes, which are borrowed for
+    // the call: the sources for reading, and the targets, which come last, for writing.
     let status = unsafe { function(count as c_int, length, addresses.as_mut_ptr()) };
     assert_eq!(status, 0, "ISA-L refuses its arguments");
 }

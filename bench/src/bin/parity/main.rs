@@ -39,7 +39,7 @@ const KIB: usize = 1 << 10;
 /// More data blocks than any row has.
 const MAX_DATA: usize = 16;
 
-/// What is done to a stripe.
+/// The operation on a stripe.
 #[derive(Clone, Copy, PartialEq)]
 enum Operation {
     Xor,
@@ -68,7 +68,7 @@ impl Operation {
         }
     }
 
-    /// Whether ISA-L has it.
+    /// True if ISA-L has it.
     fn has_peer(self) -> bool {
         matches!(self, Operation::Xor | Operation::Pq)
     }

@@ -1,18 +1,18 @@
-//! How fast a new member is filled, and what clients feel of it.
+//! How fast a new member is filled, and how much the recovery slows clients down.
 //!
 //! `cargo run --release -p braid-bench --bin recovery`
 //!
 //! ```text
-//!   alone            source ══▶ new member        beside the slower of the two by itself
+//!   alone            source ══▶ new member        compared with the slower of the two by itself
 //!   with parity      3 or 5 ══▶ new member        the same
 //!   beside clients   source ──▶ new member        99th percentile beside that without a recovery,
 //!                       ▲ 4 KiB, one at a time    with a target for it and without
 //!                    clients
 //! ```
 //!
-//! The array is the engine's, with superblocks and a bitmap, on the executor that volumes run on;
-//! the members take the time of their model, each on a bus of its own. So the figures are those
-//! of braid's scheduling, and hardly those of this machine.
+//! The array is the engine's, with superblocks and a bitmap, on the executor of volumes; each member takes the
+//! time of its model, on a bus of its own. So the figures describe braid's scheduling, and depend very little
+//! on this machine.
 
 mod world;
 
@@ -40,7 +40,7 @@ recovery [--rounds N] [--runtime SECONDS] [--only NAME]
   --only     rows with this in their name";
 
 const MIB: u64 = 1 << 20;
-/// What the latency beside a recovery may be, in units of the latency without.
+/// The highest permitted latency beside a recovery, in units of the latency without one.
 const LATENCY: f64 = 3.0;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn run() -> Result<()> {
     let args = Args::from_command_line(&["--rounds", "--runtime", "--only"], USAGE)?;
     let rounds = args.value("--rounds", 3usize)?.max(1);
     let runtime = Duration::from_secs_f64(args.value("--runtime", 1.6)?);
-    // Who is woken late has slower members than the models say.
+    // If the process is woken late, the members are slower than their models.
     cpu::go_first();
     alone(&args, rounds)?;
     beside_clients(&args, rounds, runtime)
@@ -59,29 +59,29 @@ fn run() -> Result<()> {
 
 const STICK: Plain =
     Plain { read_rate: 23_380_000, write_rate: 14_000_000, latency_ns: 3_790_000, bus_rate: 0 };
-/// A disk with a seek and a turn of 8 ms.
+/// A disk with a seek and a rotation of 8 ms.
 const DISK: Plain =
     Plain { read_rate: 150_000_000, write_rate: 150_000_000, latency_ns: 8_000_000, bus_rate: 0 };
 const SLOW_DISK: Plain = Plain { read_rate: 90_000_000, write_rate: 90_000_000, ..DISK };
 
-/// A recovery that nobody disturbs.
+/// A recovery without clients.
 struct Fill {
     name: &'static str,
-    /// Of the members that are in sync.
+    /// The profile of the members that are in sync.
     source: Plain,
     target: Plain,
     how: How,
     size: u64,
 }
 
-/// Where the content of a new member comes from.
+/// The source of a new member's content.
 #[derive(Clone, Copy)]
 enum How {
     /// The other member of a raid1.
     Copied,
-    /// One that it replaces, which works.
+    /// The member that it replaces, which works.
     Replaced,
-    /// So many others, by their parity.
+    /// This number of other members, by their parity.
     Recovered(Kind, usize),
 }
 
@@ -151,7 +151,7 @@ async fn fill_once(world: World, fill: &'static Fill) -> Result<f64> {
         let status = array.mirror.status();
         status.job.is_none() && status.in_sync.iter().all(|in_sync| *in_sync)
     };
-    // A job is there once the array's own work was polled.
+    // A job exists once the array's own work was polled.
     world.handle.sleep(Duration::from_millis(50)).await;
     while !done() {
         world.handle.sleep(Duration::from_millis(1)).await;
@@ -164,7 +164,7 @@ async fn slower_member(world: World, fill: &'static Fill) -> Result<f64> {
     let write = fill.target.write_rate <= fill.source.read_rate;
     let profile = if write { fill.target } else { fill.source };
     let dev = world.device(profile, fill.size)?;
-    // A part is enough: the rate is the same all over the device.
+    // A part suffices: the rate is the same everywhere on the device.
     world.alone(&dev, write, DATA_OFFSET, fill.size / 2).await
 }
 
@@ -183,9 +183,9 @@ const LOADS: [Load; 3] = [
     Load { name: "beside: disk, 4 clients", profile: DISK, clients: 4, writes: 30 },
 ];
 
-/// What clients and the recovery had of it.
+/// The measured figures of the clients and of the recovery.
 struct Felt {
-    /// Seconds, and of the longest request.
+    /// Seconds; `longest` is the time of the slowest request.
     p99: f64,
     longest: f64,
     /// Bytes a second, in the second half of the time.
@@ -242,7 +242,7 @@ fn beside_clients(args: &Args, rounds: usize, runtime: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Runs the clients beside a recovery of that speed, or none.
+/// Runs the clients beside a recovery of the given speed, or without one.
 async fn feel(
     world: World,
     load: &'static Load,
@@ -250,7 +250,7 @@ async fn feel(
     speed: Option<Speed>,
     runtime: Duration,
 ) -> Result<Felt> {
-    // More than is filled in this time.
+    // Larger than the part that can be filled in the measured time.
     let size = 1024 * MIB;
     let source = world.device(load.profile, size)?;
     let array = world.raid1(size, vec![source], speed.unwrap_or_default())?;

@@ -20,12 +20,12 @@ use braid_model::{BusProfile, Plain};
 use braid_seed::Rng;
 use braid_uring::{Config, Executor, ExecutorClock, Handle};
 
-/// What a client moves with a request, in bytes.
+/// The bytes of a client's request.
 const BLOCK: u64 = 4096;
-/// What is moved with a request by whoever has a device to itself: as a recovery does.
+/// The bytes of a request by the only user of a device: as many as a recovery's.
 const WINDOW: u64 = 512 << 10;
 const WINDOWS: usize = 4;
-/// Chunk of the bitmaps, in bytes: what mdadm takes.
+/// Chunk of the bitmaps, in bytes: mdadm's default.
 const BITMAP_CHUNK: u64 = 64 << 20;
 /// Chunk of arrays with parity, in bytes: what mdadm takes.
 const CHUNK: u64 = 512 << 10;
@@ -41,7 +41,7 @@ where
     executor.block_on(work(World { handle: executor.handle(), pool }))
 }
 
-/// What arrays and clients are made with.
+/// The things that arrays and clients are made with.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) handle: Handle,

@@ -1,4 +1,4 @@
-//! Where the bytes of an array lie on its members; one file a level.
+//! Geometries: the place of an array's bytes on its members; one file per level.
 
 mod linear;
 mod raid0;
@@ -21,9 +21,9 @@ use crate::{ArrayByte, MemberByte, Role};
 pub struct Run {
     /// The role of the member: its place in the order given.
     pub role: Role,
-    /// Where it starts on the member.
+    /// Start on the member.
     pub offset: MemberByte,
-    /// How many bytes follow in one piece, at least 1.
+    /// Number of bytes in one piece, at least 1.
     pub len: u64,
 }
 
@@ -35,7 +35,7 @@ pub trait Geometry {
     /// Number of members.
     fn members(&self) -> usize;
 
-    /// Where byte `offset` of the array lies.
+    /// Returns the place of byte `offset` of the array.
     ///
     /// # Panics
     /// May panic if `offset` is not below [`Geometry::size`].
@@ -56,38 +56,38 @@ pub trait Mirrored {
     /// Number of members.
     fn members(&self) -> usize;
 
-    /// How many copies of each byte there are, at most as many as members.
+    /// Returns the number of copies of each byte, at most the number of members.
     fn copies(&self) -> usize;
 
-    /// Where copy `copy` of byte `offset` of the array lies.
+    /// Returns the place of copy `copy` of byte `offset` of the array.
     ///
     /// # Panics
     /// May panic if `offset` is not below [`Mirrored::size`] or `copy` not below
     /// [`Mirrored::copies`].
     fn locate(&self, offset: ArrayByte, copy: usize) -> Run;
 
-    /// What byte `offset` of the member with `role` holds; `None` if it holds nothing: behind
-    /// [`Mirrored::member_size`], or a last chunk that the copies do not fill.
+    /// Returns the content of byte `offset` of the member with `role`; `None` if it is unused: behind
+    /// [`Mirrored::member_size`], or in a last chunk that the copies do not fill.
     fn owner(&self, role: Role, offset: MemberByte) -> Option<Owner>;
 
     /// Bytes of one full stripe, the size that keeps all members busy; 0 if there is none.
     fn stripe(&self) -> u64;
 
-    /// How many bytes of each member the array uses, from the member's first on.
+    /// Returns the bytes of each member that the array uses, from the member's first on.
     fn member_size(&self) -> u64;
 
-    /// Whether each byte of the array has a copy on a member for which `alive` holds.
+    /// Returns true if each byte of the array has a copy on a member for which `alive` holds.
     fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool;
 }
 
 /// A stretch of a member that holds one copy of a stretch of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Where it starts in the array.
+    /// Start in the array.
     pub offset: ArrayByte,
-    /// Which copy of it this is.
+    /// Number of the copy.
     pub copy: usize,
-    /// How many bytes follow in one piece, at least 1.
+    /// Number of bytes in one piece, at least 1.
     pub len: u64,
 }
 
@@ -97,7 +97,7 @@ pub enum GeometryError {
     /// Fewer than 1 or more than [`crate::MAX_MEMBERS`].
     #[error("an array has 1 to 384 members, not {count}")]
     MemberCount {
-        /// What was given.
+        /// The given number.
         count: usize,
     },
     /// A chunk that the level cannot have.
@@ -105,15 +105,15 @@ pub enum GeometryError {
     Chunk {
         /// The level.
         level: Level,
-        /// What was given, in bytes.
+        /// The given chunk in bytes.
         chunk: u64,
-        /// What it must be.
+        /// The required property.
         needs: &'static str,
     },
     /// A chunk that is not a multiple of the members' block size.
     #[error("a chunk of {chunk} bytes is no multiple of the members' blocks of {block} bytes")]
     PartOfBlock {
-        /// What was given, in bytes.
+        /// The given chunk in bytes.
         chunk: u64,
         /// The members' largest logical block, in bytes.
         block: u32,
@@ -131,7 +131,7 @@ pub enum GeometryError {
     /// Members too small for a level that takes the same of each.
     #[error("members of {size} bytes: at least {least} are needed of each")]
     MemberSize {
-        /// What was given, in bytes.
+        /// The given size in bytes.
         size: u64,
         /// The least, in bytes.
         least: u64,
@@ -156,7 +156,7 @@ pub enum GeometryError {
     ParityMembers {
         /// The level.
         level: ParityLevel,
-        /// What was given.
+        /// The given number.
         count: usize,
         /// The fewest.
         least: usize,
@@ -168,7 +168,7 @@ pub enum GeometryError {
     ParityLayout {
         /// The level.
         level: ParityLevel,
-        /// What was given.
+        /// The given layout.
         layout: ParityLayout,
     },
     /// The sizes add up to more than an array can have.

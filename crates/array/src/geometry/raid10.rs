@@ -100,13 +100,13 @@ impl Raid10 {
         1 << self.chunk_shift
     }
 
-    /// How the copies are laid out.
+    /// Returns the layout of the copies.
     pub fn layout(&self) -> Raid10Layout {
         self.layout
     }
 
-    /// How many bytes follow in one piece from `offset` of the array on: the rest of the chunk, or
-    /// of the array where each member holds every chunk.
+    /// Returns the number of bytes in one piece from `offset` of the array on: the rest of the chunk, or of the
+    /// array if each member holds every chunk.
     #[inline]
     fn piece(&self, offset: u64) -> u64 {
         if self.layout.near() == self.members {

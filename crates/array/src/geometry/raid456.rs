@@ -40,10 +40,10 @@ use crate::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Role};
 /// Most sources and parities together that md computes a Q of.
 const MOST_OF_Q: usize = 255;
 
-/// What a member holds of a stripe.
+/// The content of a member in a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Data: which chunk of the stripe, counted from 0 in the order of the array.
+    /// Data: the index of the chunk in the stripe, from 0 in the order of the array.
     Data(usize),
     /// The exclusive or of the data.
     P,
@@ -102,7 +102,7 @@ impl Raid456 {
         self.level
     }
 
-    /// Where the parity lies.
+    /// Returns the layout of the parity.
     pub fn layout(&self) -> ParityLayout {
         self.layout
     }
@@ -122,7 +122,7 @@ impl Raid456 {
         1 << self.chunk_shift
     }
 
-    /// How many bytes of each member the array uses, from the member's first on: whole chunks.
+    /// Returns the bytes of each member that the array uses, from the member's first on: whole chunks.
     pub fn member_size(&self) -> u64 {
         self.stripes << self.chunk_shift
     }
@@ -173,7 +173,7 @@ impl Raid456 {
         })
     }
 
-    /// What member `role` holds of `stripe`: the inverse of [`Raid456::role_of`].
+    /// Returns the column of member `role` in `stripe`: the inverse of [`Raid456::role_of`].
     ///
     /// # Panics
     /// If there is no such member.
@@ -213,17 +213,17 @@ impl Raid456 {
         u8::try_from(power).expect("a Q of so many members is refused")
     }
 
-    /// How many different powers of g the stripes' Q have, from 0 on.
+    /// Returns the number of different powers of g in the stripes' Q, from 0 on.
     pub fn powers(&self) -> usize {
         if self.layout.is_ddf() { self.members } else { self.data() }
     }
 
-    /// Whether the members for which `alive` holds suffice for every byte of the array.
+    /// Returns true if the members for which `alive` holds suffice for every byte of the array.
     pub fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool {
         Role::all(self.members).filter(|&role| !alive(role)).count() <= self.parities()
     }
 
-    /// Where the parity of a stripe lies.
+    /// Returns the place of a stripe's parity.
     #[inline]
     fn parity_of(&self, stripe: u64) -> Parity {
         use ParityLayout as L;
@@ -345,7 +345,7 @@ enum DataOrder {
     Continue { start: usize, width: usize },
 }
 
-/// How many members md takes: of a raid6 as many as it can compute a Q of.
+/// Returns the largest number of members that md allows: for raid6 as many as its Q can cover.
 fn most_members(level: ParityLevel, layout: ParityLayout) -> usize {
     match level {
         ParityLevel::Raid4 | ParityLevel::Raid5 => crate::MAX_MEMBERS,

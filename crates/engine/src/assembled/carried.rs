@@ -1,4 +1,4 @@
-//! What one member carries: its superblock, and what that points to.
+//! Contents of one member: its superblock, and the metadata that the superblock points to.
 
 use std::io;
 
@@ -11,20 +11,21 @@ use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bit
 use super::logs::{self, Logs};
 use super::source::Source;
 
-/// As many bytes of a bitmap as are read: with its header, whole pages, all that is kept up to date.
+/// Largest number of bytes of a bitmap that are read: all that is kept up to date, in whole pages with the
+/// header.
 const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
 
-/// Why nothing can be learnt from a member.
+/// Reasons why the contents of a member are unknown.
 #[derive(Debug)]
 pub enum CarriedError {
-    /// It cannot be read.
+    /// The member cannot be read.
     Unreadable(io::Error),
-    /// Nothing has md's magic number, or what has it cannot be believed.
+    /// No block has md's magic number, or the block that has it is not valid.
     NoSuperblock(Vec<Found>),
-    /// Several superblocks of different versions are sound: how many, and which. What a member is of
-    /// cannot be told by the time at which the arrays were made.
+    /// Several superblocks of different versions are valid: their number, and a list of them. The times at
+    /// which the arrays were made do not tell which of them counts.
     Several(usize, String),
-    /// Its bad-block log, which counts, cannot be used.
+    /// The bad-block log is in use and cannot be parsed.
     BadBlocks(String),
 }
 
@@ -34,33 +35,33 @@ impl From<io::Error> for CarriedError {
     }
 }
 
-/// What a member carries, checked.
+/// The checked contents of a member.
 pub struct Carried {
-    /// The member's, in bytes.
+    /// Size of the member in bytes.
     pub size: u64,
-    /// The one that holds.
+    /// The valid superblock.
     pub superblock: Superblock,
-    /// Its copy of the array's bitmap.
+    /// The member's copy of the array's bitmap.
     pub bitmap: Option<Bitmap>,
-    /// Why there is none that can be written, though the superblock points to one.
+    /// Why there is no bitmap that can be written, although the superblock points to one.
     pub bitmap_trouble: Option<String>,
-    /// Its bad-block log, if the entries count.
+    /// The bad-block log, if it is in use.
     pub bad_blocks: Option<BadBlocks>,
-    /// What it holds of a log.
+    /// The member's part of a log.
     pub logs: Logs,
 }
 
 impl Carried {
-    /// Reads the superblock that holds, and what it points to.
+    /// Reads the valid superblock, and the metadata that it points to.
     ///
     /// # Errors
-    /// It cannot be read, or has none that can be believed.
+    /// The member cannot be read, or has no valid superblock.
     pub fn read(source: &mut Source<'_>) -> Result<Carried, CarriedError> {
         let found = detect::find(source.size, source.read)?;
         Carried::of(found, source)
     }
 
-    /// The same of superblocks that were `found` there.
+    /// Reads the metadata that the superblocks `found` on the member point to.
     ///
     /// # Errors
     /// As [`Carried::read`].
@@ -86,7 +87,7 @@ impl Carried {
         Ok(Carried { size, superblock, bitmap, bitmap_trouble, bad_blocks, logs })
     }
 
-    /// What assembly needs to know of it; `label` is what people call it.
+    /// Returns the facts that assembly needs. `label` is the name of the member in messages.
     #[must_use]
     pub fn candidate(&self, label: String) -> Candidate {
         let fresh = |bitmap: &&Bitmap| {
@@ -109,7 +110,7 @@ impl Carried {
     }
 }
 
-/// `version 0.90 at byte … (array …), version 1.2 …`
+/// Returns the list `version 0.90 at byte … (array …), version 1.2 …`.
 fn several(choice: &detect::Choice<'_>) -> String {
     let mut all: Vec<&Superblock> = std::iter::once(choice.superblock).collect();
     all.extend(&choice.others);
@@ -121,10 +122,10 @@ fn several(choice: &detect::Choice<'_>) -> String {
     all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The bitmap of the array that `superblock` is of.
+/// Parses the bitmap of the array to which `superblock` belongs.
 ///
 /// # Errors
-/// Why it cannot be kept up to date.
+/// The bitmap cannot be kept up to date; says why.
 fn bitmap_of(bytes: &[u8], superblock: &Superblock) -> Result<Bitmap, String> {
     let bitmap = Bitmap::parse(bytes).map_err(|why| why.to_string())?;
     let header = &bitmap.header;
@@ -138,15 +139,15 @@ fn bitmap_of(bytes: &[u8], superblock: &Superblock) -> Result<Bitmap, String> {
     if has < least {
         return Err(format!("it is about {has} bytes, and the array has {least}"));
     }
-    // As for md, what the array has counts, also where the header says more: that may lie over something else.
+    // As in md, the array's size counts even if the header says more: the bits beyond may be something else.
     Ok(if least > 0 { bitmap.covering(least) } else { bitmap })
 }
 
-/// What a bitmap has to be about: the array for raid10, else what is used of each member.
+/// Returns the bytes that a bitmap must cover: the array for raid10, else the used part of each member.
 fn least_sync_size(superblock: &Superblock) -> u64 {
     let Contents { level, layout, chunk, component_size, raid_disks, .. } = **superblock;
     match level {
-        // A layout that is not understood is refused for itself.
+        // An unknown layout is refused elsewhere.
         Level::Raid10 => {
             redundant_size(level, layout, chunk, raid_disks.into(), component_size).unwrap_or(0)
         }
@@ -154,17 +155,17 @@ fn least_sync_size(superblock: &Superblock) -> u64 {
     }
 }
 
-/// A log in which nothing is bad, with the room that the superblock says there is.
+/// Returns an empty bad-block log of the size that the superblock gives.
 pub(super) fn empty_log(superblock: &Superblock) -> BadBlocks {
     let log = superblock.bad_block_log.and_then(|log| BadBlocks::new(log.size, log.shift).ok());
     log.unwrap_or_else(BadBlocks::none)
 }
 
-/// The bytes of the bitmap that a superblock names, as far as its header says and the member
-/// goes; at least a header's, if the member has them. `None` if it names none, or one outside.
+/// Reads the bitmap that a superblock names, up to the size in its header or the end of the member, but at
+/// least a header if the member has it. Returns `None` if there is none, or none within the member.
 ///
 /// # Errors
-/// They cannot be read.
+/// The bitmap cannot be read.
 pub fn bitmap_bytes(
     source: &mut Source<'_>,
     superblock: &Superblock,
@@ -179,7 +180,7 @@ pub fn bitmap_bytes(
     source.read(start, len.clamp(page, MOST_BITMAP)).map(Some)
 }
 
-/// The log, if its entries count.
+/// Reads the bad-block log, if it is in use.
 fn bad_blocks_of(
     source: &mut Source<'_>,
     superblock: &Superblock,

@@ -1,4 +1,4 @@
-//! What members are joined by: the geometries, as a volume has them.
+//! Levels: the geometries that join members, as a volume uses them.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use braid_md::{Level as MdLevel, Superblock};
 
 use crate::redundant::Layout;
 
-/// What members are joined by.
+/// The geometry that joins members.
 #[derive(Clone)]
 pub enum Level {
-    /// One behind the other.
+    /// Members one behind the other.
     Linear(Linear),
-    /// In stripes.
+    /// Stripes.
     Raid0(Raid0),
     /// Copies.
     Raid1(Raid1),
@@ -26,11 +26,11 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level that a superblock describes; `sizes` are what the array uses of each member, in
-    /// bytes, in the order of roles. `raid0_layout` is used where none is recorded.
+    /// Returns the level that a superblock describes. `sizes` are the bytes that the array uses of each member,
+    /// in the order of roles. `raid0_layout` applies if none is recorded.
     ///
     /// # Errors
-    /// No geometry is like that.
+    /// No geometry fits the description.
     pub fn of(
         superblock: &Superblock,
         raid0_layout: Option<Raid0Layout>,
@@ -38,7 +38,7 @@ impl Level {
     ) -> Result<Level, GeometryError> {
         let (level, chunk, mut layout) = (superblock.level, superblock.chunk, superblock.layout);
         if level == MdLevel::Raid0 && Raid0Layout::from_number(layout).is_none() {
-            // Where nobody says, the members are equal, or assembly has refused.
+            // Without a recorded layout the members are equal, or assembly has refused the array.
             layout = raid0_layout.unwrap_or_default().number();
         }
         let count = superblock.raid_disks as usize;
@@ -89,7 +89,7 @@ impl Level {
         }
     }
 
-    /// md's word for it.
+    /// Returns md's name of the level.
     pub fn name(&self) -> &'static str {
         match self {
             Level::Linear(_) => "linear",
@@ -100,7 +100,7 @@ impl Level {
         }
     }
 
-    /// Capacity in bytes.
+    /// Returns the capacity in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Level::Linear(linear) => linear.size(),
@@ -111,12 +111,12 @@ impl Level {
         }
     }
 
-    /// Whether it survives the loss of a member.
+    /// Returns true if the level survives the loss of a member.
     pub fn is_redundant(&self) -> bool {
         matches!(self, Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_))
     }
 
-    /// As the engine keeps it, if it survives the loss of a member.
+    /// Returns the layout for the engine, if the level survives the loss of a member.
     pub fn redundant(&self) -> Option<Layout> {
         match self {
             Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
@@ -127,10 +127,10 @@ impl Level {
     }
 }
 
-/// A level with parity, by md's number of its layout.
+/// Returns a level with parity; `layout` is md's number of its layout.
 ///
 /// # Errors
-/// No geometry is like that.
+/// No geometry fits the description.
 pub fn parity(
     member_size: u64,
     members: usize,

@@ -1,4 +1,4 @@
-//! Which log closes the write hole of an array with parity, by what its members hold.
+//! The choice of the log that closes the write hole of an array with parity, by the contents of its members.
 //!
 //! ```text
 //!   superblocks name a partial parity log ──▶ Partial
@@ -6,12 +6,12 @@
 //!   else ──▶ None: the bitmap, or a resync of everything
 //! ```
 //!
-//! A member in sync whose head is damaged or gone gets a new one, or a flipped bit would turn the log off for good.
-//! What the lost head would have made good after a crash is resynchronised; where that cannot be, because members
-//! are missing, the log counts only if all of its heads are there.
+//! A member in sync whose head is damaged or gone gets a new one; otherwise a flipped bit would turn the log
+//! off for good. The rows that the lost head covered are resynchronised after a crash. If missing members make
+//! a resync impossible, the log counts only if all of its heads are present.
 //!
-//! Deliberately absent: whether an array may be started because of its log, which is assembly's to
-//! say; and what the log says, which the engine reads when it starts.
+//! Deliberately absent: the decision whether a log allows an array to start (assembly makes it), and the log's
+//! contents, which the engine reads at the start.
 
 use std::io;
 
@@ -24,20 +24,20 @@ use crate::redundant::LogSetup;
 /// The log of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPlace {
-    /// None: the bitmap, or a resync of everything.
+    /// No log: the bitmap, or a resync of everything.
     None,
-    /// md's partial parity log, where each superblock says.
+    /// md's partial parity log, at the place that each superblock names.
     Partial,
-    /// braid's stripe log: so many bytes in front of the data of each member.
+    /// braid's stripe log, in front of the data of each member.
     Records {
-        /// The head included.
+        /// Bytes of the log on each member, the head included.
         area: u64,
     },
 }
 
 impl LogPlace {
-    /// The log that the members have, each of which carries what `of` says of the candidate with its index. Where a
-    /// member in sync has something else in the log's place that may be of use to somebody, there is none.
+    /// Returns the log that the members have. `of` gives the contents of the candidate with an index. If a
+    /// member in sync has foreign data in the log's place that may still be of use, there is no log.
     pub fn of<'a>(
         superblock: &Superblock,
         set: &Set,
@@ -64,10 +64,10 @@ impl LogPlace {
         }
     }
 
-    /// Whether a member with this superblock has room for the log that the others have.
+    /// Checks that a member with this superblock has room for the log that the other members have.
     ///
     /// # Errors
-    /// What is lacking.
+    /// The missing room.
     pub fn check_room(self, superblock: &Superblock) -> Result<(), String> {
         match self {
             LogPlace::None => Ok(()),
@@ -83,7 +83,7 @@ impl LogPlace {
         }
     }
 
-    /// Where the log of a member with this superblock lies: offsets and lengths in bytes.
+    /// Returns the areas of the log of a member with this superblock: offsets and lengths in bytes.
     #[must_use]
     pub fn areas(self, superblock: &Superblock) -> Vec<(u64, u64)> {
         let place = match self {
@@ -98,10 +98,10 @@ impl LogPlace {
         place.into_iter().collect()
     }
 
-    /// As the engine takes it.
+    /// Returns the log's setup for the engine.
     ///
     /// # Errors
-    /// That of `nonce`, which is asked for a number that no run before had.
+    /// The error of `nonce`, which must return a number that no earlier run had.
     pub fn setup(
         self,
         superblock: &Superblock,
@@ -118,8 +118,8 @@ impl LogPlace {
     }
 }
 
-/// Members that take part, and why what they hold of a log is not used. That it is older than the
-/// array matters after a crash only: else it starts anew.
+/// Returns the members that take part and whose part of a log is not used, each with the reason. An outdated
+/// log matters only after a crash; otherwise the log starts anew.
 #[must_use]
 pub fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
     let array = &set.candidates()[assembly.freshest].superblock;
@@ -142,7 +142,7 @@ pub fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
     assembly.members().filter_map(trouble).collect()
 }
 
-/// Whether parity may not fit the data, members are missing, and only a log would make it good.
+/// Returns true if parity may be stale, members are missing, and only a log can repair parity.
 pub(super) fn is_closed_by_log(state: &State) -> bool {
     matches!(state, State::DegradedDirty { log: Some(_), .. })
 }
@@ -151,7 +151,7 @@ fn candidate<'a>(set: &'a Set, member: &Member) -> &'a Candidate {
     &set.candidates()[member.candidate]
 }
 
-/// Who has a log, or gets one when it takes over.
+/// Returns the members that have a log, or get one when they take over a role.
 fn all_members(assembly: &Assembly) -> impl Iterator<Item = &Member> {
     let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
     assembly.members().chain(replacements).chain(&assembly.spares)

@@ -1,12 +1,12 @@
-//! What a member holds of the logs that close the write hole, read and checked.
+//! The logs on a member that close the write hole, read and checked.
 //!
 //! | log | where | what is checked |
 //! |---|---|---|
 //! | md's partial parity log | where the superblock says | after a crash: header, entries, parity |
-//! | braid's stripe log | in front of the data, and the superblock does not know of it | its head |
+//! | braid's stripe log | in front of the data; the superblock does not name it | its head |
 //!
-//! Deliberately absent: the records of a stripe log, and checksums of the partial parity log. What
-//! of them is not sound was torn by the crash, and says that its write never began.
+//! Deliberately absent: the records of a stripe log, and checksums of the partial parity log. An invalid record
+//! or entry was torn by the crash, which means that its write never began.
 
 use std::io;
 use std::ops::Range;
@@ -22,23 +22,23 @@ use braid_md::{Level, Resync, Role, Superblock};
 
 use super::source::Source;
 
-/// What a member holds of a log.
+/// The logs of a member.
 #[derive(Default)]
 pub struct Logs {
-    /// The head of its stripe log, if there is one that is sound and its own.
+    /// The head of the stripe log, if it is valid and belongs to this member.
     pub head: Option<Head>,
-    /// Why there is something like a log that cannot be used.
+    /// Why a log that was found cannot be used.
     pub trouble: Option<String>,
-    /// What is there may be of another array, another device, or a newer braid: it is not written over.
+    /// The log may belong to another array, another device, or a newer braid: it is not overwritten.
     pub is_foreign: bool,
 }
 
-/// Reads what is there.
+/// Reads the logs of a member.
 ///
 /// # Errors
 /// The member cannot be read.
 pub(super) fn read(source: &mut Source<'_>, superblock: &Superblock) -> io::Result<Logs> {
-    // An array with a partial parity log has no other.
+    // An array with a partial parity log has no other log.
     if superblock.ppl.is_some() {
         let trouble = partial_parity_trouble(source, superblock)?;
         return Ok(Logs { trouble, ..Logs::default() });
@@ -53,8 +53,8 @@ pub(super) fn read(source: &mut Source<'_>, superblock: &Superblock) -> io::Resu
     })
 }
 
-/// The head of a stripe log in front of the data of an array with parity, or what is wrong with it;
-/// `None` where nothing looks like one.
+/// Returns the head of a stripe log in front of the data of an array with parity, or the reason why the head is
+/// invalid. Returns `None` if nothing looks like a head.
 ///
 /// # Errors
 /// The member cannot be read.
@@ -68,14 +68,14 @@ pub fn stripe_log_head(
     let block = source.read(place.head, BLOCK as u64)?;
     let head = Head::parse(&block, &superblock.array_uuid, superblock.device_number, place.room);
     Ok(match head {
-        // What lies in front of the data of most arrays.
+        // The space in front of the data of most arrays.
         Err(LogRejection::Magic { .. } | LogRejection::Truncated { .. }) => None,
         head => Some(head),
     })
 }
 
-/// Why the partial parity log could not make good what a crash left; `None` also where there was
-/// none, because then nobody asks.
+/// Returns why the partial parity log cannot repair parity after a crash. Returns `None` also if there was no
+/// crash, because the log is not needed then.
 fn partial_parity_trouble(
     source: &mut Source<'_>,
     superblock: &Superblock,
@@ -99,7 +99,7 @@ fn partial_parity_trouble(
     let sound = |(entry, range): (&Entry, Range<usize>)| {
         let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
         let by_layout = geometry.role_of(covered.stripe, Column::P).get();
-        // Who has no role is not read.
+        // A member without a role is not read.
         if let Role::Active(role) = superblock.role() {
             ppl::check_parity_role(entry, by_layout, role)?;
         }

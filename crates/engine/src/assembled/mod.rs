@@ -1,4 +1,4 @@
-//! From what members carry to what the engine is given: the wiring of a volume, without I/O.
+//! The wiring of a volume, without I/O: from the contents of members to the engine's setup.
 //!
 //! ```text
 //!   bytes ──[`Carried::read`]──▶ superblock, bitmap, bad blocks, logs
@@ -8,25 +8,24 @@
 //!                    Assembled: roles, states, bitmap, resync, log ──[`Assembled::setup`]──▶ Setup
 //! ```
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `source` | where the bytes of a member come from |
-//! | `carried` | what one member carries, read by whoever can read it |
-//! | `logs` | of that, the logs that close the write hole |
+//! | `source` | access to the bytes of a member |
+//! | `carried` | the contents of one member |
+//! | `logs` | the logs among them, which close the write hole |
 //! | `level` | the geometry that a superblock describes |
-//! | `log_place` | which log the array as a whole has |
-//! | `newcomer` | as what a device is taken in by an array that runs |
+//! | `log_place` | the choice of the log for the whole array |
+//! | `newcomer` | adding a device to a running array |
 //!
-//! The program that serves volumes and the simulator that crashes them both go this way, so that
-//! what is simulated is what is served.
+//! The program that serves volumes and the simulator that crashes them both use this code, so the simulated
+//! code is the code that serves.
 //!
 //! Invariants
-//! * Nothing is believed before `braid_md` has checked it, and nobody takes part whom it leaves
-//!   out.
-//! * An array is refused, with the next command, rather than started in a state in which data may
-//!   be wrong.
+//! * Metadata is used only after `braid_md` has checked it. A member that `braid_md` leaves out does not take
+//!   part.
+//! * If data may be wrong, the array is refused, with the next command, rather than started.
 //!
-//! Deliberately absent: files, locks on members, and what a volume without superblocks is made of.
+//! Deliberately absent: files, locks on members, and volumes without superblocks.
 
 mod carried;
 mod level;
@@ -60,113 +59,112 @@ pub use source::Source;
 
 use carried::empty_log;
 
-/// Why members do not make an array that can be served.
+/// Reasons why members do not make an array that can be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody is there.
+    /// No member is given.
     #[error("no members are given")]
     NoMembers,
-    /// They are not of one array.
+    /// The members belong to several arrays.
     #[error("{label} belongs to another array than {first}: {uuid} and {other}")]
     SeveralArrays {
-        /// Who belongs to another one.
+        /// A member of another array.
         label: String,
-        /// The first that was given.
+        /// The first member that was given.
         first: String,
-        /// Its array.
+        /// The array of `first`.
         uuid: String,
-        /// The other's array.
+        /// The array of `label`.
         other: String,
     },
-    /// The array's state does not allow it.
+    /// The state of the array does not allow a start.
     #[error("{what}: {state}")]
     State {
-        /// The array, in words.
+        /// The array in words.
         what: String,
-        /// Its state, and what else stands in the way.
+        /// Its state, and other obstacles.
         state: String,
-        /// What leads on.
+        /// The next commands.
         next: Vec<Next>,
-        /// It could be started without members that it was last seen with.
+        /// The array could be started without members that it had when last used.
         without_missing: bool,
     },
-    /// No geometry is like that.
+    /// No geometry fits the superblock.
     #[error("{what}: {source}")]
     Geometry {
-        /// The array, in words.
+        /// The array in words.
         what: String,
-        /// What is wrong with it.
+        /// The contradiction.
         source: GeometryError,
     },
 }
 
-/// Of an array that is only read, after a crash, with members missing.
+/// Message for a degraded array that is started read-only after a crash.
 const NOT_MADE_GOOD: &str = "it was being written when it was left, and its log makes that good \
                              only when it is brought up for writing: until then, what is worked \
                              out in place of a missing member may be wrong there";
 
-/// How an array is to be started.
+/// Options of a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Nothing is to be written.
+    /// Nothing may be written.
     pub read_only: bool,
-    /// Also without members that it was last seen with.
+    /// Allows a start without members that the array had when last used.
     pub degraded: bool,
-    /// How a raid0 over members of unequal sizes was laid out, where that is not recorded.
+    /// The layout of a raid0 over members of unequal sizes, if the superblock does not record it.
     pub raid0_layout: Option<Raid0Layout>,
 }
 
 /// An array that can be started.
 pub struct Assembled {
-    /// Its geometry.
+    /// The geometry.
     pub level: Level,
-    /// What people call it.
+    /// The name of the array in messages.
     pub name: String,
-    /// What is not as it should be, though it works.
+    /// Defects that do not prevent a start.
     pub warnings: Vec<String>,
-    /// Members of old that missed what was written since and can be brought up to date, and whether
-    /// the bitmap says what they miss.
+    /// Former members that lack later writes and can be brought up to date; true if the bitmap says which
+    /// writes.
     pub left_out: Vec<(String, bool)>,
     /// The freshest superblock.
     pub superblock: Superblock,
-    /// Who takes part, in the order of roles: first those that hold them, then replacements, then
+    /// The members that take part, in the order of roles: first those that hold a role, then replacements, then
     /// spares.
     pub members: Vec<TakesPart>,
-    /// The write-intent bitmap: set where copies, or data and parity, may differ.
+    /// The write-intent bitmap. A bit is set where copies, or data and parity, may differ.
     pub bitmap: Option<StartingBitmap>,
-    /// From where on they may.
+    /// The place from which on they may differ.
     pub resync: Resync,
-    /// What closes the write hole.
+    /// The log that closes the write hole.
     pub log: LogPlace,
-    /// Nothing is to be written.
+    /// Nothing may be written.
     pub read_only: bool,
-    /// The superblocks count on a member that does not take part, or may be believed beside it by
-    /// kernels before 6.8: who does is to be recorded at once
-    /// ([`crate::redundant::Redundant::record`]).
+    /// The superblocks count on a member that does not take part, or kernels before 6.8 may believe that
+    /// member: the membership is to be recorded at once ([`crate::redundant::Redundant::record`]).
     pub is_changed: bool,
 }
 
 /// A member that takes part.
 pub struct TakesPart {
-    /// What people call it.
+    /// The name of the member in messages.
     pub label: String,
-    /// As it is on the member.
+    /// The superblock on the member.
     pub superblock: Superblock,
-    /// Places that it cannot hold, in bytes from its start.
+    /// Unusable places, in bytes from the start of the member.
     pub bad_blocks: BadBlocks,
-    /// How many bytes from the data's start the array uses.
+    /// Number of bytes from the data's start that the array uses.
     pub usable: u64,
-    /// Its role, if it has one.
+    /// The member's role, if it has one.
     pub role: Option<array::Role>,
-    /// What it is good for.
+    /// The member's state.
     pub state: MemberState,
-    /// Is filled beside the one that it replaces.
+    /// The member is filled beside the member that it replaces.
     pub replacement: bool,
-    /// It lacks only what the bitmap says.
+    /// The member lacks only the chunks that the bitmap names.
     pub by_bitmap: bool,
 }
 
-/// Which levels are served.
+/// Returns true if braid serves this level.
 #[must_use]
 pub fn is_served(level: MdLevel) -> bool {
     match level {
@@ -180,7 +178,7 @@ pub fn is_served(level: MdLevel) -> bool {
     }
 }
 
-/// Decides who of `members`, each with what people call it, takes part, and as what.
+/// Decides which of `members` (each with its name for messages) take part, and in which role and state.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -207,7 +205,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         let without_missing = assess(true).can_start >= needed;
         return Err(Refusal::State { what, state, next: verdict.next, without_missing });
     }
-    // The set has its candidates in an order of its own.
+    // The candidates of the set are in a different order.
     let of = |candidate: usize| -> &Carried {
         let label = &set.candidates()[candidate].label;
         let found = members.iter().find(|(one, _)| one == label);
@@ -235,7 +233,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         "" => set.uuid.to_string(),
         name => name.to_owned(),
     };
-    let members = who_takes_part(&verdict, &of);
+    let members = members_taking_part(&verdict, &of);
     let mut superblock = freshest.superblock.clone();
     superblock.set_resync(resync);
     let is_changed = counts_on_others(&freshest.superblock, &members) || disowns(&verdict);
@@ -266,7 +264,7 @@ fn state_in_words(set: &Set, verdict: &Assembly) -> String {
     state
 }
 
-/// Lists what is not as it should be with the array `what`, though it can be started.
+/// Lists the defects of the array `what` that do not prevent a start.
 fn warnings_of(what: &str, set: &Set, verdict: &Assembly, log: &LogPlace) -> Vec<String> {
     let mut warnings: Vec<String> =
         verdict.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
@@ -284,12 +282,11 @@ fn warnings_of(what: &str, set: &Set, verdict: &Assembly, log: &LogPlace) -> Vec
 }
 
 impl Assembled {
-    /// What the engine is given of an array of this `layout`: `devs` are on [`Assembled::members`],
-    /// each the whole device; `nonce` is asked for a number that no run before had, if the log
-    /// needs one.
+    /// Returns the engine's setup of an array of this `layout`. `devs` are the whole devices of
+    /// [`Assembled::members`]. `nonce` is called if the log needs a number that no earlier run had.
     ///
     /// # Errors
-    /// That of `nonce`.
+    /// The error of `nonce`.
     pub fn setup(
         &self,
         layout: Layout,
@@ -338,7 +335,7 @@ fn several_arrays(members: &[(String, &Carried)]) -> Refusal {
     }
 }
 
-/// Members of old that missed what was written since.
+/// Returns the former members that lack later writes.
 fn left_out_of(verdict: &Assembly) -> Vec<(String, bool)> {
     let is_late =
         |one: &&LeftOut| matches!(one.reason, Reason::Stale { .. } | Reason::Disowned { .. });
@@ -346,7 +343,7 @@ fn left_out_of(verdict: &Assembly) -> Vec<(String, bool)> {
     late.map(|one| (one.label.clone(), one.re_add.is_some())).collect()
 }
 
-/// Whether superblocks count on a member that is not one of `members`.
+/// Returns true if the superblocks count on a member that is not one of `members`.
 fn counts_on_others(superblock: &Superblock, members: &[TakesPart]) -> bool {
     let takes_part =
         |number: usize| members.iter().any(|one| one.superblock.device_number as usize == number);
@@ -354,22 +351,22 @@ fn counts_on_others(superblock: &Superblock, members: &[TakesPart]) -> bool {
     roles.any(|(number, role)| matches!(role, Role::Active(_)) && !takes_part(number))
 }
 
-/// Whether somebody who is left out is at most one event behind.
+/// Returns true if a member that is left out is at most one event behind.
 fn disowns(verdict: &Assembly) -> bool {
     verdict.left_out.iter().any(|one| matches!(one.reason, Reason::Disowned { .. }))
 }
 
-/// The bitmap that says where copies may differ, and from where on they may.
+/// Returns the bitmap that says where copies may differ, and the place from which on they may.
 ///
-/// A bitmap has no checksum, and each member in sync has a copy of it. So the copies count together: what is set in
-/// one of them is set, and the latest `events_cleared` holds. A bit that rot cleared on one member forgets nothing.
+/// A bitmap has no checksum, and each member in sync has a copy. The copies are merged: a bit that is set in
+/// one copy is set, and the latest `events_cleared` holds. A bit that rot cleared in one copy is not lost.
 fn intent_of<'a>(
     freshest: &Carried,
     verdict: &Assembly,
     of: &impl Fn(usize) -> &'a Carried,
 ) -> (Option<StartingBitmap>, Resync) {
     let superblock = &freshest.superblock;
-    // Also where only the freshest has heard that writes may be under way.
+    // This holds even if only the freshest superblock says that writes may be under way.
     let is_clean = matches!(verdict.state, State::Clean | State::Degraded(_));
     let resync = if is_clean { Resync::Clean } else { superblock.resync };
     let in_sync = || {
@@ -385,7 +382,7 @@ fn intent_of<'a>(
     };
     let mut known = true;
     for copy in copies.iter().filter_map(|one| Some((&one.superblock, one.bitmap.as_ref()?))) {
-        // A bitmap that is older than its superblock does not know what was written since.
+        // A bitmap that is older than its superblock lacks the bits of later writes.
         let (of, copy) = copy;
         let is_fresh = copy.header.events >= of.events && !copy.header.stale;
         known &= bitmap.join(copy) && is_fresh;
@@ -395,19 +392,22 @@ fn intent_of<'a>(
         bitmap.set_all();
     }
     bitmap.header.stale = false;
-    // Also a crash between the pages of two members leaves bits that one of them lacks.
+    // A crash between the pages of two members also leaves bits that one of them lacks.
     let has_the_same =
         |one: &Carried| one.bitmap.as_ref().is_some_and(|own| own.has_bits_of(&bitmap));
     let is_on_members = known && in_sync().all(has_the_same);
     (Some(StartingBitmap { bitmap, is_on_members }), resync)
 }
 
-/// What a superblock says by its `recovery_offset`.
+/// Returns the state that a superblock gives by its `recovery_offset`.
 fn filled_below(recovery_offset: u64) -> MemberState {
     MemberState::Recovering(MemberByte::new(recovery_offset))
 }
 
-fn who_takes_part<'a>(verdict: &Assembly, of: &impl Fn(usize) -> &'a Carried) -> Vec<TakesPart> {
+fn members_taking_part<'a>(
+    verdict: &Assembly,
+    of: &impl Fn(usize) -> &'a Carried,
+) -> Vec<TakesPart> {
     let spare = |member: &Member| {
         let carried = of(member.candidate);
         TakesPart {

@@ -1,17 +1,17 @@
-//! A device that is to become a member of an array that runs: as what it is taken in.
+//! The admission of a device to a running array: in its former role, or as a spare.
 //!
 //! ```text
-//!   carries a superblock of this array, in a role that is free,  ──▶ back in that role: what the
-//!   and the bitmap knows all that was written since                  bitmap says is copied to it
+//!   carries a superblock of this array, in a role that is free,  ──▶ back in that role: the chunks
+//!   and the bitmap names all later writes                            in the bitmap are copied
 //!   carries one that went on without the array's members         ──▶ refused
 //!   anything else                                                ──▶ a spare, with a new superblock
 //! ```
 //!
 //! Invariants
-//! * A superblock names nothing that was not written before: the log of bad blocks above all.
-//! * A member that went on alone is not taken in: what it has alone would be lost.
+//! * A superblock names only areas that were written before, above all the bad-block log.
+//! * A member that went on alone is refused: its own writes would be lost.
 //!
-//! Deliberately absent: whether what it carries may be overwritten, which is asked before.
+//! Deliberately absent: the check whether the device's contents may be overwritten, which comes before.
 
 use std::io;
 
@@ -30,54 +30,54 @@ use crate::redundant::{MemberState, MemberStatus, NewMember, Redundant, Status};
 
 /// A device that is to become a member.
 pub struct Newcomer<'a> {
-    /// What people call it.
+    /// The name of the device in messages.
     pub label: String,
-    /// The whole of it.
+    /// The whole device.
     pub dev: Dev,
-    /// What it carries of this array already, if that counts.
+    /// The device's contents as a former member of this array, if they count.
     pub known: Option<&'a Carried>,
-    /// It does not come back, whatever it carries.
+    /// The device becomes a new member, even if it was one before.
     pub anew: bool,
-    /// Where superblocks lie on it, of whatever array and version, in bytes.
+    /// Offsets of all superblocks on the device, of any array and version, in bytes.
     pub superblocks: &'a [u64],
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// A number for its superblock that no other device has.
+    /// The device's UUID for its superblock, which no other device has.
     pub uuid: Uuid,
 }
 
-/// Why a device is not taken in.
+/// Reasons why a device is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// It and the array's members each went on without the other.
+    /// The device and the array's members went on without each other.
     #[error(
         "it went on without the members that are here, and they without it: it counts {events} \
          events, they {ours}, and neither has what the other was written"
     )]
     WentOnAlone {
-        /// Its own.
+        /// Events of the device.
         events: u64,
-        /// The array's.
+        /// Events of the array.
         ours: u64,
     },
-    /// It cannot hold what it would have to.
+    /// The device cannot hold the data or metadata of a member.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// What the engine is given, and what has to be done before.
+/// A member for the engine, and the writes that come before.
 pub struct Admitted {
     new: NewMember,
     why_anew: Option<String>,
-    /// Bytes that have to lie on it before its superblock says that it is a member.
+    /// Bytes that must be on the device before its superblock says that it is a member.
     patches: Vec<(u64, Vec<u8>)>,
 }
 
 impl Newcomer<'_> {
-    /// As the engine takes it in; `log` is the log that a member needs room for.
+    /// Admits the device; it needs room for the log `log`.
     ///
     /// # Errors
-    /// Why it cannot be a member.
+    /// The reason why the device cannot be a member.
     pub fn admit(self, log: LogPlace, engine: &Redundant) -> Result<Admitted, NotTaken> {
         let Some(array) = engine.superblock() else {
             let why = "the array has no superblocks: nothing would remember it".to_owned();
@@ -124,11 +124,11 @@ impl Newcomer<'_> {
 }
 
 impl Admitted {
-    /// Writes what has to be there before, durably. Answers what the engine is given, and why it
-    /// does not come back as the member that it was.
+    /// Writes the patches, durably. Returns the member for the engine, and why the device does not come back as
+    /// the member that it was.
     ///
     /// # Errors
-    /// The device does not take it.
+    /// The device fails a write.
     pub async fn prepare(self, pool: &Pool) -> Result<(NewMember, Option<String>), String> {
         let Admitted { new, why_anew, patches } = self;
         if patches.is_empty() {
@@ -148,8 +148,8 @@ impl Admitted {
     }
 }
 
-/// What has to lie on a new member before it is one: nothing of md's that is older, and a log that
-/// says that nothing is bad.
+/// Returns the bytes that must be on a new member: zeroes over older superblocks of md, and an empty bad-block
+/// log.
 fn patches(
     superblocks: &[u64],
     superblock: &Superblock,
@@ -165,8 +165,8 @@ fn patches(
     patches
 }
 
-/// The role that it had, if it lacks nothing but what the array's bitmap says; else why it has to be
-/// filled as a whole.
+/// Returns the member's former role if it lacks only chunks that the array's bitmap names; else why all of it
+/// has to be filled.
 #[allow(clippy::type_complexity, reason = "either it comes back, or it says why not")]
 fn come_back(
     known: &Carried,
@@ -201,7 +201,7 @@ fn come_back(
     if usize::from(role) >= status.raid_disks {
         return Ok(Err(format!("the array has no role {role} any more")));
     }
-    // In version 0.90 a successor has the number of its predecessor, so that the table of a member that went on
+    // In version 0.90 a successor has the number of its predecessor, so the table of a member that went on
     // alone names the successors of members that it failed.
     let is_old = superblock.version == Version::V0_90;
     let mut in_sync = status.members.iter().filter(|one| one.state == MemberState::InSync);
@@ -231,7 +231,7 @@ fn come_back(
     })
 }
 
-/// The array's superblock as it would be written now, as far as it says who takes part.
+/// Returns the array's superblock as it would be written now, as far as it names members.
 fn at_work(array: &Superblock, status: &Status) -> Superblock {
     let in_sync = status.members.iter().filter(|one| one.state == MemberState::InSync);
     let roles = in_sync.filter_map(|one| Some((one.number, Role::Active(one.role?.get()))));
@@ -240,10 +240,10 @@ fn at_work(array: &Superblock, status: &Status) -> Superblock {
     now
 }
 
-/// Where the log of a new member of `size` bytes would lie: offsets and lengths in bytes.
+/// Returns the areas of the log of a new member of `size` bytes: offsets and lengths in bytes.
 ///
 /// # Errors
-/// It cannot be a member.
+/// The device cannot be a member.
 pub fn areas_of_log(
     array: &Superblock,
     log: LogPlace,

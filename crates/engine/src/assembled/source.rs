@@ -1,17 +1,17 @@
-//! Where what a member carries is read from.
+//! Access to the bytes of a member.
 
 use std::io;
 
-/// Where the bytes of a member come from.
+/// Access to the bytes of a member.
 pub struct Source<'a> {
     /// The member's size in bytes.
     pub size: u64,
-    /// Fills its buffer from an offset; never asked for bytes outside the member.
+    /// Fills a buffer from an offset. Bytes outside the member are never asked for.
     pub read: &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>,
 }
 
 impl Source<'_> {
-    /// Up to `len` bytes from `offset` on, fewer where the member ends.
+    /// Reads `len` bytes from `offset` on, or fewer if the member ends before.
     pub(super) fn read(&mut self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         let len = len.min(self.size.saturating_sub(offset));
         let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];

@@ -1,19 +1,19 @@
-//! Whether members agree: copies with each other, data with its parity.
+//! The agreement of members: of copies with each other, of data with its parity.
 //!
 //! ```text
 //!   sync bytes   |■■■■■■■■■■■■■■■■|░░░|■■|░░░░░░░░|■■|░░░░░░░░░░░|
 //!                      agree      frontier   └ compared behind it ┘
 //! ```
 //!
-//! Below the resync's frontier members agree, apart from writes under way. Behind it they agree
-//! where windows of the running pass are done, which end in any order.
+//! Below the resync's frontier members agree, apart from writes under way. Behind it they agree in the windows
+//! that the running pass has done, which end in any order.
 //!
-//! *Torn* rows are those of which a write reached some members and not others, and which could
-//! not be mended at once. Nothing is ever reconstructed from them.
+//! *Torn* rows were written to some members and not to others, and could not be mended at once. They are never
+//! a source of reconstruction.
 //!
 //! Invariants
 //! * The frontier does not pass a place that came to differ while the pass was under way.
-//! * Torn rows are never forgotten while the array is up: nothing is written to it any more.
+//! * Torn rows are never forgotten while the array is up: it is stopped.
 //!
 //! Source: Linux `drivers/md/md.c` (`recovery_cp`).
 
@@ -24,13 +24,13 @@ use braid_md::Resync;
 use super::layout::{SyncByte, SyncSpan};
 use crate::canary::Canary;
 
-/// What is known of members' agreeing.
+/// The places in which members are known to agree.
 pub(super) struct Agreement {
-    /// Below it members agree; none if they do everywhere.
+    /// Members agree below it; none if they agree everywhere.
     frontier: Cell<Option<SyncByte>>,
-    /// From where on copies came to differ since the pass that makes them equal began.
+    /// The place from which on copies came to differ since the pass that makes them equal began.
     differs: Cell<Option<SyncByte>>,
-    /// Behind the frontier: what the running pass is done with.
+    /// The windows behind the frontier that the running pass has done.
     compared: RefCell<Vec<SyncSpan>>,
     torn: RefCell<Vec<SyncSpan>>,
 }
@@ -52,13 +52,13 @@ impl Agreement {
         }
     }
 
-    /// How far members agree; none if they do everywhere.
+    /// Returns the place below which members agree; none if they agree everywhere.
     #[inline]
     pub(super) fn frontier(&self) -> Option<SyncByte> {
         self.frontier.get()
     }
 
-    /// The same, as superblocks say it.
+    /// Returns the frontier as superblocks have it.
     pub(super) fn resync(&self) -> Resync {
         self.frontier.get().map_or(Resync::Clean, |frontier| Resync::From(frontier.get()))
     }
@@ -67,13 +67,13 @@ impl Agreement {
         self.frontier.get().is_none()
     }
 
-    /// What a log, or the lack of one, says after a crash.
+    /// Sets the frontier that the log, or its absence, implies after a crash.
     pub(super) fn restart_at(&self, resync: Resync) {
         self.frontier.set(frontier_of(resync));
         self.compared.borrow_mut().clear();
     }
 
-    /// Members may differ from sync byte `offset` on, because a write failed on the last of them.
+    /// Notes that members may differ from sync byte `offset` on, because a write failed on the last of them.
     pub(super) fn differ_from(&self, offset: SyncByte) {
         self.compared.borrow_mut().clear();
         self.differs.set(Some(self.differs.get().map_or(offset, |other| other.min(offset))));
@@ -81,21 +81,21 @@ impl Agreement {
         self.frontier.set(Some(from));
     }
 
-    /// The array is larger from now on: what lies behind sync byte `before` was never compared.
+    /// Notes that the array has grown: the part behind sync byte `before` was never compared.
     pub(super) fn grow_from(&self, before: SyncByte) {
         if self.is_clean() {
             self.frontier.set(Some(before));
         }
     }
 
-    /// A pass that makes members agree begins: where, of what ends at `total`.
+    /// Begins a pass that makes members agree, over an array that ends at `total`. Returns where to start.
     pub(super) fn begin_pass(&self, total: SyncByte) -> SyncByte {
         self.compared.borrow_mut().clear();
         self.differs.set(None);
         self.frontier.get().map_or(SyncByte::START, |from| from.min(total))
     }
 
-    /// The pass is done with `rows`, which are still locked.
+    /// Notes that the pass is done with `rows`, which are still locked.
     pub(super) fn was_compared(&self, rows: SyncSpan) {
         if let Some(frontier) = self.frontier.get() {
             let mut compared = self.compared.borrow_mut();
@@ -105,7 +105,7 @@ impl Agreement {
         }
     }
 
-    /// The pass is done with all below `frontier`.
+    /// Notes that the pass is done with everything below `frontier`.
     pub(super) fn reached(&self, frontier: SyncByte) {
         if !self.is_clean() {
             let from = self.differs.get().map_or(frontier, |differs| differs.min(frontier));
@@ -113,8 +113,8 @@ impl Agreement {
         }
     }
 
-    /// The pass came to its end. Answers whether members agree: not if they came to differ behind
-    /// it, and then another pass has to start there.
+    /// Ends the pass. Returns false if members came to differ behind it, so that another pass has to start
+    /// there.
     pub(super) fn end_pass(&self) -> bool {
         if self.differs.get().is_some() && !Canary::DoubtOfResyncDropped.is_planted() {
             return false;
@@ -124,17 +124,17 @@ impl Agreement {
         true
     }
 
-    /// `rows` were half written, and could not be mended.
+    /// Notes that `rows` were half written, and could not be mended.
     pub(super) fn tear(&self, rows: SyncSpan) {
         self.torn.borrow_mut().push(rows);
     }
 
-    /// Whether some of `rows` is torn.
+    /// Returns true if some of `rows` are torn.
     pub(super) fn is_torn(&self, rows: SyncSpan) -> bool {
         self.torn.borrow().iter().any(|one| one.overlaps(rows))
     }
 
-    /// Whether the members agree on `rows`, by the pass alone and apart from writes under way.
+    /// Returns true if the members agree on `rows`, by the pass alone and apart from writes under way.
     pub(super) fn holds_for(&self, rows: SyncSpan) -> bool {
         self.frontier.get().is_none_or(|frontier| rows.end() <= frontier || self.is_compared(rows))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An array of this process. No two arrays have the same, also on different threads.
+/// An array of this process. Identities are unique over all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrayId(u64);
 

@@ -1,8 +1,7 @@
-//! Work that goes on whether or not anybody waits for it.
+//! Work that goes on after its caller is gone.
 //!
-//! A write that a client no longer waits for must still reach every copy, and a superblock that
-//! is half written must be written: their futures are taken in here when they are dropped, and
-//! polled by a task of the volume's own.
+//! A write that a client dropped must still reach every copy, and a superblock that is half written must be
+//! completed. When their futures are dropped they move in here, and a task of the volume polls them.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -29,7 +28,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Sees `future` through to its end.
+    /// Runs `future` to its end.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.take_in(Box::pin(future));
     }
@@ -39,8 +38,8 @@ impl Background {
         self.changed.notify();
     }
 
-    /// A request's future, whose first step is made now, and which is taken in when it is
-    /// dropped.
+    /// Returns a request, after the first step of `future`. If the request is dropped, its future is kept and
+    /// completed.
     pub(crate) fn request(
         self: &Rc<Self>,
         future: impl Future<Output = Completion> + 'static,
@@ -55,7 +54,7 @@ impl Background {
         }
     }
 
-    /// `future`, which is taken in when it is dropped before its end: an operator who no longer
+    /// Returns `future`, which is kept and completed if it is dropped before its end: an operator that no longer
     /// waits does not leave half a superblock behind.
     pub(crate) fn see_through<T: 'static>(
         self: &Rc<Self>,
@@ -65,7 +64,7 @@ impl Background {
         Owned { future: Some(future), background: Rc::downgrade(self) }
     }
 
-    /// Drops everything that was to be seen through, and what comes of that.
+    /// Drops all kept futures, and those that these drops add.
     pub(crate) fn abandon(&self) {
         loop {
             let tasks = self.taken_in.take();
@@ -76,12 +75,12 @@ impl Background {
         }
     }
 
-    /// Whether nothing is left to be seen through.
+    /// Returns true if no kept future is left.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.taken_in.borrow().is_empty()
     }
 
-    /// Polls what was taken in, without end.
+    /// Polls the kept futures, without end.
     pub(crate) async fn run(&self) {
         let mut tasks: Vec<Task> = Vec::new();
         loop {
@@ -99,7 +98,7 @@ impl Background {
     }
 }
 
-/// A future that is not lost when it is dropped.
+/// A future that is completed even if it is dropped.
 pub(crate) struct Owned<T: 'static> {
     future: Option<Pin<Box<dyn Future<Output = T>>>>,
     background: Weak<Background>,

@@ -1,7 +1,7 @@
-//! What members are known not to hold: md's bad-block logs, kept up.
+//! Places that members are known not to hold: md's bad-block logs, kept up to date.
 //!
 //! ```text
-//!   recovery: nobody can give a place ──▶ entered, on the member that is filled and on those that
+//!   recovery: no member has a place   ──▶ entered, on the member that is filled and on those that
 //!                                         could not be read ──▶ log, durable ──▶ superblocks
 //!   a write over it   ──▶ durable     ──▶ taken out ──▶ log, durable ──▶ answer
 //! ```
@@ -9,8 +9,8 @@
 //! Invariants
 //! * A place that a member lacks is in its log, durable, before the member is in sync; the superblock
 //!   that says so says, too, that the log counts ([`super::superblocks`]).
-//! * A place is taken out only when the member has it durably, and before that write is answered:
-//!   whoever reads the log later would lose what was acknowledged.
+//! * A place is taken out only when the member has it durably, and before that write completes: a later reader
+//!   of the log would lose acknowledged data.
 //!
 //! Source: Linux `drivers/md/md.c` (`rdev_set_badblocks`, `super_1_sync`), `drivers/md/raid5.c`
 //! (`handle_failed_sync`).
@@ -23,8 +23,8 @@ use super::core::{Core, Failures};
 use super::roster::Member;
 
 impl Core {
-    /// Enters `place` in the bad-block log of `member`. Answers false if it
-    /// has none, or no room in it, or it could not be stored.
+    /// Enters `place` in the bad-block log of `member`. Returns false if the member has no log, or no room in
+    /// it, or the log could not be stored.
     pub(super) async fn is_bad_from_now_on(
         self: &Rc<Self>,
         member: &Rc<Member>,
@@ -36,7 +36,7 @@ impl Core {
         self.store_bad_blocks(member).await
     }
 
-    /// `member` has `place` of its data, durably, whatever its bad-block log said.
+    /// Notes that `member` has `place` of its data, durably, whatever its bad-block log said.
     pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: MemberSpan) {
         if member.is_bad(place) && member.clear_bad(place) {
             let is_stored = self.store_bad_blocks(member).await;
@@ -44,8 +44,8 @@ impl Core {
         }
     }
 
-    /// Whoever was known not to hold the place that was just written to it holds it: as
-    /// soon as that is durable, or a crash would leave rubbish that no log knows of.
+    /// Removes the places just `written` from the bad-block logs that list them. The data are flushed first:
+    /// after a crash, a place that is not listed must be durable.
     pub(super) async fn are_good_again(self: &Rc<Self>, written: &[(Rc<Member>, MemberSpan)]) {
         let is_listed = |(member, place): &&(Rc<Member>, MemberSpan)| member.is_bad(*place);
         let listed: Vec<_> = written.iter().filter(is_listed).collect();
@@ -57,7 +57,7 @@ impl Core {
         }
     }
 
-    /// Stores the log of `member`; a failure takes it out, or stops the array.
+    /// Stores the log of `member`. A failure takes the member out, or stops the array.
     async fn store_bad_blocks(self: &Rc<Self>, member: &Rc<Member>) -> bool {
         let Some((offset, bytes)) = member.bad_block_log() else { return false };
         let area = vec![(Rc::clone(member), offset, bytes)];
@@ -70,7 +70,7 @@ impl Core {
 }
 
 impl Member {
-    /// Where its bad-block log lies, and what is to be stored there.
+    /// Returns the place of the member's bad-block log, and the log's bytes.
     fn bad_block_log(&self) -> Option<(u64, Vec<u8>)> {
         let superblock = self.superblock.borrow();
         let superblock = superblock.as_ref()?;
@@ -79,7 +79,7 @@ impl Member {
         Some((offset, self.bad_blocks.borrow().encode()))
     }
 
-    /// Answers false if there is no log, or no room in it.
+    /// Returns false if there is no log, or no room in it.
     fn enter_bad(&self, place: MemberSpan) -> bool {
         let superblock = self.superblock.borrow();
         if superblock.as_ref().is_none_or(|one| one.bad_block_log.is_none()) {
@@ -90,7 +90,7 @@ impl Member {
         entered.is_ok()
     }
 
-    /// Answers false if that needs more room than the log has.
+    /// Returns false if the log has no room for the split entry.
     fn clear_bad(&self, place: MemberSpan) -> bool {
         let mut bad = self.bad_blocks.borrow_mut();
         let removed = bad.remove(self.on_device(place.offset), place.len);

@@ -1,21 +1,21 @@
-//! A write-intent bitmap that comes, gets other chunks, or goes while the array is at work.
+//! Adding, removing and rechunking the write-intent bitmap of a running array.
 //!
 //! ```text
 //!   adding    no write under way ──▶ flush ──▶ its pages ──▶ superblocks name it ──▶ writes go on, with bits
 //!   removing  no write under way ──▶ superblocks name none ──▶ writes go on, without bits
-//!   other chunks: both, one after the other, without a write between; the new bits cover the old ones
+//!   other chunks: remove, then add, without a write between; the new bits cover the old ones
 //! ```
 //!
 //! Invariants
-//! * Superblocks name only a bitmap that is on all members that are written, with all that it has to say:
-//!   what was written without a bit is durable on them, and whoever cannot say so is two events behind
-//!   ([`Durable`]), before its pages go, and these go before superblocks ([`Core::publish`]).
-//! * Bits are set until no superblock that may be believed names the bitmap ([`Published`]).
-//! * Chunks do not change in place: a crash would leave a header and bits that do not fit. Between the old
-//!   and the new there is none, and a crash asks for a resync of everything.
-//! * It happens at rest, as in md: not while members are filled or compared, nor when that is due.
+//! * Superblocks name a bitmap only when all written members have it, complete. Writes without a bit are
+//!   durable on these members, and a member that cannot flush is two events behind ([`Durable`]), before the
+//!   pages are stored; the pages are stored before the superblocks ([`Core::publish`]).
+//! * Writes set bits until no superblock that may be believed names the bitmap ([`Published`]).
+//! * Chunks do not change in place: a crash would leave a header that does not fit the bits. Between the old
+//!   and the new bitmap there is none, and a crash requires a full resync.
+//! * As in md, the array is at rest: no member is filled or compared, and none needs it.
 //!
-//! Deliberately absent: where it lies ([`braid_md::create::bitmap_place`]).
+//! Deliberately absent: the place of the bitmap ([`braid_md::create::bitmap_place`]).
 //!
 //! Source: Linux `drivers/md/md-bitmap.c` (`location_store`, `md_bitmap_load`), mdadm's `Grow_addbitmap`.
 
@@ -41,9 +41,8 @@ use crate::canary::Canary;
 const DAEMON_SLEEP: u32 = 5;
 
 impl Redundant {
-    /// Gives the array a write-intent bitmap with chunks of so many bytes (a power of two from 4096 on),
-    /// or of 64 MiB, or as much more as there is room for; the one that it has gets them. Answers the
-    /// size of the chunks.
+    /// Gives the array a write-intent bitmap with chunks of so many bytes (a power of two from 4096 on), or of
+    /// 64 MiB, or larger if there is not enough room. An existing bitmap is rechunked. Returns the chunk size.
     ///
     /// # Errors
     /// The volume is read-only; an array without superblocks, or with a log; no room on a member;
@@ -58,7 +57,7 @@ impl Redundant {
         self.left_behind().await?;
         let locked = self.inner.lock_at_rest().await?;
         if has().is_some() && !core.gate.is_degraded() {
-            // Twice, as at the end. What is not needed would be resynchronised.
+            // Twice, as at the end: bits that are not needed would be resynchronised.
             for _ in 0..2 {
                 core.sweep_bits().await.map_err(|_| ControlError::Stopped)?;
             }
@@ -75,7 +74,7 @@ impl Redundant {
         Ok(place.chunk)
     }
 
-    /// Takes the array's write-intent bitmap away. Answers whether there was one.
+    /// Removes the array's write-intent bitmap. Returns true if there was one.
     ///
     /// # Errors
     /// The volume is read-only; members are being filled or compared.
@@ -108,7 +107,7 @@ impl Inner {
         self.check_at_rest()
     }
 
-    /// That nobody is filled or compared, and need not be.
+    /// Checks that no member is being filled or compared, and none needs it.
     fn check_at_rest(&self) -> Result<(), ControlError> {
         let core = &self.core;
         let running =
@@ -125,7 +124,7 @@ impl Inner {
         }
     }
 
-    /// Keeps writes out of the array, which is at rest.
+    /// Locks writes out of the array, which is at rest.
     async fn lock_at_rest(&self) -> Result<Locked, ControlError> {
         let core = &self.core;
         let sync_size = core.layout.borrow().sync_size();
@@ -140,7 +139,7 @@ impl Inner {
 }
 
 impl Core {
-    /// Where the bitmap goes on all members whose superblocks are kept up to date.
+    /// Returns the place of the bitmap on all members whose superblocks are kept up to date.
     fn place_for_bitmap(&self, chunk: Option<u64>) -> Result<BitmapPlace, ControlError> {
         let members = self.roster.members();
         let known = members.iter().filter(|member| member.is_known());
@@ -151,20 +150,20 @@ impl Core {
             .map_err(|why: NoPlace| ControlError::Unsuitable(why.to_string()))
     }
 
-    /// Has superblocks name no bitmap, and then counts on none. No write is under way.
+    /// Removes the bitmap from the superblocks, and then from memory. No write is in flight.
     async fn leave_bitmap(self: &Rc<Self>) -> Result<(), ControlError> {
         let published = self.publish_bitmap(None).await?;
         self.forget_bitmap(published);
         Ok(())
     }
 
-    /// No superblock names the bitmap any more.
+    /// Forgets the bitmap, which no superblock names any more.
     pub(super) fn forget_bitmap(&self, published: Published) {
         published.check(self.id, self.publisher.bitmap_named());
         self.lane.tell(Told::Bitmap(None));
     }
 
-    /// Has a new bitmap at `place` on the members, and superblocks that name it. No write is under way.
+    /// Stores a new bitmap at `place` of the members, then superblocks that name it. No write is in flight.
     async fn take_up_bitmap(
         self: &Rc<Self>,
         place: BitmapPlace,
@@ -173,8 +172,8 @@ impl Core {
         if Canary::BitmapNamedBeforeWritten.is_planted() {
             self.publish_bitmap(Some(place.offset)).await?;
         }
-        // Whoever cannot make durable what has no bit is left behind before the bitmap is named: superblocks
-        // that name it would let kernels before 6.8 believe it beside them.
+        // A member that cannot flush the writes without bits is left behind before the bitmap is named:
+        // superblocks that name the bitmap would make kernels before 6.8 believe that member.
         let begun = self.flushes.begun();
         let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
         durable.check(self.id, begun);
@@ -204,8 +203,8 @@ impl Core {
         published.map_err(|_| ControlError::Stopped)
     }
 
-    /// A bitmap in which nothing is set that is durable on all members, unless it is not known to agree; what
-    /// an `old` one has set is, and who comes back lacks no more than it said.
+    /// Returns a bitmap whose bits are clear for durable data, unless the members may not agree there. Bits of
+    /// an `old` bitmap stay set, so a member that comes back lacks no more than the old one said.
     fn new_bitmap(
         &self,
         place: BitmapPlace,
@@ -219,7 +218,7 @@ impl Core {
             version: 4,
             uuid,
             events,
-            // All that was written before is durable on whoever counts so many.
+            // On a member with so many events all earlier writes are durable.
             events_cleared: old.map_or(events, |old| old.header.events_cleared),
             sync_size: self.layout.borrow().sync_size(),
             stale: false,
@@ -244,7 +243,7 @@ impl Core {
     }
 }
 
-/// Sets each chunk of which some lies in one that is set in `old`.
+/// Sets each chunk that overlaps a set chunk of `old`.
 fn set_what_covers(bitmap: &mut Bitmap, old: &Bitmap) {
     let (size, old_size) = (bitmap.header.chunk_size, old.header.chunk_size);
     let mut from = 0;

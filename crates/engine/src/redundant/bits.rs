@@ -1,4 +1,4 @@
-//! The write-intent bitmap's pages, to the members.
+//! Storing the pages of the write-intent bitmap on the members.
 //!
 //! ```text
 //!   write ──▶ bit not on the members? ──▶ its page, durable ──▶ data
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Invariants
-//! * No data is written before the bit of its chunk is on the members ([`Intent`] says which are).
-//! * A bit is cleared only after a flush that began after the last write of its chunk had ended;
-//!   a flush that fails there fails its member, as any other does.
+//! * Data is written only after the bit of its chunk is on the members ([`Intent`] says which are).
+//! * A bit is cleared only after a flush that began after the last write of its chunk completed. A flush that
+//!   fails here takes its member out, as any other does.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use super::roster::Member;
 use crate::canary::Canary;
 
 impl Core {
-    /// Has the bits of `span` on the members.
+    /// Stores the bits of `span` on the members.
     pub(super) async fn store_bits(self: &Rc<Self>, span: SyncSpan) {
         while !self.lane.has_bits(span) && !self.gate.is_stopped() {
             let turn = self.publisher.turn().await;
@@ -34,10 +34,10 @@ impl Core {
         }
     }
 
-    /// Clears the bits that nobody needs, once the data that they stood for is durable.
+    /// Clears the bits that are not needed, after a flush of the data that they stood for.
     ///
     /// # Errors
-    /// Nothing is written any more.
+    /// The array is stopped.
     pub(super) async fn sweep_bits(self: &Rc<Self>) -> Result<(), Errno> {
         {
             let _turn = self.publisher.turn().await;
@@ -49,7 +49,7 @@ impl Core {
                 self.store_changed_pages().await;
             }
         }
-        // Who failed at the flush is out by the superblocks, too.
+        // The superblocks also say that a member which failed the flush is out.
         let _published = self.fence().await?;
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Core {
         self.lane.stored(&pages, true);
     }
 
-    /// Writes pages of the bitmap to every member that is written; answers those that failed.
+    /// Writes pages of the bitmap to every written member. Returns the members that failed.
     pub(super) async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
         let mut failed = Failures::new();
         for page in pages {
@@ -79,7 +79,8 @@ impl Core {
         failed
     }
 
-    /// Where the bitmap lies on `member`, in bytes: as far from its superblock as on all others.
+    /// Returns the offset of the bitmap on `member` in bytes: the distance from the superblock is the same on
+    /// all.
     fn bitmap_area(&self, member: &Member) -> Option<u64> {
         let offset = self.publisher.array.borrow().as_ref()?.bitmap_offset?;
         member.superblock.borrow().as_ref()?.super_offset.checked_add_signed(offset)

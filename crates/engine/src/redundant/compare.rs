@@ -1,7 +1,7 @@
-//! Comparing members: a resync, which makes them agree, and a scrub, which says whether they do.
+//! Comparing members: a resync makes them agree, a scrub reports whether they do.
 //!
-//! Windows end in any order; what they found counts when the frontier has passed them, so that a scrub
-//! that pauses, or is cut off, has found what lies below its frontier and nothing else ([`super::scrub`]).
+//! Windows end in any order. Their findings count when the frontier has passed them, so the findings of a scrub
+//! that pauses or is interrupted are those below its frontier ([`super::scrub`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use super::pass::{End, Walk};
 use super::scrub::ScrubPlace;
 use super::sync::fitting;
 
-/// How long a resync that cannot make members agree waits before it is tried again.
+/// Wait before the next attempt of a resync that could not make members agree.
 const AGAIN: Duration = Duration::from_secs(60);
 
 impl Inner {
-    /// Compares the copies, and but for a check makes them the same.
+    /// Compares the members and, except for a check, makes them agree.
     pub(super) async fn compare(self: &Rc<Self>, kind: JobKind) {
         let core = &self.core;
         let is_resync = kind == JobKind::Resync;
@@ -29,7 +29,7 @@ impl Inner {
             inner: Rc::clone(self),
             kind,
             total: SyncByte::new(core.layout.borrow().sync_size()),
-            // A bitmap says where copies can differ; a scrub looks everywhere.
+            // A bitmap names the chunks that can differ; a scrub compares all.
             by_bitmap: is_resync && core.lane.has_bitmap(),
             is_stuck: Rc::default(),
             ahead: Rc::default(),
@@ -48,7 +48,7 @@ impl Inner {
         let own = order.and_then(|order| order.speed);
         own.into_iter().for_each(|speed| core.work.set_speed(speed));
         let end = self.pass(&comparing, from).await;
-        // What was set meanwhile stays.
+        // A limit that was set meanwhile stays.
         if own == Some(core.work.speed()) {
             core.work.set_speed(usual);
         }
@@ -69,8 +69,8 @@ impl Inner {
         self.end_pass();
     }
 
-    /// A scrub pauses because its time is over; what interrupts it otherwise, if it is wanted still, has
-    /// another array begin with it anew.
+    /// Pauses a scrub whose time is over. A scrub that is interrupted for another reason and is still wanted
+    /// starts anew if the array has changed.
     fn scrub_is_interrupted(&self, comparing: &Comparing) {
         let core = &self.core;
         let is_same = comparing.is_as_large() && self.members_are_settled();
@@ -104,21 +104,21 @@ impl Inner {
     }
 }
 
-/// Members that are compared: over the sync bytes.
+/// A comparison of members, over the sync bytes.
 struct Comparing {
     inner: Rc<Inner>,
     kind: JobKind,
-    /// Where what was there when it began ends.
+    /// End of the array when the comparison began.
     total: SyncByte,
     by_bitmap: bool,
-    /// Members could not be made to agree somewhere.
+    /// True if members could not be made to agree somewhere.
     is_stuck: Rc<Cell<bool>>,
-    /// What windows found that are done before those below them, by where they begin.
+    /// Findings of windows that are done before those below them, by their first byte.
     ahead: Rc<RefCell<BTreeMap<SyncByte, Found>>>,
 }
 
 impl Comparing {
-    /// Whether the array is as large as it was when this began.
+    /// Returns true if the array has the same size as when the comparison began.
     fn is_as_large(&self) -> bool {
         self.inner.core.layout.borrow().sync_size() == self.total.get()
     }
@@ -137,7 +137,7 @@ impl Walk<OfSync> for Comparing {
         self.total
     }
 
-    /// Filling a member comes first: it gives back redundancy.
+    /// Filling a member comes first: it restores redundancy.
     fn is_wanted(&self) -> bool {
         let Inner { core, .. } = &*self.inner;
         let wanted = match self.kind {
@@ -163,7 +163,7 @@ impl Walk<OfSync> for Comparing {
             if kind == JobKind::Resync
                 && let Some(place) = found.unsettled
             {
-                // Where superblocks said "clean", and only bits were left, members do not differ.
+                // If superblocks said "clean" and only bits were left, members do not differ.
                 if !inner.core.agreement.is_clean() {
                     inner.core.agreement.differ_from(place);
                 }

@@ -1,4 +1,4 @@
-//! What an operator does with an array.
+//! Orders of an operator to an array.
 
 use std::rc::Rc;
 
@@ -17,80 +17,80 @@ use super::roster::{Member, MemberState, NewMember};
 use super::scrub::ScrubOrder;
 use super::throttle::Speed;
 
-/// Why something is not done.
+/// Reasons why an order is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody has that name.
+    /// No member has that name.
     #[error("{label} is no member: there are {known}")]
     NoSuchMember {
-        /// What was asked for.
+        /// The name in the order.
         label: String,
-        /// Who there is.
+        /// The members.
         known: String,
     },
-    /// Without it, data would be gone.
+    /// Without the member, data would be lost.
     #[error("{label} holds the only copy of some of the data: it is kept")]
     LastCopy {
-        /// Who.
+        /// The member.
         label: String,
     },
-    /// It takes part.
+    /// The member takes part.
     #[error("{label} is {state}: only a faulty member or a spare can be removed")]
     InUse {
-        /// Who.
+        /// The member.
         label: String,
-        /// What it does.
+        /// The member's state.
         state: &'static str,
     },
-    /// It is there already.
+    /// The device is a member already.
     #[error("{label} is a member already")]
     Twice {
-        /// Who.
+        /// The device.
         label: String,
     },
-    /// It cannot hold its part.
+    /// The device is too small.
     #[error("{label} has room for {has} bytes of data, {needed} are needed")]
     TooSmall {
-        /// Who.
+        /// The device.
         label: String,
-        /// What it can hold, in bytes.
+        /// Room for data in bytes.
         has: u64,
-        /// What it would have to.
+        /// Required room in bytes.
         needed: u64,
     },
-    /// There is a replacement already, or nothing to replace.
+    /// The member has a replacement already, or no data to replace.
     #[error("{label} cannot be replaced: {why}")]
     NoReplacement {
-        /// Who.
+        /// The member.
         label: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// The volume is for reading only.
+    /// The volume is read-only.
     #[error("the volume is read-only")]
     ReadOnly,
-    /// The members cannot be told of it: nothing is written to the array any more.
+    /// The array is stopped, so its members cannot record the order.
     #[error("it could not be recorded: nothing is written to the array any more")]
     Stopped,
-    /// A change that the level does not have.
+    /// The level does not support the change.
     #[error("{0}")]
     Unsuitable(String),
 }
 
-/// The remark of a member that an operator took out.
+/// Remark of a member that an operator took out.
 pub const BY_ORDER: &str = "taken out by order";
 
 impl Redundant {
-    /// Adds a line to what happened.
+    /// Adds a line to the array's notes.
     pub fn note(&self, text: String) {
         self.inner.core.note(text);
     }
 
-    /// Records who takes part, where that is not what the members say: an array that is started
-    /// without some of them.
+    /// Records the membership if it differs from that in the superblocks: the array was started without some
+    /// members.
     ///
     /// # Errors
-    /// It could not be recorded: nothing is written any more.
+    /// The array is stopped: the membership was not recorded.
     pub async fn record(&self) -> Result<(), ControlError> {
         if self.inner.core.read_only {
             return Ok(());
@@ -98,18 +98,18 @@ impl Redundant {
         self.inner.core.recorded(true).await
     }
 
-    /// Takes a member out, as if it had failed.
+    /// Takes a member out, as after an error.
     ///
     /// # Errors
-    /// It is not there, or holds the last copy of something.
+    /// The member does not exist, or holds the last copy of some data.
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
         self.fail_because(label, BY_ORDER).await
     }
 
-    /// The same for a reason of its own, which its remark is from then on.
+    /// Takes a member out, with `why` as its remark.
     ///
     /// # Errors
-    /// It is not there, or holds the last copy of something.
+    /// The member does not exist, or holds the last copy of some data.
     pub async fn fail_because(&self, label: &str, why: &str) -> Result<(), ControlError> {
         let core = self.writable()?;
         let member = core.named(label)?;
@@ -119,17 +119,17 @@ impl Redundant {
         core.recorded(false).await
     }
 
-    /// Has reads avoid the members that `is_slow` says, by what people call them, where another copy can
-    /// be read. A hint: it is recorded nowhere, and decides nothing about who is believed.
+    /// Makes reads avoid the members whose labels satisfy `is_slow`, if another copy can be read. This is a
+    /// hint: it is not recorded, and does not decide which member is believed.
     pub fn avoid(&self, is_slow: impl Fn(&str) -> bool) {
         let members = self.inner.core.roster.members();
         members.iter().for_each(|member| member.is_slow.set(is_slow(&member.label)));
     }
 
-    /// Lets go of a member that is faulty or a spare.
+    /// Removes a member that is faulty or a spare.
     ///
     /// # Errors
-    /// It is not there, or takes part.
+    /// The member does not exist, or takes part.
     pub async fn remove(&self, label: &str) -> Result<(), ControlError> {
         let core = self.writable()?;
         let member = core.named(label)?;
@@ -139,7 +139,7 @@ impl Redundant {
             MemberState::Spare | MemberState::Faulty => {
                 core.roster.let_go(&member);
                 core.retire_number(member.number);
-                // It still says that it is a spare, and one that is an event behind is believed.
+                // Its superblock still says "spare", and a member that is one event behind is believed.
                 core.publisher.leave_behind(member.told.get());
                 core.note(format!("{label} was removed"));
                 return core.recorded(true).await;
@@ -148,25 +148,26 @@ impl Redundant {
         Err(ControlError::InUse { label: label.to_owned(), state })
     }
 
-    /// The device number for the next member: one that nobody had, as long as there are such.
+    /// Returns the device number for the next member: one that no member had, as long as there are such.
     pub fn free_number(&self) -> u32 {
         self.inner.core.free_number()
     }
 
-    /// The array's superblock as it is now, in the words of the member that it was assembled by; `None`
-    /// without superblocks.
+    /// Returns the array's superblock as it is now, in the format of the member that it was assembled by;
+    /// `None` without superblocks.
     pub fn superblock(&self) -> Option<Superblock> {
         self.inner.core.publisher.array.borrow().clone()
     }
 
-    /// Up to which event the bitmap knows what was written: a member that left later can come back
-    /// by it. `None` without a bitmap.
+    /// Returns the event up to which the bitmap is cleared: a member that left later can come back by the
+    /// bitmap. `None` without a bitmap.
     pub fn events_cleared(&self) -> Option<u64> {
         self.inner.core.lane.bitmap().map(|bitmap| bitmap.header.events_cleared)
     }
 
-    /// The core, once all members say who is out, and are two events ahead of it: so that a newcomer which
-    /// announces itself is the only one that does, and nobody who is out is as fresh as what comes next.
+    /// Returns the core, once the superblocks of all members name the members that are out and are two events
+    /// ahead of those. Then a newcomer is the only member that announces itself, and no member that is out is
+    /// as fresh as the next superblocks.
     pub(super) async fn left_behind(&self) -> Result<&Rc<Core>, ControlError> {
         let core = self.writable()?;
         let others = Rc::clone(core);
@@ -175,11 +176,11 @@ impl Redundant {
         Ok(core)
     }
 
-    /// Takes a member in: as a spare, which takes over a role that is missing one; or, with a
-    /// role and `by_bitmap`, again in its old role, to be brought up to date by the bitmap.
+    /// Adds a member: as a spare, which takes over a vacant role; or, with a role and `by_bitmap`, in its old
+    /// role, to be brought up to date by the bitmap.
     ///
     /// # Errors
-    /// It is there already, is too small, or its role is taken.
+    /// The device is a member already, is too small, or its role is taken.
     pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
         let core = self.left_behind().await?;
         let member = core.check_newcomer(new)?;
@@ -192,10 +193,10 @@ impl Redundant {
         core.recorded(true).await
     }
 
-    /// Fills `new` beside the member `label`, which it then replaces.
+    /// Fills `new` beside the member `label`, and then replaces that member.
     ///
     /// # Errors
-    /// As [`Redundant::add`]; and `label` must take part and not be replaced already.
+    /// As [`Redundant::add`]. Also `label` must be in sync and have no replacement yet.
     pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
         let core = self.left_behind().await?;
         let old = core.named(label)?;
@@ -214,7 +215,7 @@ impl Redundant {
         core.recorded(true).await
     }
 
-    /// Starts a check or a repair, or with `None` ends the one that runs.
+    /// Starts a check or a repair, or with `None` ends the running one.
     ///
     /// # Errors
     /// The volume is read-only.
@@ -223,8 +224,8 @@ impl Redundant {
         self.scrub_as(kind.map(whole))
     }
 
-    /// Starts a check or a repair, or a part of one; with `None` ends the one that runs. Whatever paused
-    /// is forgotten: an order says where it goes on.
+    /// Starts a check or a repair, or a part of one; with `None` ends the running one. A paused scrub is
+    /// forgotten: the order says where to start.
     ///
     /// # Errors
     /// The volume is read-only.
@@ -236,10 +237,10 @@ impl Redundant {
         Ok(())
     }
 
-    /// Has no pass run from now on, and no spare take over, and records how far the one got that runs.
+    /// Stops passes and takeovers by spares from now on, and records how far the running pass got.
     ///
     /// # Errors
-    /// It could not be recorded: nothing is written any more.
+    /// The array is stopped: the state was not recorded.
     pub async fn hold_passes(&self) -> Result<(), ControlError> {
         let core = &self.inner.core;
         core.work.hold(true);
@@ -250,7 +251,7 @@ impl Redundant {
         core.recorded(true).await
     }
 
-    /// Lets passes go on where they were.
+    /// Resumes passes where they were.
     pub fn let_passes_go_on(&self) {
         self.inner.core.work.hold(false);
     }
@@ -260,18 +261,18 @@ impl Redundant {
         self.inner.core.work.set_speed(speed);
     }
 
-    /// Lets a raid1 have `count` members: new roles wait for spares, roles at the end that no
-    /// member has can be given up.
+    /// Sets the number of roles of a raid1: new roles wait for spares, and roles at the end that no member has
+    /// can be given up.
     ///
     /// # Errors
-    /// Another level; a member would have to go.
+    /// Another level; a role that is given up has a member.
     pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
         let core = self.writable()?;
         if !core.is_raid1() {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
-        // Nobody is on its way to the members of before.
+        // No write is in flight to the earlier members.
         let sync_size = core.layout.borrow().sync_size();
         let locked = core.lane.ranges().lock(SyncSpan::first(sync_size)).await;
         let turn = core.settled_turn().await?;
@@ -303,7 +304,7 @@ impl Redundant {
 }
 
 impl Inner {
-    /// Keeps data in another shape of raid1 from now on.
+    /// Switches to another number of members of raid1.
     pub(super) fn reshape(&self, raid1: Raid1) {
         if self.keeping.reshape(raid1.clone()) {
             self.core.layout.replace(Layout::Copies(Rc::new(raid1)));
@@ -312,8 +313,8 @@ impl Inner {
 }
 
 impl Core {
-    /// Whether each member has the whole of the array. Of raid10, too, there may be as many copies
-    /// as members, in another order.
+    /// Returns true if each member has the whole array. A raid10 can also have as many copies as members, in
+    /// another order.
     pub(super) fn is_raid1(&self) -> bool {
         let Layout::Copies(geometry) = &*self.layout.borrow() else { return false };
         let level = self.publisher.array.borrow().as_ref().map(|array| array.level);
@@ -327,7 +328,7 @@ impl Core {
             && level.is_none_or(|level| level == Level::Raid1)
     }
 
-    /// Waits until the state is on the members, all of it or with `changed` the one of now.
+    /// Waits until all required state is on the members; with `changed`, also the present state.
     ///
     /// # Errors
     /// [`ControlError::Stopped`].
@@ -335,9 +336,9 @@ impl Core {
         if self.record(changed).await { Ok(()) } else { Err(ControlError::Stopped) }
     }
 
-    /// The turn to write metadata, when all that was required is recorded: for a change of what the
-    /// superblocks of all members have to agree on. What one of them has announced, with an event more
-    /// than the others, the others have said by then: it is not of another shape than theirs.
+    /// Waits for the turn to write metadata with all required state recorded, for a change that the superblocks
+    /// of all members must share. A state that one member has announced, one event ahead of the others, is on
+    /// the others by then, so their superblocks have the same shape.
     ///
     /// # Errors
     /// [`ControlError::Stopped`].
@@ -359,7 +360,7 @@ impl Core {
         })
     }
 
-    /// Checks what comes in.
+    /// Checks a new member.
     fn check_newcomer(&self, new: NewMember) -> Result<Rc<Member>, ControlError> {
         let label = new.label.clone();
         let members = self.roster.members();
@@ -404,14 +405,14 @@ impl Core {
         Ok(Rc::new(Member::new(NewMember { by_bitmap, ..new })))
     }
 
-    /// Whether a member with the superblock `own` can have the array's bitmap where the others do.
+    /// Returns true if a member with the superblock `own` has room for the array's bitmap at the common offset.
     fn has_room_for_bitmap(&self, own: &Superblock) -> bool {
         let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
         let (Some(offset), Some(bitmap)) = (offset, self.lane.bitmap()) else { return true };
         bitmap_room_at(own, offset) >= bitmap.byte_len()
     }
 
-    /// Whether all that `new` may lack is still in the bitmap.
+    /// Returns true if all chunks that `new` may lack are still set in the bitmap.
     fn has_seen_what_is_cleared(&self, new: &NewMember) -> bool {
         let bitmap = self.lane.bitmap();
         let (Some(bitmap), Some(superblock)) = (bitmap, &new.superblock) else { return false };

@@ -1,25 +1,24 @@
-//! What every array that survives losses has, however it keeps its data: members, superblocks,
-//! bitmap, locks; and the few transitions by which any of it changes.
+//! The state that all arrays with redundancy share: members, superblocks, bitmap, locks; and the few
+//! transitions that change it.
 //!
 //! ```text
 //!            ┌──────────── Core ────────────┐
-//!   roster   who has which role             │  fail, take_out_failed, stop
+//!   roster   the members and their roles    │  fail, take_out_failed, stop
 //!   publisher  superblocks, in turn         │  publish, fence            (publish)
 //!   agreement  what was resynchronised      │  (agreement)
 //!   gate     the course of the array        │  reconsider
-//!   lane     what belongs to stripes        │  store_bits, sweep_bits    (bits)
+//!   lane     requests and bits of stripes   │  store_bits, sweep_bits    (bits)
 //!   background, work, notes                 │
 //!            └──────────────────────────────┘
 //! ```
 //!
-//! Invariants
-//! * No member is taken out whose loss would leave bytes that cannot be read: what fails then is
-//!   the request. ([`Core::fail`] answers whether the member is out.)
-//! * A stopped array writes nothing, not even superblocks: what they say stays true.
-//! * Whoever takes a member out has required a publication before anything is answered.
+//! * No member is taken out whose loss would make bytes unreadable: the request fails instead. ([`Core::fail`]
+//!   returns true if the member is out.)
+//! * A stopped array writes nothing, not even superblocks: their statements stay true.
+//! * Failing a member requires new superblocks. No request completes before they are written.
 //!
-//! Deliberately absent: where data lies ([`super::keeping`]), and the log of stripes, of which
-//! the core knows only that it follows superblocks ([`Follower`]).
+//! Deliberately absent: the place of data ([`super::keeping`]), and the log of stripes, which the core knows
+//! only as a follower of superblocks ([`Follower`]).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -43,26 +42,27 @@ use super::work::Work;
 use crate::canary::Canary;
 use crate::clock::Clock;
 
-/// Members that failed, and why.
+/// Members that failed, with the reasons.
 pub(super) type Failures = Vec<(Rc<Member>, String)>;
 
-/// What superblocks that are about to be written say, as far as a log has to follow them.
+/// The facts about the next superblocks that a log needs.
 pub(super) struct Before {
-    /// Their events.
+    /// Events of the superblocks.
     pub(super) events: u64,
-    /// What is durable, and may be forgotten.
+    /// Proof of the durable writes, which the log may forget.
     pub(super) durable: Option<Durable>,
 }
 
 /// Metadata that follows the superblocks: the log of stripes.
 pub(super) trait Follower {
-    /// How many units were written in place so far.
+    /// Returns the number of units that were written in place so far.
     fn units_in_place(&self) -> u64;
 
-    /// What `durable` proves is needed no more after a crash.
+    /// Forgets the units that `durable` proves to be durable.
     fn forget(&self, durable: Durable);
 
-    /// Stores what has to be on the members before these superblocks are. Answers who failed.
+    /// Stores the metadata that must be on the members before these superblocks. Returns the members that
+    /// failed.
     fn before_superblocks<'a>(&'a self, core: &'a Rc<Core>, before: Before) -> Later<'a, Failures>;
 }
 
@@ -78,8 +78,8 @@ pub(super) struct Core {
     pub(super) publisher: Publisher,
     pub(super) flushes: Flushes,
     pub(super) follower: Option<Rc<dyn Follower>>,
-    /// Whether the log is md's partial parity log, which lets superblocks of an array that is
-    /// written say how far it is in sync.
+    /// True if the log is md's partial parity log, with which superblocks of an active array may say how far it
+    /// is in sync.
     pub(super) has_partial_log: bool,
     pub(super) background: Rc<Background>,
     pub(super) work: Work,
@@ -87,21 +87,21 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     pub(super) read_only: bool,
     pub(super) metadata_pool: Pool,
-    /// Where data lies: what can be read without which members.
+    /// The place of data, which decides what can be read without which members.
     pub(super) layout: RefCell<Layout>,
     pub(super) notes: Notes,
 }
 
 impl Core {
-    /// What happened, for people.
+    /// Adds a line to the notes for the operator.
     pub(super) fn note(&self, text: String) {
         self.notes.add(self.clock.unix_time(), text);
     }
 
-    /// Takes note of a change of members: what follows from it for the paths of requests.
+    /// Applies a change of members to the paths of requests.
     pub(super) fn reconsider(&self) {
         let slots = self.roster.slots();
-        // A write over what a bad-block log lists has more to do than to be stored.
+        // A write over a listed place also has to change the bad-block log.
         let immediate =
             |member: &Rc<Member>| member.dev.limits().immediate && !member.has_bad_blocks.get();
         let immediate = slots.values().all(|slot| slot.written().all(immediate));
@@ -114,21 +114,21 @@ impl Core {
         self.work.tell();
     }
 
-    /// Whether writes may go straight to the members.
+    /// Decides whether writes may go straight to the members.
     pub(super) fn reopen(&self) {
         let is_settled = self.publisher.is_settled() && !self.work.is_timing();
         self.lane.tell(Told::Open(is_settled && self.gate.may_open()));
     }
 
-    /// What the superblocks are to say from now on; answers what they said. Whoever makes them
-    /// say "clean" has them written.
+    /// Sets the state that the next superblocks record; returns the earlier one. A caller that sets "clean"
+    /// publishes the superblocks.
     pub(super) fn set_active(&self, active: bool) -> bool {
         let before = self.gate.set_active(active);
         self.reopen();
         before
     }
 
-    /// Nothing is written any more, because of `why`.
+    /// Stops all writes, because of `why`.
     pub(super) fn stop(&self, why: &str) {
         if !self.gate.is_stopped() {
             self.note(format!("{why}: nothing is written any more"));
@@ -139,14 +139,14 @@ impl Core {
         self.work.tell();
     }
 
-    /// [`Errno::IO`] if nothing is written any more.
+    /// Returns [`Errno::IO`] if the array is stopped.
     #[inline]
     pub(super) fn check_running(&self) -> Result<(), Errno> {
         if self.gate.is_stopped() { Err(Errno::IO) } else { Ok(()) }
     }
 
-    /// Takes `member` out because of `why`. Answers false, and leaves it in, if the array could
-    /// not be read without it, or if nothing is written any more: superblocks count on it then.
+    /// Takes `member` out because of `why`. Returns false, and keeps the member, if the array could not be read
+    /// without it, or is stopped: then superblocks count on the member.
     #[must_use = "a member that is kept may lack what was written"]
     pub(super) fn fail(&self, member: &Rc<Member>, why: &str) -> bool {
         if member.state() == MemberState::Faulty {
@@ -159,7 +159,7 @@ impl Core {
         true
     }
 
-    /// Takes `members` out that failed to store what superblocks or a log need, or stops.
+    /// Takes out `members` that failed to store metadata for superblocks or a log, or stops.
     pub(super) fn fail_or_stop(&self, failed: Failures) {
         for (member, why) in failed {
             if !self.fail(&member, &why) {
@@ -168,9 +168,8 @@ impl Core {
         }
     }
 
-    /// Takes out the members that failed at `what`, but for those in sync if some byte cannot be
-    /// read without them, and nobody if nothing is written any more; answers whether all of them are
-    /// out.
+    /// Takes out the members that failed at `what`. Those in sync are kept if some byte cannot be read without
+    /// them, and all are kept if the array is stopped. Returns true if all of them are out.
     #[must_use = "members that are kept may not agree"]
     pub(super) fn take_out_failed(&self, failed: &[(Rc<Member>, Errno)], what: &str) -> bool {
         if self.gate.is_stopped() {
@@ -190,9 +189,9 @@ impl Core {
         bearable
     }
 
-    /// Whether every byte is on a member in sync other than `members`, or can be reconstructed. From
-    /// parity that is in doubt nothing can: an array whose resync is not done has no redundancy
-    /// yet, and it is not started without a member either unless that is forced.
+    /// Returns true if every byte is on a member in sync other than `members`, or can be reconstructed. Parity
+    /// in doubt reconstructs nothing: an array whose resync is not done has no redundancy yet, and starts
+    /// without a member only if forced.
     pub(super) fn can_do_without(&self, members: &[&Rc<Member>]) -> bool {
         if !members.is_empty() && self.is_parity_in_doubt() {
             return false;
@@ -208,12 +207,12 @@ impl Core {
 
     fn is_parity_in_doubt(&self) -> bool {
         let has_parity = matches!(&*self.layout.borrow(), Layout::Parity(_));
-        // Of a complete array the bitmap says where.
+        // For a complete array the bitmap says where.
         let somewhere = self.lane.needed_chunks().is_none_or(|needed| needed > 0);
         has_parity && !self.agreement.is_clean() && (somewhere || self.gate.is_degraded())
     }
 
-    /// Whether `rows` of the data of `role` may be read from a member in sync.
+    /// Returns true if `rows` of the data of `role` may be read from a member in sync.
     pub(super) fn is_readable(&self, role: Role, rows: MemberSpan) -> bool {
         let slots = self.roster.slots();
         slots[role].readable().is_some_and(|member| !member.is_bad(rows))
@@ -232,13 +231,13 @@ impl Core {
         self.reconsider();
     }
 
-    /// `member` is to be given the bitmap before superblocks count on it.
+    /// Requires that the new member gets the bitmap before superblocks count on it.
     pub(super) fn welcome(&self) {
         self.lane.tell(Told::Newcomer);
     }
 
-    /// Waits until the state is on the members, all of it or with `changed` the one of now; which
-    /// comes to its end whether or not anybody waits. Answers whether it is recorded.
+    /// Waits until all required state is on the members, with `changed` also the present state. Completes even
+    /// if the caller stops waiting. Returns true if the state is recorded.
     pub(super) async fn record(self: &Rc<Self>, changed: bool) -> bool {
         if changed {
             self.publisher.require();
@@ -248,7 +247,7 @@ impl Core {
     }
 }
 
-/// Those of `members` whose requests failed, each once, with its first error.
+/// Returns those of `members` whose requests failed, each once, with its first error.
 pub(super) fn failures(
     members: Vec<Rc<Member>>,
     completions: &[Completion],
@@ -264,7 +263,7 @@ pub(super) fn failures(
     failed
 }
 
-/// What happened, for people: the latest, oldest first.
+/// The latest notes for the operator, oldest first.
 #[derive(Default)]
 pub(super) struct Notes {
     lines: RefCell<Vec<(Duration, String)>>,

@@ -1,4 +1,4 @@
-//! What a comparison found.
+//! The findings of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -7,47 +7,47 @@ use braid_array::{MemberSpan, Role};
 use super::kind::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 
-/// Where a part of `len` bytes is cut that cannot be read as a whole, by members of logical blocks of
-/// `logical` bytes: between two blocks, as long as there are two.
+/// Returns where to cut a part of `len` bytes that cannot be read as a whole, on members with logical blocks of
+/// `logical` bytes: between two blocks of 4096 bytes, as long as there are two.
 pub(super) fn half_of(len: u64, logical: u64) -> u64 {
     let unit = if len > BLOCK as u64 { BLOCK as u64 } else { logical };
     (len / 2).next_multiple_of(unit)
 }
 
-/// Neighbouring blocks of members that do not agree with each other.
+/// Adjacent blocks in which members do not agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The first byte of the array; with parity, of each member's data.
+    /// First byte in the array; with parity, in each member's data.
     pub offset: u64,
-    /// Bytes, at each of the places below.
+    /// Length in bytes, at each of the places below.
     pub len: u64,
-    /// Where the bytes of the array begin that are wrong, or may be: none if parity alone is wrong.
+    /// First bytes in the array of the parts that are wrong, or may be. Empty if parity alone is wrong.
     pub array: Vec<u64>,
     /// The members that were compared, in the order of their copies, or of their roles.
     pub members: Vec<MismatchMember>,
 }
 
-/// One member's bytes where members do not agree.
+/// The bytes of one member where members do not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MismatchMember {
     /// Its role.
     pub role: Role,
-    /// Where its bytes begin, on the member: in front of its data lie md's.
+    /// First byte on the member's device, counted from the start of the device.
     pub offset: u64,
     /// Copies with the same number are equal; 0 for all with parity.
     pub group: usize,
-    /// It is proved to be wrong.
+    /// True if the member is proved to be wrong.
     pub is_wrong: bool,
 }
 
 impl Mismatch {
-    /// Whether it is proved which members are wrong.
+    /// Returns true if it is proved which members are wrong.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         self.members.iter().any(|member| member.is_wrong)
     }
 
-    /// Takes in `next` if it follows at all places, and says the same of the same members.
+    /// Merges `next` if it follows at all places, and has the same verdict on the same members.
     fn merge(&mut self, next: &Mismatch) -> bool {
         let follows = |(at, next): (&u64, &u64)| at + self.len == *next;
         let is_next = self.offset + self.len == next.offset
@@ -63,10 +63,10 @@ impl Mismatch {
     }
 }
 
-/// What copies, or data and parity, are compared in, in bytes.
+/// Unit of a comparison of copies, or of data and parity, in bytes.
 pub(super) const BLOCK: usize = 4096;
 
-/// Makes one of the places that follow each other on the same of several members, in their order.
+/// Joins adjacent places of the same member. The result is in the order of members.
 pub(super) fn join_places<M: Copy + Ord>(mut places: Vec<(M, MemberSpan)>) -> Vec<(M, MemberSpan)> {
     places.sort_unstable_by_key(|(member, place)| (*member, place.offset));
     let mut joined: Vec<(M, MemberSpan)> = Vec::new();
@@ -81,29 +81,29 @@ pub(super) fn join_places<M: Copy + Ord>(mut places: Vec<(M, MemberSpan)>) -> Ve
     joined
 }
 
-/// What a comparison found.
+/// The findings of a comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// Bytes, in whole blocks, that do not agree with each other.
+    /// Bytes, in whole blocks, that differ.
     pub(super) mismatches: u64,
-    /// Where, from the first on, in order.
+    /// The first places that differ, in order.
     pub(super) places: Vec<Mismatch>,
-    /// What could not be read and was written again.
+    /// Number of unreadable places that were rewritten.
     pub(super) unreadable: u64,
-    /// For each role, the bytes in which it is proved to be wrong.
+    /// Bytes that are proved to be wrong, by role.
     pub(super) suspects: BTreeMap<Role, u64>,
-    /// Bytes of mismatches of which it is not proved which member is wrong.
+    /// Bytes of mismatches in which no member is proved wrong.
     pub(super) unproved: u64,
-    /// Bytes that were written again.
+    /// Bytes that were rewritten.
     pub(super) repaired: u64,
-    /// Bytes of which several members were read and compared.
+    /// Bytes that were read from several members and compared.
     pub(super) compared: u64,
     /// Bytes that some members are known not to hold, by their bad-block logs.
     pub(super) listed: u64,
-    /// Bytes of which members could not be read, or made to agree, and where, from the first on.
+    /// Bytes that could not be read, or made to agree, and the first places of these.
     pub(super) unread: u64,
     pub(super) unread_places: Vec<SyncSpan>,
-    /// The first place where members may still not agree.
+    /// First place where members may still differ.
     pub(super) unsettled: Option<SyncByte>,
 }
 
@@ -136,7 +136,7 @@ impl Found {
         self.unread_places.truncate(most_places);
     }
 
-    /// Counts blocks that differ, of which `place` says what is known.
+    /// Counts blocks that differ at `place`.
     pub(super) fn differ(&mut self, place: Mismatch) {
         self.mismatches += place.len;
         if !place.is_proved() {
@@ -148,30 +148,30 @@ impl Found {
         self.places.push(place);
     }
 
-    /// `part` could not be compared, and members may not agree there.
+    /// Notes that `part` could not be compared, and members may differ there.
     pub(super) fn is_unsettled(&mut self, part: SyncSpan) {
         self.is_unread(part);
         self.unsettled = Some(self.unsettled.map_or(part.offset, |other| other.min(part.offset)));
     }
 
-    /// `part` could not be compared.
+    /// Notes that `part` could not be compared.
     pub(super) fn is_unread(&mut self, part: SyncSpan) {
         self.unread += part.len;
         self.unread_places.push(part);
     }
 
-    /// Offset and length of the places that could not be compared.
+    /// Returns offset and length of the places that could not be compared.
     pub(super) fn unread_ranges(&self) -> Vec<(u64, u64)> {
         self.unread_places.iter().map(|place| (place.offset.get(), place.len)).collect()
     }
 
-    /// What a scrub found, for people.
+    /// Returns the findings of a scrub as a line for the operator.
     pub(super) fn summary(&self, kind: JobKind) -> String {
         let mut text =
             format!("{kind}: {} bytes compared, {} differ", self.compared, self.mismatches);
         for (bytes, what) in [
             (self.listed, "are listed as bad"),
-            (self.unproved, "of which it is not proved who is wrong"),
+            (self.unproved, "differ without proof which member is wrong"),
             (self.unread, "could not be compared"),
             (self.repaired, "written again"),
         ] {

@@ -1,4 +1,4 @@
-//! The course of an array: what its superblocks say of writes, and whether anything is written at all.
+//! The gate of an array: whether superblocks say "active", and whether anything may be written.
 //!
 //! ```text
 //!   write ──▶ the lane is open? ── yes ──▶ straight to the members
@@ -11,22 +11,22 @@
 //!
 //! Invariant: a stopped array is never opened again, and nothing is written to its members.
 //!
-//! Deliberately absent: the flags that a request's path asks, which are a lane's ([`super::lane`]).
+//! Deliberately absent: the flags on the path of a request, which are a lane's ([`super::lane`]).
 
 use std::cell::Cell;
 
 use crate::signal::Signal;
 
-/// The flags.
+/// The flags of an array.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// The superblocks say that writes may be under way, or are about to.
+    /// The superblocks say that writes may be in flight, or are about to say so.
     active: Cell<bool>,
-    /// They say so from now on.
+    /// Notified when they say so.
     activated: Signal,
     /// A role has no member that is in sync.
     degraded: Cell<bool>,
-    /// Nothing is written any more.
+    /// The array is stopped: nothing is written any more.
     stopped: Cell<bool>,
 }
 
@@ -41,23 +41,23 @@ impl Gate {
         self.active.get()
     }
 
-    /// Returns whether nothing is written any more.
+    /// Returns true if the array is stopped.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.get()
     }
 
-    /// Returns whether lanes may be open.
+    /// Returns true if lanes may be open.
     pub(super) fn may_open(&self) -> bool {
         self.active.get() && !self.stopped.get()
     }
 
-    /// Returns when the superblocks are to say "active".
+    /// Waits until the superblocks are to say "active".
     pub(super) async fn until_active(&self) {
         self.activated.until(|| self.active.get()).await;
     }
 
-    /// Sets what superblocks say from the next publication on; returns what it was.
+    /// Sets the state that superblocks record from the next publication on; returns the earlier one.
     pub(super) fn set_active(&self, active: bool) -> bool {
         let before = self.active.replace(active);
         if active && !before {
@@ -70,7 +70,7 @@ impl Gate {
         self.degraded.set(degraded);
     }
 
-    /// Nothing is written from now on.
+    /// Stops the array: nothing is written from now on.
     pub(super) fn stop(&self) {
         self.stopped.set(true);
     }

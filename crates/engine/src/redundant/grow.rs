@@ -1,4 +1,4 @@
-//! Using more of each member, after the members grew.
+//! Growing the used part of each member, after the members grew.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use super::layout::{SyncByte, SyncSpan};
 use super::roster::Member;
 
 impl Redundant {
-    /// Uses `bytes` of each member's data, or all that all of them have; answers how many. What
-    /// is new is synchronised; clients see it when the volume is brought up again, because the
-    /// size of a device does not change while it is there.
+    /// Uses `bytes` of each member's data, or all that every member has; returns the number. The new part is
+    /// synchronised. Clients see it when the volume is brought up again, because the size of a device does not
+    /// change while it is up.
     ///
     /// # Errors
-    /// The volume is read-only; fewer bytes than now, or more than a member has; a level where
-    /// the place of data depends on the members' size; superblocks at the end of the members,
-    /// which would have to move; a bitmap without room for so many chunks.
+    /// The volume is read-only; fewer bytes than now, or more than a member has; a level where the place of
+    /// data depends on the members' size; superblocks at the end of the members, which would have to move; a
+    /// bitmap without room for the new chunks.
     pub async fn set_member_size(&self, bytes: Option<u64>) -> Result<u64, ControlError> {
         let core = self.writable()?;
         let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
@@ -53,8 +53,8 @@ impl Redundant {
         }
         let grown = Raid1::new(wanted, members)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        // All say that they have the room before anybody says that it is used: a crash may leave a
-        // member behind that has not heard of the latter.
+        // All superblocks record the room before any records its use: a crash may leave a member behind whose
+        // superblock lacks the latter.
         for member in core.roster.written() {
             member.data_size.set(core.room_of(&member));
         }
@@ -64,7 +64,7 @@ impl Redundant {
         if wanted > core.room() || core.layout.borrow().member_size() != now {
             return unsuitable("its members changed meanwhile".to_owned());
         }
-        // Only now: whoever was under way may have set bits.
+        // Only now: earlier writes in flight may have set bits.
         let bitmap = core.grown_bitmap(now, wanted)?;
         self.inner.reshape(grown);
         core.agreement.grow_from(SyncByte::new(now));
@@ -89,7 +89,7 @@ impl Core {
         self.publisher.array.borrow().as_ref().map(|array| array.version)
     }
 
-    /// The bytes of data that every member that takes part has.
+    /// Returns the bytes of data for which every written member has room.
     fn room(&self) -> u64 {
         let members = self.roster.written();
         members.iter().map(|member| self.room_of(member)).min().unwrap_or(0)
@@ -99,7 +99,7 @@ impl Core {
         member.dev.limits().size.saturating_sub(member.data_offset) / SECTOR * SECTOR
     }
 
-    /// The bitmap for a larger array, in which all that is new is set.
+    /// Returns the bitmap of the larger array, in which all new chunks are set.
     fn grown_bitmap(&self, now: u64, wanted: u64) -> Result<Option<Bitmap>, ControlError> {
         let Some(old) = self.lane.bitmap() else { return Ok(None) };
         let mut header = old.header.clone();
@@ -115,7 +115,7 @@ impl Core {
         Ok(Some(grown))
     }
 
-    /// The bytes that each member has for its bitmap.
+    /// Returns the bytes that every member has for its bitmap.
     fn bitmap_room(&self) -> u64 {
         let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
         let room = |member: Rc<Member>| {

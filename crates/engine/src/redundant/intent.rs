@@ -1,5 +1,5 @@
-//! The write-intent bitmap in memory: which chunks are being written, and what the members' copy
-//! of the bitmap says of them.
+//! The write-intent bitmap in memory: the chunks that are being written, and the state of their bits on the
+//! members.
 //!
 //! ```text
 //!            begin                written            end                 swept twice, quiet
@@ -14,7 +14,7 @@
 //!   pages are stored in ascending order. A bitmap that the members do not have yet becomes believable only with
 //!   its header, so its first page is stored last.
 //!
-//! Pure: pages are handed out to be stored, and [`Intent::stored`] is told when they are.
+//! Pure: the caller stores pages and reports them to [`Intent::stored`].
 //!
 //! Source: Linux `drivers/md/md-bitmap.c` (`md_bitmap_startwrite`, `md_bitmap_daemon_work`).
 
@@ -47,13 +47,13 @@ struct Chunk {
 
 /// Pages on their way to the members.
 pub(crate) struct Pages {
-    /// Their numbers, in the order in which they are stored.
+    /// Page numbers, in the order in which the pages are stored.
     pub(crate) pages: Vec<usize>,
     /// The chunks whose bits they set.
     set: Vec<usize>,
 }
 
-/// A bitmap and what is going on in its chunks.
+/// A bitmap and the writes in its chunks.
 pub(crate) struct Intent {
     bitmap: Bitmap,
     chunks: Vec<Chunk>,
@@ -93,14 +93,13 @@ impl Intent {
         first..end.min(self.chunks.len())
     }
 
-    /// Whether the bits of `span` are on the members, so that it may be written.
+    /// Returns true if the bits of `span` are on the members, so that it may be written.
     #[inline]
     pub(crate) fn is_on_members(&self, span: SyncSpan) -> bool {
         self.chunks[self.range(span)].iter().all(|chunk| chunk.on_members)
     }
 
-    /// Notes a write that is over before anything else happens; `everywhere` if every copy has
-    /// it.
+    /// Notes a write that completed within the call. `everywhere` if every copy has it.
     #[inline]
     pub(crate) fn touch(&mut self, span: SyncSpan, everywhere: bool) {
         let range = self.range(span);
@@ -110,8 +109,7 @@ impl Intent {
         }
     }
 
-    /// Takes a write in; answers whether it may start at once. If not, the changed pages must be
-    /// stored first.
+    /// Adds a write. Returns true if it may start at once. If not, the changed pages must be stored first.
     pub(crate) fn begin(&mut self, span: SyncSpan) -> bool {
         let mut ready = true;
         for index in self.range(span) {
@@ -127,7 +125,7 @@ impl Intent {
         ready
     }
 
-    /// A write that was taken in is over; `everywhere` if every copy has it.
+    /// Notes that an added write completed. `everywhere` if every copy has it.
     pub(crate) fn end(&mut self, span: SyncSpan, everywhere: bool) {
         let range = self.range(span);
         for chunk in &mut self.chunks[range] {
@@ -136,8 +134,8 @@ impl Intent {
         }
     }
 
-    /// Takes the pages that differ from the members', in the order in which they are stored. The caller stores all
-    /// of them before it asks again, and then calls [`Intent::stored`] or [`Intent::not_stored`].
+    /// Takes the pages that differ from the members', in the order in which they are stored. The caller stores
+    /// all of them before the next call, and then calls [`Intent::stored`] or [`Intent::not_stored`].
     pub(crate) fn take_changed(&mut self) -> Pages {
         if self.is_new {
             return self.take_all();
@@ -147,7 +145,7 @@ impl Intent {
         self.pages(changed)
     }
 
-    /// Notes that a member without any page is among those that are written from now on.
+    /// Notes that a member without any page is written from now on.
     pub(crate) fn welcome(&mut self) {
         self.newcomer = true;
     }
@@ -179,13 +177,13 @@ impl Intent {
         self.is_new &= pages.pages.len() < self.changed.len();
     }
 
-    /// Notes that some of these pages are not on a member: it may be written again.
+    /// Notes that some of these pages are not on a member. The member may be written again later.
     pub(crate) fn not_stored(&mut self, pages: &Pages) {
         pages.pages.iter().for_each(|page| self.changed[*page] = true);
         self.newcomer = true;
     }
 
-    /// The first chunk whose bit is on `page`.
+    /// Returns the first chunk whose bit is on `page`.
     fn first_of(&self, page: usize) -> usize {
         let (mut low, mut high) = (0, self.chunks.len());
         while low < high {
@@ -198,7 +196,7 @@ impl Intent {
         low
     }
 
-    /// The set chunks of `page`.
+    /// Returns the set chunks of `page`.
     pub(crate) fn set_in(&self, page: usize) -> Vec<usize> {
         let on_page = |chunk: &usize| self.bitmap.page_of(*chunk as u64) as usize == page;
         // Chunks are in order, so those of a page are neighbours.
@@ -207,8 +205,8 @@ impl Intent {
         chunks.filter(|index| self.bitmap.is_set(*index as u64)).collect()
     }
 
-    /// Clears what was quiet since the last sweep and is not needed. Only for an array that has
-    /// all its copies.
+    /// Clears the bits of chunks that were quiet since the last sweep and are not needed. Returns true if any
+    /// was cleared. Only for an array that has all its copies.
     pub(crate) fn sweep(&mut self) -> bool {
         let mut any = false;
         if self.is_new {
@@ -227,39 +225,38 @@ impl Intent {
             }
             chunk.quiet = true;
         }
-        // With the header, whose `events_cleared` a returning member is compared with.
+        // With the header: a returning member is compared with its `events_cleared`.
         self.changed[0] |= any && !Canary::EventsClearedAfterBits.is_planted();
         any
     }
 
-    /// Whether a sweep may find something.
+    /// Returns true if a sweep may clear a bit.
     pub(crate) fn has_set(&self) -> bool {
         self.chunks.iter().any(|chunk| chunk.on_members && !chunk.needed)
     }
 
-    /// A member is gone, and with it perhaps what it had in its cache: whatever is still set is
-    /// what it may lack when it comes back.
+    /// Marks every set chunk as needed: a member was lost, perhaps with writes in its cache, and may lack these
+    /// chunks when it comes back.
     pub(crate) fn need_all_set(&mut self) {
         for (index, chunk) in self.chunks.iter_mut().enumerate() {
             chunk.needed |= self.bitmap.is_set(index as u64);
         }
     }
 
-    /// Copies agree everywhere again.
+    /// Notes that copies agree everywhere again.
     pub(crate) fn need_nothing(&mut self) {
         self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
     }
 
-    /// Whether copies may differ somewhere in `span`, apart from writes under way.
+    /// Returns true if copies may differ somewhere in `span`, apart from writes in flight.
     pub(crate) fn is_needed(&self, span: SyncSpan) -> bool {
         self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
     }
 
-    /// How many bytes from the start of `span` on must all be synchronised (at most `most` of
-    /// them), or need not be; and which.
+    /// Returns the number of bytes from the start of `span` on that must all be synchronised (at most `most`),
+    /// or that need not be; and true in the first case.
     ///
-    /// A chunk that is being written counts: the write may not know of a member that came in
-    /// meanwhile.
+    /// A chunk that is being written counts as needed: the write may miss a member that was added meanwhile.
     pub(crate) fn stretch(&self, span: SyncSpan, most: u64) -> (u64, bool) {
         let size = self.bitmap.header.chunk_size;
         let is_needed = |index: usize| self.chunks[index].needed || self.chunks[index].writes > 0;
@@ -271,7 +268,7 @@ impl Intent {
         (end - span.offset, needed)
     }
 
-    /// How many chunks must be synchronised.
+    /// Returns the number of chunks that must be synchronised.
     pub(crate) fn needed(&self) -> usize {
         self.chunks.iter().filter(|chunk| chunk.needed).count()
     }
@@ -283,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    /// A bitmap of two pages: the first has the bits of 30,720 chunks.
+    /// Returns a bitmap of two pages: the first has the bits of 30,720 chunks.
     fn two_pages() -> Bitmap {
         let header = BitmapHeader {
             version: 4,
@@ -309,8 +306,8 @@ mod tests {
         SyncSpan::new(SyncByte::new(35_000 * 4096), 4096)
     }
 
-    /// `events_cleared` is in the first page. If a bit of another page were gone before, a member that left earlier
-    /// would be taken back by a bitmap that does not know what the member lacks.
+    /// `events_cleared` is in the first page. If a bit of another page were cleared before, a member that left
+    /// earlier would be taken back by a bitmap that lacks the member's missing writes.
     #[test]
     fn a_sweep_stores_the_header_before_it_clears_bits_of_other_pages() {
         let start = StartingBitmap { bitmap: two_pages(), is_on_members: true };
@@ -324,7 +321,7 @@ mod tests {
         assert_eq!(intent.take_changed().pages, [0, 1]);
     }
 
-    /// A sweep flushes first. What is written during its flush may be in a cache only when it clears bits.
+    /// A sweep flushes first. Data written during its flush may still be in a cache when it clears bits.
     #[test]
     fn what_is_written_between_two_sweeps_wakes_its_chunk() {
         let span = SyncSpan::new(SyncByte::START, 4096);
@@ -347,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Bits that are set because the members' bitmap cannot be believed are in memory only.
+    /// If the members' bitmap is not valid, the bits are set in memory only.
     #[test]
     fn a_bitmap_that_the_members_lack_is_stored_whole_and_its_header_last() {
         let mut bitmap = two_pages();

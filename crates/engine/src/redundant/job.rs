@@ -1,34 +1,34 @@
-//! Passes over an array: how far one is, how the last one ended.
+//! Passes over an array: the progress of the running pass, the result of the last scrub.
 
 use std::time::Duration;
 
 use super::kind::JobKind;
 use super::scrub::ScrubFound;
 
-/// A pass under way.
+/// A running pass.
 #[derive(Clone, Debug)]
 pub struct JobStatus {
-    /// What it is for.
+    /// The purpose of the pass.
     pub kind: JobKind,
-    /// The member that is filled.
+    /// The member that is being filled.
     pub member: Option<String>,
-    /// How far it is, and how far it goes, in bytes.
+    /// Bytes that are done.
     pub done: u64,
-    /// In bytes.
+    /// Bytes in total.
     pub total: u64,
-    /// In bytes a second, of late.
+    /// Recent rate in bytes per second.
     pub rate: u64,
-    /// How long the rest takes: at best and at worst, by the last minute.
+    /// Remaining time: at best and at worst, by the rates of the last minute.
     pub eta: Option<(Duration, Duration)>,
 }
 
-/// The last check or repair that ran to its end. What it found stays when another pass begins.
+/// The last check or repair that ran to its end. Its findings stay when another pass begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastScrub {
-    /// Which of them.
+    /// Check or repair.
     pub kind: JobKind,
-    /// When it ended, in unix time.
+    /// End of the scrub in Unix time.
     pub ended: Duration,
-    /// Its findings.
+    /// Findings of the scrub.
     pub found: ScrubFound,
 }

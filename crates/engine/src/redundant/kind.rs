@@ -13,20 +13,21 @@ pub enum JobKind {
     Replace,
     /// Copies are compared.
     Check,
-    /// Copies, or data and parity, are compared, and what is proved to be wrong is written again.
+    /// Copies, or data and parity, are compared, and contents that are proved wrong are rewritten.
     Repair,
-    /// As a repair; where nothing is proved, copies are made as the first one is, and parity as the data is.
+    /// As a repair. Without a proof, copies are made equal to the first one, and parity is recomputed from the
+    /// data.
     ForcedRepair,
 }
 
 impl JobKind {
-    /// Whether it is a check or a repair, which are asked for.
+    /// Returns true for a check or a repair, which an operator asks for.
     #[must_use]
     pub fn is_scrub(self) -> bool {
         matches!(self, JobKind::Check | JobKind::Repair | JobKind::ForcedRepair)
     }
 
-    /// Whether members are made to agree where nothing proves which of them is right.
+    /// Returns true if members are made to agree even if nothing proves which of them is right.
     pub(super) fn settles(self) -> bool {
         matches!(self, JobKind::Resync | JobKind::ForcedRepair)
     }

@@ -6,11 +6,11 @@
 //!   requests  ──────────▶ Lane        may this be written now, begin, end, lock
 //! ```
 //!
-//! An array has one lane today. The fields are private: the conductor changes a lane by [`Told`]
-//! alone and asks it by the methods here, so that a lane can come to live on a shard of its own.
+//! An array has one lane today. The fields are private: the conductor changes a lane only by [`Told`] and reads
+//! it only by the methods here, so that a lane can move to a shard of its own.
 //!
-//! Invariant: what a lane knows of the members is what it was told. Nothing here reads the roster, the
-//! publisher or the agreement.
+//! Invariant: a lane knows of the members only what it was told. It reads neither the roster, the publisher nor
+//! the agreement.
 //!
 //! Deliberately absent: what the superblocks say ([`super::gate`]), and storing pages of the bitmap
 //! ([`super::bits`]).
@@ -27,18 +27,18 @@ use crate::canary::Canary;
 
 /// A message of the conductor to a lane.
 pub(super) enum Told {
-    /// The members changed. `degraded`: a role has no member that is in sync. `immediate`: every
-    /// member that is written answers in the call that asks.
+    /// The members changed. `degraded`: a role has no member that is in sync. `immediate`: every written member
+    /// answers within the call.
     Members { degraded: bool, immediate: bool },
-    /// True if writes may go straight to the members, if no lock and no bit is in the way.
+    /// True if writes may go straight to the members, unless a lock or a bit is in the way.
     Open(bool),
-    /// A member that was in sync is out: what it had in its cache is perhaps lost with it.
+    /// A member that was in sync is out, perhaps with writes in its cache.
     MemberLost,
     /// A member without a bitmap is written from now on.
     Newcomer,
     /// All members are in sync and agree.
     Agreed,
-    /// Superblocks with so many events are written next.
+    /// Superblocks with this number of events are written next.
     Events(u64),
     /// The array has this bitmap from now on.
     Bitmap(Option<Box<StartingBitmap>>),
@@ -51,9 +51,9 @@ pub(super) struct Lane {
     /// See [`Told::Members`].
     immediate: Cell<bool>,
     degraded: Cell<bool>,
-    /// Something was written since this was last reset.
+    /// True if something was written since the last reset.
     touched: Cell<bool>,
-    /// Writes that were let in, or are about to be.
+    /// Number of writes that were let in, or are about to be.
     writers: Rc<Cell<u32>>,
     ranges: Rc<Ranges>,
     intent: RefCell<Option<Intent>>,
@@ -100,13 +100,13 @@ impl Lane {
         }
     }
 
-    /// Returns whether a write may be stored in the call, if no lock and no bit is in its way.
+    /// Returns true if a write may be stored in the call, unless a lock or a bit is in the way.
     #[inline]
     pub(super) fn is_open_and_immediate(&self) -> bool {
         self.open.get() && self.immediate.get()
     }
 
-    /// Returns whether every member that is written answers in the call that asks.
+    /// Returns true if every written member answers within the call.
     #[inline]
     pub(super) fn is_immediate(&self) -> bool {
         self.immediate.get()
@@ -128,30 +128,30 @@ impl Lane {
         true
     }
 
-    /// A write that keeps the array from being marked clean.
+    /// Returns a guard of a write, which keeps the array from being marked clean.
     pub(super) fn writer(&self) -> Writer {
         self.writers.set(self.writers.get() + 1);
         Writer { writers: Rc::clone(&self.writers) }
     }
 
-    /// Takes a write of `span` in; answers whether its bits are on the members.
+    /// Adds a write of `span`. Returns true if its bits are on the members.
     pub(super) fn begin_write(&self, span: SyncSpan) -> bool {
         self.intent.borrow_mut().as_mut().is_none_or(|intent| intent.begin(span))
     }
 
-    /// A write that was taken in is over; `everywhere` if every member that is written has it.
+    /// Notes that an added write completed; `everywhere` if every written member has it.
     pub(super) fn end_write(&self, span: SyncSpan, everywhere: bool) {
         let everywhere = everywhere && !self.degraded.get();
         let everywhere = everywhere || Canary::RetrySkipsBit.is_planted();
         self.change_bits(|intent| intent.end(span, everywhere));
     }
 
-    /// Something was written.
+    /// Notes that something was written.
     pub(super) fn touch(&self) {
         self.touched.set(true);
     }
 
-    /// Returns whether nothing was written since the last call, and nothing is under way.
+    /// Returns true if nothing was written since the last call, and no write is in flight.
     pub(super) fn was_quiet(&self) -> bool {
         !self.touched.replace(false) && self.writers.get() == 0
     }
@@ -160,7 +160,7 @@ impl Lane {
         self.writers.get() > 0
     }
 
-    /// The writes under way and the locks.
+    /// Returns the writes in flight and the locks.
     #[inline]
     pub(super) fn ranges(&self) -> &Rc<Ranges> {
         &self.ranges
@@ -170,12 +170,12 @@ impl Lane {
         self.intent.borrow().is_some()
     }
 
-    /// The bitmap, if there is one. Not to be held over an await.
+    /// Returns the bitmap, if there is one. Not to be held over an await.
     pub(super) fn bitmap(&self) -> Option<Ref<'_, Bitmap>> {
         Ref::filter_map(self.intent.borrow(), |one| one.as_ref().map(Intent::bitmap)).ok()
     }
 
-    /// Returns whether the bits of `span` are on the members, or no bitmap needs them.
+    /// Returns true if the bits of `span` are on the members, or there is no bitmap.
     pub(super) fn has_bits(&self, span: SyncSpan) -> bool {
         self.intent.borrow().as_ref().is_none_or(|intent| intent.is_on_members(span))
     }
@@ -185,7 +185,7 @@ impl Lane {
         self.intent.borrow().as_ref().map(Intent::needed)
     }
 
-    /// Returns whether copies may differ somewhere in `span`, apart from writes under way.
+    /// Returns true if copies may differ somewhere in `span`, apart from writes in flight.
     pub(super) fn is_needed(&self, span: SyncSpan) -> Option<bool> {
         self.intent.borrow().as_ref().map(|intent| intent.is_needed(span))
     }
@@ -195,12 +195,13 @@ impl Lane {
         self.intent.borrow().as_ref().map(|intent| intent.stretch(span, most))
     }
 
-    /// Returns whether a sweep may find something.
+    /// Returns true if a sweep may clear a bit.
     pub(super) fn may_sweep(&self) -> bool {
         self.intent.borrow().as_ref().is_some_and(Intent::has_set)
     }
 
-    /// Clears what was quiet since the last sweep, up to so many `events`; answers whether anything was.
+    /// Clears the bits of chunks that were quiet since the last sweep, up to `events`. Returns true if any was
+    /// cleared.
     pub(super) fn sweep(&self, events: u64) -> bool {
         let mut intent = self.intent.borrow_mut();
         let Some(intent) = intent.as_mut().filter(|_| !self.degraded.get()) else { return false };
@@ -221,7 +222,7 @@ impl Lane {
         self.intent.borrow_mut().as_mut().map(Intent::take_publication)
     }
 
-    /// These pages are on all members that are written; or, unless `everywhere`, some are not.
+    /// Notes that these pages are on all written members, or, unless `everywhere`, that some are not.
     pub(super) fn stored(&self, pages: &Pages, everywhere: bool) {
         self.change_bits(|intent| match everywhere {
             true => intent.stored(pages),
@@ -229,7 +230,7 @@ impl Lane {
         });
     }
 
-    /// The bytes of a page. Something else may follow behind the last one.
+    /// Returns the bytes of a page. The last page ends with the bitmap, and other data may follow.
     pub(super) fn page(&self, number: usize) -> Option<Vec<u8>> {
         let bitmap = self.bitmap()?;
         let page = number as u64;
@@ -237,7 +238,7 @@ impl Lane {
     }
 }
 
-/// A write that keeps the array from being marked clean.
+/// A guard of a write, which keeps the array from being marked clean.
 pub(super) struct Writer {
     writers: Rc<Cell<u32>>,
 }

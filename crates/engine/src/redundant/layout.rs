@@ -1,4 +1,4 @@
-//! Where data, and what protects it, lie: sizes, and what can be read without which members.
+//! The place of an array's data and redundancy: sizes, and what can be read without which members.
 //!
 //! ```text
 //!   copies   sync byte = byte of the array      | 0 ............................ size |
@@ -6,11 +6,10 @@
 //!            = that byte of every member's data
 //! ```
 //!
-//! So a sync byte is a kind of its own: who keeps the data knows which of the others it is, and
-//! converts (`copies`, `parity`).
+//! A sync byte has a type of its own: `copies` and `parity` know its meaning, and convert.
 //!
-//! Source: Linux `drivers/md/md.c` (`resync_max_sectors`), which raid10 sets to the array's size
-//! and raid5 to a member's.
+//! Source: Linux `drivers/md/md.c` (`resync_max_sectors`), which raid10 sets to the array's size and raid5 to a
+//! member's.
 
 use std::rc::Rc;
 
@@ -18,7 +17,7 @@ use braid_array::coordinates::{Coordinate, Offset, Stretch};
 use braid_array::geometry::Raid456;
 use braid_array::{Geometry, Mirrored, Role};
 
-/// Of what passes go over, a bitmap is divided in, and ranges are locked.
+/// The coordinate of passes, of the chunks of a bitmap, and of locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct OfSync;
 
@@ -26,10 +25,10 @@ impl Coordinate for OfSync {}
 
 /// A sync byte: for copies a byte of the array, with parity a row.
 pub(super) type SyncByte = Offset<OfSync>;
-/// Sync bytes that follow each other.
+/// Consecutive sync bytes.
 pub(super) type SyncSpan = Stretch<OfSync>;
 
-/// Where an array's data, and what protects it, lie.
+/// The place of an array's data and redundancy.
 #[derive(Clone)]
 pub enum Layout {
     /// Copies: raid1, raid10.
@@ -39,7 +38,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Capacity of the array in bytes.
+    /// Returns the capacity of the array in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Layout::Copies(geometry) => geometry.size(),
@@ -47,7 +46,7 @@ impl Layout {
         }
     }
 
-    /// Number of members that take part.
+    /// Returns the number of members that take part.
     pub fn members(&self) -> usize {
         match self {
             Layout::Copies(geometry) => geometry.members(),
@@ -55,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// How many bytes of each member the array uses.
+    /// Returns the bytes of each member that the array uses.
     pub fn member_size(&self) -> u64 {
         match self {
             Layout::Copies(geometry) => geometry.member_size(),
@@ -63,7 +62,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of one full stripe; 0 if there is none.
+    /// Returns the bytes of one full stripe; 0 if there is none.
     pub fn stripe(&self) -> u64 {
         match self {
             Layout::Copies(geometry) => geometry.stripe(),
@@ -71,7 +70,7 @@ impl Layout {
         }
     }
 
-    /// How many bytes passes go over and a bitmap covers.
+    /// Returns the number of sync bytes: of a pass, and of the bitmap.
     pub fn sync_size(&self) -> u64 {
         match self {
             Layout::Copies(geometry) => geometry.size(),

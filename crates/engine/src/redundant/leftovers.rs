@@ -1,5 +1,5 @@
-//! What an array still holds, for whoever wants to know that nothing is left over; and letting go
-//! of an array in the middle of everything, as the end of a process does.
+//! The resources that an array still holds, for tests of leaks; and dropping an array in the middle of its
+//! work, as the end of a process does.
 
 use braid_mem::Pool;
 
@@ -7,8 +7,8 @@ use super::Redundant;
 use super::layout::SyncSpan;
 
 impl Redundant {
-    /// What is under way or held, a line each; nothing for an array at rest that no request is
-    /// asked of.
+    /// Lists the work in flight and the held resources, one per line. Empty for an array at rest without
+    /// requests.
     pub fn leftovers(&self) -> Vec<String> {
         let core = &self.inner.core;
         let all = SyncSpan::first(core.layout.borrow().sync_size());
@@ -17,7 +17,7 @@ impl Redundant {
         let (of_metadata, of_passes) = (lent(&core.metadata_pool), lent(core.work.pool()));
         let facts = [
             (core.lane.has_writers(), "writes that were let in".to_owned()),
-            (!core.background.is_idle(), "work that nobody waits for".to_owned()),
+            (!core.background.is_idle(), "work without a waiting caller".to_owned()),
             (!core.lane.ranges().is_free(all), "ranges that are locked or written".to_owned()),
             (of_metadata > 0, format!("{of_metadata} bytes of memory for metadata")),
             (of_passes > 0, format!("{of_passes} bytes of memory for passes")),
@@ -26,8 +26,8 @@ impl Redundant {
         facts.into_iter().filter(|(is_left, _)| *is_left).map(|(_, what)| what).collect()
     }
 
-    /// Drops all that is under way, as the end of a process does: requests that nobody waits for
-    /// hold on to the array, and so would keep it for ever. The array must not be used any more.
+    /// Drops all work in flight, as the end of a process does. Requests without a waiting caller refer to the
+    /// array, and would keep it for ever. The array must not be used any more.
     pub fn abandon(&self) {
         self.inner.core.background.abandon();
     }

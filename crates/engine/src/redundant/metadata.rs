@@ -1,12 +1,12 @@
-//! Bytes beside the data, written on many members at once: superblocks, bitmaps, logs.
+//! Metadata of many members, written at once: superblocks, bitmaps, logs.
 //!
 //! Invariants
-//! * They lie in memory of the array's own, so that they are written also where requests take all that
-//!   there is.
-//! * They are durable when the write is answered (FUA).
+//! * The buffers come from a pool of the array's own, so that metadata is written even if requests use up all
+//!   other memory.
+//! * The metadata is durable when the write completes (FUA).
 //!
-//! Deliberately absent: what is written when ([`super::publish`], [`super::bits`], [`super::log`]), and
-//! what becomes of a member that does not take it.
+//! Deliberately absent: the time at which metadata is written ([`super::publish`], [`super::bits`],
+//! [`super::log`]), and the fate of a member whose write fails.
 
 use std::rc::Rc;
 
@@ -18,19 +18,19 @@ use super::core::{Core, Failures};
 use super::roster::Member;
 use crate::join_all;
 
-/// What an area of metadata is written in, in bytes.
+/// Unit in which an area of metadata is written, in bytes.
 pub(super) const PAGE: usize = 4096;
 
 impl Core {
-    /// Stores bytes at offsets of members, many at once; `what` is for the message.
+    /// Stores `areas`, many at once. Returns the members that failed, with a message that names `what`.
     pub(super) async fn store_metadata(&self, what: &str, areas: Vec<Area>) -> Failures {
         let mut failed = Failures::new();
         let mut left = &areas[..];
         while !left.is_empty() {
             let (areas, rest) = left.split_at(at_once(left));
             left = rest;
-            // For all of them before the first is written: several tasks store metadata, and each that held some
-            // while it waits for more would wait for the others.
+            // Memory for all areas is taken before the first is written: tasks that hold some memory while they
+            // wait for more would wait for each other.
             let lens: Vec<usize> = areas.iter().map(len_on_member).collect();
             let memory = self.metadata_pool.get_all_wait(&lens).await;
             let start = |((member, offset, bytes), mut buf): (&Area, Buf)| {
@@ -51,15 +51,15 @@ impl Core {
     }
 }
 
-/// A member, an offset of its device, and what is to lie there.
+/// A member, an offset of its device, and the bytes to store there.
 type Area = (Rc<Member>, u64, Vec<u8>);
 
-/// Bytes that are written of an area: whole blocks of its member.
+/// Returns the bytes that are written for an area: whole blocks of its member.
 fn len_on_member((member, _, bytes): &Area) -> usize {
     bytes.len().next_multiple_of(member.dev.limits().logical_block as usize)
 }
 
-/// Number of `areas`, at least one, that fit into half of the memory.
+/// Returns the number of `areas`, at least one, that fit into half of the memory.
 fn at_once(areas: &[Area]) -> usize {
     let mut bytes = 0;
     let fits = |area: &&Area| {

@@ -1,4 +1,4 @@
-//! Planted misuse: a proof of another array, or of an earlier state, is refused where it is used.
+//! Planted misuse: a proof of another array, or of an earlier state, is refused.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +48,7 @@ impl Clock for NoTime {
     }
 }
 
-/// A member that answers at once, with a role or as a spare.
+/// Returns a member that answers at once, with a role or as a spare.
 pub(super) fn member(number: u32, role: Option<Role>) -> NewMember {
     NewMember {
         label: number.to_string(),
@@ -65,7 +65,7 @@ pub(super) fn member(number: u32, role: Option<Role>) -> NewMember {
     }
 }
 
-/// A raid1 of three members without superblocks, which answer at once.
+/// Returns a raid1 of three members without superblocks, which answer at once.
 pub(super) fn array() -> Rc<Core> {
     let geometry = Raid1::new(SIZE, 3).expect("a raid1");
     let setup = Setup {

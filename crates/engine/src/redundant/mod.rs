@@ -1,5 +1,4 @@
-//! Arrays that survive the loss of members: raid1 and raid10 by copies, raid4, raid5 and raid6
-//! by parity.
+//! Arrays that survive the loss of members: raid1 and raid10 by copies, raid4, raid5 and raid6 by parity.
 //!
 //! ```text
 //!   read  ──▶ where the data is ── failed? ──▶ from the others, and it is rewritten
@@ -18,50 +17,48 @@
 //!        lane:  intent  ranges
 //! ```
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `core` | the parts that all arrays share, and the named transitions by which they change |
-//! | `roster/` | who has which role; the members |
-//! | `publish/`, `superblocks` | superblocks to the members, in their order; what they say |
-//! | `flush/` | the one way of flushing, and the proofs that a log needs to forget |
-//! | `metadata` | bytes beside the data, on many members at once |
+//! | `roster/` | the members and their roles |
+//! | `publish/`, `superblocks` | writing superblocks to the members, in order; their contents |
+//! | `flush/` | flushing the members, and the proofs that a log needs to forget |
+//! | `metadata` | writing metadata on many members at once |
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
-//! | `bad` | md's bad-block logs, kept up |
+//! | `bad` | md's bad-block logs, kept up to date |
 //! | `array_id` | the identity that an array's proofs carry |
-//! | `agreement`, `gate` | what was resynchronised; the course of the array |
-//! | `lane` | what belongs to stripes: what lets requests through, locks, bits; and what it is told |
+//! | `agreement`, `gate` | where members agree; whether superblocks say "active", and whether the array is stopped |
+//! | `lane` | the state of stripes: open or not, locks, bits; and the messages that change it |
 //! | `keeping` | a way of keeping data, as a trait |
-//! | `copies/`, `parity/` | the two ways there are |
+//! | `copies/`, `parity/` | its two implementations |
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
-//! | `log/` | a log that closes the write hole, as a trait; the two that there are |
-//! | `read`, `write` | what every read that fails, and every change of data, stand in |
-//! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: what they are, what is next, doing it, how fast |
-//! | `upkeep` | after the writes: marks clean, clears bits; the array's own tasks |
-//! | `control`, `grow`, `bitmap`, `status` | what an operator does; what the array says of itself |
-//! | `ranges`, `background`, `found` | locks, futures without an owner, what a scrub found |
+//! | `log/` | a log that closes the write hole, as a trait; its two implementations |
+//! | `read`, `write` | the steps around every failed read, and around every change of data |
+//! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: state, choice, execution, rate |
+//! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
+//! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
+//! | `ranges`, `background`, `found` | locks, futures without an owner, findings of a scrub |
 //!
-//! What has to be durable before what is a value that must be had: a write goes to members only
-//! under a [`write::Guard`], its answer is made of a [`write::Finished`]; a log's record needs
-//! [`publish::CountedOn`], an entry of partial parity [`publish::RecordedFrontier`], and what a log
-//! forgets a [`flush::Durable`]; a member is made in sync by [`core::Core::promote`] alone.
+//! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
+//! its result is a [`write::Finished`]; a log's record needs [`publish::CountedOn`], an entry of partial parity
+//! [`publish::RecordedFrontier`], and a log forgets only by a [`flush::Durable`]; only [`core::Core::promote`]
+//! makes a member in sync.
 //!
-//! Places are counted in two ways: in bytes of the array, as clients do; and in *sync bytes*, in
-//! which passes go over an array, its bitmap is divided and ranges are locked. For copies both
-//! are the same; with parity, a sync byte is a row of the stripe: the byte at that offset of
-//! every member's data ([`layout`]).
+//! There are two coordinates: bytes of the array, for clients; and *sync bytes*, for passes, the chunks of the
+//! bitmap, and locks. For copies both are the same; with parity, a sync byte is a row of the stripe: the byte
+//! at that offset of every member's data ([`layout`]).
 //!
 //! Invariants
-//! * A write is answered when every member that counts as in sync has it; whatever member does
-//!   not is faulty by the superblocks of the others first ([`core::Core::fence`]).
+//! * A write completes when every member in sync has it. A member that lacks it is first made faulty by the
+//!   superblocks of the others ([`core::Core::fence`]).
 //! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
-//! * A copy is made, or a stripe recomputed, under a lock that keeps writes out ([`ranges`]).
-//! * What would make data unreadable is never given up: its errors are answered as errors.
-//! * A request that nobody waits for any more is seen through ([`background`]).
+//! * Copying and recomputing a stripe happen under a lock that keeps writes out ([`ranges`]).
+//! * A member without which data would be unreadable is never taken out: its errors are errors of the request.
+//! * A request that its caller drops still completes ([`background`]).
 //!
-//! Deliberately absent: several shards. Such an array lives on one thread, which is why none
-//! of this is locked.
+//! Deliberately absent: several shards. Such an array lives on one thread, so nothing here is locked.
 //!
-//! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for what members expect.
+//! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for the format of members.
 
 mod agreement;
 mod array_id;
@@ -144,53 +141,51 @@ pub use scrub::{ScrubFound, ScrubOrder, ScrubPlace};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 
-/// Memory for superblocks and the bitmap's pages, and for passes; of the array's own, so that
-/// requests which wait for it cannot have taken it.
+/// Memory for superblocks and the bitmap's pages, and for passes. It is the array's own, so requests that wait
+/// for metadata cannot have used it up.
 const METADATA_POOL: usize = 1 << 20;
 
-/// What an array is made of.
+/// The parts of an array.
 pub struct Setup {
-    /// Where data, and what protects it, lie.
+    /// The place of data and redundancy.
     pub layout: Layout,
-    /// The members that are there, also spares.
+    /// The members that are there, spares included.
     pub members: Vec<NewMember>,
-    /// The superblock of the freshest member, of which the array's part is used; none for an
-    /// array without superblocks.
+    /// The superblock of the freshest member, whose array part is used; none for an array without superblocks.
     pub array: Option<Superblock>,
     /// The write-intent bitmap.
     pub bitmap: Option<StartingBitmap>,
-    /// Whether the copies agree.
+    /// The extent to which the copies agree.
     pub resync: Resync,
-    /// What protects stripes from being half written; only with parity.
+    /// The log that closes the write hole; only with parity.
     pub log: Option<LogSetup>,
-    /// Memory for stripes under way, in bytes; only with parity. At least what two of the largest
-    /// need.
+    /// Memory for stripes in flight, in bytes; only with parity. At least twice the memory of the largest unit.
     pub stripe_cache: usize,
-    /// Nothing is to be written, not even superblocks.
+    /// Nothing may be written, not even superblocks.
     pub read_only: bool,
-    /// Time.
+    /// The clock.
     pub clock: Rc<dyn Clock>,
     /// Limits of passes over the array.
     pub speed: Speed,
 }
 
-/// An array that survives the loss of members. Cheap to clone, all clones are the same array.
+/// An array that survives the loss of members. Cheap to clone; all clones are the same array.
 #[derive(Clone)]
 pub struct Redundant {
     inner: Rc<Inner>,
 }
 
 impl Redundant {
-    /// Puts the members under the geometry.
+    /// Joins the members.
     ///
     /// The array answers requests at once; [`Redundant::run`] must be polled beside them.
     ///
     /// # Errors
-    /// No memory for metadata and passes.
+    /// There is no memory for metadata and passes.
     ///
     /// # Panics
-    /// If the setup contradicts itself: a role out of range or taken twice, a bitmap that does
-    /// not cover the array.
+    /// If the setup contradicts itself: a role is out of range or taken twice, or a bitmap does not cover the
+    /// array.
     pub fn new(setup: Setup) -> std::io::Result<Redundant> {
         let size = setup.layout.sync_size();
         if let Some(covered) = setup.bitmap.as_ref().map(|start| start.bitmap.header.sync_size) {
@@ -230,21 +225,20 @@ impl Redundant {
         };
         core.reconsider();
         if core.gate.is_degraded() || core.names_others() {
-            // Whoever is not there may be an event ahead, by superblocks that a crash cut short.
+            // A missing member may be an event ahead, by superblocks that a crash interrupted.
             core.publisher.leave_behind(core.publisher.events() + 1);
         }
         Ok(Redundant { inner: Rc::new(Inner { core: Rc::new(core), keeping }) })
     }
 
-    /// Makes good what a crash left, by the log. To be awaited before the first request; it
-    /// writes only if there is something to make good.
+    /// Repairs the effects of a crash, by the log. To be awaited before the first request. Writes only if a
+    /// repair is needed.
     ///
-    /// What was read to assemble the array may be in members' caches only, where a process that was
-    /// killed left it: it is flushed before anything is built on it, or a power cut now would take
-    /// back a record of which the half is in place.
+    /// The metadata that assembly read may be in members' caches only, if a process was killed. It is flushed
+    /// before the repair relies on it: otherwise a power cut could remove a record of which a half is in place.
     ///
     /// # Errors
-    /// [`RestartError`]: then the array must not be used.
+    /// [`RestartError`]: the array must not be used.
     pub async fn restart(&self) -> Result<(), RestartError> {
         let Inner { core, keeping } = &*self.inner;
         if !core.read_only {

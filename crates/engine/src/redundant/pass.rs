@@ -1,13 +1,12 @@
-//! Going over an array, or a member, in windows.
+//! Passes over an array, or a member, in windows.
 //!
 //! ```text
 //!   |■■■■■■■■■■■■■■■|▒▒|▒▒|▒▒|▒▒|                    |
 //!                   frontier    cursor            total
-//!                   windows under way: locked, read, compared or copied
+//!                   windows in flight: locked, read, compared or copied
 //! ```
 //!
-//! A pass can be interrupted at any window: what it records is its frontier, below which
-//! everything is done.
+//! A pass can be interrupted at any window. It records its frontier, below which everything is done.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -23,38 +22,38 @@ use super::keeping::Inner;
 use super::kind::JobKind;
 use super::work::Current;
 
-/// What may be under way at once, in bytes.
+/// Largest size of the windows in flight, in bytes.
 const UNDER_WAY: u64 = 2 << 20;
-/// How often the frontier is recorded.
+/// Interval at which the frontier is recorded.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
-/// What a pass goes over, in which bytes, and what it does there: a recovery goes over members, the
-/// others over sync bytes, and each has its frontier in its own.
+/// The range of a pass, its coordinate, and its work: a recovery goes over members, the others over sync bytes,
+/// and each counts its frontier in its coordinate.
 pub(super) trait Walk<C: Coordinate> {
-    /// What it is for.
+    /// Returns the purpose of the pass.
     fn kind(&self) -> JobKind;
 
-    /// The member that it fills.
+    /// Returns the member that the pass fills.
     fn member(&self) -> Option<String>;
 
-    /// Where it ends.
+    /// Returns the end of the range.
     fn total(&self) -> Offset<C>;
 
-    /// Whether to go on.
+    /// Returns true if the pass should go on.
     fn is_wanted(&self) -> bool;
 
-    /// How many bytes come next at `offset`, at most `most` if there is anything to do, and
-    /// whether there is.
+    /// Returns the number of bytes that come next at `offset` (at most `most` if there is work), and true if
+    /// there is work.
     fn next(&self, offset: Offset<C>, most: u64) -> (u64, bool);
 
-    /// Does it, for the window `part` of what is gone over, which [`Walk::next`] answered.
+    /// Starts the work of the window `part`, which [`Walk::next`] returned.
     fn work(&self, part: Stretch<C>) -> Later<'static, Result<(), String>>;
 
-    /// Everything below `frontier` is done.
+    /// Notes that everything below `frontier` is done.
     fn reached(&self, frontier: Offset<C>);
 }
 
-/// How a pass ended.
+/// The end of a pass.
 #[derive(PartialEq, Eq)]
 pub(super) enum End {
     Done,
@@ -62,20 +61,20 @@ pub(super) enum End {
     Failed(String),
 }
 
-/// A pass under way.
+/// A running pass.
 struct Pass<'a, C> {
     inner: &'a Rc<Inner>,
     walk: &'a dyn Walk<C>,
     started: Duration,
     cursor: Offset<C>,
     windows: VecDeque<Window<C>>,
-    /// The next window waits for its time, or has waited.
+    /// The pause before the next window, and true once that pause is over.
     pause: Option<Later<'static, ()>>,
     is_paid: bool,
 }
 
 impl Inner {
-    /// Goes over `walk` from `from` to its end.
+    /// Runs the pass `walk` from `from` to its end.
     pub(super) async fn pass<C: Coordinate>(
         self: &Rc<Self>,
         walk: &dyn Walk<C>,
@@ -117,7 +116,7 @@ impl Inner {
         if pass.cursor >= walk.total() { End::Done } else { End::Interrupted }
     }
 
-    /// No pass runs any more.
+    /// Notes that no pass runs any more.
     pub(super) fn end_pass(&self) {
         self.core.work.end();
         self.core.reopen();
@@ -130,7 +129,7 @@ impl<C: Coordinate> Pass<'_, C> {
         self.windows.front().map_or(self.cursor, |window| window.start)
     }
 
-    /// Begins as many windows as there may be.
+    /// Begins as many windows as the limits allow.
     fn begin_windows(&mut self) {
         let work = &self.inner.core.work;
         let (most, windows_at_once) = work.pace(self.inner.core.clock.now(), self.started);
@@ -157,14 +156,14 @@ impl<C: Coordinate> Pass<'_, C> {
         }
     }
 
-    /// Waits until a window or the pause is over, or somebody changed something.
+    /// Waits until a window or the pause is over, or the work changes.
     async fn wait(&mut self, changes: u64) {
         let work = &self.inner.core.work;
         let mut told = pin!(work.until_changed(changes));
         poll_fn(|cx| {
             let mut moved = false;
             if told.as_mut().poll(cx).is_ready() {
-                // Perhaps to stop, or to hurry.
+                // The change may ask to stop, or to go faster.
                 self.pause = None;
                 moved = true;
             }
@@ -182,7 +181,7 @@ impl<C: Coordinate> Pass<'_, C> {
         .await;
     }
 
-    /// Lets go of the windows that are done, from the first on.
+    /// Removes the windows that are done, from the first on.
     fn take_done(&mut self) -> Result<(), String> {
         while let Some(Some(result)) = self.windows.front().map(|window| window.result.clone()) {
             let start = self.frontier();
@@ -192,7 +191,7 @@ impl<C: Coordinate> Pass<'_, C> {
         Ok(())
     }
 
-    /// Waits for what is under way: it holds locks and memory.
+    /// Waits for the windows in flight, which hold locks and memory.
     async fn see_through(&mut self) {
         poll_fn(|cx| {
             self.windows.retain_mut(|window| !window.poll(cx) && window.result.is_none());
@@ -211,7 +210,7 @@ struct Window<C> {
 }
 
 impl<C> Window<C> {
-    /// Answers whether it came to its end now.
+    /// Returns true if the window ended in this poll.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         if self.result.is_some() {
             return false;

@@ -1,16 +1,16 @@
-//! Who may touch which part of an array now.
+//! The ranges of an array that are being written, or are locked.
 //!
 //! ```text
 //!   writes   enter ──▶ under way ──▶ leave        many at once that do not overlap
 //!   locks         lock ──▶ waits for the overlapping writes ──▶ exclusive ──▶ unlock
 //! ```
 //!
-//! Of overlapping writes one waits for the other: each member would carry them out in its own
-//! order, and the copies would differ for ever.
+//! Of overlapping writes one waits for the other: each member would carry them out in its own order, and the
+//! copies would differ for ever.
 //!
-//! A lock keeps overlapping writes out while one copy is made from another: what was read is
-//! then what is on the disk when it is stored. New writes wait as soon as the lock is asked for,
-//! so a lock is had after the writes of that moment, however many follow.
+//! A lock keeps overlapping writes out while one copy is made from another: the source does not change between
+//! its read and the write. New writes wait as soon as the lock is requested, so the lock is granted after the
+//! writes of that moment, however many follow.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 use super::layout::SyncSpan;
 use crate::signal::Signal;
 
-/// The writes under way and the locks on an array.
+/// The writes in flight and the locks of an array.
 #[derive(Default)]
 pub(crate) struct Ranges {
     writes: RefCell<Vec<Option<SyncSpan>>>,
@@ -29,7 +29,7 @@ pub(crate) struct Ranges {
     changed: Signal,
 }
 
-/// A write under way; it leaves when this is dropped.
+/// A write in flight; it leaves when this is dropped.
 pub(crate) struct Entered {
     ranges: Rc<Ranges>,
     slot: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Locked {
 }
 
 impl Ranges {
-    /// Whether no lock and no write under way touches `span`.
+    /// Returns true if no lock and no write in flight touches `span`.
     #[inline]
     pub(crate) fn is_free(&self, span: SyncSpan) -> bool {
         !self.is_locked(span) && !self.is_written(span)
@@ -52,7 +52,7 @@ impl Ranges {
         self.locks.borrow().iter().any(|(_, lock)| lock.overlaps(span))
     }
 
-    /// Takes part with a write to `span`, once no lock and no other write touches it.
+    /// Enters a write to `span`, once no lock and no other write touches it.
     pub(crate) async fn enter(self: &Rc<Self>, span: SyncSpan) -> Entered {
         if !self.is_free(span) {
             self.changed.until(|| self.is_free(span)).await;

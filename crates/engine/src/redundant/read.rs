@@ -1,4 +1,4 @@
-//! Reading, whatever keeps the data: one member first, and with care when that fails.
+//! Reading from any kind of array: from one member first, and with care after a failure.
 //!
 //! ```text
 //!   one member ── ok ──▶ answer                        the usual case: nothing is allocated
@@ -7,7 +7,7 @@
 //!   piece by piece, from the other copies or by parity; halves, down to blocks ──▶ answer
 //!       │ a member failed where others did not
 //!       ▼
-//!   afterwards: locked, read again, written again from what the others have, read back
+//!   afterwards: locked, read again, rewritten from the others, read back
 //! ```
 
 use std::rc::Rc;
@@ -23,9 +23,9 @@ use crate::device::addressed;
 use crate::pending::{Token, Watch, Watched};
 use crate::{Pending, join_all};
 
-/// The most that is asked of one member at a time once something failed, in bytes.
+/// Largest read from one member after a failure, in bytes.
 pub(super) const CAREFUL: u64 = 64 << 10;
-/// Read errors in an hour after which a member is given up: md's
+/// Number of read errors in an hour after which a member is taken out: md's
 /// `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
 const MOST_ERRORS: u32 = 20;
 
@@ -46,8 +46,8 @@ impl Inner {
         })
     }
 
-    /// Reads the stretches of `fan`, all at once, each from the member that `holder` answers; with
-    /// care if one of them fails.
+    /// Reads the stretches of `fan`, all at once, each from the member that `holder` returns; with care if one
+    /// of them fails.
     pub(super) fn read_fan<'a>(
         self: &Rc<Self>,
         io: Io,
@@ -80,13 +80,13 @@ impl Inner {
             }
             match result {
                 Ok(()) => Completion { result, payload },
-                // Which piece failed is found out again, with care.
+                // The careful read finds the piece that failed.
                 Err(_) => inner.retry(span, payload, None).await,
             }
         })
     }
 
-    /// Looks at the answer of the one member that was asked.
+    /// Examines the completion of the one member that was asked.
     pub(super) fn follow(
         self: &Rc<Self>,
         member: Rc<Member>,
@@ -118,7 +118,7 @@ impl Inner {
         }
     }
 
-    /// Reads what could not be read in one go; `failed` is the member that was asked first.
+    /// Reads again, with care, after a failed read; `failed` is the member that was asked first.
     pub(super) fn retry(
         self: &Rc<Self>,
         span: ArraySpan,
@@ -133,7 +133,7 @@ impl Inner {
         })
     }
 
-    /// Has `place` written again on `member`, which could not read it.
+    /// Starts rewriting `place` on `member`, which could not read it.
     pub(super) fn heal_later(self: &Rc<Self>, member: Rc<Member>, place: SyncSpan, finder: Finder) {
         if self.core.read_only || self.core.limits.read_only {
             return;
@@ -146,8 +146,8 @@ impl Inner {
 }
 
 impl Core {
-    /// Writes again what `member` could not read at `place`, and reads it back. The
-    /// payload comes back, too, and whether the member has it now.
+    /// Rewrites `place` of `member`, which it could not read, and reads it back. Returns true if the member has
+    /// it now, and the payload.
     pub(super) async fn write_again(
         self: &Rc<Self>,
         member: &Rc<Member>,
@@ -185,7 +185,7 @@ impl Core {
                 }
             }
         }
-        // A stopped array answers its own error to whoever asks next.
+        // A stopped array returns its own error to the next caller.
         let _ = self.fence().await;
         (done.result.is_ok(), done.payload)
     }
@@ -213,7 +213,7 @@ impl Watch for Inner {
     }
 }
 
-/// A read under way on a member, for the balance.
+/// A read in flight on a member, which the choice of copies counts.
 pub(super) struct Reading {
     member: Rc<Member>,
 }

@@ -1,14 +1,14 @@
-//! Emptying bad-block logs: what they list is written again from the other members; what no member can give is
-//! read, and counts again where it can be.
+//! Emptying bad-block logs: listed places are rewritten from the other members. If no member can provide a
+//! place, it is read, and taken off the list if the read succeeds.
 //!
 //! ```text
-//!   listed on a member ──others know it──▶ written again, read back ──▶ off the list
-//!                      └─nobody does─────▶ read: an error            ──▶ stays
-//!                                          readable                  ──▶ off the list: the content is what lies there
+//!   listed on a member ──others have it──▶ rewritten, read back      ──▶ off the list
+//!                      └─none has it─────▶ read: an error            ──▶ stays
+//!                                          readable                  ──▶ off the list: the disk's content counts
 //! ```
 //!
-//! Invariant: which places no member can give is settled before any of them is taken off a list: what one disk holds
-//! there is neither written to another one, nor used to work out what that had.
+//! Invariant: the places that no member can provide are determined before any of them is taken off a list: the
+//! disk's content there is neither copied to another member, nor used for reconstruction.
 
 use std::rc::Rc;
 
@@ -22,15 +22,15 @@ use super::keeping::{Finder, Inner};
 use super::layout::SyncSpan;
 use super::roster::Member;
 
-/// Bytes that are written again in one piece.
+/// Largest piece that is rewritten at once, in bytes.
 const PIECE: u64 = 64 << 10;
 
-/// The outcome for the places that bad-block logs listed, in bytes of members.
+/// Result of a retest of the listed places, in bytes of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retested {
-    /// Written again from other members.
+    /// Rewritten from other members.
     pub rewritten: u64,
-    /// No member could give them; they can be read, and are what the disks hold.
+    /// Provided by no member, but readable: the disks' content counts.
     pub accepted: u64,
     /// Still listed.
     pub left: u64,
@@ -44,7 +44,7 @@ struct Listed {
 }
 
 impl Redundant {
-    /// Tests what the bad-block logs of members in sync list, and takes off what can be written or read.
+    /// Retests the bad-block logs of members in sync, and takes off the places that can be rewritten or read.
     ///
     /// # Errors
     /// The array is read-only, or stopped.
@@ -97,7 +97,7 @@ impl Redundant {
 }
 
 impl Listed {
-    /// The same in parts of `len` bytes.
+    /// Cuts the place in parts of `len` bytes.
     fn parts(&self, len: u64) -> impl Iterator<Item = Listed> + '_ {
         self.place.step_by(len).map(move |offset| {
             let start = offset - self.place.offset;
@@ -108,20 +108,20 @@ impl Listed {
         })
     }
 
-    /// Whether no member can give it.
+    /// Returns true if no member can provide the place.
     fn is_lost(&self, inner: &Inner) -> bool {
         let is_lost = |role| inner.keeping.is_lost(&inner.core, role, self.place);
         self.member.role().is_some_and(is_lost)
     }
 }
 
-/// The members in sync, each with its role.
+/// Returns the members in sync, each with its role.
 fn members(core: &Core) -> Vec<(Role, Rc<Member>)> {
     let slots = core.roster.slots();
     slots.iter().filter_map(|(role, slot)| Some((role, Rc::clone(slot.readable()?)))).collect()
 }
 
-/// The places of the data in use that `member` lists.
+/// Returns the listed places of `member` in the used part of its data.
 fn listed(core: &Core, member: &Member) -> Vec<MemberSpan> {
     let used = MemberSpan::first(core.layout.borrow().member_size());
     member.bad_within(used, u64::from(core.limits.logical_block))
@@ -132,7 +132,7 @@ fn listed_bytes(core: &Core) -> u64 {
     members.iter().flat_map(|(_, member)| listed(core, member)).map(|place| place.len).sum()
 }
 
-/// The listed places in pieces of at most `most` bytes, each in one piece of the array.
+/// Returns the listed places in pieces of at most `most` bytes, each in one piece of the array.
 fn pieces(inner: &Inner, most: u64) -> Vec<Listed> {
     let core = &inner.core;
     let block = u64::from(core.limits.logical_block);

@@ -1,4 +1,4 @@
-//! Scrubs that do not run in one go: what is asked for, how far one is.
+//! Scrubs that run in parts: the order, and the progress.
 //!
 //! ```text
 //!   order, from the beginning ──▶ runs ──▶ its time is over ──▶ a place: how far, what was found below
@@ -7,10 +7,10 @@
 //!                    a member is filled: begins anew     order, from that place ──▶ … ──▶ ends: the sum
 //! ```
 //!
-//! Invariant: what a place says was found is of all bytes below it, and of no others.
+//! Invariant: the findings of a place cover all bytes below it, and no others.
 //!
-//! Deliberately absent: where a place is kept between two lives of an array, and whether it is still the
-//! same array by then.
+//! Deliberately absent: storing a place between two starts of an array, and checking that the array is the same
+//! then.
 
 use std::time::Duration;
 
@@ -21,33 +21,33 @@ use super::kind::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 use super::throttle::Speed;
 
-/// A check or a repair that is asked for.
+/// An order for a check or a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubOrder {
-    /// Which of them.
+    /// Check or repair.
     pub kind: JobKind,
-    /// Where it goes on; from the beginning without, or if the place is of another scrub.
+    /// Place to start from. The beginning if it is `None`, or of another scrub.
     pub from: Option<ScrubPlace>,
-    /// When it pauses, in unix time; not before it is through without.
+    /// Time of a pause, in Unix time. `None`: at the end.
     pub until: Option<Duration>,
-    /// The limits while it runs; those that are set without.
+    /// Limits while the scrub runs. `None`: the array's limits.
     pub speed: Option<Speed>,
 }
 
-/// How far a scrub is.
+/// Progress of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrubPlace {
     /// Check or repair.
     pub kind: JobKind,
-    /// All below was compared; bytes of the array, with parity of each member's data.
+    /// All bytes below were compared: bytes of the array, with parity of each member's data.
     pub done: u64,
-    /// Where it ends.
+    /// End of the scrub.
     pub total: u64,
-    /// What was found below.
+    /// Findings below `done`.
     pub found: ScrubFound,
 }
 
-/// What a scrub found: as [`super::Status`] has it.
+/// Findings of a scrub, as in [`super::Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of `Status`, with the same meaning")]
 pub struct ScrubFound {
@@ -64,7 +64,7 @@ pub struct ScrubFound {
 }
 
 impl ScrubPlace {
-    /// Whether a scrub of this kind, that goes as far, can go on here.
+    /// Returns true if a scrub of this kind with this end can continue here.
     pub(super) fn is_of(&self, kind: JobKind, total: SyncByte) -> bool {
         self.kind == kind
             && self.total == total.get()

@@ -1,4 +1,4 @@
-//! What an array says of itself.
+//! The status of an array.
 
 use std::time::Duration;
 
@@ -15,102 +15,102 @@ use super::roster::{Member, MemberState};
 use super::scrub::ScrubPlace;
 use super::throttle::Speed;
 
-/// A member, as it is now.
+/// The present state of a member.
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
     /// Its path.
     pub label: String,
     /// md's device number.
     pub number: u32,
-    /// Its role, if it has one.
+    /// The role, if the member has one.
     pub role: Option<Role>,
-    /// What it is good for.
+    /// The state.
     pub state: MemberState,
-    /// Fills up beside the member that it replaces.
+    /// The member is filled beside the member that it replaces.
     pub replacement: bool,
-    /// Spared by reads.
+    /// Reads avoid the member.
     pub write_mostly: bool,
-    /// Read errors that were put right.
+    /// Number of read errors that were corrected.
     pub corrected_reads: u32,
-    /// Known bad ranges.
+    /// Number of known bad ranges.
     pub bad_blocks: usize,
-    /// Why it is faulty.
+    /// The reason why the member is faulty.
     pub remark: String,
 }
 
-/// A write-intent bitmap, as it is now.
+/// The present state of a write-intent bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitmapStatus {
-    /// What a bit stands for, in bytes.
+    /// Bytes for which a bit stands.
     pub chunk_size: u64,
-    /// How many chunks there are.
+    /// Number of chunks.
     pub chunks: u64,
-    /// How many of them have their bit set.
+    /// Number of set bits.
     pub set: u64,
 }
 
-/// An array, as it is now.
+/// The present state of an array.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// How many members take part.
+    /// Number of roles.
     pub raid_disks: usize,
-    /// For each role, whether a member has it and is in sync.
+    /// For each role, true if it has a member in sync.
     pub in_sync: Vec<bool>,
     /// All members that are there.
     pub members: Vec<MemberStatus>,
-    /// The superblocks say that writes may be under way.
+    /// The superblocks say that writes may be in flight.
     pub active: bool,
-    /// Whether the copies agree.
+    /// The extent to which copies agree.
     pub resync: Resync,
-    /// Changes of state so far.
+    /// Events so far.
     pub events: u64,
-    /// Nothing can be recorded any more.
+    /// The array is stopped: no state can be recorded any more.
     pub broken: bool,
-    /// What is done now.
+    /// The running pass.
     pub job: Option<JobStatus>,
-    /// A scrub that was asked for and waits.
+    /// A scrub that was ordered and waits.
     pub requested: Option<JobKind>,
-    /// How far the scrub is that runs for a time, or that paused when that was over.
+    /// Progress of a scrub with a time limit, running or paused at the limit.
     pub scrub_place: Option<ScrubPlace>,
     /// The last scrub that ended.
     pub last_scrub: Option<LastScrub>,
     /// Bytes that differed in the pass that runs or ran last.
     pub mismatches: u64,
-    /// The first places of these, neighbours as one.
+    /// The first of these places, with adjacent places joined.
     pub mismatch_places: Vec<Mismatch>,
-    /// For each role that is proved to be wrong somewhere, in how many bytes: by a majority of copies, or by
-    /// both parities if one member alone is wrong.
+    /// Bytes that are proved to be wrong, by role: by a majority of copies, or by both parities if one member
+    /// alone is wrong.
     pub suspects: Vec<(Role, u64)>,
-    /// Bytes of mismatches of which it is not proved which member is wrong.
+    /// Bytes of mismatches in which no member is proved wrong.
     pub unproved: u64,
-    /// Bytes that the pass wrote again.
+    /// Bytes that the pass rewrote.
     pub repaired: u64,
-    /// Bytes of which several members were read and compared.
+    /// Bytes that were read from several members and compared.
     pub compared: u64,
     /// Bytes that were not compared because a bad-block log lists them.
     pub listed: u64,
-    /// Bytes that could not be compared, or not be made to agree.
+    /// Bytes that could not be compared, or be made to agree.
     pub unread: u64,
-    /// The first places of these: in bytes of the array; with parity, of each member's data.
+    /// The first of these places: in bytes of the array; with parity, of each member's data.
     pub unread_places: Vec<(u64, u64)>,
-    /// What no member has, by their bad-block logs.
+    /// Data that no member has, by the bad-block logs.
     pub lost: Vec<ArraySpan>,
-    /// What makes good what a crash leaves.
+    /// The protection of stripes against a crash.
     pub consistency: Consistency,
-    /// What the log has cost since the array was started, if there is one.
+    /// Cost of the log since the array was started, if there is one.
     pub log_cost: Option<LogCost>,
-    /// Memory for stripes under way; only with parity.
+    /// Memory for stripes in flight; only with parity.
     pub stripe_cache: Option<CacheStatus>,
     /// The write-intent bitmap, if there is one.
     pub bitmap: Option<BitmapStatus>,
     /// Limits of passes.
     pub speed: Speed,
-    /// What happened (unix time), oldest first.
+    /// Notes with their Unix time, oldest first.
     pub log: Vec<(Duration, String)>,
 }
 
 impl Redundant {
-    /// The array as it is now.
+    /// Returns the present state of the array.
     pub fn status(&self) -> Status {
         let Inner { core, keeping } = &*self.inner;
         let in_sync: Vec<bool> =

@@ -1,8 +1,8 @@
-//! What superblocks say of the array as it is: arithmetic on what the core knows.
+//! The contents of superblocks: arithmetic on the core's state.
 //!
 //! ```text
-//!   array's part   events, time, resync, who has which role    ── the same for all
-//!   member's own   where its areas lie, how far it is filled   ── [`said_of`]
+//!   array's part   events, time, resync, the members' roles    ── the same for all
+//!   member's own   offsets of its areas, its filled part       ── [`said_of`]
 //! ```
 //!
 //! Deliberately absent: writing them ([`super::publish`]).
@@ -21,18 +21,18 @@ use crate::canary::Canary;
 
 /// The superblocks that are to be written next.
 pub(super) struct Next {
-    /// Of each known member.
+    /// The superblock of each known member.
     pub(super) superblocks: Vec<(Rc<Member>, Superblock)>,
-    /// The membership that they tell of.
+    /// The membership in the superblocks.
     pub(super) generation: u64,
-    /// How far they say that the array is in sync.
+    /// The extent to which they say the array is in sync.
     pub(super) resync: Resync,
 }
 
 impl Next {
-    /// Has nobody who is being filled say anything new of itself, nor the others of it. Who says on
-    /// its superblock that it is being filled goes on saying what it did; of who takes a role the
-    /// others know a spare, and itself is told nothing yet.
+    /// Delays the changes of members that are being filled. A member whose superblock says that it is being
+    /// filled repeats it. A member that takes a role stays a spare in the superblocks of the others, and its
+    /// own is not written yet.
     pub(super) fn put_off_changes(&mut self) {
         let mut put_off = Vec::new();
         self.superblocks.retain_mut(|(member, next)| {
@@ -58,15 +58,14 @@ impl Next {
 }
 
 impl Core {
-    /// What the superblock of each known member says next, with one more event; `promoted` is a
-    /// member that is being filled, and of which they say that it is in sync. None for an array without
-    /// superblocks.
+    /// Prepares the next superblock of each known member, with one more event; `promoted` is a member that is
+    /// being filled, and is in sync in these superblocks. Returns `None` for an array without superblocks.
     ///
     /// A failed member is believed beside superblocks that do not leave it behind yet. They call nothing in
-    /// sync that the superblocks before them do not: a kernel before 6.8 would take what the failed member
-    /// lacks for agreed on. And a clean raid10 becomes dirty with the superblocks that leave the failed member
-    /// behind, not before: its own says that it is being filled, and the kernel's resync would read it. Writes wait
-    /// for those superblocks, so until then the array is as clean as it was.
+    /// sync that the earlier superblocks do not: a kernel before 6.8 would accept stale data of the failed
+    /// member. A clean raid10 becomes dirty only with the superblocks that leave the failed member behind: the
+    /// failed member's superblock says that it is being filled, and the kernel's resync would read it. Writes
+    /// wait for those superblocks, so the array stays clean until then.
     pub(super) fn prepare_superblocks(&self, promoted: Option<&Rc<Member>>) -> Option<Next> {
         let members = self.roster.members();
         let now = self.clock.unix_time();
@@ -77,7 +76,7 @@ impl Core {
         let array = array.as_mut()?;
         let resync = self.agreement.resync();
         let reached = match (self.gate.is_active(), resync) {
-            // What lies below is in sync but for what the log says of it.
+            // The part below is in sync except for the rows in the log.
             (true, Resync::From(from)) if from > 0 && self.has_partial_log => Resync::From(from),
             (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
             (_, resync) => resync,
@@ -118,9 +117,9 @@ impl Core {
 }
 
 impl Core {
-    /// Whether superblocks know somebody who is not there: by a role, or as a spare. A spare may have
-    /// been filled, and have said so itself before the others did: version 0.90 has no other word for a
-    /// replacement, and no version has one for the new member of an array that grows.
+    /// Returns true if superblocks name an absent member, by a role or as a spare. A spare may have been
+    /// filled, and have announced itself before the others did: version 0.90 cannot express a replacement, and
+    /// no version can express the new member of an array that grows.
     pub(super) fn names_others(&self) -> bool {
         let members = self.roster.members();
         let is_there = |number: usize| members.iter().any(|one| one.number as usize == number);
@@ -129,9 +128,8 @@ impl Core {
         roles.any(|(number, role)| *role != Role::Faulty && !is_there(number))
     }
 
-    /// The member with `number` was let go of. As long as there are others, its number is not given
-    /// to anybody: a spare keeps its superblock, and when it is found again kernels since 6.8 ask the
-    /// others which role its number has.
+    /// Retires the number of a removed member. It is reused only when no other is free: a spare keeps its
+    /// superblock, and kernels since 6.8 that find it again ask the others for the role of its number.
     pub(super) fn retire_number(&self, number: u32) {
         if let Some(array) = &mut *self.publisher.array.borrow_mut()
             && array.roles.len() > number as usize
@@ -140,28 +138,28 @@ impl Core {
         }
     }
 
-    /// A device number that no member has, and that none had that was let go of, or that is only away: an array
-    /// was made with the first numbers. The lowest that is free if there is none.
+    /// Returns a device number that no member has or had, removed and absent members included; an array is
+    /// created with the first numbers. Returns the lowest free number if there is none.
     pub(super) fn free_number(&self) -> u32 {
-        /// As many roles are in a superblock of version 1 of one sector.
+        /// Number of roles in a superblock of version 1 of one sector.
         const MOST: u32 = 128;
         let members = self.roster.members();
         let array = self.publisher.array.borrow();
         let is_free = |number: &u32| members.iter().all(|one| one.number != *number);
         let is_new = |number: &u32| {
-            let nobody_had_it = |array: &Superblock| {
+            let is_unused = |array: &Superblock| {
                 let role = array.roles.get(*number as usize);
                 array.version == Version::V0_90
                     || (*number >= array.raid_disks && role.is_none_or(|role| *role == Role::Spare))
             };
-            array.as_ref().is_none_or(nobody_had_it)
+            array.as_ref().is_none_or(is_unused)
         };
         let new = (0..MOST).find(|number| is_free(number) && is_new(number));
         new.or_else(|| (0..).find(is_free)).unwrap_or(u32::MAX)
     }
 }
 
-/// Of two states the one that calls less in sync.
+/// Returns the state that calls less in sync.
 fn earlier(a: Resync, b: Resync) -> Resync {
     match (a, b) {
         (Resync::From(a), Resync::From(b)) => Resync::From(a.min(b)),
@@ -169,42 +167,41 @@ fn earlier(a: Resync, b: Resync) -> Resync {
     }
 }
 
-/// Of which members superblocks say only when they are in sync that they have a role: until then they are spares.
-/// Version 0.90 has no other word for a member that is being filled. And the resync of Linux' raid10 reads every copy
-/// that is not faulty: before it goes on filling a member, it would write what that one lacks over the only good copy
-/// (`raid10_sync_request`; who replaces another is not read). So while there is something to resync, a crash costs what
-/// was filled.
+/// The members whose role superblocks name only once they are in sync; until then they are spares. Version 0.90
+/// cannot express a member that is being filled. The resync of Linux' raid10 reads every copy that is not
+/// faulty: before it continues to fill a member, it would write the member's stale data over the only good copy
+/// (`raid10_sync_request`; a replacement is not read). So with data to resync, a crash costs the filled part.
 #[derive(Clone, Copy)]
 enum SaidLate {
-    Nobody,
+    NoMember,
     ReadByResync,
-    WhoIsFilled,
+    Recovering,
 }
 
 impl SaidLate {
     fn of(array: &Superblock) -> SaidLate {
         match array.level {
-            _ if array.version == Version::V0_90 => SaidLate::WhoIsFilled,
+            _ if array.version == Version::V0_90 => SaidLate::Recovering,
             Level::Raid10 if array.resync != Resync::Clean => {
                 match Canary::FilledWhileDirty.is_planted() {
                     false => SaidLate::ReadByResync,
-                    true => SaidLate::Nobody,
+                    true => SaidLate::NoMember,
                 }
             }
-            _ => SaidLate::Nobody,
+            _ => SaidLate::NoMember,
         }
     }
 
     fn has(self, member: &Member) -> bool {
         match self {
-            SaidLate::Nobody => false,
+            SaidLate::NoMember => false,
             SaidLate::ReadByResync => !member.is_replacement(),
-            SaidLate::WhoIsFilled => true,
+            SaidLate::Recovering => true,
         }
     }
 }
 
-/// What superblocks say of `member`.
+/// Returns the role of `member` in superblocks.
 fn md_role(member: &Member, said_late: SaidLate) -> Role {
     match (member.state(), member.role()) {
         (MemberState::Faulty, Some(role)) if Canary::StaleMemberBelieved.is_planted() => {
@@ -217,8 +214,8 @@ fn md_role(member: &Member, said_late: SaidLate) -> Role {
     }
 }
 
-/// What is `member`'s own in its superblock. Of its log of bad blocks as it is now, and not of the
-/// superblock before: that may have been on its way while a place was entered.
+/// Returns the member's own part of its superblock. The bad-block log is the present one, not that of the
+/// superblock before, which may have been in flight while a place was entered.
 pub(super) fn said_of(member: &Member) -> OfMember {
     let ahead = if Canary::RecoveryOffsetAhead.is_planted() { 16 << 10 } else { 0 };
     OfMember {

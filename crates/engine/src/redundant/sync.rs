@@ -1,15 +1,14 @@
-//! What is to be done next: filling members, making copies agree, comparing them.
+//! The choice of the next job: filling members, making copies agree, comparing them.
 //!
 //! ```text
-//!   a spare and a role without a member ──▶ it takes over
-//!   members to fill ──▶ recovery     in the order of their bytes; they say how far they got
+//!   a spare and a role without a member ──▶ the spare takes over
+//!   members to fill ──▶ recovery     in the order of their bytes; superblocks record the progress
 //!   members may not agree ──▶ resync in the order of the sync bytes
-//!   somebody asked ──▶ check or repair
+//!   an order exists ──▶ check or repair
 //! ```
 //!
-//! One thing at a time, in this order: redundancy first. All members that are to be filled are
-//! filled in one pass, and a member that comes to be filled meanwhile has the pass begin anew with
-//! it.
+//! One job at a time, in this order: redundancy first. One pass fills all members that are to be filled, and
+//! starts anew if another member is added.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -29,7 +28,7 @@ use super::roster::Member;
 use super::work::POOL;
 use crate::canary::Canary;
 
-/// What is to be done.
+/// A job.
 enum Job {
     /// Give a spare the role of a member that is missing.
     TakeOver(Rc<Member>, Role),
@@ -53,7 +52,7 @@ impl Inner {
         }
     }
 
-    /// Returns when something is to be done, now or since a resync was put off long enough.
+    /// Returns when there is a next job, or when the delay of a resync is over.
     async fn until_next_job(&self) {
         let core = &self.core;
         let mut told = pin!(core.work.until(|| self.next_job().is_some()));
@@ -66,7 +65,7 @@ impl Inner {
         .await;
     }
 
-    /// What is to be done next: the same answer until something changes.
+    /// Returns the next job: the same one until something changes.
     fn next_job(&self) -> Option<Job> {
         let core = &self.core;
         if core.work.is_held() || core.gate.is_stopped() {
@@ -88,16 +87,16 @@ impl Inner {
     pub(super) fn needs_resync(&self) -> bool {
         let core = &self.core;
         if core.agreement.is_clean() {
-            // What a bitmap said when the array was put together.
+            // The set bits of the bitmap with which the array was assembled.
             let needed = || core.lane.needed_chunks().is_some_and(|needed| needed > 0);
             !core.gate.is_degraded() && needed()
         } else {
-            // Where nothing is left to compare with, nothing tells that members agree.
+            // Without a member to compare with, no comparison can make members agree.
             self.keeping.may_agree(core)
         }
     }
 
-    /// Nobody is to be filled.
+    /// Returns true if no member is to be filled.
     pub(super) fn members_are_settled(&self) -> bool {
         let roster = &self.core.roster;
         roster.recovering().is_empty() && roster.vacancy().is_none()
@@ -117,10 +116,10 @@ impl Inner {
         let _ = self.core.publish().await;
     }
 
-    /// Fills `members`.
+    /// Runs a recovery of `members`.
     async fn recover(self: &Rc<Self>, members: Vec<Rc<Member>>) {
         let core = &self.core;
-        // After a crash what was filled is as doubtful as any copy, where the bitmap says so.
+        // After a crash the filled part is as doubtful as any copy, in the chunks of the bitmap.
         let is_trusted =
             core.agreement.is_clean() || Canary::RecoveryTrustsOffsetAfterCrash.is_planted();
         let target = |member: &Rc<Member>| {
@@ -158,7 +157,7 @@ impl Inner {
         self.forget_needs();
     }
 
-    /// When every copy is there and they agree, no bit is needed any more.
+    /// Clears the need for bits if every copy is there and they agree.
     pub(super) fn forget_needs(&self) {
         let core = &self.core;
         if !core.gate.is_degraded()
@@ -170,38 +169,38 @@ impl Inner {
     }
 }
 
-/// How long a window may be that needs as many buffers for each byte, in bytes: all of it is in
-/// memory at once, and of several windows.
+/// Returns the largest window, in bytes, with so many `buffers` per byte: all of it is in memory at once, and
+/// of several windows.
 pub(super) fn fitting(buffers: usize) -> u64 {
     ((POOL / 4 / buffers) as u64 & !4095).max(4096)
 }
 
-/// A member that is filled.
+/// A member that is being filled.
 #[derive(Clone)]
 struct Target {
     member: Rc<Member>,
     role: Role,
-    /// How far it was filled before.
+    /// The part that was filled before.
     filled: MemberByte,
 }
 
-/// Members that are filled: over their bytes.
+/// A recovery, over the bytes of members.
 struct Filling {
     inner: Rc<Inner>,
     targets: Vec<Target>,
-    /// Whether what was filled before needs no second look.
+    /// True if the part that was filled before is skipped.
     is_trusted: bool,
 }
 
 impl Filling {
-    /// What comes next at `offset` for `target`: how many bytes, and which part of the array if
-    /// there is anything to do.
+    /// Returns the number of bytes that come next at `offset` for `target`, and the part of the array if there
+    /// is work.
     fn next_for(&self, target: &Target, offset: MemberByte, most: u64) -> (u64, Option<SyncSpan>) {
         let is_filled = offset < target.filled;
         let end = if is_filled { target.filled } else { self.total() };
         let left = end - offset;
         let Some(piece) = self.inner.keeping.piece_of_member(target.role, offset) else {
-            return (left.min(4096), None); // The last chunks of a layout may hold nothing.
+            return (left.min(4096), None); // The last chunks of a layout may be unused.
         };
         let span = SyncSpan::new(piece.offset, piece.len.min(left));
         if is_filled && self.is_trusted {
@@ -231,7 +230,7 @@ impl Walk<OfMember> for Filling {
         MemberByte::new(if is_early { total / 2 } else { total })
     }
 
-    /// As long as it is these members, and nobody else, who are to be filled.
+    /// Returns true while these members, and no others, are to be filled.
     fn is_wanted(&self) -> bool {
         let roster = &self.inner.core.roster;
         let recovering = roster.recovering();
@@ -283,8 +282,8 @@ impl Walk<OfMember> for Filling {
 }
 
 impl Inner {
-    /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
-    /// `most` if there is anything to do, and which part of the array.
+    /// Returns the number of bytes of `span` (which lies in one piece) that a pass covers next, at most `most`
+    /// if there is work, and the part of the array in that case.
     pub(super) fn stretch(
         &self,
         span: SyncSpan,
@@ -296,8 +295,8 @@ impl Inner {
         (len, needed.then(|| SyncSpan::new(span.offset, len)))
     }
 
-    /// Enters what nobody can give to `members` in their bad-block logs, and in those of the
-    /// members that could not be read there.
+    /// Enters a place that no member can provide in the bad-block logs of `members`, and of the members that
+    /// could not be read there.
     async fn enter_lost(
         &self,
         members: &[Rc<Member>],
@@ -316,9 +315,12 @@ impl Inner {
             }
         }
         for member in &unreadable {
-            // Where that cannot be noted its next read finds it out.
+            // If the entry fails, the next read of the member fails again.
             core.is_bad_from_now_on(member, place).await;
-            core.note(format!("{}: {place} cannot be read, and nobody else has it", member.label));
+            core.note(format!(
+                "{}: {place} cannot be read, and no other member has it",
+                member.label
+            ));
         }
         Ok(())
     }

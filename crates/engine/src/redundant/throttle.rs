@@ -1,26 +1,26 @@
-//! How fast a pass over the array may go.
+//! The rate limit of passes over the array.
 //!
 //! ```text
-//!   no client about            max
-//!   clients, no target         min, as md does
-//!   clients, and a target      a rate that is felt out: more while the 99th percentile of their
-//!                              latency stays well below the target, half as soon as it does not
+//!   no active client           max
+//!   clients, no target         min, as in md
+//!   clients, and a target      an adaptive rate: more while the 99th percentile of their
+//!                              latency stays well below the target, half as soon as it is not
 //! ```
 //!
-//! Pure: time and what was measured are arguments.
+//! Pure: time and measurements are arguments.
 
 use std::time::Duration;
 
-/// How many latencies tell a 99th percentile, and how long they are waited for.
+/// Number of latencies that give a 99th percentile, and the longest wait for them.
 const ENOUGH: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long after its last request a client counts as about.
+/// Time after its last request for which a client counts as active.
 const ABOUT: Duration = Duration::from_millis(200);
-/// The rate at which a pass with a target starts, in bytes a second, if `min` is less.
+/// Initial rate of a pass with a target, in bytes a second, if `min` is less.
 const START: u64 = 4 << 20;
-/// How many latencies are kept for a judgement, which may be long in coming.
+/// Largest number of latencies that are kept for a decision.
 const MOST_LATENCIES: usize = 1 << 12;
-/// What a pass may catch up on at once.
+/// Lag that a pass may catch up on at once.
 const BURST: Duration = Duration::from_millis(100);
 
 /// Limits of a pass.
@@ -30,7 +30,7 @@ pub struct Speed {
     pub min: u64,
     /// At most this many bytes a second; none for as fast as it goes.
     pub max: Option<u64>,
-    /// What 99 of 100 requests of clients are to stay below.
+    /// Target for the 99th percentile of clients' latencies.
     pub latency: Option<Duration>,
 }
 
@@ -40,15 +40,15 @@ impl Default for Speed {
     }
 }
 
-/// The state of the limits.
+/// The state of the rate limit.
 pub(super) struct Throttle {
     speed: Speed,
-    /// When what was let through is paid for.
+    /// The time at which the bytes so far are paid for.
     paid_at: Duration,
-    /// The rate that the target leaves, in bytes a second.
+    /// The rate that the target allows, in bytes a second.
     rate: u64,
     judged_at: Duration,
-    /// Latencies since then.
+    /// Latencies since `judged_at`.
     latencies: Vec<Duration>,
     last_request: Option<Duration>,
 }
@@ -68,7 +68,7 @@ impl Throttle {
     pub(super) fn set(&mut self, speed: Speed) {
         self.speed = speed;
         self.rate = self.rate.max(speed.min);
-        // What was let through at another rate is forgiven.
+        // A debt from another rate is forgiven.
         self.paid_at = Duration::ZERO;
     }
 
@@ -76,7 +76,7 @@ impl Throttle {
         self.speed
     }
 
-    /// A client's request took `latency` and is over at `now`.
+    /// Records a client's request that took `latency` and completed at `now`.
     pub(super) fn record(&mut self, now: Duration, latency: Duration) {
         self.last_request = Some(now);
         if self.speed.latency.is_some() && self.latencies.len() < MOST_LATENCIES {
@@ -84,12 +84,12 @@ impl Throttle {
         }
     }
 
-    /// Whether clients are about.
+    /// Returns true if clients are active.
     pub(super) fn is_shared(&self, now: Duration) -> bool {
         self.last_request.is_some_and(|last| now.saturating_sub(last) < ABOUT)
     }
 
-    /// How long to wait at `now` before another `len` bytes.
+    /// Returns the wait at `now` before another `len` bytes.
     pub(super) fn wait(&mut self, now: Duration, len: u64) -> Duration {
         self.judge(now);
         let max = self.speed.max.unwrap_or(u64::MAX);
@@ -107,13 +107,13 @@ impl Throttle {
         start.saturating_sub(now)
     }
 
-    /// Whether the pass goes slower than it may: more of it at once would do no harm.
+    /// Returns true if the pass is slower than its limit: more windows at once do no harm.
     pub(super) fn is_behind(&self, now: Duration) -> bool {
         self.paid_at + BURST < now
     }
 
-    /// Feels out the rate: down as soon as one in a hundred was too slow, up when enough were
-    /// seen that were not, and only if it is the rate that holds the pass back.
+    /// Adapts the rate: down as soon as one latency in a hundred is too high, up after enough acceptable ones,
+    /// and only if the rate is what limits the pass.
     fn judge(&mut self, now: Duration) {
         let Some(target) = self.speed.latency else { return };
         let count = self.latencies.len();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_target_is_felt_out() {
-        // Clients whose latency is a millisecond for each 10 MiB/s of the pass.
+        // The clients' latency is a millisecond for each 10 MiB/s of the pass.
         let speed = Speed { min: 1 << 20, max: None, latency: Some(5 * MS) };
         let mut throttle = Throttle::new(speed);
         let mut now = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! What goes on beside the requests: the array's own tasks.
+//! The array's own tasks, beside the requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use super::Redundant;
 use super::core::Core;
 
-/// How long nothing was written when an array is marked clean: md's `safe_mode_delay`.
+/// Time without writes after which an array is marked clean: md's `safe_mode_delay`.
 const SAFE_MODE_DELAY: Duration = Duration::from_millis(200);
 
-/// How often quiet bits are looked for, if the bitmap does not say: md's default.
+/// Interval of sweeps, if the bitmap has none: md's default.
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl Redundant {
-    /// The array's own work, without end: to be polled as long as the array is there.
+    /// Runs the array's own tasks, without end: to be polled as long as the array is up.
     pub fn run(&self) -> impl Future<Output = ()> + use<> {
         let core = Rc::clone(&self.inner.core);
         let mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>> = vec![
@@ -34,8 +34,8 @@ impl Redundant {
         })
     }
 
-    /// Ends the array's own work and records what there is to record: writes under way are
-    /// waited for, everything is flushed, bits are cleared, the superblocks say "clean".
+    /// Ends the array's own tasks and records the final state: waits for writes in flight, flushes, clears
+    /// bits, and marks the superblocks "clean".
     ///
     /// [`Redundant::run`] must be polled meanwhile.
     pub async fn shut_down(&self) {
@@ -49,12 +49,12 @@ impl Redundant {
             return;
         }
         if core.lane.has_bitmap() {
-            // Twice: what is quiet is only known at the second time. A failure stops the array,
-            // or is in the superblocks below.
+            // Twice: the second sweep finds the quiet chunks. A failure stops the array, or is in the
+            // superblocks below.
             let _ = core.sweep_bits().await;
             let _ = core.sweep_bits().await;
         }
-        // How far a pass got is recorded as well, or it would begin anew.
+        // The progress of a pass is recorded as well, or the pass would start anew.
         let is_unfinished = !core.agreement.is_clean() || !core.roster.recovering().is_empty();
         if core.set_active(false) || is_unfinished || !core.publisher.is_settled() {
             let _ = core.publish().await;
@@ -63,7 +63,7 @@ impl Redundant {
 }
 
 impl Core {
-    /// Marks the array clean when nothing was written for a while.
+    /// Marks the array clean after a time without writes.
     async fn mark_clean_without_end(self: Rc<Self>) {
         if self.read_only {
             return;
@@ -73,13 +73,13 @@ impl Core {
             self.clock.sleep(SAFE_MODE_DELAY).await;
             if self.lane.was_quiet() && self.gate.is_active() && self.agreement.is_clean() {
                 self.set_active(false);
-                // A stopped array stays as it is.
+                // A stopped array keeps its state.
                 let _ = self.publish().await;
             }
         }
     }
 
-    /// Clears bits that nobody needs any more.
+    /// Clears bits that are no longer needed.
     async fn sweep_without_end(self: Rc<Self>) {
         if self.read_only {
             return;
@@ -90,7 +90,7 @@ impl Core {
             let pause = daemon_sleep.map_or(SWEEP, |seconds| Duration::from_secs(seconds.into()));
             self.clock.sleep(pause.max(Duration::from_secs(1))).await;
             if self.lane.may_sweep() && !self.gate.is_degraded() && !self.gate.is_stopped() {
-                // A failure stops the array, or takes a member out, and is told there.
+                // A failure stops the array, or takes a member out, and is noted there.
                 let _ = self.sweep_bits().await;
             }
         }

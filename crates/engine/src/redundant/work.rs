@@ -1,4 +1,4 @@
-//! What the passes of an array share: memory, limits, and what is known of the one that runs.
+//! The state that the passes of an array share: memory, limits, and the running pass.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,48 +13,47 @@ use super::scrub::{ScrubOrder, ScrubPlace};
 use super::throttle::{Speed, Throttle};
 use crate::signal::Signal;
 
-/// A window when nobody else is about, and when clients are, in bytes.
+/// Size of a window without active clients, and with them, in bytes.
 const WINDOW: u64 = 512 << 10;
 const SMALL_WINDOW: u64 = 64 << 10;
-/// How many windows may be under way; and how many small ones, when the pass is slower than it
-/// may be.
+/// Largest number of windows in flight; and of small ones, if the pass is slower than its limit.
 const MOST_WINDOWS: usize = 32;
 const SMALL_WINDOWS: usize = 4;
 /// Memory for the windows: a buffer for each of up to four copies, and rewriting.
 pub(super) const POOL: usize = 16 << 20;
-/// Ranges of mismatches that are kept for the report.
+/// Number of places that are kept for the report.
 const MOST_PLACES: usize = 64;
-/// How long a pass goes as if clients were about, until it would know of them.
+/// Time at the start of a pass in which clients are assumed to be active, until requests would be seen.
 const GENTLE: Duration = Duration::from_millis(60);
 
-/// What the passes share.
+/// The state that passes share.
 pub(super) struct Work {
     pool: Pool,
     throttle: RefCell<Throttle>,
     timing: Cell<bool>,
     stop: Cell<bool>,
-    /// No pass runs, and no spare takes over, until an operator says so.
+    /// No pass runs, and no spare takes over, until an operator allows it.
     held: Cell<bool>,
     requested: RefCell<Option<ScrubOrder>>,
-    /// Of a scrub whose time is over.
+    /// Place of a scrub whose time is over.
     paused: RefCell<Option<ScrubPlace>>,
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
     last: RefCell<Option<LastScrub>>,
-    /// Before when a resync that got stuck is not tried again.
+    /// Time before which a stuck resync is not retried.
     put_off: Cell<Duration>,
     changed: Signal,
-    /// How often something changed.
+    /// Number of changes so far.
     changes: Cell<u64>,
 }
 
-/// A pass under way.
+/// A running pass.
 pub(super) struct Current {
     kind: JobKind,
     member: Option<String>,
     done: u64,
     total: u64,
-    /// When, and how far, a second apart.
+    /// Time and progress, at intervals of a second.
     samples: VecDeque<(Duration, u64)>,
 }
 
@@ -81,7 +80,7 @@ impl Work {
         &self.pool
     }
 
-    /// Whether the latencies of requests are wanted.
+    /// Returns true if the latencies of requests are needed.
     #[inline]
     pub(super) fn is_timing(&self) -> bool {
         self.timing.get()
@@ -96,34 +95,34 @@ impl Work {
         self.tell();
     }
 
-    /// A resync is not tried again before `time`, unless a member comes or goes.
+    /// Delays the next attempt of a resync until `time`, unless the membership changes.
     pub(super) fn put_off(&self, time: Duration) {
         self.put_off.set(time);
     }
 
-    /// Whether a resync is put off at `now`.
+    /// Returns true if a resync is delayed at `now`.
     pub(super) fn is_put_off(&self, now: Duration) -> bool {
         now < self.put_off.get()
     }
 
-    /// How long a resync is still put off at `now`, if it is.
+    /// Returns the remaining delay of a resync at `now`, if there is one.
     pub(super) fn put_off_for(&self, now: Duration) -> Option<Duration> {
         self.put_off.get().checked_sub(now).filter(|left| !left.is_zero())
     }
 
-    /// What is to be done may be another thing now.
+    /// Wakes the tasks that choose the next job.
     pub(super) fn tell(&self) {
         self.changes.set(self.changes.get() + 1);
         self.changed.notify();
     }
 
-    /// Waits until no pass is under way.
+    /// Waits until no pass is running.
     pub(super) async fn until_idle(&self) {
         self.changed.until(|| self.current.borrow().is_none()).await;
     }
 
-    /// How large the windows are at `now`, in bytes, and how many may be under way, of a pass
-    /// that began at `start`.
+    /// Returns the size of windows at `now`, in bytes, and the number that may be in flight, of a pass that
+    /// began at `start`.
     pub(super) fn pace(&self, now: Duration, start: Duration) -> (u64, usize) {
         let throttle = self.throttle.borrow();
         let gently = now.saturating_sub(start) < GENTLE || throttle.is_shared(now);
@@ -149,19 +148,19 @@ impl Work {
         self.tell();
     }
 
-    /// The scrub that is asked for, unless its time is over at `unix_now`.
+    /// Returns the ordered scrub, unless its time is over at `unix_now`.
     pub(super) fn requested(&self, unix_now: Duration) -> Option<JobKind> {
         let order = self.requested.borrow();
         let wanted = |order: &&ScrubOrder| order.until.is_none_or(|until| unix_now < until);
         order.as_ref().filter(wanted).map(|order| order.kind)
     }
 
-    /// The scrub that was asked for last, unless it is done.
+    /// Returns the last order of a scrub, unless it is done.
     pub(super) fn order(&self) -> Option<ScrubOrder> {
         self.requested.borrow().clone()
     }
 
-    /// What was asked for goes on where it is now when its turn comes again.
+    /// Makes the ordered scrub continue at its present place when its turn comes again.
     pub(super) fn keep_place(&self) {
         let place = self.place_of_scrub();
         if let Some(order) = &mut *self.requested.borrow_mut() {
@@ -169,14 +168,14 @@ impl Work {
         }
     }
 
-    /// What was asked for begins anew when its turn comes again.
+    /// Makes the ordered scrub start anew when its turn comes again.
     pub(super) fn begin_anew(&self) {
         if let Some(order) = &mut *self.requested.borrow_mut() {
             order.from = None;
         }
     }
 
-    /// The time of what was asked for is over; it came to here.
+    /// Ends the ordered scrub at its time limit. Returns its place.
     pub(super) fn pause(&self) -> Option<ScrubPlace> {
         let place = self.place();
         self.requested.take();
@@ -184,7 +183,7 @@ impl Work {
         place
     }
 
-    /// How far the scrub is that runs for a time, or pauses.
+    /// Returns the progress of a scrub with a time limit, running or paused.
     pub(super) fn place(&self) -> Option<ScrubPlace> {
         let is_for_a_time = self.requested.borrow().as_ref().is_some_and(|it| it.until.is_some());
         let running = self.place_of_scrub().filter(|_| is_for_a_time);
@@ -202,47 +201,47 @@ impl Work {
         self.found.borrow().clone()
     }
 
-    /// The last check or repair that ran to its end.
+    /// Returns the last check or repair that ran to its end.
     pub(super) fn last(&self) -> Option<LastScrub> {
         self.last.borrow().clone()
     }
 
-    /// A pass begins.
+    /// Begins a pass.
     pub(super) fn begin(&self, current: Current) {
         self.current.replace(Some(current));
         self.timing.set(true);
     }
 
-    /// It came to `frontier`.
+    /// Notes that the pass came to `frontier`.
     pub(super) fn progress(&self, now: Duration, frontier: u64) {
         if let Some(current) = &mut *self.current.borrow_mut() {
             current.progress(now, frontier);
         }
     }
 
-    /// It is over.
+    /// Ends the pass.
     pub(super) fn end(&self) {
         self.current.replace(None);
         self.timing.set(false);
     }
 
-    /// How long to wait at `now` before another `len` bytes.
+    /// Returns the wait at `now` before another `len` bytes.
     pub(super) fn wait(&self, now: Duration, len: u64) -> Duration {
         self.throttle.borrow_mut().wait(now, len)
     }
 
-    /// Has no pass run, or lets them again.
+    /// Holds all passes, or releases them.
     pub(super) fn hold(&self, held: bool) {
         self.held.set(held);
         self.tell();
     }
 
-    /// Whether no pass is to run: for now, or any more.
+    /// Returns true if no pass may run: held for now, or stopped.
     pub(super) fn is_held(&self) -> bool {
         self.held.get() || self.stop.get()
     }
 
-    /// How often something changed so far.
+    /// Returns the number of changes so far.
     pub(super) fn changes(&self) -> u64 {
         self.changes.get()
     }
@@ -252,23 +251,23 @@ impl Work {
         self.changed.until(|| self.changes.get() != changes).await;
     }
 
-    /// Waits until `condition` holds, which is asked whenever something changed.
+    /// Waits until `condition` holds, which is checked after each change.
     pub(super) async fn until(&self, condition: impl FnMut() -> bool) {
         self.changed.until(condition).await;
     }
 
-    /// Forgets what was asked for: it is done.
+    /// Ends the ordered scrub, which is done.
     pub(super) fn finish_request(&self, kind: JobKind, now: Duration) {
         self.requested.take();
         self.last.replace(Some(LastScrub { kind, ended: now, found: self.found().into() }));
     }
 
-    /// Nothing was found yet.
+    /// Clears the findings.
     pub(super) fn find_nothing(&self) {
         self.found.replace(Found::default());
     }
 
-    /// A window found something.
+    /// Adds the findings of a window.
     pub(super) fn find(&self, found: Found) {
         self.found.borrow_mut().add(found, MOST_PLACES);
     }
@@ -300,8 +299,8 @@ impl Current {
         }
     }
 
-    /// The rate of the last half minute, and from the slowest and the fastest five seconds of
-    /// the last minute how long the rest may take.
+    /// Returns the status with the rate of the last half minute. The remaining time is from the slowest and the
+    /// fastest five seconds of the last minute.
     fn status(&self, now: Duration) -> JobStatus {
         let rate = |from: (Duration, u64), to: (Duration, u64)| {
             let seconds = to.0.saturating_sub(from.0).as_secs_f64();

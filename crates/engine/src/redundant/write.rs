@@ -1,17 +1,17 @@
-//! What every change of data stands in, in the order that a crash at any moment asks for.
+//! The steps around every change of data, in an order that is safe in a crash at any moment.
 //!
 //! ```text
 //!   1  the superblocks say "active"             so that a crash is known to need a resync
-//!   2  no lock is in the way                    so that nothing is made of half of it
+//!   2  no lock is in the way                    so that no copy is made of half a write
 //!   3  the bits of its chunks are on members    so that the resync is short
-//!   4  the members                              at the same time
-//!   5  whoever failed is out, by superblocks    so that what is stale is never believed
+//!   4  the members                              all at once
+//!   5  superblocks say which members failed     so that a stale member is never believed
 //!   6  the answer
 //! ```
 //!
-//! 1 to 3 and 5 usually hold already. What 4 is depends on how the array keeps its data: it is
-//! done between [`Core::begin_write`], whose [`Guard`] it needs, and [`Guard::finish`]: an answer is
-//! made of a [`Finished`], and that is how one comes about.
+//! Steps 1 to 3 and 5 usually hold already. Step 4 depends on how the array keeps its data. It happens between
+//! [`Core::begin_write`], which returns the required [`Guard`], and [`Guard::finish`], which makes the
+//! [`Finished`] that a completion needs.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ use crate::Pending;
 use crate::canary::Canary;
 
 impl Core {
-    /// A write that is done in steps by `work`.
+    /// Starts a write that `work` carries out in steps.
     pub(super) fn write_in_steps(
         self: &Rc<Self>,
         work: impl Future<Output = (Finished, Payload)> + 'static,
@@ -43,10 +43,10 @@ impl Core {
         })
     }
 
-    /// All that goes before a change of `span`.
+    /// Carries out steps 1 to 3 for a change of `span`.
     ///
     /// # Errors
-    /// Nothing can be written any more.
+    /// The array is stopped.
     pub(super) async fn begin_write(self: &Rc<Self>, span: SyncSpan) -> Result<Guard, Errno> {
         let writer = self.lane.writer();
         let _active = self.activate().await?;
@@ -58,7 +58,7 @@ impl Core {
         if !ready && !Canary::BitmapAfterData.is_planted() {
             self.store_bits(span).await;
         }
-        // A member that failed meanwhile does not have the bits: nobody must count on it any more.
+        // A member that failed meanwhile lacks the bits: superblocks must not count on it any more.
         let required = self.publisher.required();
         let published = match self.published() {
             Some(published) => Ok(published),
@@ -76,20 +76,20 @@ impl Core {
         }
     }
 
-    /// Sees to it that the superblocks say that writes may be under way.
+    /// Publishes superblocks that say "active", unless they do already.
     async fn activate(self: &Rc<Self>) -> Result<Published, Errno> {
         if !self.gate.is_active() {
             self.publisher.require();
             self.set_active(true);
         }
-        // Also the writer that comes while another has the superblocks written waits for them.
+        // A writer that arrives while another one has the superblocks written waits for them as well.
         match self.published() {
             Some(published) => Ok(published),
             None => self.fence().await,
         }
     }
 
-    /// Makes what was written durable on every member.
+    /// Starts a flush, which makes completed writes durable on every member.
     pub(super) fn start_flush(self: &Rc<Self>, io: Io) -> Pending {
         let core = Rc::clone(self);
         self.background.request(async move {
@@ -115,42 +115,41 @@ pub(super) struct Guard {
     _writer: Writer,
 }
 
-/// A change of data that is over: what is to be answered, now that superblocks say who does not
-/// have it.
+/// A change of data that is over: its result, after superblocks name the members that lack it.
 #[derive(Clone, Copy)]
 pub(super) struct Finished {
     result: Result<(), Errno>,
 }
 
 impl Finished {
-    /// There was nothing to change, as for a hint that is not followed.
+    /// Returns the result of a change without effect, such as a hint that is not followed.
     pub(super) fn nothing_to_do() -> Finished {
         Finished { result: Ok(()) }
     }
 
-    /// Nothing was changed, because of an error.
+    /// Returns the result of a change that an error prevented.
     pub(super) fn refused(errno: Errno) -> Finished {
         Finished { result: Err(errno) }
     }
 
-    /// Both are over; the first error counts.
+    /// Joins the results of two changes; the first error counts.
     pub(super) fn and(self, other: Finished) -> Finished {
         Finished { result: self.result.and(other.result) }
     }
 
-    /// How it went.
+    /// Returns the result.
     pub(super) fn result(self) -> Result<(), Errno> {
         self.result
     }
 }
 
 impl Guard {
-    /// Whether `span` may be changed under it.
+    /// Returns true if the guard allows a change of `span`.
     pub(super) fn covers(&self, span: SyncSpan) -> bool {
         self.span.covers(span)
     }
 
-    /// All that comes after it: `everywhere` if every member has it, `result` is how it went.
+    /// Carries out steps 5 and 6: `everywhere` if every member has the data, `result` is the result of step 4.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
         let Guard { core, span, entered, _writer } = self;
         core.lane.end_write(span, everywhere);

@@ -42,7 +42,7 @@ pub struct Attributes {
     pub block_size: u32,
 }
 
-/// What is agreed on in answer to INIT (`struct fuse_init_out`).
+/// The parameters in the answer to INIT (`struct fuse_init_out`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitReply {
     /// Read-ahead in bytes.
@@ -73,7 +73,7 @@ pub struct FileSystemSize {
 pub struct DirectoryEntry<'a> {
     /// Number of the node.
     pub node: u64,
-    /// Where the next listing goes on.
+    /// Position of the next listing.
     pub next: u64,
     /// Type, the upper four bits of `st_mode`.
     pub kind: u32,
@@ -81,7 +81,7 @@ pub struct DirectoryEntry<'a> {
     pub name: &'a str,
 }
 
-/// How long the kernel may keep names and attributes, in seconds. They never change.
+/// Time for which the kernel may keep names and attributes, in seconds. They never change.
 const VALID_S: u64 = 86_400;
 
 impl Reply {
@@ -196,7 +196,7 @@ impl Reply {
         reply.finish()
     }
 
-    /// What to hand to the kernel.
+    /// Returns the bytes for the kernel.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]

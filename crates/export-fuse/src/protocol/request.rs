@@ -2,7 +2,7 @@
 
 use super::{HEAD, IN_HEADER, opcode};
 
-/// What every request begins with (`struct fuse_in_header`).
+/// The header of every request (`struct fuse_in_header`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Length of the request in bytes, this header included.
@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub operation: Operation<'a>,
 }
 
-/// What is asked. Offsets and lengths are bytes; nothing was compared with the volume's size.
+/// The operation of a request. Offsets and lengths are bytes, not compared with the volume's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields of linux/fuse.h under their own names")]
 pub enum Operation<'a> {
@@ -67,7 +67,7 @@ pub enum Operation<'a> {
     Access,
     /// Find data or a hole.
     Lseek { offset: u64, whence: u32 },
-    /// Somebody does not wait for a request any more.
+    /// A request's caller no longer waits.
     Interrupt,
     /// The last request of a connection.
     Destroy,
@@ -79,7 +79,7 @@ pub enum Operation<'a> {
 /// relies on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Too few bytes for a header, so there is nobody to answer.
+    /// Too few bytes for a header, so no reply is possible.
     #[error("a request of {received} bytes has no header")]
     NoHeader {
         /// Bytes that came.

@@ -25,7 +25,7 @@ use braid_uring::{Config, Executor, Fd, Handle, Mode};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
-/// Whether these tests can run here; says why if not.
+/// Returns true if these tests can run here; prints the reason if not.
 pub(crate) fn is_possible() -> bool {
     for path in ["/dev/fuse", "/dev/loop-control"] {
         if let Err(error) = OpenOptions::new().read(true).write(true).open(path) {
@@ -59,7 +59,7 @@ pub(crate) struct Served {
     _parent: TempDir,
 }
 
-/// What a device does besides answering.
+/// The disturbances of a device.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     /// Requests take some time, and overtake each other.
@@ -72,7 +72,7 @@ pub(crate) struct Trouble {
     pub(crate) forced: AtomicU64,
 }
 
-/// What to serve.
+/// The properties of a served device.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish {
     pub(crate) size: u64,

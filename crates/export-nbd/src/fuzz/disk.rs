@@ -16,7 +16,7 @@ const SIZE: usize = 16 << 10;
 /// A failing disk fails each of so many requests.
 const FAILS: u32 = 5;
 
-/// What the first two bytes choose.
+/// The choices of the first two bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
     immediate: bool,
@@ -46,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// Whether a write of a part of a block, which is several requests, shows that it is: the expectation has one.
+    /// Returns true if a write of a part of a block is visible as several requests: the expectation has one.
     pub(super) fn is_strange(&self) -> bool {
         self.late || self.fails
     }
@@ -94,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// Whether the next request fails; asked once for each.
+    /// Returns true if the next request fails; called once for each.
     pub(super) fn next_fails(&self) -> bool {
         self.started.set(self.started.get() + 1);
         self.settings.fails && self.started.get().is_multiple_of(FAILS)
@@ -164,7 +164,7 @@ impl Device for Shared {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            // The first poll is of nobody who waits.
+            // The first poll has no waiting task.
             let io = io.take().unwrap_or_else(|| Io::read(0, Payload::None));
             Poll::Ready(io.complete(result))
         }))

@@ -1,8 +1,8 @@
-//! What a client's bytes must come to, read in one piece and without a session: the answers of the
+//! Expected replies to a client's bytes, computed in one piece and without a session: the answers of the
 //! handshake, a reply for each request, the end.
 //!
-//! The rules of single messages (the handshake, [`parse`], [`check()`]) are the server's own, which other
-//! entry points hold to their promises; replies are read by the client's half.
+//! The rules of single messages (the handshake, [`parse`], [`check()`]) are the server's own, which other entry
+//! points check; replies are read by the client's half.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::end::End;
 /// All that a connection comes to.
 pub(super) struct Expected {
     greeting: Vec<u8>,
-    /// Whether answers of the handshake may be kept back: it broke the protocol behind them.
+    /// True if answers of the handshake may be missing: the client broke the protocol behind them.
     cut: bool,
     negotiated: Option<Negotiated>,
     replies: Vec<Want>,
@@ -182,7 +182,7 @@ impl Expected {
 }
 
 impl Want {
-    /// How many bytes of data belong to `reply`, with `behind` behind it, if that is the reply.
+    /// Returns the number of data bytes of `reply`, with `behind` behind it, if that is the reply.
     fn data_bytes(
         &self,
         negotiated: &Negotiated,

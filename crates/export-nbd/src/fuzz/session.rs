@@ -110,12 +110,12 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// Whether this is a moment at which nothing moves.
+    /// Returns true at a moment at which nothing moves.
     fn waits(&self) -> bool {
         self.pieces && self.dice.below(4) == 0
     }
 
-    /// How many of `most` bytes move at once.
+    /// Returns the number of bytes, at most `most`, that move at once.
     fn piece(&self, most: usize) -> usize {
         match self.pieces && most > 0 {
             true if self.dice.below(2) == 0 => 1 + self.dice.below(most.min(40)),

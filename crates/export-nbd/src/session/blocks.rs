@@ -34,7 +34,7 @@ impl Blocks {
         Blocks { span: Span::new(offset - head, head + len + tail), head, tail, block }
     }
 
-    /// Whether the range is whole blocks.
+    /// Returns true if the range is whole blocks.
     #[inline]
     pub(super) fn are_whole(&self) -> bool {
         self.head | self.tail == 0
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// What a device is asked for by `request`, which must succeed.
+    /// Returns the device requests of `request`, which must succeed.
     fn asked<F: Future<Output = Completion>>(
         request: impl FnOnce(Dev, Lane, &Pool) -> F,
     ) -> Vec<(Op, Span, Flags)> {

@@ -1,4 +1,4 @@
-//! What goes to the device.
+//! Requests to the device.
 
 use braid_block::Io;
 use braid_engine::{Dev, Pending};

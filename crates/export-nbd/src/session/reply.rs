@@ -1,4 +1,4 @@
-//! What a session answers: a reply for each request, put into its outbox and counted.
+//! Replies of a session: one for each request, put into its outbox and counted.
 
 use braid_block::{Completion, Span};
 use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};

@@ -25,12 +25,12 @@ const PART: u64 = 128 << 10;
 pub(super) struct Write {
     request: CheckedRequest,
     flags: Flags,
-    /// Where the next part goes.
+    /// Offset of the next part.
     offset: u64,
     pub(super) incoming: Incoming,
     /// The memory around it, if its range is not whole blocks.
     edges: Option<Edges>,
-    /// How the parts before went.
+    /// Result of the earlier parts.
     result: Result<(), Errno>,
     permit: WritePermit,
 }

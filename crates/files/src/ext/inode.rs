@@ -45,7 +45,7 @@ impl Inode {
         Ok(inode)
     }
 
-    /// Whether it is in use. One that is in the bitmap may have no name any more, and blocks still.
+    /// True if it is in use. An inode in the bitmap may have lost its name and still have blocks.
     pub(super) fn is_used(&self, is_in_bitmap: bool) -> bool {
         // The bad-block, resize and boot loader inodes may have no mode.
         (self.mode != 0 || self.number < 11) && (is_in_bitmap || self.links > 0)
@@ -71,7 +71,7 @@ impl Inode {
         self.flags & EXTENTS != 0
     }
 
-    /// Whether `map` leads to blocks: a short symbolic link is in it, and a device has none.
+    /// True if `map` leads to blocks: a short symbolic link is stored in it, and a device has none.
     pub(super) fn has_blocks(&self) -> bool {
         let is_short_link = self.kind() == 0xa000 && self.size < 60 && !self.has_extents();
         let is_special = self.number < 11;

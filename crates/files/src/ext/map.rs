@@ -1,4 +1,4 @@
-//! Where the blocks of an inode lie: trees of extents, and the block maps of ext2.
+//! The blocks of an inode: trees of extents, and the block maps of ext2.
 
 use std::ops::Range;
 

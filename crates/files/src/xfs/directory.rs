@@ -6,7 +6,7 @@ use crate::bytes::{be16, be32, be64, byte, slice};
 use crate::error::{Tried, Trouble, check};
 use crate::names::Directories;
 
-/// Where the index begins, in the file.
+/// The start of the index, in the file.
 pub(super) const INDEX: u64 = 32 << 30;
 /// Extents of a directory.
 const MOST_EXTENTS: usize = 1 << 18;

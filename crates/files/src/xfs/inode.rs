@@ -15,12 +15,12 @@ pub(super) struct Inode {
     pub(super) is_realtime: bool,
     formats: [u8; 2],
     extents: [u64; 2],
-    /// Where the forks begin and the first one ends.
+    /// The starts of the forks, and the end of the first one.
     forks: (usize, usize),
     bytes: Vec<u8>,
 }
 
-/// What leads to the contents or the attributes of an inode.
+/// The part of an inode that leads to its contents or its attributes.
 #[derive(Clone, Copy)]
 pub(super) struct Fork<'i> {
     pub(super) is_attributes: bool,

@@ -33,7 +33,7 @@ const FILE: [&[u8; 4]; 2] = [b"BMAP", b"BMA3"];
 /// More than any tree has.
 const DEEPEST: u16 = 12;
 
-/// What is met on the way through a tree.
+/// A step on the way through a tree.
 pub(super) enum Step<'s> {
     /// The bytes of a node.
     Node(Range<u64>),

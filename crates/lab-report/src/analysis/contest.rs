@@ -1,19 +1,19 @@
-//! Who is best at a kind of work, if anybody.
+//! The best subject at a kind of work, if there is one.
 //!
-//! The leader is compared with every other subject in pairs of the same repetition, and wins when it
-//! is proven better than each. No division among the others is needed for that: where two are equally
-//! good, the claim is wrong only if one of them beats the other, which happens with the level's
-//! chance, and every further subject that has to be beaten makes it rarer. Kinds of work that are
-//! judged side by side share the level (Holm).
+//! The leader is compared with every other subject in pairs of the same repetition, and wins if it is proven
+//! better than each. The comparisons need no correction for their number: if two subjects are equally good, the
+//! claim is wrong only if one of them beats the other, which happens with the chance of the level, and every
+//! further subject that must be beaten makes it rarer. Kinds of work that are judged side by side share the
+//! level (Holm).
 //!
-//! Repetitions share what is fixed about a subject: the place of its file, the make of its stick. Where the
-//! campaign has a control, the baseline a second time in another place, a lead must be [`PLACES`] times what
-//! the two baselines are apart. One control is one draw: of two normal numbers with the same spread, which
-//! share a third, the one is more than eight times the other in 7 of 100 cases, whatever that spread is.
+//! Repetitions share the fixed properties of a subject: the place of its file, the make of its stick. If the
+//! campaign has a control, the baseline a second time in another place, a lead must be [`PLACES`] times the
+//! distance of the two baselines. One control is one sample: of two normal numbers with the same spread, which
+//! share a third, one is more than eight times the other in 7 of 100 cases, whatever that spread is.
 //!
-//! Invariants: only numbers that are believed count; subjects are compared over the same workloads
-//! and repetitions; nobody is named where a number that is not believed was better; the control is never
-//! named, and takes nothing from who is.
+//! Invariants: only trusted numbers count; subjects are compared over the same workloads and repetitions; no
+//! subject is named if an untrusted number was better; the control is never named, and takes nothing from the
+//! named subject.
 
 use super::kinds::{Kind, effect_of, pooled_speed, speeds};
 use super::{ALPHA, Analysis, Cell, Standing};
@@ -27,7 +27,7 @@ pub(crate) const LEAST_PAIRS: usize = 3;
 /// A lead is this many times what the control is from the baseline, as logarithms.
 pub(crate) const PLACES: f64 = 8.0;
 
-/// Why it cannot be told who is best.
+/// The reason why the best subject is unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unknown {
     /// Fewer than three repetitions have been measured on both sides.
@@ -41,16 +41,16 @@ pub enum Unknown {
     Place(f64),
 }
 
-/// What a contest says.
+/// The result of a contest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// The leader is better than every other.
     Winner,
     /// No two are further apart than this: 0.02 for 2 %.
     Alike(f64),
-    /// It cannot be told who is best.
+    /// The best subject is unknown.
     Open(Unknown),
-    /// Of so many that were measured and are not believed, somebody was faster than the leader.
+    /// At least one of this number of measured but untrusted subjects was faster than the leader.
     Unbelieved(usize),
 }
 
@@ -68,7 +68,7 @@ pub struct Contest {
     pub margin: Effect,
     /// The worst of the numbers compared.
     pub standing: Standing,
-    /// Who is best, if anybody.
+    /// The best subject, if there is one.
     pub outcome: Outcome,
 }
 
@@ -101,9 +101,9 @@ pub fn find_contests(analysis: &Analysis, kinds: &[Kind]) -> Vec<Contest> {
     found.into_iter().map(|(contest, _)| contest).collect()
 }
 
-/// How far equal subjects are apart at each kind of work, as a logarithm: what the control is from the
-/// baseline there, and at least its middle distance at all kinds, so that one small number by chance opens
-/// no gate. `None` without a control that was measured.
+/// The distance of equal subjects at each kind of work, as a logarithm: that of the control from the baseline,
+/// and at least its median distance at all kinds, so that one number that is small by chance does not let every
+/// lead pass. `None` without a measured control.
 fn places_apart(analysis: &Analysis, kinds: &[Kind]) -> Vec<Option<f64>> {
     let at = |kind: &Kind| {
         let effect = effect_of(analysis, analysis.control?, kind)?.effect;
@@ -209,9 +209,9 @@ fn outcome_of(
     })
 }
 
-/// How many of those left out, because not all of what they did is believed, had better medians than
-/// the leader over the workloads that both have: whether they are faster is not known, and so neither
-/// is who is best.
+/// The number of subjects that were left out because part of their numbers is not trusted, and that had better
+/// medians than the leader over the shared workloads: it is unknown whether they are faster, so the best
+/// subject is unknown too.
 fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
     let works = || contest.kind.workloads.iter();
     let is_ahead = |subject: &&usize| {

@@ -1,4 +1,4 @@
-//! What each factor of a study does: chunk, number of members, buses, file system, processes.
+//! The effect of each factor of a study: chunk, number of members, buses, file system, processes.
 //!
 //! ```text
 //!   factor: members          chunk 64K   chunk 128K          reads of 2 members: 1.9 times 1 member,
@@ -6,13 +6,12 @@
 //!   level 2                     36          40
 //! ```
 //!
-//! A group is what is alike but for the factor: the same workload on the same array with another
-//! chunk, the same array under another file system. Each level is compared with the reference level
+//! A group contains cells that are alike except for the factor: the same workload on the same array with
+//! another chunk, the same array under another file system. Each level is compared with the reference level
 //! within a group and a repetition, and the effect is the mean over the groups that have both.
 //!
-//! Invariants: all groups of an effect have both levels in each repetition that counts; what a group
-//! says by itself is kept as the range over the groups, so that an effect that turns round with
-//! another factor does not vanish in its mean.
+//! Invariants: all groups of an effect have both levels in each counted repetition; the effects of single
+//! groups are kept as a range, so that an effect that another factor reverses does not vanish in its mean.
 //!
 //! Deliberately absent: a model with interactions. A study that crosses two factors shows them in the
 //! range, and in the table of the one over the other.
@@ -52,20 +51,20 @@ pub struct Level {
     pub effects: Vec<Option<LevelEffect>>,
 }
 
-/// What a level does to one direction of work.
+/// The effect of a level on one direction of work.
 #[derive(Debug, Clone, Copy)]
 pub struct LevelEffect {
-    /// How many times as fast as the reference level, over all groups.
+    /// The speed relative to the reference level, over all groups.
     pub effect: Effect,
-    /// What that says with all levels and directions of the factor counted.
+    /// The meaning of the effect when all levels and directions of the factor are counted.
     pub outlook: Outlook,
     /// The lowest ratio of a single group.
     pub lowest: f64,
     /// The highest.
     pub highest: f64,
-    /// How many groups there are.
+    /// The number of groups.
     pub groups: usize,
-    /// The worst of the numbers that it is made of.
+    /// The worst standing of its numbers.
     pub standing: Standing,
 }
 
@@ -76,7 +75,7 @@ struct Found {
     standing: Standing,
 }
 
-/// What is alike but for the factor: its direction, and its numbers by level.
+/// Cells that are alike except for the factor: their direction, and their numbers by level.
 struct Group {
     direction: String,
     /// The workload of the first of them.

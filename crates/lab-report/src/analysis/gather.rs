@@ -1,4 +1,4 @@
-//! What was planned and what was measured, by workload and subject. Every trial is looked at once.
+//! Gathers the planned and the measured trials, by workload and subject. Every trial is looked at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

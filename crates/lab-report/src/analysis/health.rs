@@ -1,8 +1,8 @@
-//! What a lost member costs: how fast an array is in its other states, against itself when healthy,
-//! and how long it took to be whole again.
+//! The cost of a lost member: the speed of an array in its other states, relative to its healthy state, and the
+//! time until it was whole again.
 //!
-//! States are measured apart, each in trials of its own, or follow each other in one trial (a story).
-//! Reads and writes are told apart: a mirror that lost a member reads at half and writes as before.
+//! States are measured separately, each in trials of its own, or follow each other in one trial (a story).
+//! Reads and writes are separate: a mirror that lost a member reads at half speed and writes as before.
 
 use std::collections::BTreeMap;
 
@@ -62,22 +62,22 @@ pub struct PhaseEffect {
     pub direction: String,
     /// The state.
     pub phase: Phase,
-    /// How many times as fast as when healthy.
+    /// The speed relative to the healthy state.
     pub effect: Effect,
-    /// The worst of the numbers that it is made of.
+    /// The worst standing of its numbers.
     pub standing: Standing,
 }
 
-/// How long the recoveries of an array took.
+/// The durations of an array's recoveries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rebuild {
     /// The subject.
     pub subject: usize,
-    /// What ran beside them.
+    /// The workload that ran beside them.
     pub workload: usize,
-    /// Seconds of each that ended.
+    /// The seconds of each recovery that ended.
     pub ended_s: Vec<f64>,
-    /// Seconds that each was seen that had not ended with its trial.
+    /// The observed seconds of each recovery that did not end within its trial.
     pub unended_s: Vec<f64>,
 }
 
@@ -162,7 +162,7 @@ fn rates_of(trial: &StoredTrial, course: &TimeSeries, ramp_s: f64) -> BTreeMap<O
         let at = *ms as f64 / 1000.0 + ramp_s;
         let event = trial.events.iter().rfind(|(event, _)| *event < at);
         let phase = event.map(|(_, what)| Phase::after(what));
-        // After an event that begins no phase nobody knows what the array does.
+        // After an event that begins no phase, the state of the array is unknown.
         if phase != Some(None) {
             values.entry(phase.flatten()).or_default().push(*value);
         }
@@ -170,7 +170,7 @@ fn rates_of(trial: &StoredTrial, course: &TimeSeries, ramp_s: f64) -> BTreeMap<O
     values.into_iter().map(|(phase, values)| (phase, mean(&values))).collect()
 }
 
-/// How long recoveries took, of every cell in which one began.
+/// The durations of recoveries, for every cell in which one began.
 pub fn find_rebuilds(analysis: &Analysis, results: &Results) -> Vec<Rebuild> {
     let mut found = Vec::new();
     for cell in &analysis.cells {

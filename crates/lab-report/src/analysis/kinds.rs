@@ -27,13 +27,13 @@ pub struct Kind {
 pub struct KindEffect {
     /// The subject.
     pub subject: usize,
-    /// How many times as fast as the baseline.
+    /// The speed relative to the baseline.
     pub effect: Effect,
-    /// What that says with every subject and kind counted.
+    /// The meaning of the effect when every subject and kind is counted.
     pub outlook: Outlook,
-    /// The worst of the numbers that it is made of, the baseline's too.
+    /// The worst standing of its numbers and of the baseline's.
     pub standing: Standing,
-    /// How many workloads of the kind both have.
+    /// The number of workloads of the kind that both have.
     pub shared: usize,
 }
 
@@ -86,7 +86,7 @@ impl Sides {
         self.standing = self.standing.max(standing);
     }
 
-    /// How many times as fast the own side is over all of it.
+    /// The speed of the own side relative to the other, over all workloads.
     pub(super) fn effect(&self) -> Option<Effect> {
         Effect::of(&together(&self.own, geometric_mean), &together(&self.other, geometric_mean))
     }
@@ -168,7 +168,7 @@ pub(super) fn direction_of(work: &Work) -> String {
     }
 }
 
-/// How and what a workload does, in words; empty where its dimensions do not say it.
+/// The access pattern and the operation of a workload, in words; empty if its dimensions do not contain them.
 fn pattern_and_op(work: &Work) -> (&'static str, &'static str) {
     let mode = work.word("mode");
     let pattern = match work.word("pattern") {

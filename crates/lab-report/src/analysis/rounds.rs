@@ -8,13 +8,13 @@
 use super::{Cell, State};
 use crate::stats::{ByRepetition, SteadyState, Window, find_steady_state};
 
-/// Of rounds that cannot be judged.
+/// The reason for rounds that cannot be judged.
 pub(crate) const WITHOUT_WORK: &str = "rounds in which nothing was done cannot settle";
 
-/// What became of a cell's rounds.
+/// The result for a cell's rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
-    /// Whether its headline has settled, and where; `None` of rounds without anything above 0.
+    /// The steady state of its headline, or that there is none; `None` for rounds without a value above 0.
     pub settled: Option<SteadyState>,
 }
 

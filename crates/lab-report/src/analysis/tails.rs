@@ -18,7 +18,7 @@ const PERCENTILES: [(Metric, f64); 4] = [
     (Metric::LatencyP999, 0.999),
 ];
 
-/// Whether a trial has enough requests for a metric; of an unknown number it has not.
+/// True if a trial has enough requests for a metric; false if their number is unknown.
 pub(super) fn is_supported(trial: &StoredTrial, metric: Metric) -> bool {
     let quantile = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric);
     let Some(needed) = quantile.and_then(|(_, q)| values_needed(*q)) else { return true };

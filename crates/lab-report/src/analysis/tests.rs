@@ -153,12 +153,12 @@ fn a_winner_is_better_than_each() {
     let of = |stripe: f64| move |name: &str| if name == "stripe" { stripe } else { 100.0 };
     let found = contests(&rated(5, of(150.0)));
     assert_eq!((found.len(), found[0].winner()), (1, Some(2)));
-    // Nobody is proven by one repetition, and nothing says how many it takes.
+    // One repetition proves no winner, and does not show how many are needed.
     let alone = contests(&rated(1, of(150.0)));
     assert_eq!(alone[0].outcome, Outcome::Open(Unknown::Few));
-    // Two repetitions name nobody, whatever they say.
+    // Two repetitions never name a winner.
     assert_eq!(contests(&rated(2, of(150.0)))[0].outcome, Outcome::Open(Unknown::Few));
-    // Within the noise of four repetitions: more would tell.
+    // Within the noise of four repetitions: more repetitions would decide.
     let four = contests(&scattered(4, 0.1, of(110.0)));
     assert!(matches!(four[0].outcome, Outcome::Open(Unknown::Scatter(Some(5..)))), "{four:?}");
     // Ahead by less than what names a winner: no number of repetitions is promised, and none names it.
@@ -172,9 +172,9 @@ fn a_winner_is_better_than_each() {
     assert!(matches!(equal[0].outcome, Outcome::Alike(apart) if apart < 0.03), "{equal:?}");
 }
 
-/// What `docs/statistics.md` states: of equal subjects a winner is named, or a cell coloured, in about 5
-/// of 100 campaigns, by whatever number of subjects and repetitions, if noise is like that of a bell;
-/// with three repetitions of even noise in up to 11.
+/// Statement of `docs/statistics.md`: for equal subjects a winner is named, or a cell coloured, in about 5 of
+/// 100 campaigns, for any number of subjects and repetitions, if noise is bell-shaped; with three repetitions
+/// of uniform noise in up to 11.
 #[test]
 fn equal_subjects_have_no_winner_and_no_colour() {
     const CAMPAIGNS: u64 = 300;
@@ -222,18 +222,18 @@ fn bell(numbers: &[u64]) -> f64 {
     (0..12).map(|part| (noise(1.0, &[numbers, &[part]].concat()) - 1.0) / 2.0).sum()
 }
 
-/// What a repetition of a subject at a kind of work is off by, as a logarithm.
+/// The error of a repetition of a subject at a kind of work, as a logarithm.
 type Off = fn(seed: u64, subject: u64, kind: u64, repetition: u64) -> f64;
 
-/// A state that lasts: 0.8 of it goes on to the next repetition, and its spread stays 5 %.
+/// A lasting state: 0.8 of it remains in the next repetition, and its spread stays 5 %.
 fn lasting(seed: u64, subject: u64, kind: u64, repetition: u64) -> f64 {
     (1..=repetition).fold(bell(&[seed, subject, kind, 0]), |state, one| {
         0.8 * state + 0.6 * bell(&[seed, subject, kind, one])
     }) * 0.05
 }
 
-/// What `docs/statistics.md` states of the control: what is fixed about a subject, or lasts, is no winner in
-/// more than 7 of 100 campaigns. Without a control it is one in most.
+/// Statement of `docs/statistics.md` about the control: a fixed or lasting property of a subject makes it a
+/// winner in at most 7 of 100 campaigns. Without a control it does so in most.
 #[test]
 fn what_is_fixed_about_a_subject_makes_no_winner() {
     const CAMPAIGNS: u64 = 300;
@@ -409,8 +409,8 @@ fn estimates_are_of_every_metric() {
     assert_eq!(analysis.compare(cell, Metric::LatencyMean).unwrap().ratio, 1.0);
 }
 
-/// a has workloads 1 to 3, b has 2 to 4, c has 2, 3 and 5: all three share 2 and 3, which nobody
-/// has alone.
+/// a has workloads 1 to 3, b has 2 to 4, c has 2, 3 and 5: all three share 2 and 3, and no other pair of
+/// workloads.
 #[test]
 fn subjects_are_compared_over_what_they_share() {
     let plan = r#"
@@ -474,8 +474,8 @@ fn a_percentile_is_there_only_with_support() {
     assert!(cell.unsupported.contains(&Metric::LatencyP99));
 }
 
-/// What `docs/statistics.md` states of percentiles: of identical subjects the interval of their ratio leaves 1
-/// out in about 5 of 100 campaigns, though the requests of a repetition, behind one another in a queue,
+/// Statement of `docs/statistics.md` about percentiles: for identical subjects the interval of their ratio
+/// excludes 1 in about 5 of 100 campaigns, although the requests of a repetition, one after another in a queue,
 /// are fast or slow together.
 #[test]
 fn percentiles_of_identical_subjects_differ_as_rarely_as_other_numbers() {

@@ -71,7 +71,7 @@ impl<'a> Pairing<'a> {
                 }
                 (Some(_), None, None, _) => pairing.not_compared.push(only("first")),
                 (None, _, Some(_), None) => pairing.not_compared.push(only("second")),
-                // What a prediction does not have nobody has lost.
+                // A number that a prediction lacks was not lost.
                 (Some(_), None, _, Some(why)) if second_is_predicted => {
                     pairing.not_compared.push(why);
                 }
@@ -86,7 +86,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// How it is said that a cell has no number that may be compared, and the reason; `None` of one that has.
+/// The words for a cell without a number that may be compared, and the reason; `None` for a cell with one.
 fn without_number(cell: &Cell) -> Option<(&'static str, Option<&String>)> {
     Some(match &cell.state {
         State::NotPlanned | State::NotYet => ("not measured yet", None),

@@ -46,18 +46,18 @@ impl Comparison {
         }
     }
 
-    /// What a side is called, with where its numbers come from if that is no measurement.
+    /// The name of a side, with the source of its numbers if that is no measurement.
     fn name(&self, side: usize) -> String {
         let name = [&self.first, &self.second][side];
         if self.predicted[side] { format!("{name} (predicted)") } else { name.clone() }
     }
 
-    /// Whether one side was predicted and the other measured: nothing changed between them then.
+    /// True if one side was predicted and the other measured: then nothing changed between them.
     fn is_mixed(&self) -> bool {
         self.predicted[0] != self.predicted[1]
     }
 
-    /// How far a prediction and a measurement are apart.
+    /// The distance of a prediction and a measurement.
     fn answer_of_a_prediction(&self) -> Vec<String> {
         let [first, second] = self.predicted.map(word);
         let percent = digits(self.model_error_percent.unwrap_or_default());
@@ -189,7 +189,7 @@ impl Comparison {
         (!self.settings.is_empty()).then(differ)
     }
 
-    /// What an interval is made of.
+    /// The words for an interval.
     fn interval(&self) -> &'static str {
         match self.model_error_percent {
             Some(_) => "range of what models are off by",
@@ -198,7 +198,7 @@ impl Comparison {
     }
 }
 
-/// How numbers came about.
+/// The source of numbers, in a word.
 fn word(is_predicted: bool) -> &'static str {
     if is_predicted { "predicted" } else { "measured" }
 }

@@ -128,7 +128,7 @@ fn times_are_better_when_they_are_less() {
     assert_eq!((found.count(Change::Regression), found.count(Change::Improvement)), (4, 0));
 }
 
-/// What two runs of the same thing differ by anyway, and what is not beyond the threshold.
+/// The usual difference between two runs of the same subject, and differences below the threshold.
 #[test]
 fn what_is_small_is_no_regression() {
     let plan = plan(12);
@@ -178,7 +178,7 @@ fn broken(campaign: &Campaign, given: impl Fn(&Workload, u32) -> Given) -> Resul
     })
 }
 
-/// What works no more is no "no regression": each such cell is named with its own reason.
+/// A cell that no longer works is not "no regression": each such cell is named with its own reason.
 #[test]
 fn what_has_no_number_any_more_is_worse() {
     let plan = plan(3);
@@ -305,7 +305,7 @@ fn a_prediction_is_no_earlier_run() {
     assert!(near.render_text(false).contains("All 8 numbers are within that."));
 }
 
-/// What only was measured is not lost where it could not be predicted.
+/// A number that was only measured is not lost if it could not be predicted.
 #[test]
 fn a_prediction_loses_nothing() {
     let less = predicted(results(&plan(1), |subject, workload, _| match subject.name.as_str() {

@@ -19,10 +19,10 @@ const NAMES: usize = 26;
 /// Width of a number.
 const NUMBERS: usize = 12;
 
-/// What a filter finds among the cells of some results.
+/// The result of a filter among the cells of some results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// Those that match, as text.
+    /// The cells that match, as text.
     Cells(String),
     /// None does: a sentence, and all that there are.
     Nothing(String),
@@ -195,7 +195,7 @@ fn show_trial(text: &mut String, trial: &StoredTrial, analysis: &Analysis) {
     }
 }
 
-/// What the machine did, as far as it is known.
+/// The known facts about the machine during a trial.
 fn evidence_lines(evidence: &Evidence) -> Vec<String> {
     let moved = |name: &str, moved: &Moved| {
         format!(

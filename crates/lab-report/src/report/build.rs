@@ -51,7 +51,7 @@ pub use samples::tidy_rows;
 /// More subjects than a baseline and the series of one chart are not told one by one.
 const MOST_SUBJECTS: usize = 1 + charts::MOST_SERIES;
 
-/// What everything is made of.
+/// The data from which all parts are built.
 pub(super) struct Context<'a> {
     analysis: &'a Analysis,
     results: &'a Results,
@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether there are too many subjects to be told one by one, and levels of what was varied instead.
+    /// True if there are too many subjects to report each; then the levels of the factors are reported.
     fn is_study(&self) -> bool {
         self.analysis.subjects > MOST_SUBJECTS && !self.factors.is_empty()
     }
@@ -107,7 +107,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What one more repetition takes, by those that there were: trials and what is around them.
+    /// The expected seconds of one more repetition, from the former ones: trials and the time around them.
     fn seconds_of_a_repetition(&self) -> f64 {
         let sessions = self.results.sessions.iter();
         let spent: f64 =

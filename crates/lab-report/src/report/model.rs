@@ -1,4 +1,4 @@
-//! What a report says, before any renderer: sentences, tables, charts. Pure data.
+//! The content of a report, before any renderer: sentences, tables, charts. Pure data.
 //!
 //! ```text
 //! analysis ──> Report ──> terminal, HTML, Markdown, XLSX
@@ -8,25 +8,24 @@
 //!
 //! Invariants:
 //!
-//! * texts are plain: each renderer escapes for its own format, so hostile names of devices end
-//!   here as words;
-//! * every number of a chart is finite; a number that may not be used is no point of a chart, and one
-//!   that something speaks against says so wherever it is drawn;
+//! * texts are plain: each renderer escapes for its own format, so hostile names of devices end here as words;
+//! * every number of a chart is finite; a number that may not be used is no point of a chart, and a doubtful
+//!   one is marked wherever it is drawn;
 //! * `id`s are unique in a report, made of `a-z`, `0-9` and `-`, and at most 31 characters long: they
 //!   name files, sheets and anchors.
 //!
-//! Deliberately absent: colours, sizes, fonts. A [`Tone`] says what a cell means.
+//! Deliberately absent: colours, sizes, fonts. A [`Tone`] gives the meaning of a cell.
 
 use serde::Serialize;
 
-/// Everything that is said of a campaign.
+/// The whole report of a campaign.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The campaign's name.
     pub title: String,
-    /// What it was to find out.
+    /// The question of the campaign.
     pub question: String,
-    /// When, how much of it is done, on which system: one line.
+    /// One line with the time, the progress and the system.
     pub subtitle: String,
     /// The answer in one to three sentences, the most important first.
     pub answer: Vec<String>,
@@ -34,7 +33,7 @@ pub struct Report {
     pub picture: Option<Chart>,
     /// The answer as a table: a row for each subject, or for each level of what was varied.
     pub table: Table,
-    /// What can be believed.
+    /// The trust in the numbers.
     pub trust: TrustBox,
     /// Groups of tables and charts, in order.
     pub sections: Vec<Section>,
@@ -51,7 +50,7 @@ pub struct TrustBox {
     pub invalid: usize,
     /// Cells that could not be measured at all.
     pub missing: usize,
-    /// Whether the numbers were predicted, and none was measured.
+    /// True if the numbers were predicted, and none was measured.
     pub is_predicted: bool,
     /// One for each reason, the gravest first.
     pub reasons: Vec<TrustReason>,
@@ -60,16 +59,16 @@ pub struct TrustBox {
 /// A reason to doubt, or to keep in mind, and whom it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrustReason {
-    /// How grave it is: [`Tone::Invalid`], [`Tone::Suspect`], [`Tone::Missing`], or [`Tone::Plain`]
-    /// of what lowers nothing.
+    /// The severity: [`Tone::Invalid`], [`Tone::Suspect`], [`Tone::Missing`], or [`Tone::Plain`] for a remark
+    /// that lowers no verdict.
     pub tone: Tone,
     /// The rule's name.
     pub rule: String,
-    /// What was seen, with numbers.
+    /// The observation, with numbers.
     pub why: String,
-    /// What to do about it.
+    /// The advice.
     pub action: String,
-    /// Which cells: "subject: workload", complete; none where it concerns all.
+    /// The concerned cells: "subject: workload", complete; none if it concerns all.
     pub cells: Vec<String>,
 }
 
@@ -80,9 +79,9 @@ pub struct Section {
     pub id: String,
     /// The heading.
     pub title: String,
-    /// What is seen here, in a sentence or two; may be empty.
+    /// An introduction in a sentence or two; may be empty.
     pub lead: String,
-    /// Whether it is for looking up: folded until somebody asks, and in the larger files only.
+    /// True if it is for reference: folded until the reader opens it, and in the larger files only.
     pub is_detail: bool,
     /// Tables and charts, in order.
     pub blocks: Vec<Block>,
@@ -103,9 +102,9 @@ pub enum Block {
 pub struct Table {
     /// Unique in the report.
     pub id: String,
-    /// What it shows.
+    /// The subject of the table.
     pub title: String,
-    /// How to read it; may be empty.
+    /// An explanation; may be empty.
     pub note: String,
     /// The columns, first to last.
     pub columns: Vec<Column>,
@@ -118,7 +117,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading, with the unit.
     pub heading: String,
-    /// Whether it holds numbers, which stand to the right.
+    /// True if it contains numbers, which are aligned to the right.
     pub numeric: bool,
 }
 
@@ -127,37 +126,37 @@ pub struct Column {
 pub struct Row {
     /// One for each column.
     pub cells: Vec<Cell>,
-    /// Whether it sums up the rows above.
+    /// True if it sums up the rows above.
     pub total: bool,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// What is read.
+    /// The main text.
     pub text: String,
-    /// Smaller, under or beside it: an interval, a reason. Empty for nothing.
+    /// A smaller text, under or beside it: an interval, a reason. May be empty.
     pub detail: String,
     /// The number behind the text, in the column's unit, for spreadsheets.
     pub number: Option<f64>,
     /// The ends of its interval or range, in the same unit.
     pub ends: Option<(f64, f64)>,
-    /// What it means.
+    /// Its meaning.
     pub tone: Tone,
 }
 
-/// What a cell or a sentence means.
+/// The meaning of a cell or a sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// Nothing in particular.
+    /// No particular meaning.
     #[default]
     Plain,
-    /// What the others are compared with.
+    /// The baseline of the comparison.
     Baseline,
-    /// Better than the baseline, and that can be told apart.
+    /// Better than the baseline, with proof.
     Better,
-    /// Worse than the baseline, and that can be told apart.
+    /// Worse than the baseline, with proof.
     Worse,
     /// Not distinguishable from the baseline.
     Same,
@@ -174,17 +173,17 @@ pub enum Tone {
 pub struct Chart {
     /// Unique in the report.
     pub id: String,
-    /// What it shows.
+    /// The subject of the chart.
     pub title: String,
-    /// How to read it, in a sentence; may be empty.
+    /// An explanation in a sentence; may be empty.
     pub note: String,
-    /// What is drawn for a point.
+    /// The form of its points.
     pub shape: Shape,
-    /// What stands beside each other; of bars the ticks are the groups, at 0, 1, 2 and so on.
+    /// The axis of places; for bars the ticks are the groups, at 0, 1, 2 and so on.
     pub x: Axis,
-    /// What the values mean.
+    /// The axis of values.
     pub y: Axis,
-    /// At most eight can be told apart.
+    /// At most eight series can be distinguished.
     pub series: Vec<Series>,
     /// A value with a line across everything, such as that of the baseline.
     pub mark: Option<f64>,
@@ -192,11 +191,11 @@ pub struct Chart {
     pub events: Vec<Event>,
 }
 
-/// What is drawn for a point.
+/// The form of a point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// A bar, in the group that its place is.
+    /// A bar, in the group at its place.
     #[default]
     Bars,
     /// A mark, joined to the next of its series.
@@ -208,17 +207,17 @@ pub enum Shape {
 /// An axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it means, without the unit.
+    /// Its meaning, without the unit.
     pub label: String,
     /// The unit; may be empty.
     pub unit: String,
-    /// Whether equal factors are equal lengths. Values are then above 0.
+    /// True if equal factors are equal lengths. Values are then above 0.
     pub log: bool,
     /// Values that get a tick with this text, instead of ticks chosen by the renderer.
     pub ticks: Vec<(f64, String)>,
 }
 
-/// What belongs together in a chart.
+/// Points that belong together in a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Series {
     /// Its name in the legend.
@@ -236,16 +235,16 @@ pub struct Point {
     pub y: f64,
     /// Lower and upper end of its interval.
     pub interval: Option<(f64, f64)>,
-    /// Whether something speaks against it.
+    /// True if there is a reason to doubt it.
     pub suspect: bool,
 }
 
-/// A moment that has a name.
+/// A moment with a name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
-    /// Where on the x axis.
+    /// The place on the x axis.
     pub x: f64,
-    /// What happened.
+    /// The event in words.
     pub label: String,
 }
 
@@ -263,7 +262,7 @@ impl Report {
 }
 
 impl TrustBox {
-    /// How many numbers are of which kind.
+    /// The number of numbers of each kind, in a sentence.
     pub fn sentence(&self) -> String {
         let Self { ok, suspect, invalid, missing, .. } = self;
         if self.is_predicted {

@@ -14,7 +14,7 @@ pub struct Estimate {
     pub low: f64,
     /// The highest repetition.
     pub high: f64,
-    /// How many there are, from 1.
+    /// The number of values, from 1.
     pub count: usize,
 }
 

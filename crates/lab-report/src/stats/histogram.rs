@@ -23,7 +23,7 @@ const BEYOND: u64 = 10;
 /// Fewest points of a cumulative curve.
 const FEWEST_POINTS: usize = 4;
 
-/// How many requests took how long.
+/// The number of requests for each latency.
 ///
 /// Invariants: no bin is empty; the requests fit into 64 bits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Histogram {
         self.total
     }
 
-    /// Whether there are no requests.
+    /// True if there are no requests.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }

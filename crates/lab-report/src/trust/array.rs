@@ -38,6 +38,6 @@ pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
             elsewhere.join(" and ")
         ));
     }
-    // Nothing on record is also what it looks like where nobody looked.
+    // An empty record may also mean that no check was made.
     if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
 }

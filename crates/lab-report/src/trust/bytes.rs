@@ -27,21 +27,20 @@ const CACHED: f64 = 0.5;
 /// Share below which it is off by more than the noise of storage. Direct I/O moves all bytes, and
 /// buffered I/O that misses the cache too.
 const PARTLY_CACHED: f64 = 0.9;
-/// Least rate of a ramp, as a part of the measured rate: something that warms up or a neighbour may
-/// hold the ramp up, and nobody counts what the tool did in it.
+/// The least rate of a ramp, as a part of the measured rate: a warm-up or a neighbour may slow the ramp down,
+/// and the tool does not count its bytes in it.
 const LEAST_IN_RAMP: f64 = 0.5;
 /// Claims below this are too few to be compared with a device's counters.
 const LEAST_CLAIM: f64 = 1024.0 * 1024.0;
-/// How much larger than a cache the data must be: at twice its size half of random requests still
-/// hit it.
+/// The factor by which the data must exceed a cache: at twice its size, half of random requests still hit it.
 const CACHE_ROOM: u64 = 2;
-/// Claimed over existing bytes from which on some must have been worked on twice.
+/// The ratio of claimed over existing bytes from which some bytes must have been used twice.
 const REREAD: f64 = 1.1;
 
-/// What a tool claims to have done in one direction, and the witness's name for it.
+/// The claim of a tool for one direction, and the witness's name for it.
 pub(super) struct Claim {
     pub(super) bytes: f64,
-    /// The same and what was done in the ramp at the same rate.
+    /// The same, plus the bytes in the ramp at the same rate.
     pub(super) with_ramp: f64,
     pub(super) word: &'static str,
     pub(super) of: fn(Moved) -> u64,
@@ -66,8 +65,8 @@ pub(super) fn claims(case: &TrialCase<'_>) -> [Option<Claim>; 2] {
     ]
 }
 
-/// What all of the members' disks moved together; `None` when a member is not on a disk, so that
-/// nobody knows what they should have moved.
+/// The sum of the bytes that all members' disks moved; `None` if a member is not on a disk, so that the
+/// expected amount is unknown.
 pub(super) fn disks_moved(case: &TrialCase<'_>) -> Option<Moved> {
     let members = &case.evidence.members;
     let are_disks = case.all_members(|one| matches!(one.place, Place::Disk(_)));
@@ -149,7 +148,7 @@ fn least_at_disks(case: &TrialCase<'_>, claim: &Claim) -> f64 {
     least.reduce(f64::min).unwrap_or(1.0)
 }
 
-/// What is expected beyond the claim, for a sentence; nothing where it is the claim.
+/// The addition to the claim in the expected amount, for a sentence; empty if there is none.
 fn in_all(claim: &Claim, expected: f64) -> String {
     let why = match (claim.with_ramp > claim.bytes, expected > claim.least()) {
         (false, false) => return String::new(),
@@ -160,8 +159,8 @@ fn in_all(claim: &Claim, expected: f64) -> String {
     format!(", at least {} with {why},", mib(expected))
 }
 
-/// What can be said without the devices' counters: that the data fit into the memory, and that some were
-/// there when they were asked for.
+/// The check without the devices' counters: whether the data fit into memory, and whether some were there when
+/// they were requested.
 fn check_sizes(case: &TrialCase<'_>) -> Checked {
     let data = case.working_set();
     let Some(memory) = case.evidence.memory_bytes.filter(|_| !case.is_direct()) else {

@@ -1,5 +1,5 @@
-//! What the campaign as a whole says about its numbers: what failed and what is missing, on which machines
-//! they were measured, what they are numbers of, and what makes subjects hard to compare.
+//! Findings about the campaign as a whole: failed and missing numbers, the machines of the measurements, the
+//! meaning of the numbers, and reasons why subjects are hard to compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ pub(super) fn check_environment(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checke
     ))
 }
 
-/// Whether everything below a subject is a model.
+/// True if everything below a subject is a model.
 pub(super) fn is_modelled(subject: &Subject) -> bool {
     let members = members_of(&subject.source);
     !members.is_empty() && members.iter().all(|member| matches!(member, Member::Model { .. }))

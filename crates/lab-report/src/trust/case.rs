@@ -1,4 +1,4 @@
-//! What a rule sees: a trial or a cell, with what was asked for spelt out once for all rules.
+//! The cases of rules: a trial or a cell, with its request written out once for all rules.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use braid_lab::tool::Effort;
 pub struct Cell<'a> {
     /// The subject's name and the workload's label.
     pub key: (&'a str, &'a str),
-    /// What was asked for.
+    /// The requested workload.
     pub workload: &'a Workload,
-    /// On what, if the campaign still knows it.
+    /// The subject, if the campaign still contains it.
     pub subject: Option<&'a Subject>,
     /// The trials that went well, by repetition; at least one.
     pub good: Vec<TrialCase<'a>>,
@@ -33,15 +33,15 @@ pub struct Cell<'a> {
 pub struct TrialCase<'a> {
     /// The trial.
     pub trial: &'a StoredTrial,
-    /// What the machine did meanwhile.
+    /// The evidence of the machine during the trial.
     pub evidence: &'a Evidence,
-    /// What was asked for.
+    /// The requested workload.
     pub workload: &'a Workload,
-    /// On what, if the campaign still knows it.
+    /// The subject, if the campaign still contains it.
     pub subject: Option<&'a Subject>,
-    /// What lies under it.
+    /// The facts about the devices below it.
     pub facts: Option<&'a SubjectFacts>,
-    /// Seconds before the measured time, in which the tool works as well; 0 if it has no ramp.
+    /// Seconds before the measured time, in which the tool also works; 0 if it has no ramp.
     pub ramp_s: f64,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn gather<'a>(
 }
 
 impl Cell<'_> {
-    /// Whether its workload is that of `many`, which has several processes, with one.
+    /// True if its workload is that of `many`, which has several processes, but with one.
     pub(super) fn is_one_stream_of(&self, many: &Cell<'_>) -> bool {
         let mut one = many.workload.clone();
         one.setup.processes = 1;
@@ -119,8 +119,8 @@ impl TrialCase<'_> {
         if factor.is_finite() { factor } else { 1.0 }
     }
 
-    /// What the device that the tool used moved; `None` when it does not say. The kernel's md
-    /// linear passes requests on and counts none of them.
+    /// The bytes that the tool's device moved; `None` if it does not count them. The kernel's md linear passes
+    /// requests on and counts none of them.
     pub(super) fn target(&self) -> Option<Moved> {
         let keeps_no_counters = || {
             let is_kernel = matches!(self.subject?.source, Source::Kernel(_));
@@ -131,7 +131,7 @@ impl TrialCase<'_> {
         (!is_silent(&target) || keeps_no_counters() != Some(true)).then_some(target)
     }
 
-    /// Whether a command line of the tool's own program, none that sets the subject up, has this text.
+    /// True if a command line of the tool's own program, not one that sets the subject up, contains this text.
     pub(super) fn tool_was_told(&self, text: &str) -> bool {
         let own = self.workload.tool().map(|tool| tool.version_command().program);
         let is_own = |command: &str| {
@@ -141,7 +141,7 @@ impl TrialCase<'_> {
         self.trial.commands.iter().any(|command| is_own(command) && command.contains(text))
     }
 
-    /// Whether the tool was asked to go past the page cache.
+    /// True if the tool was to bypass the page cache.
     pub(super) fn is_direct(&self) -> bool {
         let settings = &self.workload.settings;
         let words = ["direct=1", "iflag=direct", "oflag=direct", "--direct ", "extra-flags=direct"];
@@ -150,23 +150,23 @@ impl TrialCase<'_> {
             || words.iter().any(|word| self.tool_was_told(word))
     }
 
-    /// Whether the tool works on the raw device.
+    /// True if the tool works on the raw device.
     pub(super) fn is_raw(&self) -> bool {
         self.workload.setup.filesystem == FileSystem::None
     }
 
-    /// Whether the tool goes on for as long as it is told, and not until its work is done.
+    /// True if the tool runs for a given time, and not until its work is done.
     pub(super) fn runs_for_a_time(&self) -> bool {
         self.workload.work().is_some_and(|work| work.effort == Effort::Runtime)
     }
 
-    /// How many bytes are worked on, again and again: the size of all files where it is set (a
-    /// total, or one for each process), else the region.
+    /// The bytes that are used repeatedly: the size of all files if it is set (a total, or one for each
+    /// process), otherwise the region.
     pub(super) fn working_set(&self) -> u64 {
         working_set(self.workload, self.trial.region_bytes)
     }
 
-    /// Whether something is known of every member, and holds.
+    /// True if there are facts about every member, and `hold` is true for all.
     pub(super) fn all_members(&self, hold: impl Fn(&Placed) -> bool) -> bool {
         self.facts.is_some_and(|facts| !facts.members.is_empty() && facts.members.iter().all(hold))
     }

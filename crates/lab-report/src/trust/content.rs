@@ -41,9 +41,9 @@ pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
     }
 }
 
-/// What compresses below a trial, in words: the file system by its mount options, or zram.
+/// The compressor below a trial, in words: the file system by its mount options, or zram.
 fn compressor_of(case: &TrialCase<'_>) -> Option<String> {
-    // Options that were asked for count where nobody could look at the mount itself.
+    // If the mount itself could not be read, the requested options count.
     let (mount, does) = match case.evidence.mount.as_deref() {
         Some(mount) => (mount, compresses(mount)),
         None => {
@@ -61,8 +61,8 @@ fn compressor_of(case: &TrialCase<'_>) -> Option<String> {
     zram.then(|| "a compressed RAM disk (zram)".to_owned())
 }
 
-/// Whether a mount such as `btrfs rw,compress=zstd:3` compresses what is written. ZFS does unless
-/// told otherwise, and does not tell by its mount options.
+/// True if a mount such as `btrfs rw,compress=zstd:3` compresses written data. ZFS does by default, and its
+/// mount options do not show it.
 fn compresses(mount: &str) -> bool {
     let (kind, options) = mount.split_once(' ').unwrap_or((mount, ""));
     kind == "zfs" || options.split(',').any(is_compression)

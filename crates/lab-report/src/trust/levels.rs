@@ -1,4 +1,4 @@
-//! What an array can do of its members' rates, and what of its bytes reaches them.
+//! The greatest rate of an array in units of its members' rates, and the bytes that reach them.
 //!
 //! ```text
 //!                 rate at most               bytes of its members for a byte written
@@ -9,15 +9,15 @@
 //!                                                                  them written twice (a log)
 //! ```
 //!
-//! With n members of one size that hold as much as d of them, which is `braid-level`'s to say. Members that
-//! are out write nothing, and hold nothing up. Levels upon levels multiply.
+//! With n members of one size that hold as much as d of them, as computed by `braid-level`. Members that are
+//! out write nothing, and delay nothing. Nested levels multiply.
 
 use braid_stack::Stack;
 
 use braid_lab::campaign::Health;
 use braid_lab::source::leave_one_out;
 
-/// What one byte written to an array is on its members, at most.
+/// The greatest number of bytes on the members for one byte written to an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Most {
     /// Bytes written.
@@ -26,11 +26,11 @@ pub(super) struct Most {
     pub(super) read: f64,
 }
 
-/// Of what is no array.
+/// The factors of a source that is not an array.
 pub(super) const ITSELF: Most = Most { written: 1.0, read: 0.0 };
 
-/// The array as it is in a trial of such a state, with `missing` for a member that is out; at least one.
-/// While a member is filled again it is both, and nobody knows for how long.
+/// The possible arrangements of the array in a trial with such a state, with `missing` for a member that is
+/// out; at least one. While a member is filled again there are both, for an unknown time each.
 pub(super) fn arrangements(stack: &Stack, health: Health) -> Vec<Stack> {
     let whole = stack.clone();
     let mut short = stack.clone();
@@ -75,7 +75,7 @@ pub(super) fn least_written(stack: &Stack) -> f64 {
     let there = stack.members().iter().filter(|member| !member.is_missing()).map(least_written);
     match shared_by(stack) {
         Some(data) => there.sum::<f64>() / data,
-        // One of its members may get everything; of `md` nobody knows the level.
+        // One of its members may get all bytes; the level of `md` is unknown.
         None => there.reduce(f64::min).unwrap_or(1.0),
     }
 }

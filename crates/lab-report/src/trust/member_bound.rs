@@ -13,11 +13,11 @@ use super::levels::{arrangements, highest_rate};
 use crate::stats::estimate;
 use braid_lab::metric::Metric;
 
-/// How far above its bound an array may be without a word: deeper queues and larger requests
-/// reach a member through an array than alone.
+/// The factor by which an array may exceed its bound without a remark: deeper queues and larger requests reach
+/// a member through an array than alone.
 const MARGIN: f64 = 1.1;
-/// From here on it is not doubt but a contradiction. It is also the margin where nothing says how
-/// far the numbers scatter.
+/// From here on it is not doubtful but contradictory. It is also the margin if the scatter of the numbers is
+/// unknown.
 const CONTRADICTION: f64 = 1.5;
 
 /// Rule `faster-than-members`: the lowest repetition against the bound.
@@ -41,7 +41,7 @@ pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
         return Checked::Unknown;
     };
     let is_assumed = leaves.iter().any(|leaf| rate(leaf).is_none());
-    // What a member does with one stream may be more, and nobody measured it.
+    // A member may do more with one stream than was measured with several.
     let is_crowded = !is_declared
         && cell.workload.setup.processes > 1
         && !others.iter().any(|other| other.is_one_stream_of(cell) && is_alone(other));
@@ -81,8 +81,7 @@ pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
     if times > contradiction { Checked::invalid(why) } else { Checked::suspect(why) }
 }
 
-/// What the models of all leaves declare, which nobody has to measure. Models that are written alike
-/// are alike.
+/// The declared rates of all leaves' models, which need not be measured. Models with equal texts are equal.
 fn declared(cell: &Cell<'_>, leaves: &[&Stack]) -> Option<Vec<(Stack, f64)>> {
     let mut models = cell.good.iter().map(|case| &case.evidence.models);
     let models = models.find(|models| models.len() == leaves.len())?;
@@ -106,7 +105,7 @@ fn is_alone(cell: &Cell<'_>) -> bool {
     stack_of(cell.subject).is_some_and(|stack| stack.members().is_empty())
 }
 
-/// Whether it only writes. Mixed work is bounded as reading is, which allows more.
+/// True if it only writes. Mixed work has the bound of reads, which is higher.
 fn writes(cell: &Cell<'_>) -> bool {
     let moves = |metric| cell.values(metric).iter().any(|bytes| *bytes > 0.0);
     moves(Metric::BytesWritten) && !moves(Metric::BytesRead)

@@ -1,4 +1,4 @@
-//! Devices that moved more bytes than the trial accounts for: somebody else used them.
+//! Devices that moved more bytes than the trial accounts for: another program used them.
 //!
 //! ```text
 //! tool     claims 256 MiB written
@@ -7,9 +7,9 @@
 //! members  moved at most 2 x 2 x 2 x 256 MiB, and superblocks and bitmaps
 //! ```
 //!
-//! A device may move more than was claimed for many good reasons (metadata, parity, reading
-//! ahead). Each is allowed its most, so this finds a neighbour who does as much as the trial
-//! itself and not one who reads a file now and then.
+//! A device may move more than the claimed bytes for many good reasons (metadata, parity, read-ahead). For each
+//! the greatest amount is allowed, so this finds a neighbour that moves as much as the trial itself, but not
+//! one that reads a file now and then.
 
 use super::Checked;
 use super::bytes::{claims, disks_moved};
@@ -20,12 +20,12 @@ use braid_lab::evidence::Moved;
 use braid_lab::facts::Place;
 use braid_lab::metric::Metric;
 
-/// Moved over allowed bytes from which on somebody else moved some.
+/// The ratio of moved over allowed bytes from which another program must have moved some.
 const OTHERS: f64 = 1.5;
-/// Bytes that a device moves for nobody in particular: mounting, superblocks, bitmaps ...
+/// Bytes that a device moves independently of the trial: for mounts, superblocks, bitmaps ...
 const SLACK: f64 = 32.0 * 1024.0 * 1024.0;
-/// ... and in every second: logs, journals, clocks. What is below it does not disturb a
-/// measurement of more than some MiB/s.
+/// ... and in every second: for logs, journals, clocks. Smaller amounts do not disturb a measurement of more
+/// than some MiB/s.
 const SLACK_PER_S: f64 = 2.0 * 1024.0 * 1024.0;
 /// The kernel's default read-ahead: a buffered request may make this of itself.
 const READ_AHEAD: u64 = 128 << 10;
@@ -66,13 +66,13 @@ fn requests(case: &TrialCase<'_>) -> Option<f64> {
     Some(case.get(Metric::Requests)? * case.ramp_factor())
 }
 
-/// What was asked for, or so much for each request where that is more; nothing of nothing.
+/// The requested bytes, or a minimum for each request if that is more; 0 stays 0.
 fn at_least(asked: f64, least: f64) -> f64 {
     if asked > 0.0 { asked.max(least) } else { 0.0 }
 }
 
-/// What the tool asked for, its ramp included, and what a cache makes of it. `None` where the tool does
-/// not say, or reading ahead could explain any number.
+/// The bytes that the tool requested, including its ramp, and that a cache turns them into. `None` if the tool
+/// does not report them, or read-ahead could explain any number.
 fn at_target(case: &TrialCase<'_>) -> Option<Allowed> {
     let [mut read, mut written] =
         claims(case).map(|claim| claim.map_or(0.0, |claim| claim.with_ramp));
@@ -93,7 +93,7 @@ fn at_target(case: &TrialCase<'_>) -> Option<Allowed> {
     Some(Allowed { read, written })
 }
 
-/// What the levels make of that. `None` for arrays that are not healthy.
+/// The bytes that the levels turn these into. `None` for arrays that are not healthy.
 fn at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
     let at_target = at_target(case).filter(|_| case.workload.setup.health == Health::Healthy)?;
     let most = stack_of(case.subject).map_or(ITSELF, |stack| most_of(&stack));

@@ -8,11 +8,11 @@ use braid_lab::metric::Metric;
 /// Share of the cores that a tool can use, from which on the tool is taken for the limit. Starting
 /// up and printing take some of a trial's time, so a busy tool never shows quite 100 %.
 const CLIENT_BUSY: f64 = 0.90;
-/// Share of all processors from which on nobody on this machine could have done more. The rest is
-/// what the kernel's accounting by ticks loses.
+/// The share of all processors from which no process on this machine could have done more. The rest is lost in
+/// the kernel's accounting by ticks.
 const MACHINE_BUSY: f64 = 0.95;
-/// Share of the processors that went to neither the tool nor the server, from which on others are
-/// blamed for a full machine.
+/// The share of the processors used by neither the tool nor the server from which other programs are blamed for
+/// a full machine.
 const OTHERS: f64 = 0.20;
 
 /// Rule `cpu-bound-client`.
@@ -91,7 +91,7 @@ pub(super) fn check_heat(case: &TrialCase<'_>) -> Checked {
     }
 }
 
-/// What it means that a sensor is at its limit.
+/// The meaning of a sensor's limit.
 fn meaning_of(sensor: &str) -> &'static str {
     match sensor {
         "nvme" => "the drive's own warning of overheating",

@@ -1,8 +1,8 @@
-//! Whether a number stays what it is: within a trial, and from repetition to repetition.
+//! The stability of a number: within a trial, and from repetition to repetition.
 //!
-//! Both look at a window of values as the steady state does ([`judge_window`]): how far they range, and
-//! where the line through them goes. A line is a trend where values that only scatter would have one like
-//! it in at most 5 % of cases, by Student's test of its slope.
+//! Both use a window of values in the same way as the steady state ([`judge_window`]): the range of the values,
+//! and the slope of the line through them. A slope is a trend if values that only scatter would have such a
+//! slope in at most 5 % of cases, by Student's test.
 //!
 //! Within a trial the values over time are averaged in five slices, as the SNIA's performance test
 //! specification has five rounds in a window. The limits are wider than SNIA's 20 % and 10 %, which are
@@ -19,10 +19,10 @@ use braid_lab::metric::{Metric, TimeSeries};
 const SLICES: usize = 5;
 /// Values of a series from which on it can be sliced: two in each.
 const SERIES_FROM: usize = 2 * SLICES;
-/// How often chance may make a trend.
+/// The probability that chance makes a trend.
 const BY_CHANCE: f64 = 0.05;
-/// Rise or fall over a trial, as a part of its average, that matters: the ends are then off by 15 %
-/// either way, and the average depends on the length.
+/// The rise or fall over a trial, as a part of its average, that matters: the ends then differ by 15 % from the
+/// average, which depends on the length.
 const TREND: f64 = 0.30;
 /// Range of the slices, as a part of their average, that is wide: the rate doubled or halved.
 const WIDE: f64 = 0.75;
@@ -96,8 +96,8 @@ pub(super) fn check_repetitions(cell: &Cell<'_>, _: &[&Cell<'_>]) -> Checked {
     }
 }
 
-/// How far repetitions rise or fall from the first to the last, as a part of their average; `None` where that
-/// may be chance, or does not matter.
+/// The rise or fall of repetitions from the first to the last, as a part of their average; `None` if it may be
+/// chance, or is too small to matter.
 pub(super) fn drifts(values: &[f64]) -> Option<f64> {
     let window = judge_window(values, 0).filter(|_| values.len() >= MANY)?;
     has_trend(&window, DRIFT).then_some(window.slope)
@@ -107,8 +107,8 @@ fn has_trend(window: &Window, limit: f64) -> bool {
     window.slope.abs() > limit && window.slope_p <= BY_CHANCE
 }
 
-/// Of five or more, all but the one that is furthest from the median: of many repetitions one is wild
-/// sooner or later.
+/// For five or more values, all but the one that is furthest from the median: among many repetitions there will
+/// be an outlier.
 fn without_the_wildest(values: &[f64]) -> Vec<f64> {
     let mut kept = values.to_vec();
     if let Some(middle) = median(values).filter(|_| values.len() >= MANY) {

@@ -1,4 +1,4 @@
-//! Each rule from constructed results: what triggers it, and what just does not.
+//! Each rule is checked with constructed results: some that trigger it, and some that just do not.
 
 use super::*;
 use braid_lab::campaign::{Campaign, Setup, Source, SubjectDecl};
@@ -27,7 +27,7 @@ struct Lab {
     facts: Vec<SubjectFacts>,
     sessions: Vec<Session>,
     trials: Vec<StoredTrial>,
-    /// What trials that name their workload are of.
+    /// Further workloads: those of the trials that name their workload.
     also: Vec<Workload>,
     ramp_s: f64,
 }
@@ -75,7 +75,7 @@ fn set(trial: &mut StoredTrial, metric: Metric, value: f64) {
     trial.measured.push(metric, value).unwrap();
 }
 
-/// Turns the reading of a trial into as much writing.
+/// Turns the reads of a trial into writes of the same amount.
 fn write_instead(trial: &mut StoredTrial) {
     let bytes = trial.measured.get(Metric::BytesRead).unwrap();
     trial.measured.samples.retain(|sample| sample.metric != Metric::BytesRead);
@@ -158,13 +158,13 @@ impl Lab {
         self
     }
 
-    /// Without O_DIRECT.
+    /// A trial without O_DIRECT.
     fn buffered(mut self) -> Self {
         self.workload.settings = self.workload.settings.with("direct", Value::Flag(false));
         self.each(|trial| trial.commands = vec!["fio --direct=0".into()])
     }
 
-    /// With a ramp, of a tool that has one.
+    /// A trial with a ramp, by a tool that has one.
     fn ramped(mut self, ramp_s: f64) -> Self {
         self.ramp_s = ramp_s;
         self
@@ -220,7 +220,7 @@ impl Lab {
         super::judge(&results, &workloads)
     }
 
-    /// What a rule found about a subject.
+    /// The reasons that a rule found about a subject.
     fn found_about(&self, subject: &str, rule: &str) -> Option<Finding> {
         assert!(RULES.iter().any(|known| known.name == rule), "there is no rule {rule}");
         let judgement = self.judge();
@@ -228,12 +228,12 @@ impl Lab {
         verdict.findings.iter().find(|finding| finding.rule == rule).cloned()
     }
 
-    /// What a rule found about `single`.
+    /// The reasons that a rule found about `single`.
     fn found(&self, rule: &str) -> Option<Finding> {
         self.found_about("single", rule)
     }
 
-    /// How grave it is.
+    /// The severity of a rule's reasons.
     fn standing(&self, rule: &str) -> Option<Standing> {
         self.found(rule).map(|finding| finding.standing)
     }
@@ -276,7 +276,7 @@ fn honest_numbers_are_ok_and_nothing_is_found() {
     }
     assert_eq!(judgement.trials.len(), 3);
     assert_eq!(of_trial(&judgement, 1), Standing::Ok);
-    // fio was asked for no course over time.
+    // fio was not asked for its course over time.
     assert_eq!(judgement.unchecked, BTreeMap::from([("not-steady", 3)]));
 }
 
@@ -300,7 +300,7 @@ fn without_evidence_rules_are_silent_and_counted() {
     assert!(judgement.unchecked.values().all(|count| *count == 3));
 }
 
-/// Trial 2 is invalid, trial 3 suspect, of the same rule: the cell has the worst, once.
+/// By the same rule, trial 2 is invalid and trial 3 suspect: the cell has the worse of the two, once.
 #[test]
 fn a_cell_has_the_worst_of_its_trials() {
     let mut lab = Lab::new();
@@ -321,7 +321,7 @@ fn only_cells_with_a_number_are_judged() {
     let lab = Lab::new().each(|trial| trial.outcome = Outcome::Failed("gone".into()));
     assert_eq!(lab.judge(), Judgement::default());
     assert_eq!(of_trial(&lab.judge(), 1), Standing::Ok);
-    // Of a workload that nobody asks about.
+    // It is of a workload that no question is about.
     let mut lab = Lab::new();
     let results_label = lab.workload.label();
     lab.workload.setup.processes = 7;

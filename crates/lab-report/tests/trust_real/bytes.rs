@@ -64,7 +64,7 @@ fn a_cache_that_the_ramp_filled() {
     let of = |direct: bool| {
         let how = format!("--direct={}", u8::from(direct));
         let args = ["--bs=64k", "--ramp_time=1s", "--rate=32m", "--invalidate=0", &how];
-        // What is in memory stays while the device is open, and goes when nobody has it open.
+        // The page cache of the device stays while the device is open, and is dropped after the last close.
         let open = fs::File::open(&device.0).unwrap();
         let mut run = fio(&watch, &device.0, &args);
         drop(open);
@@ -151,7 +151,7 @@ fn another_writer_on_the_same_device() {
         let evidence = wait_for("enough from the other writer", || {
             let evidence = Evidence::between(&before, &take(&watch));
             let written = evidence.target.unwrap().written_bytes as f64;
-            // Well above what a device moves for nobody in particular in that time.
+            // Well above the bytes that a device moves in that time independently of the tool.
             let enough = (64.0 + 8.0 * evidence.span_s.unwrap()) * MIB as f64;
             let seen = !evidence.strangers.is_empty();
             (!wait || written > enough && seen).then_some(evidence)

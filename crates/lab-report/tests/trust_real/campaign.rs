@@ -1,5 +1,5 @@
-//! What a campaign as a whole says: failures, sessions, repetitions, processes. Whole campaigns are
-//! run, by the runner, in a folder.
+//! Rules about a campaign as a whole: failures, sessions, repetitions, processes. Whole campaigns are run by
+//! the runner in a folder.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ use braid_lab::{LabOptions, StopFlag};
 use crate::machine::alone;
 use crate::meddler::Meddler;
 
-/// A campaign of one job, with its results in a folder of its own.
+/// A campaign of one job, with its results in its own folder.
 pub(crate) struct Lab {
     dir: tempfile::TempDir,
     text: String,
 }
 
 impl Lab {
-    /// Upon a folder.
+    /// A campaign on a folder.
     fn new(repetitions: u32, job: &str) -> Self {
         let mut lab = Self::on("", repetitions, job);
         let folder = lab.path().join("subject");
@@ -34,7 +34,7 @@ impl Lab {
         lab
     }
 
-    /// Upon a subject, as a campaign says it.
+    /// A campaign on a subject, in the notation of a campaign file.
     pub(crate) fn on(subject: &str, repetitions: u32, job: &str) -> Self {
         let text = format!(
             "name = \"real\"\nrepetitions = {repetitions}\nruntime_s = 1\nregion = \"16M\"\n\
@@ -48,7 +48,7 @@ impl Lab {
         self.dir.path()
     }
 
-    /// Runs what is missing; the machine says of itself what is under `sys` instead of `/sys`.
+    /// Runs the missing trials; the facts of the machine are read below `sys` instead of `/sys`.
     pub(crate) fn run(
         &self,
         sys: &Path,
@@ -84,7 +84,7 @@ pub(crate) fn leave(_trial: usize, _commands: &mut Vec<CommandLine>, _stop: &Sto
 
 const SYS: &str = "/sys";
 
-/// The archive is not there any more when the second trial unpacks it.
+/// The archive no longer exists when the second trial unpacks it.
 #[test]
 fn a_trial_that_fails() {
     let _turn = alone();
@@ -100,13 +100,13 @@ fn a_trial_that_fails() {
     assert_eq!(finding.standing, Standing::Suspect, "{finding:?}");
     assert!(finding.why.starts_with("1 of 2 repetitions failed"), "{finding:?}");
     assert!(finding.why.contains("tar"), "{finding:?}");
-    // Mended and run again: only the one that failed is repeated.
+    // The archive is restored and the campaign run again: only the failed trial is repeated.
     let tally = lab.run(Path::new(SYS), leave);
     assert_eq!((tally.skipped, tally.measured), (1, 1), "{tally:?}");
     assert_eq!(lab.found("failed-trials"), None);
 }
 
-/// The machine is stopped after the first trial, and goes on with another governor.
+/// The campaign is stopped after the first trial, and continues with another governor.
 #[test]
 fn a_campaign_that_is_resumed_on_a_changed_machine() {
     let _turn = alone();
@@ -120,12 +120,12 @@ fn a_campaign_that_is_resumed_on_a_changed_machine() {
         let tally = lab.run(sys.path(), |trial, commands, stop| {
             if trial == 2 {
                 stop.set();
-                // Which is not over before the stop is noticed.
+                // The job does not end before the stop is noticed.
                 commands[0] = CommandLine::new("sleep").arg("600");
             }
         });
         assert!(tally.stopped && tally.measured == 1, "{tally:?}");
-        // Sessions are told apart by their seconds.
+        // Sessions are distinguished by their start in seconds.
         let began = lab.results().sessions[0].started_unix_s;
         crate::machine::wait_for("the next second", || {
             let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
@@ -142,7 +142,7 @@ fn a_campaign_that_is_resumed_on_a_changed_machine() {
     assert_eq!(found("performance\n"), None);
 }
 
-/// The second copy starts when the first is whole, and after three times as long.
+/// The second copy starts when the first is complete, and after three times its duration.
 #[test]
 fn a_process_that_is_held_up() {
     let _turn = alone();
@@ -154,8 +154,8 @@ fn a_process_that_is_held_up() {
     assert!(finding.why.contains("the slowest of 2 processes took"), "{finding:?}");
 }
 
-/// Has the shell start the second program late. A second is added for the first one's end to be
-/// noticed in, on a busy machine.
+/// Makes the shell start the second program late. One second is added, in which a busy machine notices the end
+/// of the first program.
 fn hold_second(commands: &mut [CommandLine]) {
     let script = "s=$(date +%s%N)
         until cmp -s \"$1\" \"$2\"; do :; done
@@ -164,7 +164,7 @@ fn hold_second(commands: &mut [CommandLine]) {
         shift 2; exec \"$@\"";
     let (first, second) = (&commands[0].args, &commands[1]);
     let mut held = CommandLine::new("sh").arg("-c").arg(script).arg("sh");
-    // The first one's source and copy are its last two words.
+    // The last two words are the first program's source and copy.
     for word in &first[first.len() - 2..] {
         held = held.arg(word);
     }

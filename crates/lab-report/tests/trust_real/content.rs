@@ -1,4 +1,4 @@
-//! What tools write, and what becomes of it where something compresses.
+//! The data that tools write, and their size on compressing devices.
 
 use std::fs;
 use std::io::Write;
@@ -23,12 +23,12 @@ use crate::machine::{Loop, MIB, Mounted, alone, has, watch};
 use crate::runs::{dd, found, workload};
 
 const LONGEST: Duration = Duration::from_secs(300);
-/// What zram compresses at once, and the least that a file system does.
+/// The unit of zram's compression, and the smallest one of a file system.
 const PAGE: usize = 4096;
-/// So many pages are looked at.
+/// The number of examined pages.
 const PAGES: usize = 48;
 
-/// What is kept of some bytes when each page is compressed by itself, in percent.
+/// The size of some bytes when each page is compressed by itself, in percent.
 fn percent_kept(bytes: &[u8]) -> f64 {
     let pages: Vec<&[u8]> = bytes.chunks_exact(PAGE).collect();
     assert!(!pages.is_empty(), "there is not a page of data");
@@ -178,7 +178,7 @@ fn tools_write_what_they_say() {
     }
 }
 
-/// What one repetition of a tool on ext4 upon a compressed RAM disk is worth.
+/// The value of one repetition of a tool on ext4 upon a compressed RAM disk.
 #[test]
 fn constant_data_on_a_compressed_ram_disk() {
     let _turn = alone();

@@ -18,7 +18,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a program answers to `--version`; says so if not.
+/// True if a program answers to `--version`; prints a message if not.
 pub(crate) fn has(program: &str, package: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -71,7 +71,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // Nobody else's, should this one have been taken away meanwhile.
+        // If this device was detached meanwhile, its name may belong to another program's file.
         let backing = Path::new("/sys/block").join(self.name()).join("loop/backing_file");
         let backing = fs::read_to_string(backing).unwrap_or_default();
         if Path::new(backing.trim_end()) != self.1 {
@@ -155,15 +155,15 @@ pub(crate) fn make_file(path: &Path, mib: u64) {
     run(Command::new("dd").args(["if=/dev/urandom", &of, "bs=1M", &count, "conv=fsync"]));
 }
 
-/// Has a device's page cache filled. It is dropped when nobody has the device open any more.
+/// Fills a device's page cache. It is dropped after the last close of the device.
 pub(crate) fn keep_cached(device: &Path) -> fs::File {
     let mut file = fs::File::open(device).unwrap();
     std::io::copy(&mut file, &mut std::io::sink()).unwrap();
     file
 }
 
-/// What a trial gives in which nobody else emptied the page cache, as other measurements on the
-/// machine do; it is tried again until then. `None`, saying so, where that does not come about.
+/// The result of a trial during which no other program emptied the page cache, as other measurements on the
+/// machine do; it is tried again until then. `None`, with a message, if that does not happen.
 pub(crate) fn with_cache_left_alone<T>(mut trial: impl FnMut() -> T) -> Option<T> {
     let drops = || {
         let counters = fs::read_to_string("/proc/vmstat").unwrap();

@@ -27,8 +27,8 @@ use braid_lab::evidence::{Evidence, Watch, take};
 
 use machine::alone;
 
-/// What two looks cost, with as many processes as there are and disks, mounts and all. Printed and
-/// not asserted: see docs/trust.md for what was measured.
+/// The cost of two looks, with all processes, disks and mounts of this machine. It is printed and not asserted:
+/// see docs/trust.md for measured values.
 #[test]
 fn two_looks_are_cheap() {
     let _turn = alone();

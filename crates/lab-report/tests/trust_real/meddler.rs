@@ -1,5 +1,5 @@
-//! The real world, in which somebody meddles: with a trial right before it starts, and with what
-//! the machine says of itself.
+//! The real world with a meddling program: it changes a trial right before the start, or the facts of the
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

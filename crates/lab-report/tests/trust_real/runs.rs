@@ -19,7 +19,7 @@ use braid_lab_report::trust::{Finding, Judgement, judge};
 
 use crate::machine::{MIB, run, text};
 
-/// What a tool did, ready to be judged.
+/// The results of a tool, ready to be judged.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) commands: Vec<String>,
@@ -173,7 +173,7 @@ pub(crate) fn judged(
     judge(&results, std::slice::from_ref(workload))
 }
 
-/// What a rule found about one run on a path.
+/// The finding of a rule about one run on a path.
 pub(crate) fn found(workload: &Workload, file: &Path, run: Run, rule: &str) -> Option<Finding> {
     let source = Source::Path(file.display().to_string());
     let judgement = judged(workload, file, vec![("it", source, vec![run])]);

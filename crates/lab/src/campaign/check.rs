@@ -1,17 +1,17 @@
-//! What a campaign must be beyond its types: names, ranges, sources that can be read.
+//! Checks of a campaign beyond its types: names, ranges, sources that can be read.
 //!
-//! Deliberately absent: whether its jobs go with their subjects, which is asked where they are worked
-//! out ([`crate::matrix`]), and whether anything would be overwritten.
+//! Deliberately absent: whether jobs fit their subjects, which the expansion checks ([`crate::matrix`]), and
+//! whether anything would be overwritten.
 
 use braid_stack::ByteSize;
 
 use super::{Campaign, Patterns, Source, Subject, SubjectDecl};
 
-/// What is wrong, and what to change.
+/// The fault, and the change that mends it.
 pub(crate) type Fault = (String, String);
 
-/// What is wrong with a campaign, jobs apart. `all` are its subjects before any is chosen, `subjects`
-/// those that are.
+/// Returns the fault of a campaign, jobs apart. `all` are its subjects before the choice, `subjects` those that
+/// are chosen.
 pub(crate) fn fault_of(
     campaign: &Campaign,
     all: &[Subject],
@@ -56,7 +56,7 @@ fn fault_of_values(campaign: &Campaign) -> Option<Fault> {
     wrong.map(|(_, reason, next)| (reason, next.to_owned()))
 }
 
-/// A name that two have.
+/// Returns the fault of a name that occurs twice.
 fn twice<'n>(what: &str, names: impl Iterator<Item = &'n String> + Clone) -> Option<Fault> {
     let mut all = names.clone().enumerate();
     let (_, name) = all.find(|(index, name)| names.clone().take(*index).any(|one| one == *name))?;
@@ -86,7 +86,7 @@ fn fault_of_members(campaign: &Campaign) -> Option<Fault> {
         .or_else(|| members.iter().enumerate().find_map(of_one))
 }
 
-/// A list that the template does not take: subjects of different names that are one and the same.
+/// Returns the fault of a list that the template does not use: its subjects would differ only in name.
 fn fault_of_lists(subject: &SubjectDecl) -> Option<Fault> {
     let (key, place) = subject.unused_list()?;
     Some((
@@ -134,7 +134,7 @@ fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
     ))
 }
 
-/// A control that says nothing: of no baseline, or of one of several.
+/// Returns the fault of a useless control: of no baseline, or of one of several.
 fn fault_of_control(subjects: &[Subject]) -> Option<Fault> {
     let controls: Vec<&Subject> = subjects.iter().filter(|subject| subject.control).collect();
     let baselines = subjects.iter().filter(|subject| subject.baseline).count();

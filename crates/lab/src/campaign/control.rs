@@ -1,14 +1,14 @@
-//! What a campaign leaves to its first run: the seed, and the control of its baseline.
+//! The choices that a campaign leaves to its first run: the seed, and the control of its baseline.
 //!
-//! Two files, sticks or pieces of memory that are alike are never alike for ever: one of them is ahead in
-//! every repetition, and no repetition shows that the layout is not the reason. The control is the baseline
-//! a second time in another place: how far the two are apart is what a place does here.
+//! Two equal files, sticks or pieces of memory are never equal for ever: one of them is ahead in every
+//! repetition, and no repetition shows that the layout is not the reason. The control is the baseline a second
+//! time in another place: their distance is the effect of a place here.
 //!
 //! Invariants:
 //!
-//! * what was decided when results were begun is decided the same way whenever the campaign goes on;
-//! * the control takes only what the campaign uses already: no path is written that was not before;
-//! * a campaign that is settled stays as it is when it is settled again.
+//! * choices that were made when results were begun are made the same way whenever the campaign continues;
+//! * the control takes only paths that the campaign uses already: no other path is written;
+//! * settling a settled campaign changes nothing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
@@ -17,17 +17,17 @@ use super::rooted::change_paths;
 use super::{Campaign, Subject, SubjectDecl};
 use crate::facts::{Member, Place, members_of, place_path};
 
-/// Repetitions below which nobody is named, so that there is nothing to control.
+/// Repetitions below which no winner is named, so that no control is needed.
 const LEAST_REPETITIONS: u32 = 3;
 
-/// A seed of the system's randomness, below 2^63 as TOML's integers are.
+/// Draws a seed from the system's randomness, below 2^63 as TOML's integers are.
 pub(crate) fn draw_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 1
 }
 
 impl Campaign {
-    /// The campaign with what it leaves open: as it was begun in `held`, else with a `seed` that was drawn
-    /// and a control where a winner can be named.
+    /// Returns the campaign with its open choices made: as it was begun in `held`, else with a drawn `seed` and
+    /// a control if a winner can be named.
     #[must_use]
     pub(crate) fn settled(&self, held: Option<&Self>, seed: Option<u64>) -> Self {
         let mut settled = self.clone();
@@ -42,7 +42,7 @@ impl Campaign {
         settled
     }
 
-    /// The baseline again. `None` without a single baseline, and without a subject beside it.
+    /// Returns the control. `None` without a single baseline, or without another subject.
     fn control_of_baseline(&self) -> Option<SubjectDecl> {
         let all = self.expand();
         let mut baselines = all.iter().filter(|subject| subject.baseline);
@@ -51,7 +51,7 @@ impl Campaign {
         while all.iter().any(|subject| subject.name == name) {
             name += " (control)";
         }
-        // As it is written: what its paths are relative to is the campaign's to say.
+        // As written: the campaign decides the base of its paths.
         let written = Self { working_dir: None, ..self.clone() }.expand();
         let baseline = written.iter().find(|subject| subject.baseline)?;
         let source = elsewhere(baseline, &written, self.working_dir.as_deref());
@@ -59,8 +59,8 @@ impl Campaign {
     }
 }
 
-/// The subject on other files or devices of the campaign, each on hardware like the one that it stands for;
-/// where these are too few, on the same again, at other times.
+/// Returns the source of the subject on other files or devices of the campaign, each on hardware like that of
+/// the original; if these are too few, the same source, measured at other times.
 fn elsewhere(subject: &Subject, all: &[Subject], folder: Option<&Path>) -> super::Source {
     let paths_of = |subject: &Subject| -> Vec<String> {
         let members = members_of(&subject.source).into_iter();
@@ -75,7 +75,7 @@ fn elsewhere(subject: &Subject, all: &[Subject], folder: Option<&Path>) -> super
     }
     let own = paths_of(subject);
     let mut spare: Vec<String> = Vec::new();
-    // Folders, and what is beside an array in another one, are no members.
+    // Folders, and devices beside an array in another stack, are no members.
     for path in all.iter().filter(|one| one.source.stack().is_some()).flat_map(paths_of) {
         if !own.contains(&path) && !spare.contains(&path) {
             spare.push(path);
@@ -94,7 +94,7 @@ fn elsewhere(subject: &Subject, all: &[Subject], folder: Option<&Path>) -> super
     change_paths(&subject.source, &mut |path| other(path)).unwrap_or_else(|| subject.source.clone())
 }
 
-/// Whether two places are the same hardware, or disks of one make.
+/// Returns true if two places are the same hardware, or disks of one make.
 fn are_alike(one: &Place, other: &Place) -> bool {
     match (one, other) {
         (Place::Disk(one), Place::Disk(other)) => {
@@ -137,7 +137,7 @@ mod tests {
         Planned::checked(&campaign).unwrap();
     }
 
-    /// One file, memory, a device that nothing is like: the same expression again.
+    /// One file, memory, or a device without a similar one: the control is the same expression.
     #[test]
     fn where_there_is_no_other_place_it_is_the_same_again() {
         let subjects = [("two".to_owned(), "raid0(ram(64M), ram(64M))".to_owned())];
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(parse_campaign(&text, "copy").unwrap(), held, "{text}");
         assert_eq!(open.settled(Some(&held), Some(8)), held);
         assert_eq!(held.settled(None, Some(8)), held);
-        // Begun before there were controls.
+        // Begun by a version without controls.
         let older = Campaign { seed: Some(42), ..open.clone() };
         assert_eq!(open.settled(Some(&older), Some(8)), older);
         let named = Campaign { seed: Some(3), control: Some(false), ..open };

@@ -1,6 +1,6 @@
-//! A stack expression: as it is written, and what it says.
+//! A stack expression: its text, and its parsed stack.
 //!
-//! Invariant: it is parsed when it is made, and nowhere else.
+//! Invariant: it is parsed when it is made, and never again.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// As it is written.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it says.
+    /// Returns the stack.
     ///
     /// # Errors
     ///
-    /// Why it says nothing; a template does not before it is worked out.
+    /// The reason why the text has no stack; a template has none before its expansion.
     pub fn stack(&self) -> Result<&Stack, &str> {
         self.stack.as_ref().map_err(String::as_str)
     }

@@ -24,8 +24,8 @@ use crate::tool::Place;
 pub struct Job {
     /// The tool's name.
     pub tool: String,
-    /// What is given of its tool's parameters and of what is around every tool, each with at least one
-    /// value: [`common_parameters`] says which there are.
+    /// The values of the tool's parameters and of the common ones, each with at least one value:
+    /// [`common_parameters`] lists the latter.
     #[serde(flatten, serialize_with = "lists_as_written")]
     pub settings: Lists,
 }
@@ -59,7 +59,7 @@ const COMMON: &[Parameter] = &[
     ),
 ];
 
-/// The keys that every job may have, for help.
+/// Returns the keys that every job may have, for help.
 pub fn common_parameters() -> &'static [Parameter] {
     COMMON
 }
@@ -86,8 +86,8 @@ impl TryFrom<toml::Table> for Job {
     }
 }
 
-/// `tool = "seek"` is short for fio's random reads, one at a time: requests per second are seeks per
-/// second, and the mean latency is the time of one.
+/// Replaces `tool = "seek"`, which is short for fio's random reads, one at a time: requests per second are
+/// seeks per second, and the mean latency is the time of a seek.
 fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
     if table.get("tool").and_then(toml::Value::as_str) != Some("seek") {
         return Ok(());
@@ -102,25 +102,24 @@ fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
 }
 
 impl Job {
-    /// The values of a key; none where it is not given.
+    /// Returns the values of a key; none if it is not given.
     pub(crate) fn values(&self, key: &str) -> &[Value] {
         self.settings.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Names of subjects that it runs on, `*` standing for any letters; all without one.
+    /// Returns the names of subjects for the job, with `*` for any letters; empty for all.
     pub(crate) fn subjects(&self) -> Vec<String> {
         self.values("subjects").iter().map(ToString::to_string).collect()
     }
 
-    /// Whether it runs on a subject of this name.
+    /// Returns true if the job runs on a subject of this name.
     pub fn is_for(&self, subject: &str) -> bool {
         let subjects = self.subjects();
         subjects.is_empty() || Patterns(&subjects).matches(subject)
     }
 
-    /// The file systems that it runs on: those given, or what its tool needs. A folder has its own,
-    /// unless the job wants what a folder cannot give: that is the same workload as on devices, and
-    /// impossible there.
+    /// Returns the file systems of the job: the given ones, or those that its tool needs. A folder has its own,
+    /// unless the job wants another: that is the same workload as on devices, and impossible in a folder.
     pub(crate) fn filesystems(&self, place: Place, in_folder: bool) -> Vec<FileSystem> {
         let given = self.values("filesystem").iter();
         let given: Vec<FileSystem> =

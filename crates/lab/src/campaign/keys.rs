@@ -1,8 +1,8 @@
-//! Keys of a campaign's tables: those that are not known, and values that may be one or many.
+//! Keys of a campaign's tables: unknown keys, and values that may be single or lists.
 //!
-//! serde refuses unknown keys of tables whose keys are fixed; those of a job depend on its tool, and a
-//! subject has one of several. All errors quote alike, in backticks: what is wrong, then all that is
-//! known, so that [`hint`] can name the nearest.
+//! serde refuses unknown keys of tables whose keys are fixed; the keys of a job depend on its tool, and a
+//! subject has one of several. All errors quote in backticks: the fault, then all known keys, so that [`hint`]
+//! can name the nearest.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::settings::{Parameter, Value, did_you_mean};
 
-/// The values of each parameter that is given, at least one of each.
+/// The values of each given parameter, at least one of each.
 pub(super) type Lists = BTreeMap<String, Vec<Value>>;
 
-/// Refuses a key that is not known.
+/// Refuses an unknown key.
 pub(super) fn check_keys<'k>(
     table: &toml::Table,
     place: &str,
@@ -27,7 +27,7 @@ pub(super) fn check_keys<'k>(
     Err(format!("unknown key `{key}` in {place}; known are `{}`", known.join("`, `")))
 }
 
-/// What to write instead, if an error is of that kind.
+/// Returns the correct spelling for an error of such a kind.
 pub(super) fn hint(error: &str) -> String {
     if error.contains("expected a sequence") {
         return ": values in brackets, or tables under [[member]], [[subject]] or [[job]]".into();
@@ -37,7 +37,7 @@ pub(super) fn hint(error: &str) -> String {
     did_you_mean(quoted.next().unwrap_or_default(), quoted)
 }
 
-/// The value of a key; the default without it.
+/// Returns the value of a key, or the default.
 pub(super) fn one<T: DeserializeOwned + Default>(
     table: &toml::Table,
     key: &str,
@@ -47,13 +47,13 @@ pub(super) fn one<T: DeserializeOwned + Default>(
     read.map_err(|error: toml::de::Error| format!("{key}: {}", error.message()))
 }
 
-/// The values of those parameters that a table has.
+/// Returns the values of the parameters in a table.
 pub(super) fn lists(table: &toml::Table, parameters: &[Parameter]) -> Result<Lists, String> {
     let given = parameters.iter().filter_map(|one| Some((one, table.get(one.name)?)));
     given.map(|(one, value)| Ok((one.name.to_owned(), values_of(one, value)?))).collect()
 }
 
-/// One value, or a list of different ones.
+/// Returns one value, or a list of different ones.
 fn values_of(parameter: &Parameter, given: &toml::Value) -> Result<Vec<Value>, String> {
     let name = parameter.name;
     let given = match given {
@@ -71,7 +71,7 @@ fn values_of(parameter: &Parameter, given: &toml::Value) -> Result<Vec<Value>, S
     }
 }
 
-/// Writes lists as they are read.
+/// Writes lists in the form in which they are read.
 pub(super) fn lists_as_written<S: Serializer>(
     lists: &Lists,
     serializer: S,

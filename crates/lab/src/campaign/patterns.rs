@@ -2,17 +2,17 @@
 
 use super::Subject;
 
-/// Some forms of names.
+/// Some patterns of names.
 #[derive(Debug, Clone, Copy)]
 pub struct Patterns<'a>(pub &'a [String]);
 
 impl Patterns<'_> {
-    /// Whether a name has one of the forms.
+    /// Returns true if a name matches a pattern.
     pub fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
     }
 
-    /// A form that none of the subjects' names has.
+    /// Returns a pattern that no subject's name matches.
     pub(crate) fn unknown_among(&self, subjects: &[Subject]) -> Option<String> {
         let is_known = |form: &String| subjects.iter().any(|one| matches(form, &one.name));
         self.0.iter().find(|form| !is_known(form)).cloned()

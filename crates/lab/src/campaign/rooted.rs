@@ -1,13 +1,13 @@
-//! What a campaign's relative paths are relative to.
+//! The base of a campaign's relative paths.
 //!
-//! Until it runs, they are relative to the working directory, as on the command line. A run writes
-//! that directory down (`working_dir`), so that the results folder alone says which files were
-//! measured, and going on from anywhere measures the same.
+//! Before a run, they are relative to the working directory, as on the command line. A run stores that
+//! directory (`working_dir`), so that the results folder alone identifies the measured files, and continuing
+//! from any directory measures the same files.
 //!
 //! Invariants:
 //!
 //! * a source without relative paths is not changed by a byte;
-//! * a campaign that is rooted stays as it is when it is rooted again, wherever that is.
+//! * rooting a rooted campaign changes nothing, in any directory.
 //!
 //! Deliberately absent: links, which are followed when a file is opened; and `~`, which braid
 //! expands.
@@ -21,11 +21,11 @@ use super::{Campaign, Source};
 use crate::error::LabError;
 
 impl Campaign {
-    /// [`Campaign::rooted_in`] the working directory of this process.
+    /// Returns [`Campaign::rooted_in`] the working directory of this process.
     ///
     /// # Errors
     ///
-    /// When there is a relative path and the working directory cannot be found out.
+    /// There is a relative path, and the working directory is unknown.
     pub(crate) fn rooted(&self) -> Result<Self, LabError> {
         if self.working_dir.is_some() || self.relative_paths().is_empty() {
             return Ok(self.clone());
@@ -36,8 +36,8 @@ impl Campaign {
         Ok(self.rooted_in(&folder))
     }
 
-    /// The campaign with what its relative paths are relative to: what it says itself, else
-    /// `folder`. One without relative paths needs none.
+    /// Returns the campaign with a base for its relative paths: its own, else `folder`. A campaign without
+    /// relative paths needs none.
     #[must_use]
     pub(crate) fn rooted_in(&self, folder: &Path) -> Self {
         let mut rooted = self.clone();
@@ -47,7 +47,7 @@ impl Campaign {
         rooted
     }
 
-    /// The relative paths as they are written, each once, whatever they are relative to.
+    /// Returns the relative paths as written, each once, whatever their base.
     pub(crate) fn relative_paths(&self) -> Vec<String> {
         let written = Self { working_dir: None, ..self.clone() };
         let mut found = Vec::new();
@@ -74,13 +74,13 @@ fn join(folder: &Path, path: &str) -> String {
     kept.collect::<PathBuf>().display().to_string()
 }
 
-/// The source with each relative path changed; `None` of one without.
+/// Returns the source with each relative path changed; `None` if there is none.
 fn with_paths(source: &Source, change: &mut dyn FnMut(&str) -> String) -> Option<Source> {
     change_paths(source, &mut |path| is_relative(path).then(|| change(path)))
 }
 
-/// The source with those of its paths changed that `change` has another for; `None` of one without. What
-/// cannot be understood has none: it is refused elsewhere, or is a template that nothing can be made of.
+/// Returns the source with those paths replaced for which `change` returns another; `None` if there is none. A
+/// source that does not parse has no paths: it is refused elsewhere, or is an unused template.
 pub(super) fn change_paths(
     source: &Source,
     change: &mut dyn FnMut(&str) -> Option<String>,
@@ -101,7 +101,7 @@ pub(super) fn change_paths(
     text.map(|text| source.with_text(text))
 }
 
-/// Returns whether a path was changed; braid expands `~`.
+/// Returns true if a path was changed; braid expands `~`.
 fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> Option<String>) -> bool {
     let path = match &mut stack.node {
         Node::File(file) => Some(&mut file.path),
@@ -122,12 +122,12 @@ fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> Option<Stri
     is_changed
 }
 
-/// The source with absolute paths.
+/// Returns the source with absolute paths.
 pub(super) fn resolve(source: Source, folder: &Path) -> Source {
     with_paths(&source, &mut |path| join(folder, path)).unwrap_or(source)
 }
 
-/// As [`resolve`], of the device of a member: a path or a stack.
+/// As [`resolve`], for the device of a member: a path or a stack.
 pub(crate) fn resolve_device(device: &str, folder: &Path) -> String {
     resolve(Source::Stack(device.into()), folder).text().to_owned()
 }

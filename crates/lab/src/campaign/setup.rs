@@ -1,5 +1,5 @@
-//! What is done to a subject before a tool meets it: file system, mount options, read-ahead,
-//! health, and how many processes come at once.
+//! The setup of a subject before the tool starts: file system, mount options, read-ahead, health, and the
+//! number of processes.
 
 use std::fmt;
 
@@ -24,17 +24,17 @@ macro_rules! named {
         }
 
         impl $type {
-            /// Every one that a campaign can name, in the order of reports.
+            /// All values that a campaign can name, in the order of reports.
             pub const ALL: [Self; $count] = [$(Self::$variant,)*];
-            /// Their names.
+            /// The names.
             pub const NAMES: [&str; $count] = [$($name,)*];
 
-            /// The one with this name.
+            /// Returns the value with this name.
             pub(crate) fn find(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.name() == name)
             }
 
-            /// Its name in campaigns; of what a campaign cannot name, words for labels.
+            /// Returns the name in campaigns; for values that a campaign cannot name, words for labels.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -63,20 +63,20 @@ named! {
         /// F2FS, where the kernel has it.
         F2fs "f2fs",
     }
-    /// The one that a folder lies on, whatever it is: nothing is made and nothing is mounted. A
-    /// campaign cannot ask for it; it is what a folder has.
+    /// The file system on which a folder lies: no file system is made and none is mounted. Campaigns cannot
+    /// name it; folders have it.
     besides Own "the folder's file system"
 }
 
 impl FileSystem {
-    /// Whether each trial makes it anew, on a device.
+    /// Returns true if each trial makes the file system anew, on a device.
     pub fn is_made(self) -> bool {
         !matches!(self, Self::None | Self::Own)
     }
 }
 
 named! {
-    /// What state an array is in while it is measured.
+    /// The state of an array during a measurement.
     Health: 5 {
         /// All members are there and in sync.
         Healthy "healthy",
@@ -86,16 +86,16 @@ named! {
         Rebuilding "rebuilding",
         /// A check of the whole array runs beside the tool.
         Scrubbing "scrubbing",
-        /// All of it in one trial: healthy, a member fails, it is replaced and filled, a check runs.
-        /// Latency over time shows what users see of a failure.
+        /// All states in one trial: healthy, a member fails, it is replaced and filled, a check runs. Latency
+        /// over time shows the effect of a failure on users.
         Story "story",
     }
 }
 
-/// Everything around a tool.
+/// The environment of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setup {
-    /// The file system; each trial begins on a fresh one, but for [`FileSystem::Own`].
+    /// The file system; each trial begins on a new one, except for [`FileSystem::Own`].
     pub filesystem: FileSystem,
     /// Further words for `mkfs`, split at blanks.
     pub mkfs: String,
@@ -107,16 +107,16 @@ pub struct Setup {
     pub health: Health,
     /// Processes at once, at least 1.
     pub processes: u32,
-    /// Whether the page cache is dropped before the tool starts.
+    /// True if the page cache is dropped before the tool starts.
     pub drop_caches: bool,
 }
 
 impl Setup {
-    /// The values that jobs can give it, in the order in which they vary.
+    /// The keys that jobs can set, in the order in which they vary.
     pub(crate) const KEYS: [&str; 6] =
         ["mkfs", "mount", "readahead", "health", "processes", "drop_caches"];
 
-    /// Takes a value of one of these keys, which was checked.
+    /// Sets the checked value of one of these keys.
     pub(crate) fn set(&mut self, key: &str, value: Value) {
         match (key, value) {
             ("mkfs", Value::Word(words)) => self.mkfs = words,
@@ -133,7 +133,7 @@ impl Setup {
         }
     }
 
-    /// Whether a folder can have it: no file system is made and nothing is mounted.
+    /// Returns true if the setup is possible for a folder: no file system is made or mounted.
     pub(crate) fn leaves_folders_alone(&self) -> bool {
         self.filesystem == FileSystem::Own && self.mkfs.is_empty() && self.mount.is_empty()
     }
@@ -154,7 +154,7 @@ impl Default for Setup {
 }
 
 impl fmt::Display for Setup {
-    /// What differs from the default, each part with a comma before it.
+    /// Writes the differences from the default, each with a comma before it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.processes > 1 {
             write!(f, " × {}", self.processes)?;

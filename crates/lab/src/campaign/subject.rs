@@ -1,4 +1,4 @@
-//! Subjects: what is measured, as it is written and as it is worked out.
+//! Subjects: the declarations, and their expansion.
 //!
 //! A subject may be a template over the campaign's members:
 //!
@@ -17,11 +17,11 @@
 //! order = ["alternate", "grouped"]
 //! ```
 //!
-//! gives one subject for each combination, named by what varies: `stripe 64K × 2, 1 bus`.
+//! makes one subject for each combination, named by the values that vary: `stripe 64K × 2, 1 bus`.
 //!
-//! Invariants: a template that asks for more members or buses than there are gives a subject
-//! with [`Subject::impossible`] set; nothing is left out silently. A list without its place in the
-//! template is refused ([`SubjectDecl::unused_list`]).
+//! Invariants: a template that asks for more members or buses than there are makes a subject with
+//! [`Subject::impossible`] set; no combination is left out silently. A list that the template does not use is
+//! refused ([`SubjectDecl::unused_list`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,11 +37,11 @@ use crate::settings::{Kind, Parameter, Settings, Value, vary};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberDecl {
-    /// Its name in templates, in braces: letters, digits, `-` and `_`.
+    /// The name in templates, in braces: letters, digits, `-` and `_`.
     pub name: String,
     /// A path, or any stack expression such as `model(usb-flash, size=1G)`.
     pub device: String,
-    /// The bus that it hangs on; members that name none have one of their own.
+    /// The bus of the device; a member without one has a bus of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus: Option<String>,
 }
@@ -52,12 +52,11 @@ impl MemberDecl {
     }
 }
 
-/// The lists of a template, the one that varies slowest first.
+/// The lists of a template, slowest first.
 const LISTS: [Parameter; 4] = [
     Parameter::new("chunk", Kind::bytes_from(1), "chunk sizes for {chunk}"),
     Parameter::new("buses", COUNT, "numbers of buses that members are taken from; none: all"),
-    // As they are declared; from bus to bus in turn; all of the first bus, then all of the next; in
-    // turn, last to first.
+    // As declared; from bus to bus in turn; all of the first bus, then all of the next; in turn, last to first.
     Parameter::new(
         "order",
         Kind::Choice(&["given", "alternate", "grouped", "reversed"]),
@@ -68,19 +67,18 @@ const LISTS: [Parameter; 4] = [
 
 const COUNT: Kind = Kind::count(1, 1 << 16);
 
-/// Where a subject's bytes are.
+/// The source of a subject's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A stack expression, served by braid.
     Stack(Expression),
     /// A block device or a file.
     Path(String),
-    /// A folder on a file system that is there; only tools that work with files run in it.
+    /// A folder on an existing file system; only tools that work with files run in it.
     Directory(String),
-    /// An NBD server that somebody else runs.
+    /// An NBD server that the user runs.
     Nbd(String),
-    /// A stack expression of one level that the kernel's md builds, by mdadm, without metadata of
-    /// braid.
+    /// A stack expression of one level that mdadm builds with the kernel's md, without metadata of braid.
     Kernel(Expression),
     /// A compressed RAM disk of the kernel (zram), by its size.
     Zram(String),
@@ -88,11 +86,11 @@ pub enum Source {
     Tmpfs(String),
 }
 
-/// A source of the kind that a key names.
+/// The constructor of a source, for a key.
 type Make = fn(String) -> Source;
 
 impl Source {
-    /// The keys in a campaign, and what each makes.
+    /// The keys in a campaign, and their constructors.
     const KINDS: [(&str, Make); 7] = [
         ("stack", |text| Self::Stack(text.into())),
         ("path", Self::Path),
@@ -103,7 +101,7 @@ impl Source {
         ("tmpfs", Self::Tmpfs),
     ];
 
-    /// What a word on the command line means: an `nbd://` or `nbd+unix://` URI, else a stack.
+    /// Parses a word of the command line: an `nbd://` or `nbd+unix://` URI, else a stack.
     pub fn from_argument(word: &str) -> Self {
         if word.starts_with("nbd://") || word.starts_with("nbd+unix://") {
             Self::Nbd(word.to_owned())
@@ -112,7 +110,7 @@ impl Source {
         }
     }
 
-    /// The key in a campaign, and the expression, path, URI or size.
+    /// Returns the key in a campaign, and the expression, path, URI or size.
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Stack(expression) => ("stack", expression.text()),
@@ -125,22 +123,22 @@ impl Source {
         }
     }
 
-    /// The key in a campaign: "stack", "path", ...
+    /// Returns the key in a campaign: "stack", "path", ...
     pub fn kind(&self) -> &'static str {
         self.parts().0
     }
 
-    /// The expression, path, URI or size.
+    /// Returns the expression, path, URI or size.
     pub fn text(&self) -> &str {
         self.parts().1
     }
 
-    /// Whether it is a folder on a file system that is there.
+    /// Returns true for a folder on an existing file system.
     pub fn is_folder(&self) -> bool {
         matches!(self, Self::Directory(_))
     }
 
-    /// The stack of a source that is an expression, if it says one.
+    /// Returns the stack of a source that is a valid expression.
     pub fn stack(&self) -> Option<&Stack> {
         match self {
             Self::Stack(expression) | Self::Kernel(expression) => expression.stack().ok(),
@@ -148,7 +146,7 @@ impl Source {
         }
     }
 
-    /// Another of the same kind.
+    /// Returns a source of the same kind with another text.
     pub(super) fn with_text(&self, text: String) -> Self {
         let make = Self::KINDS.iter().find(|(kind, _)| *kind == self.kind());
         make.map_or_else(|| self.clone(), |(_, make)| make(text))
@@ -167,53 +165,53 @@ impl fmt::Display for Source {
     }
 }
 
-/// A subject as it is written.
+/// A declared subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "toml::Table")]
 pub struct SubjectDecl {
     /// Unique in the campaign.
     pub name: String,
-    /// What it is, with `{chunk}`, `{members}` and `{NAME}` of members where it is a template.
+    /// The source, with `{chunk}`, `{members}` and `{NAME}` of members if it is a template.
     #[serde(flatten)]
     pub source: Source,
-    /// Whether the others are compared with it. Of several, with their average.
+    /// True if the others are compared with this subject. Several baselines count by their average.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
-    /// Whether it is the baseline a second time, in another place: it is compared and never chosen.
+    /// True if this is the baseline a second time, in another place: it is compared and never chosen.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub control: bool,
-    /// Chunk sizes for `{chunk}`; for `{members}` how many, of how many buses, in which order.
+    /// Chunk sizes for `{chunk}`; for `{members}` their number, number of buses and order.
     #[serde(flatten, serialize_with = "lists_as_written")]
     pub lists: Lists,
 }
 
-/// A subject worked out: one thing that is measured.
+/// An expanded subject: one object of measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Unique in the campaign: the declaration's name and what varies.
+    /// Unique in the campaign: the declaration's name and the values that vary.
     pub name: String,
     /// The declaration's name.
     pub family: String,
-    /// What it is, without templates.
+    /// The source, without templates.
     pub source: Source,
-    /// Whether the others are compared with it.
+    /// True if the others are compared with this subject.
     pub baseline: bool,
-    /// Whether it is the baseline a second time, in another place.
+    /// True if this is the baseline a second time, in another place.
     pub control: bool,
-    /// What it was made with: `chunk`, `members`, `buses`, `order`, where the template has them.
+    /// The choices: `chunk`, `members`, `buses`, `order`, if the template has them.
     pub dimensions: BTreeMap<&'static str, Value>,
-    /// Why it cannot be measured, if it cannot.
+    /// The reason why the subject cannot be measured, if it cannot.
     pub impossible: Option<String>,
 }
 
 impl SubjectDecl {
-    /// A subject without a template.
+    /// Declares a subject without a template.
     pub fn new(name: &str, source: Source, baseline: bool) -> Self {
         Self { name: name.to_owned(), source, baseline, control: false, lists: Lists::new() }
     }
 
-    /// A list that the template has no place for, and the place that it lacks. The subjects of such
-    /// a list would have different names and be the same thing.
+    /// Returns a list that the template does not use, and the missing placeholder. The subjects of such a list
+    /// would differ only in name.
     pub(super) fn unused_list(&self) -> Option<(&str, &'static str)> {
         let with_place = self.lists.keys().map(|list| match list.as_str() {
             "chunk" => (list.as_str(), "{chunk}"),
@@ -249,7 +247,7 @@ impl TryFrom<toml::Table> for SubjectDecl {
     }
 }
 
-/// Every subject that the declarations make, in their order.
+/// Returns all subjects of the declarations, in their order.
 pub fn expand_subjects(declarations: &[SubjectDecl], members: &[MemberDecl]) -> Vec<Subject> {
     let of = |declared: &SubjectDecl| -> Vec<Subject> {
         let choices = LISTS.iter().fold(vec![Settings::default()], |choices, list| {
@@ -262,7 +260,7 @@ pub fn expand_subjects(declarations: &[SubjectDecl], members: &[MemberDecl]) -> 
 }
 
 impl SubjectDecl {
-    /// The subject with one value of each list.
+    /// Returns the subject with one value of each list.
     fn subject(&self, choice: &Settings, members: &[MemberDecl]) -> Subject {
         let mut impossible = None;
         let mut choice = choice.clone();
@@ -296,7 +294,7 @@ impl SubjectDecl {
         }
     }
 
-    /// The declaration's name and what varies.
+    /// Returns the declaration's name with the values that vary.
     fn name_with(&self, choice: &Settings) -> String {
         let buses = if choice.count("buses") == Some(1) { ", {} bus" } else { ", {} buses" };
         let words = [("chunk", " {}"), ("members", " × {}"), ("buses", buses), ("order", ", {}")];
@@ -310,7 +308,7 @@ impl SubjectDecl {
     }
 }
 
-/// The members of a choice, in its order.
+/// Returns the members of a choice, in its order.
 fn take<'m>(choice: &Settings, members: &'m [MemberDecl]) -> Result<Vec<&'m MemberDecl>, String> {
     let wanted = |list: &str, all: usize| {
         choice.count(list).map_or(all, |count| usize::try_from(count).unwrap_or(usize::MAX))
@@ -334,7 +332,7 @@ fn take<'m>(choice: &Settings, members: &'m [MemberDecl]) -> Result<Vec<&'m Memb
     if wanted > available || wanted == 0 {
         return Err(format!("it needs {wanted} members and there are {available}"));
     }
-    // From bus to bus in turn, so that as many buses as possible have a part.
+    // From bus to bus in turn, so that as many buses as possible take part.
     let turn = |turn: usize| buses.iter().filter_map(move |bus| bus.get(turn).copied());
     let taken: Vec<&MemberDecl> = (0..available).flat_map(turn).take(wanted).collect();
     Ok(match choice.word("order") {

@@ -126,7 +126,7 @@ fn each_fault_names_its_remedy() {
     }
 }
 
-/// A seek is a random read, one at a time, whoever wrote it down.
+/// A seek is a random read, one at a time, in either notation.
 #[test]
 fn seeks_are_short_for_random_reads_of_fio() {
     let jobs = |job: &str| {
@@ -138,12 +138,12 @@ fn seeks_are_short_for_random_reads_of_fio() {
     assert_eq!(seek, jobs(fio).unwrap());
     let error = jobs("tool = 'seek'\niodepth = 4").unwrap_err().to_string();
     assert!(error.contains("iodepth is set by tool = \"seek\""), "{error}");
-    // What an older run has stored is the same quantity.
+    // An older run stored the same quantity under other names.
     let found = ["seek_rate", "seek_time"].map(crate::metric::Metric::find);
     assert_eq!(found.map(|metric| metric.unwrap().name()), ["iops", "latency_mean"]);
 }
 
-/// Else one thing would be measured under several names, and one of them would win.
+/// Otherwise one subject would be measured under several names, and one of them would win.
 #[test]
 fn a_list_without_its_place_in_the_template_is_refused() {
     let cases = [
@@ -183,7 +183,7 @@ fn a_scale_changes_amounts_and_not_shapes() {
     assert!(parse_campaign(&render_campaign(&scaled).unwrap(), "copy").is_ok());
 }
 
-/// What is held against an amount is scaled with it, also where that cannot become smaller.
+/// A size that limits an amount is scaled with it, even if the amount cannot become smaller.
 #[test]
 fn memory_is_scaled_with_the_size_that_it_is_half_of() {
     let bonnie = |more: &str| {

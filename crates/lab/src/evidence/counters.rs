@@ -1,11 +1,11 @@
-//! The kernel's counters of devices and processors, as text in, numbers out.
+//! Parsers of the kernel's counters of devices and processors.
 
 use super::Moved;
 
 /// `/proc/diskstats` counts in units of 512 bytes whatever the device's own block is.
 const SECTOR: u64 = 512;
 
-/// The counters of a block device in `/proc/diskstats`.
+/// Returns the counters of a block device in `/proc/diskstats`.
 ///
 /// ```text
 /// 8 16 sdb  reads merged SECTORS ms  writes merged SECTORS ms  in-flight BUSY-MS ...
@@ -24,17 +24,17 @@ pub(super) fn find_disk(diskstats: &str, name: &str) -> Option<Moved> {
 /// Processor time of the whole machine, in ticks since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Processors {
-    /// Ticks in which a processor did something, or was taken away by a hypervisor: time that
-    /// nobody else could have had.
+    /// Ticks in which a processor was busy, or was taken away by a hypervisor: no other process could have had
+    /// that time.
     pub(super) busy: u64,
     /// All ticks.
     pub(super) total: u64,
-    /// Processors.
+    /// Number of processors.
     pub(super) count: u32,
 }
 
-/// `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guests'
-/// time is in `user` already.
+/// Parses `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guests' time is
+/// included in `user`.
 pub(super) fn parse_processors(stat: &str) -> Option<Processors> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> =
@@ -50,7 +50,7 @@ pub(super) fn parse_processors(stat: &str) -> Option<Processors> {
 }
 
 impl Processors {
-    /// Share of the time since an earlier look that was used, 0 to 1; `None` when no time passed.
+    /// Returns the used share of the time since an earlier value, 0 to 1; `None` if no time passed.
     pub(super) fn busy_since(&self, earlier: &Self) -> Option<f64> {
         let busy = self.busy.checked_sub(earlier.busy)?;
         let total = self.total.checked_sub(earlier.total).filter(|ticks| *ticks > 0)?;

@@ -1,11 +1,11 @@
-//! Heat: how often processors were slowed down, and sensors with a limit.
+//! Heat: throttles of processors, and sensors with a limit.
 //!
-//! Only sensors of processors and disks are read, and only those that have a limit: a board's
-//! other sensors may take milliseconds each and say nothing about a trial.
+//! Only sensors of processors and disks with a limit are read: a board's other sensors may take milliseconds
+//! each and do not concern a trial.
 //!
-//! Which of a sensor's limits is the one that slows a trial down is for its driver to say, and none
-//! stands in for another: a typical `coretemp` has a "max" of 80 °C, at which fans should be at
-//! their fastest, and works at full speed up to its "crit" of 100 °C.
+//! Each driver defines the limit that slows a trial down, and no limit replaces another: a typical `coretemp`
+//! has a "max" of 80 °C, at which fans should be at their fastest, and works at full speed up to its "crit" of
+//! 100 °C.
 
 use std::fs;
 use std::path::Path;
@@ -15,17 +15,16 @@ use serde::{Deserialize, Serialize};
 /// A sensor and its limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heat {
-    /// The driver's name: `nvme`, `coretemp`.
+    /// Name of the driver: `nvme`, `coretemp`.
     pub sensor: String,
     /// Degrees Celsius.
     pub celsius: f64,
-    /// From where on it is too hot, degrees Celsius: processors slow themselves down there, disks
-    /// are above what their makers warn of.
+    /// Limit in degrees Celsius, at which processors slow down, and above which disk makers warn.
     pub limit_celsius: f64,
 }
 
-/// Drivers whose sensors tell about a trial, and the file that has the limit (`Documentation/hwmon`
-/// of the kernel, and what NVMe says of its thresholds):
+/// Drivers whose sensors concern a trial, and the file with the limit (`Documentation/hwmon` of the kernel, and
+/// the thresholds of NVMe):
 ///
 /// * `coretemp`: `crit` is the temperature at which the processor cools itself down by force, `max`
 ///   is for the fans;
@@ -41,8 +40,8 @@ const DRIVERS: [(&str, &str); 4] = [
     ("drivetemp", "temp1_max"),
 ];
 
-/// How often processors were throttled since the machine started: each core's count, and the
-/// largest of the package's, which every core of it repeats. `None` where the kernel counts none.
+/// Returns the number of throttles since the machine started: each core's count, and the largest of the
+/// package's, which all its cores repeat. `None` if the kernel does not count them.
 pub(super) fn read_throttles(sys: &Path) -> Option<u64> {
     let mut cores: Option<u64> = None;
     let mut package: Option<u64> = None;
@@ -57,7 +56,7 @@ pub(super) fn read_throttles(sys: &Path) -> Option<u64> {
         .then(|| cores.unwrap_or(0).saturating_add(package.unwrap_or(0)))
 }
 
-/// The sensor that is nearest to its limit or furthest beyond it.
+/// Returns the sensor nearest to its limit, or furthest beyond it.
 pub(super) fn read_heat(sys: &Path) -> Option<Heat> {
     let sensors = fs::read_dir(sys.join("class/hwmon")).ok()?;
     let heats = sensors.filter_map(Result::ok).filter_map(|sensor| heat_of(&sensor.path()));
@@ -65,7 +64,7 @@ pub(super) fn read_heat(sys: &Path) -> Option<Heat> {
     heats.min_by(|a, b| room(a).total_cmp(&room(b)))
 }
 
-/// The first sensor of a driver: a disk's whole temperature, a processor's package.
+/// Returns the first sensor of a driver: a disk's composite temperature, a processor's package.
 fn heat_of(sensor: &Path) -> Option<Heat> {
     let driver = fs::read_to_string(sensor.join("name")).ok()?;
     let driver = driver.trim();
@@ -81,8 +80,8 @@ fn heat_of(sensor: &Path) -> Option<Heat> {
     })
 }
 
-/// hwmon counts in thousandths of a degree. 0 K and below, and what no disk survives, is a sensor
-/// that has no value.
+/// Parses a value of hwmon in thousandths of a degree. 0 K and below, and 1000 °C and above, mean that the
+/// sensor has no value.
 pub(super) fn parse_millidegrees(text: &str) -> Option<f64> {
     let value: i32 = text.trim().parse().ok()?;
     (-273_150..=1_000_000).contains(&value).then(|| f64::from(value) / 1000.0)

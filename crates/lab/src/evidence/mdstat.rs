@@ -1,4 +1,4 @@
-//! `/proc/mdstat`: which arrays are being rebuilt or checked.
+//! `/proc/mdstat`: arrays that are being rebuilt or checked.
 //!
 //! ```text
 //! md0 : active raid1 sdc1[2] sdb1[0]
@@ -6,21 +6,21 @@
 //!       [====>................]  recovery = 23.4 % (...) finish=0.2min speed=61440K/sec
 //! ```
 
-/// What runs on an array beside the tool, such as `md0: recovery 23.4 %`, with the kernel names of
-/// the array and its members.
+/// The activity of an array, such as `md0: recovery 23.4 %`, with the kernel names of the array and its
+/// members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Activity {
     /// The array, then its members.
     pub(super) devices: Vec<String>,
-    /// In words.
+    /// The activity in words.
     pub(super) text: String,
 }
 
-/// The words of `/proc/mdstat` for work that moves data.
+/// The words in `/proc/mdstat` for activities that move data.
 const WORK: [&str; 5] = ["recovery", "resync", "check", "repair", "reshape"];
 
-/// Everything that runs. What only waits (`resync=DELAYED`, `resync=PENDING`) moves nothing and is
-/// left out.
+/// Returns all running activities. Waiting ones (`resync=DELAYED`, `resync=PENDING`) move no data and are left
+/// out.
 pub(super) fn parse_mdstat(text: &str) -> Vec<Activity> {
     let mut found = Vec::new();
     let mut devices: Vec<String> = Vec::new();
@@ -39,8 +39,8 @@ pub(super) fn parse_mdstat(text: &str) -> Vec<Activity> {
     found
 }
 
-/// `recovery 23.4 %` of `[==>...]  recovery = 23.4% (245/1046) finish=...`. The bar has `=` in it,
-/// and at 100 % there is no blank before the number.
+/// Returns `recovery 23.4 %` of `[==>...]  recovery = 23.4% (245/1046) finish=...`. The bar contains `=`, and
+/// at 100 % there is no blank before the number.
 fn activity_of(line: &str) -> Option<String> {
     let (_bar, rest) = line.split_once(']')?;
     let (work, rest) = rest.split_once('=')?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Memory that programs could still have without swapping, in bytes.
+/// Returns the memory that programs can still get without swapping, in bytes.
 pub(crate) fn available_memory_bytes() -> Option<u64> {
     find_line(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }

@@ -1,46 +1,46 @@
-//! Processes: how much processor time they took, and how many bytes they moved.
+//! Processes: their processor time, and the bytes that they moved.
 //!
-//! Bytes come from `/proc/PID/io`: `read_bytes` and `write_bytes`, which count what went to or
-//! came from storage, not what the page cache answered. When a process ends and is waited for, the
-//! kernel adds its counts to its parent's. So what a process moved before the first look turns up
-//! at its parent when it ends, and has to be taken off there:
+//! Bytes come from `/proc/PID/io`: `read_bytes` and `write_bytes`, which count transfers to and from storage,
+//! not hits of the page cache. When a process ends and is waited for, the kernel adds its counts to its
+//! parent's. So bytes from before the first snapshot appear at the parent when the process ends, and have to be
+//! subtracted there:
 //!
 //! ```text
-//! first look   cargo 1 GiB ── rustc 3 GiB
-//! second look  cargo 4 GiB                  grew by 3 GiB, of which 3 GiB are old: moved nothing
+//! first         cargo 1 GiB ── rustc 3 GiB
+//! second        cargo 4 GiB                  grew by 3 GiB, of which 3 GiB are old: moved nothing
 //! ```
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Bytes below which a process is not looked at closer.
+/// Bytes below which a process is ignored.
 const NOTABLE: u64 = 1 << 20;
-/// Most strangers that are named.
+/// Largest number of strangers that are named.
 const NAMED: usize = 5;
-/// `PF_KTHREAD` of the flags: kernel threads write back what others wrote.
+/// `PF_KTHREAD` of the flags: kernel threads write back data of other processes.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Longest chain of parents that is followed; a longer one has changed while it was read.
+/// Longest chain of parents that is followed; a longer one has changed during the read.
 const GENERATIONS: usize = 64;
 
-/// What `/proc/PID/stat` says.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessStat {
     /// Name of the program, at most 15 bytes.
     pub(super) name: String,
-    /// Its parent.
+    /// The parent's process number.
     pub(super) parent: u32,
-    /// Whether it is a thread of the kernel.
+    /// True for a kernel thread.
     pub(super) is_kernel: bool,
     /// Processor time in ticks, threads that have ended included.
     pub(super) ticks: u64,
-    /// Processor time of children that it has waited for, and theirs, in ticks.
+    /// Processor time of waited-for children and their descendants, in ticks.
     pub(super) children_ticks: u64,
-    /// When it started, in ticks after the machine; tells two processes of one number apart.
+    /// Start time in ticks since the machine started; distinguishes two processes with one number.
     pub(super) started: u64,
 }
 
-/// `PID (NAME) STATE PPID ...`. The name may hold anything, so fields are counted from its end.
+/// Parses `PID (NAME) STATE PPID ...`. The name may contain anything, so fields are counted from its end.
 pub(super) fn parse_process(stat: &str) -> Option<ProcessStat> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -56,7 +56,7 @@ pub(super) fn parse_process(stat: &str) -> Option<ProcessStat> {
     })
 }
 
-/// Bytes to and from storage of `/proc/PID/io`.
+/// Returns the bytes to and from storage in `/proc/PID/io`.
 pub(super) fn parse_io(io: &str) -> Option<u64> {
     let field = |name: &str| {
         io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
@@ -71,28 +71,27 @@ pub(super) struct Mover {
     pub(super) stat: ProcessStat,
 }
 
-/// Who moved bytes so far, and who is whose parent.
+/// Processes that moved bytes so far, and the parents of processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Movers {
     /// By process number.
     pub(super) all: BTreeMap<u32, Mover>,
-    /// The parents of those in `all`, and of their parents, up to the first process.
+    /// The parents of those in `all`, and their ancestors, up to the first process.
     pub(super) parents: BTreeMap<u32, u32>,
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// Reads `/proc/PID/stat` of a process.
 pub(super) fn read_process(proc: &Path, process: u32) -> Option<ProcessStat> {
     parse_process(&read(proc, process, "stat")?)
 }
 
-/// A program's name need not be UTF-8.
+/// Reads a file of a process. A program's name need not be UTF-8.
 fn read(proc: &Path, process: u32, file: &str) -> Option<String> {
     let bytes = fs::read(proc.join(process.to_string()).join(file)).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Looks at every process. One `io` is read for all, one `stat` for each that moved something, and for
-/// its ancestors.
+/// Reads all processes: `io` of each, and `stat` of each that moved something, and of its ancestors.
 pub(super) fn read_movers(proc: &Path) -> Option<Movers> {
     let mut movers = Movers::default();
     for entry in fs::read_dir(proc).ok()?.flatten() {
@@ -122,25 +121,25 @@ pub(super) fn read_movers(proc: &Path) -> Option<Movers> {
 }
 
 impl Movers {
-    /// A process and those that it descends from, as far as they are known.
+    /// Returns a process and its known ancestors.
     fn line_of(&self, process: u32) -> impl Iterator<Item = u32> {
         let parent = |process: &u32| self.parents.get(process).copied();
         std::iter::successors(Some(process), parent).take(GENERATIONS)
     }
 
-    /// Whether a process is one of `roots` or descends from one.
+    /// Returns true if a process is one of `roots` or a descendant.
     fn is_of(&self, process: u32, roots: &[u32]) -> bool {
         self.line_of(process).any(|one| roots.contains(&one))
     }
 
-    /// Who moved a notable number of bytes since an earlier look, most first, without the kernel
-    /// and without `own` processes and their descendants.
+    /// Returns the processes that moved a notable number of bytes since an earlier snapshot, most first,
+    /// without the kernel and without `own` processes and their descendants.
     pub(super) fn strangers_since(&self, earlier: &Self, own: &[u32]) -> Vec<(String, u64)> {
         let mut old: BTreeMap<u32, u64> =
             earlier.all.iter().map(|(process, mover)| (*process, mover.bytes)).collect();
         for (process, gone) in &earlier.all {
             if !self.is_same(*process, &gone.stat) {
-                // What it had moved is now at the nearest ancestor that is still there.
+                // The kernel has added its bytes to the nearest ancestor that is still there.
                 old.remove(process);
                 if let Some(heir) =
                     earlier.line_of(*process).skip(1).find(|one| self.all.contains_key(one))
@@ -166,7 +165,7 @@ impl Movers {
         found
     }
 
-    /// Whether a process of an earlier look is still this one.
+    /// Returns true if a process of an earlier snapshot is still this one.
     fn is_same(&self, process: u32, then: &ProcessStat) -> bool {
         self.all.get(&process).is_some_and(|now| now.stat.started == then.started)
     }

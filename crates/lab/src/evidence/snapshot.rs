@@ -1,4 +1,4 @@
-//! One look at the machine, and what two of them tell.
+//! Snapshots of the machine, and the evidence between two of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::process::{Movers, read_movers, read_process};
 use super::{Evidence, Moved, Watch};
 use crate::facts::mount_of;
 
-/// Where the kernel shows itself; another place is for tests.
+/// The roots of the kernel's files; other roots are for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
     /// Instead of `/proc`.
@@ -32,7 +32,7 @@ impl Default for Roots {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     watch: Watch,
-    /// When the look began and when it was done.
+    /// Start and end of the snapshot.
     looked: (Instant, Instant),
     disks: BTreeMap<String, Moved>,
     processors: Option<Processors>,
@@ -47,13 +47,13 @@ pub struct Snapshot {
     movers: Option<Movers>,
 }
 
-/// Looks at this machine: once right before a trial's programs start, once right after the last
-/// has ended and has been waited for.
+/// Takes a snapshot of this machine: right before a trial's programs start, and right after the last has ended
+/// and has been waited for.
 pub fn take(watch: &Watch) -> Snapshot {
     take_under(&Roots::default(), watch)
 }
 
-/// As [`take`], of a machine that shows itself somewhere else.
+/// As [`take`], under other roots.
 pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
     let Roots { proc, sys } = roots;
     let began = Instant::now();
@@ -96,8 +96,8 @@ fn read_disks(proc: &Path, watch: &Watch) -> BTreeMap<String, Moved> {
     disks.collect()
 }
 
-/// What md does: on arrays that are the target or share a disk with it, and on others, of which only
-/// who knows where all members lie can say that they are others.
+/// Returns the activities of md: on arrays that are the target or share a disk with it, and on others. An array
+/// counts as unrelated only if the places of all members are known.
 fn activities_of(mdstat: &str, watch: &Watch) -> (Vec<String>, Vec<String>) {
     let known: Vec<&str> = watch.target.iter().chain(&watch.members).map(String::as_str).collect();
     let is_near = |devices: &[String]| {
@@ -109,13 +109,13 @@ fn activities_of(mdstat: &str, watch: &Watch) -> (Vec<String>, Vec<String>) {
     (texts(near), texts(others))
 }
 
-/// Those of two looks, each once.
+/// Returns the texts of two snapshots, each once.
 fn both(before: &[String], after: &[String]) -> Vec<String> {
     let new = after.iter().filter(|text| !before.contains(text));
     before.iter().chain(new).cloned().collect()
 }
 
-/// Whether a device is a disk or a partition of it: `sdb1` of `sdb`, `nvme0n1p2` of `nvme0n1`.
+/// Returns true if a device is a disk or a partition of it: `sdb1` of `sdb`, `nvme0n1p2` of `nvme0n1`.
 fn is_part(device: &str, disk: &str) -> bool {
     device.strip_prefix(disk).is_some_and(|rest| {
         let digits = if disk.ends_with(|c: char| c.is_ascii_digit()) {
@@ -137,10 +137,10 @@ impl Snapshot {
 }
 
 impl Evidence {
-    /// What happened between two looks, of the same [`Watch`], at one machine.
+    /// Returns the evidence between two snapshots of the same [`Watch`] on one machine.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Self {
         let watch = &after.watch;
-        // Looking takes a while and is not part of the trial.
+        // The snapshots themselves take time, which is not part of the trial.
         let span_s = after.looked.0.saturating_duration_since(before.looked.1).as_secs_f64();
         let per_second = rustix::param::clock_ticks_per_second() as f64;
         let seconds = |before: Option<u64>, after: Option<u64>| {
@@ -176,7 +176,7 @@ impl Evidence {
                 .as_ref()
                 .zip(before.movers.as_ref())
                 .map_or_else(Vec::new, |(after, before)| after.strangers_since(before, &own)),
-            // Asked by who brought the subject up.
+            // The provider of the subject is asked for it.
             content: None,
         }
     }

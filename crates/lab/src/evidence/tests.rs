@@ -1,4 +1,4 @@
-//! Parsers against texts of real kernels, and two looks at a machine made of files.
+//! Parsers with texts of real kernels, and two snapshots of a machine made of files.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn a_disk_is_found_by_its_whole_name() {
     assert_eq!(moved.busy_ms, 114180);
     assert_eq!(find_disk(DISKSTATS, "vd"), None);
     assert_eq!(find_disk(DISKSTATS, "vda1"), None);
-    // 6.1 has three fields fewer than the newest kernels, and the same first ones.
+    // 6.1 has three fields fewer than the newest kernels, with the same first ones.
     let old = "  98  0 ubda 717 0 89656 1472 25 0 31 2 0 70 1476 0 0 0 0 47 1\n";
     assert_eq!(
         find_disk(old, "ubda"),
@@ -103,7 +103,7 @@ fn temperatures_are_thousandths() {
 
 const MIB: u64 = 1 << 20;
 
-/// Processes with their parent and MiB moved.
+/// Returns processes with their parent and MiB moved.
 fn movers(processes: &[(u32, u32, u64)]) -> Movers {
     let mut movers = Movers::default();
     for &(process, parent, mib) in processes {
@@ -138,7 +138,7 @@ fn own_processes_and_the_kernel_are_no_strangers() {
     // 100 is this process; 101 its tool, 102 the tool's child; 2 is the kernel.
     let after = [(2, 0, 50), (100, 1, 50), (101, 100, 50), (102, 101, 50), (103, 1, 50)];
     assert_eq!(strangers(&[], &after), [("p103".to_owned(), 50)]);
-    // A child of the tool whose parent has ended belongs to the first process now.
+    // A child of the tool whose parent has ended belongs to the first process.
     let before = [(100, 1, 50), (101, 100, 50)];
     assert_eq!(strangers(&before, &[(100, 1, 50), (101, 1, 90)]), []);
 }
@@ -162,7 +162,7 @@ fn a_process_number_that_is_used_again_is_another_process() {
     assert_eq!(found, [("p10".to_owned(), 9 * MIB)]);
 }
 
-/// A machine made of files.
+/// Makes a machine of files.
 fn machine(root: &Path, sectors: u64, ticks: u64, throttled: u64) -> Roots {
     let roots = Roots { proc: root.join("proc"), sys: root.join("sys") };
     let write = |path: std::path::PathBuf, text: &str| {
@@ -223,7 +223,7 @@ fn two_looks_make_evidence() {
     let evidence = Evidence::between(&before, &after);
     let moved = Moved { read_bytes: 20 * 512, written_bytes: 40 * 512, busy_ms: 0 };
     assert_eq!(evidence.target, Some(moved));
-    // Each once; a disk that is not there has moved nothing that anybody knows.
+    // Each disk once; the bytes of an absent disk are unknown.
     assert_eq!(evidence.members, [("ubda".to_owned(), moved)]);
     assert_eq!(evidence.models, [(5, 6)]);
     assert_eq!(evidence.cpu_busy, Some(0.5));
@@ -235,14 +235,14 @@ fn two_looks_make_evidence() {
     assert_eq!(evidence.memory_bytes, Some(2 * MIB));
     assert_eq!(evidence.activities, ["md0: recovery 12.6 %"]);
     assert_eq!(evidence.mount.as_deref(), Some("ext4 rw"));
-    // Two cores, 2 each, and the package, which both tell of, 2.
+    // Two cores with 2 each, and the package with 2, which both report.
     assert_eq!(evidence.throttled, Some(6));
     let heat = evidence.heat.unwrap();
     assert_eq!((heat.sensor.as_str(), heat.celsius, heat.limit_celsius), ("nvme", 70.0, 80.0));
     assert_eq!(evidence.strangers, [("tar".to_owned(), 20 * MIB), ("tar".to_owned(), 20 * MIB)]);
 }
 
-/// One sensor alone: 85 °C now, 80 °C its "max" and 100 °C its "crit".
+/// A single sensor: 85 °C, with a "max" of 80 °C and a "crit" of 100 °C.
 #[test]
 fn each_driver_has_its_own_limit() {
     let limit = |driver: &str, files: &[&str]| {
@@ -260,7 +260,7 @@ fn each_driver_has_its_own_limit() {
     let both = ["temp1_max", "temp1_crit"];
     assert_eq!([limit("coretemp", &both), limit("k10temp", &both)], [Some(100.0); 2]);
     assert_eq!([limit("nvme", &both), limit("drivetemp", &both)], [Some(80.0); 2]);
-    // None stands in for the other: a processor whose fans are to be fastest is not slowed down.
+    // No limit replaces another: at the fans' limit a processor is not slowed down.
     assert_eq!([limit("coretemp", &both[..1]), limit("k10temp", &both[..1])], [None; 2]);
     assert_eq!([limit("nvme", &both[1..]), limit("drivetemp", &both[1..])], [None; 2]);
     assert_eq!(limit("acpitz", &both), None);
@@ -308,7 +308,7 @@ fn only_arrays_near_the_subject_count() {
     assert_eq!(activities(Some("md1"), &["sda"]), 0);
     // `ubd` is no disk of which `ubdc` is a partition.
     assert_eq!(activities(Some("ubd"), &[]), 0);
-    // Nothing is known of the subject: the array may be its own or not.
+    // Nothing is known of the subject: the array may be its own.
     assert_eq!(activities(None, &[]), 0);
     let partitions = RECOVERY.replace("ubdc[2]", "nvme0n1p2[2]").replace("ubda[0]", "sdb1[0]");
     fs::write(roots.proc.join("mdstat"), partitions).unwrap();
@@ -338,7 +338,7 @@ fn evidence_of_an_earlier_version_is_read() {
     assert_eq!(serde_json::from_str::<Evidence>(&again).unwrap(), evidence);
 }
 
-/// A real text with a piece of it replaced by something else.
+/// Returns a real text with a part of it replaced.
 fn spoilt(text: &'static str) -> impl Strategy<Value = String> {
     (0..text.len(), 0..40_usize, ".{0,12}|[0-9]{1,25}").prop_map(move |(from, length, new)| {
         let end = (from + length).min(text.len());

@@ -1,17 +1,17 @@
-//! Which piece of storage a member is, so that one is never taken for two.
+//! The identity of a member's storage, so that one device is never taken for two.
 //!
 //! ```text
 //!   file, hard link, symbolic link ──▶ file system and inode
 //!   loop device ──▶ its file           partition ──▶ its disk
-//!   device-mapper, md ──▶ all that they are built on
+//!   device-mapper, md ──▶ all devices below
 //!   URI ──▶ socket and export          nothing there ──▶ the text
 //! ```
 //!
 //! Invariant: two members that share bytes have an identity in common. The reverse does not hold: two
-//! partitions of one disk have one too, as whoever measures them at once measures neither.
+//! partitions of one disk share one too, because measuring both at once measures neither.
 //!
-//! Deliberately absent: files and the disk that they lie on. Many image files on one disk are usual,
-//! and [`super::note_on_sharing`] says what it means.
+//! Deliberately absent: files and the disk on which they lie. Many image files on one disk are usual, and
+//! [`super::note_on_sharing`] explains the consequence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,9 +24,8 @@ use braid_probe::{BlockDevice, DeviceNumber, Identity as Probed, identify};
 use super::{MAX_NESTING, Member, members_of};
 use crate::campaign::Source;
 
-/// What makes two members the same: a word for its kind, and what tells it from others of that kind. A
-/// `disk` is whole, or what else the kernel gives no further account of; a `text` is something that is
-/// not there, or not understood.
+/// The identity of a member: a word for its kind, and a value that is unique within the kind. A `disk` is a
+/// whole disk, or a device about which the kernel says no more; a `text` is an absent or unknown member.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity(pub(crate) String);
 
@@ -36,8 +35,8 @@ impl Identity {
     }
 }
 
-/// What a source takes for itself, each with the member's text. Reads `/sys`. Memory and models are
-/// nobody else's.
+/// Returns the identities that a source occupies, each with the member's text. Reads `/sys`. Memory and models
+/// are never shared.
 pub(crate) fn identities_of(source: &Source) -> BTreeMap<Identity, String> {
     let mut found = BTreeMap::new();
     for member in members_of(source) {
@@ -81,11 +80,11 @@ fn of_device(number: DeviceNumber, depth: u32) -> Vec<Identity> {
     }
 }
 
-/// From a block device down to what it is built on.
+/// Follows a block device down to the devices below.
 fn under(device: &BlockDevice, depth: u32) -> Vec<Identity> {
     let disk = device.whole_disk();
     if depth < MAX_NESTING {
-        // One that was deleted, or lies in another namespace, cannot be followed.
+        // A deleted file, or one in another namespace, cannot be followed.
         if let Some(file) = disk.backing_file().filter(|file| file.exists()) {
             return of_path(&file, depth + 1);
         }
@@ -98,8 +97,7 @@ fn under(device: &BlockDevice, depth: u32) -> Vec<Identity> {
     vec![Identity(format!("disk {number}"))]
 }
 
-/// The same for every spelling of a path that exists; of anything else, the text with all that is
-/// above it.
+/// Returns the same path for every spelling of an existing path; for other paths the absolute text.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     fs::canonicalize(path).unwrap_or_else(|_| absolute())
@@ -133,7 +131,7 @@ mod tests {
             assert_eq!(of(Source::Path(same.display().to_string())), a);
         }
         assert_ne!(of(stack(&other)), a);
-        // A folder is itself, not what lies in it.
+        // A folder is itself, not its contents.
         let folder = of(Source::Directory(dir.path().display().to_string()));
         assert_eq!(folder.len(), 1);
         assert_ne!(folder, a);
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(of("ftp://host".into()), [Identity::text("ftp://host")]);
     }
 
-    /// Made of folders as `/sys` has them.
+    /// Uses folders with the structure of `/sys`.
     #[test]
     fn a_partition_is_its_disk_and_a_mapped_device_is_what_lies_below() {
         let sys = tempfile::tempdir().unwrap();

@@ -13,17 +13,17 @@ pub enum Member {
     Memory(String),
     /// `model(...)`.
     Model {
-        /// As written.
+        /// The text in the stack.
         text: String,
-        /// The bus that it shares with other models, such as `usb2:0`.
+        /// The bus that the model shares with other models, such as `usb2:0`.
         bus: Option<String>,
     },
-    /// Somewhere else: an NBD export, or a leaf that this program does not know.
+    /// Elsewhere: an NBD export, or a leaf that is unknown to this program.
     Remote(String),
 }
 
 impl Member {
-    /// As written.
+    /// Returns the text in the stack.
     pub fn text(&self) -> &str {
         match self {
             Self::Path(text)
@@ -33,15 +33,15 @@ impl Member {
         }
     }
 
-    /// Whether its content is gone when its server stops.
+    /// Returns true if the content is gone when its server stops.
     pub fn is_ephemeral(&self) -> bool {
         matches!(self, Self::Memory(_) | Self::Model { .. })
     }
 }
 
-/// The members of a subject, in order. A campaign's stacks have been parsed before
-/// ([`crate::matrix::Planned::checked`]); one that does not parse is a single member that is not
-/// known, which the safety rule treats as something precious.
+/// Returns the members of a subject, in order. A campaign's stacks have been parsed before
+/// ([`crate::matrix::Planned::checked`]). A stack that does not parse is a single unknown member, which the
+/// safety rule treats as valuable.
 pub fn members_of(source: &Source) -> Vec<Member> {
     match source {
         Source::Path(path) | Source::Directory(path) => vec![Member::Path(path.clone())],
@@ -55,7 +55,7 @@ pub fn members_of(source: &Source) -> Vec<Member> {
     }
 }
 
-/// A leaf's text in plans and reports, as [`Member::text`].
+/// Returns a leaf's text in plans and reports, as [`Member::text`].
 pub(crate) fn leaf_text(leaf: &Stack) -> String {
     member_of(leaf).text().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What is mounted where a path lies, by the text of `/proc/self/mountinfo`.
+//! The mount of a path, by the text of `/proc/self/mountinfo`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use braid_probe::{Mount, parse_mounts};
 
 use super::real_path;
 
-/// The mount that a path lies on: the deepest above it, and of several there the last.
+/// Returns the mount of a path: the deepest above it, and the last of several.
 pub(crate) fn mount_of(path: &Path, table: &str) -> Option<Mount> {
     braid_probe::mount_of(&real_path(path), &parse_mounts(table.as_bytes())).cloned()
 }

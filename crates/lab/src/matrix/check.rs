@@ -1,7 +1,7 @@
-//! Checks a campaign and works it out.
+//! Checking and expanding a campaign.
 //!
-//! Deliberately absent: what is impossible for single cells, which stands in the matrix with its
-//! reason, and whether anything would be overwritten.
+//! Deliberately absent: impossible cells, which are in the matrix with their reason, and the check whether
+//! anything would be overwritten.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::settings::Kind;
 use crate::tool::{Place, Tool};
 
 impl Planned {
-    /// Checks everything that the types do not, and works the campaign out.
+    /// Checks everything that the types do not, and expands the campaign.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with what to change.
+    /// The first fault, with the change that mends it.
     pub fn checked(campaign: &Campaign) -> Result<Self, LabError> {
         let all = expand_subjects(&campaign.subjects, &campaign.members);
         let subjects = campaign.choose(all.clone());
@@ -36,13 +36,13 @@ impl Planned {
 ///
 /// # Errors
 ///
-/// When it is not TOML of this form, has a key that is not known, or fails [`Planned::checked`].
+/// The text is not TOML of this form, has an unknown key, or fails [`Planned::checked`].
 pub fn parse_campaign(text: &str, origin: &str) -> Result<Campaign, LabError> {
     let campaign = parse_unchecked(text, origin)?;
     Planned::checked(&campaign).map(|planned| planned.campaign)
 }
 
-/// What is wrong with a job, or with a job on these subjects.
+/// Returns the fault of a job, or of a job with these subjects.
 fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
     if campaign.jobs.is_empty() {
         return Some(("it has no job".into(), "add a [[job]]".into()));
@@ -86,7 +86,7 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
     None
 }
 
-/// That a choice without a default was not made.
+/// Returns the fault of a choice without a default that is not set.
 fn unset(tool: &dyn Tool, workload: &Workload) -> Option<String> {
     tool.parameters().iter().find_map(|parameter| match parameter.kind {
         Kind::Choice(words) if workload.settings.get(parameter.name).is_none() => {
@@ -96,7 +96,7 @@ fn unset(tool: &dyn Tool, workload: &Workload) -> Option<String> {
     })
 }
 
-/// A workload that two jobs have for one subject.
+/// Returns the fault of a workload that two jobs have for one subject.
 fn workload_twice(planned: &Planned) -> Option<Fault> {
     let mut seen = BTreeSet::new();
     for cell in &planned.cells {

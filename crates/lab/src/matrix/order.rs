@@ -12,8 +12,8 @@
 //! * within a workload the subjects follow one another as in a Williams square (Williams 1949): over n
 //!   repetitions of an even number n of subjects, or 2n of an odd one, each subject stands equally often
 //!   at each place and directly behind each other subject;
-//! * the seed and the number of the repetition decide, and nothing else: more repetitions leave the order
-//!   of the earlier ones as it is.
+//! * the order depends only on the seed and the number of the repetition: more repetitions do not change the
+//!   order of the earlier ones.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ use braid_seed::{Rng, mix};
 
 use super::Cell;
 
-/// Keeps draws for slots, names and rows apart.
+/// Keys of the draws for slots and names.
 const SLOTS: u64 = 1;
 const NAMES: u64 = 2;
 
-/// The cells of a repetition (from 1) in the order in which they run, as indices into `cells`.
+/// Returns the cells of a repetition (from 1) in the order in which they run, as indices into `cells`.
 pub(super) fn order_of(cells: &[Cell], seed: u64, repetition: u32) -> Vec<usize> {
     let pair = u64::from(repetition.saturating_sub(1) / 2);
     let mut by_workload: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(super) fn order_of(cells: &[Cell], seed: u64, repetition: u32) -> Vec<usize>
     }
     let mut rows: BTreeMap<usize, std::vec::IntoIter<usize>> = BTreeMap::new();
     for (workload, mut own) in by_workload {
-        // The same in all repetitions, and other workloads have others.
+        // The same in all repetitions, and different for each workload.
         let mut rng = Rng::new(mix(&[seed, NAMES, workload as u64]));
         rng.shuffle(&mut own);
         let first = rng.index(own.len()) as u64;
@@ -54,8 +54,8 @@ pub(super) fn order_of(cells: &[Cell], seed: u64, repetition: u32) -> Vec<usize>
     order
 }
 
-/// A row of Williams' square of `n` subjects, which begins 0, 1, n − 1, 2, n − 2 and goes on by adding 1 to
-/// each. Those rows alone that are no other's reverse count: n / 2 of an even n, n of an odd one.
+/// Returns a row of Williams' square of `n` subjects, which begins 0, 1, n − 1, 2, n − 2 and continues by
+/// adding 1 to each. Only rows that are no reverse of another count: n / 2 of an even n, n of an odd one.
 fn williams_row(n: usize, row: u64) -> Vec<usize> {
     let rows = if n.is_multiple_of(2) { (n / 2).max(1) } else { n };
     let shift = (row % rows as u64) as usize;

@@ -100,7 +100,7 @@ fn one_way_for_all_stacks_of_a_campaign() {
 }
 
 proptest::proptest! {
-    /// For every seed, each repetition is a permutation of the matrix and the numbers count up.
+    /// For every seed, each repetition is a permutation of the matrix and the numbers are consecutive.
     #[test]
     fn every_schedule_is_complete(seed: u64, repetitions in 1_u32..6) {
         let campaign = Campaign { seed: Some(seed >> 1), repetitions, ..quick() };
@@ -116,7 +116,7 @@ proptest::proptest! {
     }
 }
 
-/// So many subjects and workloads.
+/// Returns a campaign with so many subjects and workloads.
 fn square(subjects: usize, workloads: usize) -> Campaign {
     let subject = |index: usize| {
         let baseline = index == 0;
@@ -132,9 +132,9 @@ fn square(subjects: usize, workloads: usize) -> Campaign {
 }
 
 proptest::proptest! {
-    /// Of each two cells each comes first equally often, but for the last of an odd number of repetitions.
-    /// Over a whole square, within each workload, each subject stands equally often at each place, and
-    /// directly behind each other.
+    /// Each of two cells comes first equally often, except for the last of an odd number of repetitions.
+    /// Over a whole square, within each workload, each subject stands equally often at each place, and directly
+    /// behind each other subject.
     #[test]
     fn orders_are_balanced(
         seed in 0..u64::MAX / 2,
@@ -184,13 +184,13 @@ proptest::proptest! {
 const FOLDERS: &str = "[[subject]]\nname = \"one\"\ndirectory = \"/srv\"\nbaseline = true\n\
                        [[subject]]\nname = \"two\"\ndirectory = \"/home\"\n";
 
-/// What each workload of each subject is called, or why it cannot be.
+/// Returns the label of each workload of each subject, and the reason if it is impossible.
 fn cells_of(campaign: &Campaign) -> Vec<(usize, String, Option<String>)> {
     let cells = Planned::of(campaign).cells.into_iter();
     cells.map(|cell| (cell.subject, cell.workload.label(), cell.impossible)).collect()
 }
 
-/// Nothing is made in a folder, so no label may say that something was.
+/// No file system is made in a folder, so no label may claim one.
 #[test]
 fn folders_are_measured_on_their_own_file_system_and_say_so() {
     for job in ["tool = \"cp-read\"", "tool = \"dd\"\nop = \"write\""] {
@@ -221,7 +221,7 @@ fn what_is_made_on_a_device_is_not_compared_with_what_a_folder_has() {
     assert_eq!(labels(1).len(), 1);
     assert!(labels(1)[0].ends_with(", the folder's file system"), "{:?}", labels(1));
     assert_eq!(cells.len(), 1 + 2 + 3, "hdparm on a folder is there, and impossible");
-    // A folder beside it does not change how a stack is reached.
+    // A folder among the subjects does not change the access to a stack.
     let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\n";
     assert!(through_nbd(&with_jobs(&mixed, fio)));
 }
@@ -234,13 +234,16 @@ fn a_file_system_cannot_be_asked_of_a_folder() {
         for (subject, label, impossible) in cells_of(&campaign) {
             match subject {
                 0 => assert_eq!(impossible, None, "{label}"),
-                _ => assert!(impossible.unwrap().contains("that it lies on"), "{wanted}: {label}"),
+                _ => assert!(
+                    impossible.unwrap().contains("keeps its file system"),
+                    "{wanted}: {label}"
+                ),
             }
         }
     }
 }
 
-/// What no machine can do is not planned with times, bytes and `--destroy`.
+/// Cells that are impossible on every machine are not planned with times, bytes and `--destroy`.
 #[test]
 fn what_no_machine_can_do_is_known_to_the_plan() {
     let subjects = "[[subject]]\nname = \"stripe\"\nstack = \"raid0(./a, ./b)\"\nbaseline = true\n\

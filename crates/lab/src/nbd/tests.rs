@@ -5,10 +5,10 @@ use std::sync::Arc;
 use braid_nbd::handshake::{Handshake, Policy, Step};
 use braid_nbd::protocol::{ExportInfo, Exports, NbdErrno, ParsedHeader, ReplyTo, parse};
 
-/// The only request that is under way.
+/// The only request in flight.
 const TO: ReplyTo = ReplyTo { cookie: 0, offset: 0 };
 
-/// What a server receives until `asked` finds all of it there.
+/// Receives until `asked` finds a complete message.
 fn receive<T>(stream: &mut UnixStream, mut asked: impl FnMut(&mut Vec<u8>) -> Option<T>) -> T {
     let mut input = Vec::new();
     loop {
@@ -21,7 +21,7 @@ fn receive<T>(stream: &mut UnixStream, mut asked: impl FnMut(&mut Vec<u8>) -> Op
     }
 }
 
-/// A server's side of the handshake, with one export of 1 MiB.
+/// Carries out the server's side of the handshake, with one export of 1 MiB.
 fn serve(stream: &mut UnixStream, name: &str) -> Step {
     let exports = Exports::new(vec![ExportInfo::new(name, 1 << 20)]).unwrap();
     let mut handshake = Handshake::new(Arc::new(exports), Policy::default());
@@ -31,7 +31,7 @@ fn serve(stream: &mut UnixStream, name: &str) -> Step {
         let mut output = Vec::new();
         let progress = handshake.advance(input, &mut output);
         input.drain(..progress.consumed);
-        // A client that was refused does not wait for an answer to its goodbye.
+        // A refused client does not wait for the reply to its disconnect.
         let _ = answers.write_all(&output);
         Some(progress.step).filter(|step| !matches!(step, Step::NeedMore { .. }))
     })

@@ -1,13 +1,13 @@
-//! A time that is given, made into repetitions and seconds of each trial.
+//! Fitting a campaign into a time: repetitions, and the seconds of each trial.
 //!
 //! ```text
-//!   repetitions that a winner of each kind of work needs, of 1 s at least
+//!   repetitions that a winner of each kind of work needs, of at least 1 s
 //!      fits? ──▶ longer trials, up to 10 s ──▶ more repetitions, up to 30
-//!      too long ──▶ fewer repetitions, and it is said that they prove nothing
+//!      too long ──▶ fewer repetitions, with a note that they prove nothing
 //! ```
 //!
-//! Only what the campaign itself says is asked: the same budget gives the same campaign, so that an
-//! interrupted run goes on.
+//! Only the campaign itself decides: the same budget gives the same campaign, so that an interrupted run can
+//! continue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use crate::error::LabError;
 use crate::matrix::{Planned, Workload};
 use crate::settings::Value;
 
-/// Seconds of a trial below which its length is a reason to doubt it.
+/// Seconds of a trial below which its length is a reason for doubt.
 const SHORTEST_S: f64 = 1.0;
-/// Longer trials tell less than more of them.
+/// Seconds of a trial above which more trials tell more than longer ones.
 const LONGEST_S: f64 = 10.0;
-/// More repetitions make intervals hardly narrower.
+/// Repetitions above which intervals become hardly narrower.
 const MOST_REPETITIONS: u32 = 30;
 
-/// A time, and what it must not decide.
+/// A time, and the choices that it must not change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// For everything.
+    /// Time of the whole campaign.
     pub time: Duration,
-    /// The user has set the repetitions.
+    /// True if the user has set the repetitions.
     pub keeps_repetitions: bool,
-    /// The user has set how long a trial is.
+    /// True if the user has set the length of a trial.
     pub keeps_runtime: bool,
 }
 
-/// A campaign that keeps within its time.
+/// A campaign that fits its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// With repetitions and seconds that were chosen.
+    /// The campaign with the chosen repetitions and seconds.
     pub campaign: Campaign,
-    /// What was chosen, and what it is not enough for.
+    /// The choices, and the questions for which they are too few.
     pub said: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Fitted {
 ///
 /// # Errors
 ///
-/// When the campaign does not make sense, or not one repetition fits.
+/// The campaign is invalid, or not one repetition fits.
 pub fn fit(campaign: Campaign, budget: &Budget) -> Result<Fitted, LabError> {
     let needed = needed(&Planned::checked(&campaign)?);
     let Budget { time, keeps_repetitions, keeps_runtime } = *budget;
@@ -91,13 +91,13 @@ pub fn fit(campaign: Campaign, budget: &Budget) -> Result<Fitted, LabError> {
     Ok(Fitted { campaign: Campaign { runtime_s, repetitions, ..campaign }, said })
 }
 
-/// [`fit`] with the control of the baseline, where enough repetitions fit with it; else without.
+/// Returns [`fit`] with the control of the baseline if enough repetitions fit with it; else without.
 ///
 /// # Errors
 ///
 /// As [`fit`].
 pub(crate) fn fit_with_control(campaign: &Campaign, budget: &Budget) -> Result<Fitted, LabError> {
-    // The repetitions are not chosen yet; those that are will be enough for a winner.
+    // The repetitions are not chosen yet; the chosen ones will be enough for a winner.
     let many = Campaign { repetitions: MOST_REPETITIONS, ..campaign.clone() }.settled(None, None);
     let with = Campaign { repetitions: campaign.repetitions, seed: campaign.seed, ..many };
     let needed = needed(&Planned::checked(&with)?);
@@ -118,7 +118,7 @@ pub(crate) fn fit_with_control(campaign: &Campaign, budget: &Budget) -> Result<F
     }
 }
 
-/// The longest time of a trial that fits, in tenths of a second.
+/// Returns the longest time of a trial that fits, in tenths of a second.
 fn longest(shortest: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let tenths = |seconds: f64| (seconds * 10.0) as u32;
     let longer: Vec<u32> = (tenths(shortest) + 1..=tenths(LONGEST_S)).collect();
@@ -126,7 +126,7 @@ fn longest(shortest: f64, fits: impl Fn(f64) -> bool) -> f64 {
     longer[..fitting].last().map_or(shortest, |tenths| f64::from(*tenths) / 10.0)
 }
 
-/// Repetitions that a winner of each kind of work needs: kinds share the level.
+/// Returns the repetitions that a winner of each kind of work needs: kinds share the level.
 fn needed(planned: &Planned) -> u32 {
     const KIND: [&str; 5] = ["tool", "pattern", "op", "mode", "health"];
     let kind = |workload: &Workload| -> Vec<Option<Value>> {
@@ -138,11 +138,11 @@ fn needed(planned: &Planned) -> u32 {
     repetitions_to_plan(kinds.len())
 }
 
-/// Repetitions to plan with: those that find a difference of 20 % at a noise of 5 % of each subject, with
-/// a chance of 80 %, where so many questions share the 5 %. 4 for one kind of work, 5 for four.
+/// Returns the repetitions to plan with: those that find a difference of 20 % at a noise of 5 % of each
+/// subject, with a chance of 80 %, if so many questions share the 5 %. 4 for one kind of work, 5 for four.
 pub fn repetitions_to_plan(questions: usize) -> u32 {
-    /// For how many questions 4 repetitions will do, 5, and so on. The statistics, which are those of
-    /// the reports, have a test that they agree.
+    /// Number of questions for which 4 repetitions are enough, 5, and so on. A test checks them against the
+    /// statistics of the reports.
     const ENOUGH_FOR: [usize; 7] = [2, 5, 16, 48, 135, 380, 1061];
     let short = ENOUGH_FOR.iter().take_while(|most| **most < questions).count();
     4 + u32::try_from(short).unwrap_or(u32::MAX)
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// A subject more is a third more time; where that leaves too few repetitions it goes.
+    /// Another subject takes a third more time; the control is left out if too few repetitions remain.
     #[test]
     fn a_control_is_left_out_before_repetitions_are() {
         let controls = |minutes: f64| {

@@ -1,13 +1,13 @@
-//! How fast a subject moves its bytes, as far as the campaign tells: a model's rates are known
-//! beforehand, those of a device that nobody has measured yet are assumed.
+//! Rates of a subject, as far as the campaign tells: a model's rates are known beforehand, those of an
+//! unmeasured device are assumed.
 //!
 //! ```text
 //!   raid0(a, b)   twice the slowest      raid1, linear   the slowest
 //!   raid5(a, b, c) twice the slowest     raid10, n = 2   half of the members, times the slowest
 //! ```
 //!
-//! Members on one modelled bus share its rate. Long requests one behind the other; what a request
-//! costs by itself is not in it.
+//! Members on one modelled bus share its rate. The rates are of long requests in sequence; the overhead of a
+//! request is not included.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use braid_level::Level;
 use braid_model::Profile;
 use braid_stack::{Model, Node, Stack};
 
-/// What is assumed of a device that nobody has measured yet, in bytes per second. The progress line
-/// of a run estimates from what was measured instead.
+/// Assumed rate of an unmeasured device, in bytes per second. The progress line of a run uses measured times
+/// instead.
 pub(super) const ASSUMED_RATE: f64 = 100e6;
 
-/// In bytes per second.
+/// Rates in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
     pub(super) read: f64,
     pub(super) write: f64,
-    /// Whether nothing is assumed.
+    /// True if nothing is assumed.
     pub(super) are_known: bool,
 }
 
@@ -32,7 +32,7 @@ impl Rates {
     pub(super) const ASSUMED: Self =
         Self { read: ASSUMED_RATE, write: ASSUMED_RATE, are_known: false };
 
-    /// Of a stack; where something is assumed, the whole is no faster than what is assumed of one.
+    /// Returns the rates of a stack; if a rate is assumed, the whole is no faster than one assumed device.
     pub(super) fn of(stack: &Stack) -> Self {
         let mut on_bus: BTreeMap<&str, u32> = BTreeMap::new();
         for leaf in stack.leaves() {
@@ -73,7 +73,7 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
     }
 }
 
-/// The profile, if there is such a name or such a file: what is wrong with it, a run says.
+/// Returns the profile, if the name or file exists; a run reports its faults.
 fn profile_of(model: &Model) -> Option<Profile> {
     match model.profile_file() {
         Some(path) => Profile::parse(&std::fs::read_to_string(path).ok()?).ok(),

@@ -13,7 +13,7 @@ use crate::command::minutes;
 use crate::facts::{Member, members_of};
 use crate::source::writes_when_it_comes_up;
 
-/// The plan as text for a terminal.
+/// Renders the plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
     let mut lines = Vec::new();
     let campaign = &plan.planned.campaign;
@@ -32,11 +32,11 @@ pub fn render_plan(plan: &Plan) -> String {
     for (note, names) in notes {
         lines.push(format!("\nnote on {}: {note}", names.join(", ")));
     }
-    // Names are a file's: what would act on a terminal is shown as what it is.
+    // Names come from files: control characters are escaped.
     lines.iter().map(|line| escaped(line) + "\n").collect()
 }
 
-/// The text with control characters other than line ends escaped: `\u{1b}`.
+/// Escapes control characters other than line ends: `\u{1b}`.
 fn escaped(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => c.to_string(),
@@ -91,12 +91,12 @@ fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
     ));
     let left = match plan.possible - plan.to_run {
         0 => String::new(),
-        done => format!(" of the other {}, {done} being measured already", plan.to_run),
+        done => format!(" of the remaining {} ({done} are measured already):", plan.to_run),
     };
     let basis = match plan.basis {
         Basis::Known => String::new(),
         Basis::Assumed => {
-            format!(", if devices that nobody has measured move {:.0} MB/s", ASSUMED_RATE / 1e6)
+            format!(", if unmeasured devices move {:.0} MB/s", ASSUMED_RATE / 1e6)
         }
         Basis::Measured => ", as earlier trials took".to_owned(),
     };
@@ -130,21 +130,21 @@ fn render_writes(plan: &Plan, lines: &mut Vec<String>) {
     }
 }
 
-/// What cannot be known beforehand.
+/// Returns the amounts that cannot be known beforehand.
 fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
     let possible = || plan.planned.cells.iter().filter(|cell| cell.impossible.is_none());
     let setups = || possible().map(|cell| &cell.workload.setup);
     let sources = || plan.planned.subjects.iter().map(|subject| &subject.source);
     let is_memory = |source: &Source| members_of(source).iter().any(Member::is_ephemeral);
     [
-        (setups().any(|setup| setup.filesystem.is_made()), "what file systems write of their own"),
+        (setups().any(|setup| setup.filesystem.is_made()), "the file systems' own writes"),
         (
             sources().any(writes_when_it_comes_up),
-            "superblocks, and copies and parity that are made to agree when an array comes up",
+            "superblocks, and the resync of an array when it comes up",
         ),
         (
             plan.planned.campaign.fill && sources().any(is_memory),
-            "memory that is filled again after it had to go",
+            "repeated fills of memory that was taken down",
         ),
     ]
     .into_iter()

@@ -1,5 +1,5 @@
-//! Where the first bytes of a stack lie on its members: how much each is written when they are
-//! written once. Pure; sizes of leaves are an argument.
+//! The place of a stack's first bytes on its members: the bytes that each member gets when they are written
+//! once. Pure; sizes of leaves are an argument.
 //!
 //! ```text
 //!   raid0(a, b), chunk 1, of 4:   a 1 . 3 .       a 2, b 2
@@ -7,9 +7,8 @@
 //!   linear(a, b), a holds 4:      a 1 2 3 4       a 4, b 1
 //! ```
 //!
-//! In whole stripes: of a part of one each member gets the same. Superblocks, bitmaps and logs are not
-//! counted, and a member's bytes are taken for its first. What a level makes of its members is
-//! `braid-level`'s to say.
+//! In whole stripes: of a part of a stripe each member gets the same. Superblocks, bitmaps and logs are not
+//! counted, and a member's bytes are taken to be its first. `braid-level` defines the levels.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +16,11 @@ use braid_level::size::round_down;
 use braid_level::{Level, Shape};
 use braid_stack::{Node, Stack};
 
-/// What is known of the sizes of leaves, in bytes.
+/// The known sizes of leaves, in bytes.
 pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
 
-/// Bytes of a stack, but for what superblocks take; `None` if it depends on a leaf that is not
-/// known, or on what members say of themselves (`md`).
+/// Returns the bytes of a stack, without superblocks; `None` if they depend on an unknown leaf, or on the
+/// members' metadata (`md`).
 pub(super) fn capacity(stack: &Stack, sizes: Sizes<'_>) -> Option<u64> {
     let members = stack.members();
     if members.is_empty() {
@@ -35,16 +34,16 @@ pub(super) fn capacity(stack: &Stack, sizes: Sizes<'_>) -> Option<u64> {
     stack.shape()?.size_over(&members)
 }
 
-/// What each leaf is written when the first `bytes` are written once, by its text. A leaf that
-/// stands twice gets both.
+/// Returns the bytes that each leaf gets when the first `bytes` are written once, by its text. A leaf that
+/// occurs twice gets both.
 pub(super) fn spread(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> BTreeMap<String, u64> {
     let mut shares = BTreeMap::new();
     add(stack, bytes, sizes, &mut shares);
     shares
 }
 
-/// How many members of a linear array its first `bytes` do not reach, and how many it has; `None` of another level. A
-/// leaf whose size is not in its text is taken to hold `each`; nothing is looked at.
+/// Returns the number of members of a linear array beyond its first `bytes`, and the number of all; `None` for
+/// another level. A leaf without a size in its text is taken to hold `each`; no file is read.
 pub fn unreached(stack: &Stack, bytes: u64, each: Option<u64>) -> Option<(usize, usize)> {
     if stack.shape()?.level != Level::Linear {
         return None;
@@ -55,7 +54,7 @@ pub fn unreached(stack: &Stack, bytes: u64, each: Option<u64>) -> Option<(usize,
     Some((shares.iter().filter(|share| **share == 0).count(), shares.len()))
 }
 
-/// The size of a leaf whose text has it.
+/// Returns the size of a leaf if its text has it.
 pub(super) fn size_that_is_said(leaf: &Stack) -> Option<u64> {
     match &leaf.node {
         Node::Ram(ram) => Some(ram.size.0),
@@ -79,18 +78,18 @@ fn add(stack: &Stack, bytes: u64, sizes: Sizes<'_>, shares: &mut BTreeMap<String
     }
 }
 
-/// What each member gets of the first `bytes`.
+/// Returns the share of each member in the first `bytes`.
 fn divide(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> Vec<u64> {
     let members = stack.members();
     let width = members.len();
     let data = |shape: Shape| Some((shape, shape.data_members(width)?));
-    // Nobody gets more than all.
+    // No member gets more than all.
     let Some((shape, data)) = stack.shape().and_then(data) else { return vec![bytes; width] };
     if shape.level.is_redundant() {
         let together = (bytes as f64 * width as f64 / data) as u64;
         return (0..width as u64).map(|place| (together + place) / width as u64).collect();
     }
-    // Nothing is known: it is large enough for all.
+    // An unknown size is taken to be large enough.
     let room = |member| round_down(capacity(member, sizes).unwrap_or(u64::MAX), shape.chunk);
     let rooms: Vec<u64> = members.iter().map(room).collect();
     let mut order: Vec<usize> = (0..width).collect();
@@ -99,7 +98,7 @@ fn divide(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> Vec<u64> {
     }
     let (mut shares, mut left) = (vec![0; width], bytes);
     for (before, member) in order.into_iter().enumerate() {
-        // Of a stripe all that are not full yet get the same; else one is filled after the other.
+        // In a stripe all members that are not full yet get the same; else one is filled after the other.
         let at_once = if shape.level == Level::Raid0 { width - before } else { 1 };
         shares[member] = left.div_ceil(at_once as u64).min(rooms[member]);
         left -= shares[member];
@@ -113,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Leaves hold so many KiB as their names end in: `./a64`.
+    /// Returns the size in KiB at the end of a leaf's name: `./a64`.
     fn size(leaf: &Stack) -> Option<u64> {
         let text = leaf.to_string();
         let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -133,10 +132,10 @@ mod tests {
     fn each_level_puts_its_bytes_where_it_does() {
         assert_eq!(kib("raid1(./a, ./b)", 8), two("./a", 8, "./b", 8));
         assert_eq!(kib("raid0(chunk=4K, ./a, ./b)", 20), two("./a", 10, "./b", 10));
-        // A small region lies on the first one alone.
+        // A small region lies on the first member alone.
         assert_eq!(kib("linear(./a64, ./b64)", 20), two("./a64", 20, "./b64", 0));
         assert_eq!(kib("linear(./a64, ./b64)", 100), two("./a64", 64, "./b64", 36));
-        // What is behind the shorter one's end is the longer one's alone.
+        // The part behind the shorter member's end is on the longer one alone.
         assert_eq!(kib("raid0(chunk=4K, ./a64, ./b16)", 60), two("./a64", 44, "./b16", 16));
         assert_eq!(kib("raid5(chunk=4K, ./a, ./b, ./c)", 16)[0].1, 8);
         assert_eq!(kib("raid6(chunk=4K, ./a, ./b, ./c, ./d)", 16)[0].1, 8);
@@ -175,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// Without redundancy each byte lies somewhere once; with copies, as often as there are.
+        /// Without redundancy each byte lies on one member; with copies, on as many as there are copies.
         #[test]
         fn nothing_is_lost_and_nothing_is_made_up(bytes in 0_u64..2_000_000, members in 2_usize..7) {
             let names: Vec<String> = (0..members).map(|index| format!("./{}", index)).collect();

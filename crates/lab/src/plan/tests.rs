@@ -4,7 +4,7 @@ use crate::command::minutes;
 use crate::matrix::{Planned, parse_campaign};
 use crate::preset::{Choices, Preset, quick_campaign};
 
-/// A plan of a campaign that nobody has begun.
+/// Returns a plan of a campaign that has not begun.
 fn plan_new(planned: Planned) -> Plan {
     plan_campaign(planned, &Earlier::default(), &[])
 }
@@ -15,7 +15,7 @@ fn quick_takes_about_two_minutes_and_says_what_it_destroys() {
     let plan = plan_new(Planned::of(&quick_campaign("a.img", &subjects).unwrap()));
     assert!(plan.duration < Duration::from_secs(150), "{:?}", plan.duration);
     assert_eq!(plan.overwrites, ["a.img", "b.img"]);
-    // Single: 4 kinds of writes, 5 times a second each; the stripe writes to both members.
+    // Single: 4 kinds of writes, 5 seconds each; the stripe writes to both members.
     assert_eq!(plan.written["a.img"].seconds, 40.0);
     assert_eq!(plan.written["b.img"].seconds, 20.0);
     // Filled once: wholly as a single, by half as a member.
@@ -33,7 +33,7 @@ fn quick_takes_about_two_minutes_and_says_what_it_destroys() {
     }
 }
 
-/// Names come from files; a terminal must not obey them.
+/// Names come from files and must not control the terminal.
 #[test]
 fn names_do_not_act_on_the_terminal() {
     let subjects = [("a\u{1b}[31m\u{7}".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
@@ -65,7 +65,7 @@ fn times_are_readable() {
     assert_eq!(minutes(Duration::from_secs(9000)), "2.5 h");
 }
 
-/// A campaign of subjects and jobs as they are written; the first one is the baseline.
+/// Returns the plan of a campaign of these subjects and jobs; the first subject is the baseline.
 fn plan_of(head: &str, subjects: &[&str], jobs: &str) -> Plan {
     let mut text = format!("name = 'p'\nrepetitions = 3\nruntime_s = 2\n{head}\n");
     for (index, subject) in subjects.iter().enumerate() {
@@ -81,7 +81,7 @@ fn bytes_of(plan: &Plan, member: &str) -> u64 {
 
 const MIB: u64 = 1 << 20;
 
-/// A file of so many MiB, without any allocated.
+/// Makes a file of so many MiB, without any allocated.
 fn sparse(dir: &tempfile::TempDir, name: &str, mib: u64) -> String {
     let path = dir.path().join(name);
     std::fs::File::create(&path).unwrap().set_len(mib * MIB).unwrap();
@@ -123,7 +123,7 @@ fn models_are_not_filled_and_nobody_writes_to_who_is_missing() {
     assert_eq!(plan.written.len(), 2, "{:?}", plan.written);
 }
 
-/// fio reads a file in a folder: each repetition lays it out, and nothing is filled.
+/// fio reads a file in a folder: each repetition creates it, and nothing is filled.
 #[test]
 fn files_that_are_laid_out_count_in_bytes_and_in_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn files_that_are_laid_out_count_in_bytes_and_in_time() {
     assert_eq!(bytes_of(&plan, &a), 3 * 64 * MIB);
     let expected = 3.0 * (2.0 + 0.6 + 0.7 + (64 * MIB) as f64 / 100e6);
     assert!((plan.duration.as_secs_f64() - expected).abs() < 0.001, "{:?}", plan.duration);
-    // A file system of which the region is more than a trial may use.
+    // The region is more than a trial may use of the file system.
     let small = plan_of("region = '1T'", &[&subject], job);
     assert!(bytes_of(&small, &a) <= 3 * 512 * MIB * 45 / 100);
     let reads = "[[job]]\ntool = 'dd'\nop = 'read'\nsize = '4M'\nbs = '1M'\nprocesses = 2\n\
@@ -177,7 +177,7 @@ fn a_subject_that_is_compared_with_nothing_is_named() {
     assert!(said.contains("the baseline (s0)"), "{said}");
     assert_eq!(note(&[&folder, &folder], job), "");
     assert_eq!(note(&[ram, ram], job), "");
-    // One job of two is enough; a job of its own is not.
+    // One job in common is enough; a job of its own is not.
     let random = job.replace("seq", "rand");
     let two = format!("{job}subjects = ['s1']\n{random}");
     assert_eq!(note(&[ram, ram], &two), "");
@@ -194,20 +194,20 @@ fn what_will_hardly_find_room_is_said_before_it_starts() {
         let job = format!("[[job]]\ntool = 'dd'\nop = 'write'\nsize = '{size}'\nbs = '1M'\n{rest}");
         plan_of("region = '1G'", &[&subjects[0], &subjects[1]], &job).notes
     };
-    // What the file system leaves of 600 MiB, 510, less a tenth that it needs itself.
+    // The file system leaves 510 of 600 MiB, less a tenth for itself.
     let ext4 = "filesystem = 'ext4'\nprocesses = [1, 2]\n";
     let [(name, why)] = &notes("256M", ext4)[..] else { panic!("one is tight") };
     assert_eq!(name, "s0");
     assert!(why.starts_with("Probably impossible: dd write 1M, 256M each"), "{why}");
     assert!(why.contains("× 2, ext4: it needs 512 MiB and has 459"), "{why}");
     assert!(notes("228M", ext4).is_empty());
-    // Raw, all of it.
+    // Raw: all of it.
     assert!(notes("600M", "").is_empty());
     assert!(notes("601M", "")[0].1.contains("it needs 601 MiB and has 600 MiB"));
     assert_eq!(notes("1025M", "").len(), 2);
 }
 
-/// Two cells of a mirror and one of a stripe, which has no state that could be hurt.
+/// A mirror has two cells, and a stripe one: it cannot be degraded.
 #[test]
 fn only_what_will_run_is_counted() {
     let jobs = "[[job]]\npattern = 'rand'\nop = 'read'\nhealth = ['healthy', 'degraded']\n";
@@ -230,7 +230,10 @@ fn what_is_measured_already_is_not_estimated_again() {
     assert_eq!((plan.possible, plan.to_run, plan.basis), (3, 1, Basis::Measured));
     assert_eq!(plan.duration, Duration::from_secs_f64(7.5));
     let text = render_plan(&plan);
-    assert!(text.contains("of the other 1, 2 being measured already 7 s, as earlier"), "{text}");
+    assert!(
+        text.contains("of the remaining 1 (2 are measured already): 7 s, as earlier"),
+        "{text}"
+    );
 }
 
 #[test]

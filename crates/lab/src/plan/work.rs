@@ -1,10 +1,9 @@
-//! What a campaign writes and how long it takes, cell by cell; and what that is on each member.
+//! The amount that a campaign writes and its time, cell by cell, and the amount on each member.
 //!
-//! The amounts are of the tools' own words ([`Work::writes`], [`Tool::lays_out`]) and of what the
-//! laboratory adds: filling, as [`reasons_to_write`] decides it; and members that are filled again.
-//! What cannot be known beforehand is left out, and the plan says so: what file systems, superblocks
-//! and logs write of their own, how often memory is filled because it had to go in between, and the
-//! resync of an array without superblocks each time that it comes up.
+//! The amounts come from the tools ([`Work::writes`], [`Tool::lays_out`]) and from the laboratory: filling, as
+//! [`reasons_to_write`] decides it, and members that are filled again. Unknown amounts are left out, and the
+//! plan says so: writes of file systems, superblocks and logs, repeated fills of memory that was taken down in
+//! between, and the resync of an array without superblocks at each start.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,31 +25,30 @@ use crate::tool::enough::{ENOUGH_S, START_UP_ENOUGH, START_UP_S};
 use crate::tool::{Effort, Place, Tool, TrialSpec, Work, Writes};
 use crate::world::{free_bytes, size_of};
 
-/// Bringing up, starting a tool and writing its result down, roughly.
+/// Time to bring a subject up, start a tool and store its result, roughly.
 const SET_UP_S: f64 = 0.6;
-/// Making and mounting a file system, roughly.
+/// Time to make and mount a file system, roughly.
 const MAKE_FILE_SYSTEM_S: f64 = 0.7;
-/// What a file system leaves of its device, roughly and rather too little: journal, inodes, and what
-/// is kept for root.
+/// Share of a device that a file system leaves, roughly and rather too little: without journal, inodes, and
+/// root's reserve.
 const LEFT_BY_FILE_SYSTEM: f64 = 0.85;
 
-/// What the whole campaign does, in figures.
+/// The figures of a whole campaign.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    /// What one trial of each cell takes, in the order of the campaign's; nothing where it is
-    /// impossible.
+    /// Time of one trial of each cell, in the order of the campaign's; 0 if it is impossible.
     pub(super) cells: Vec<Duration>,
-    /// What is done once before.
+    /// Time of the steps that come once, at first.
     pub(super) fill: Duration,
-    /// Whether a rate was assumed that nobody has measured.
+    /// True if the rate of an unmeasured device was assumed.
     pub(super) assumes: bool,
-    /// By the member's text in the campaign.
+    /// Amounts by the member's text in the campaign.
     pub(super) written: BTreeMap<String, Written>,
-    /// What will hardly find room, or be over too soon: the subject's index and a sentence.
+    /// Workloads that will hardly have room, or be too short: the subject's index and a sentence.
     pub(super) tight: Vec<(usize, String)>,
 }
 
-/// Adds everything up.
+/// Adds up the figures of a campaign.
 pub(super) fn add_up(planned: &Planned) -> Figures {
     let Planned { campaign, subjects, cells, .. } = planned;
     let reasons = reasons_to_write(planned);
@@ -72,7 +70,7 @@ pub(super) fn add_up(planned: &Planned) -> Figures {
     figures
 }
 
-/// A workload with what its tool says of it.
+/// A workload with its tool and work.
 struct Task<'w> {
     workload: &'w Workload,
     tool: &'static dyn Tool,
@@ -85,11 +83,11 @@ impl<'w> Task<'w> {
     }
 }
 
-/// One subject, and where its bytes go.
+/// One subject, and the target of its figures.
 struct Adding<'p> {
     source: &'p Source,
     campaign: &'p Campaign,
-    /// What is not known is as large as the region.
+    /// Size of the subject; an unknown size is taken to be that of the region.
     size: u64,
     is_size_known: bool,
     rates: Rates,
@@ -99,7 +97,7 @@ struct Adding<'p> {
 impl<'p> Adding<'p> {
     fn new(subject: &'p Subject, campaign: &'p Campaign, figures: &'p mut Figures) -> Self {
         let source = &subject.source;
-        // Every member is named, though nothing may be written to it.
+        // Every member is listed, even if it is not written.
         for member in members_of(source) {
             figures.written.entry(member.text().to_owned()).or_default();
         }
@@ -110,12 +108,12 @@ impl<'p> Adding<'p> {
         Self { source, campaign, size, is_size_known, rates, figures }
     }
 
-    /// Bytes of the subject that raw trials use.
+    /// Returns the bytes of the subject that raw trials use.
     fn region(&self) -> u64 {
         whole_blocks(self.campaign.region.0.min(self.size))
     }
 
-    /// Bytes that a trial in a folder may use, and may ask for.
+    /// Returns the bytes that a trial in a folder may use, and may ask for.
     fn rooms(&self) -> [u64; 2] {
         let (free, is_folder) = match self.source {
             Source::Directory(folder) => {
@@ -126,7 +124,7 @@ impl<'p> Adding<'p> {
         Shares::of(is_folder).bytes(free, self.campaign.region.0)
     }
 
-    /// Answers what one trial takes.
+    /// Adds a task; returns the time of one trial.
     fn add_task(&mut self, task: &Task<'_>) -> Duration {
         let Workload { settings, setup, .. } = task.workload;
         let repetitions = f64::from(self.campaign.repetitions);
@@ -173,13 +171,13 @@ impl<'p> Adding<'p> {
         bytes as f64 / self.rates.write
     }
 
-    /// Why a trial will be over too soon for its number to be believed, where that can be told.
+    /// Returns why a trial will be too short for its number to be believed, if that is known.
     fn why_short(&self, task: &Task<'_>) -> Option<String> {
         let (seconds, next) = match task.work.effort {
             Effort::Runtime if self.campaign.runtime_s < ENOUGH_S => {
                 (self.campaign.runtime_s, "take --runtime 1 or more")
             }
-            // It begins and ends by a clock of its own.
+            // dd has a clock of its own.
             Effort::Bytes(bytes) if self.rates.are_known => {
                 let seconds = bytes as f64 / self.rate_of(task);
                 let is_short = START_UP_S / seconds > START_UP_ENOUGH;
@@ -193,7 +191,7 @@ impl<'p> Adding<'p> {
         ))
     }
 
-    /// What a tool moves that is done after so many bytes.
+    /// Returns the rate of a tool that ends after so many bytes.
     fn rate_of(&self, task: &Task<'_>) -> f64 {
         match task.work.writes {
             Writes::Nothing => self.rates.read,
@@ -201,8 +199,8 @@ impl<'p> Adding<'p> {
         }
     }
 
-    /// Why a workload that may be impossible for want of room probably is. A tool says it when it
-    /// is asked for its commands; only it knows what it needs.
+    /// Returns why a workload that may lack room probably does. The tool's plan says so; only the tool knows
+    /// its needs.
     fn why_tight(&self, task: &Task<'_>) -> Option<String> {
         let Task { workload, tool, work } = task;
         let nowhere = Path::new("/");
@@ -229,7 +227,7 @@ impl<'p> Adding<'p> {
         Some(format!("Probably impossible: {workload}: {why}"))
     }
 
-    /// The region, once: also of memory, which is filled again when it was gone in between.
+    /// Adds the fill of the region, once: also for memory, which is filled again after it was taken down.
     fn add_fill(&mut self) {
         let bytes = self.region();
         self.write_first(bytes, 1.0);
@@ -237,14 +235,14 @@ impl<'p> Adding<'p> {
         self.figures.fill += Duration::from_secs_f64(seconds);
     }
 
-    /// The first bytes of the subject are written so often.
+    /// Adds `times` writes of the first bytes of the subject.
     fn write_first(&mut self, bytes: u64, times: f64) {
         for (member, share) in self.shares(bytes) {
             self.written_to(member).bytes += share as f64 * times;
         }
     }
 
-    /// So many bytes are written somewhere in a file system: to each member its part of the whole.
+    /// Adds `times` writes of so many bytes somewhere in a file system: to each member its part of the whole.
     fn write_anywhere(&mut self, bytes: u64, times: f64) {
         let part = bytes as f64 / self.size.max(1) as f64;
         for (member, share) in self.shares(self.size) {
@@ -252,7 +250,7 @@ impl<'p> Adding<'p> {
         }
     }
 
-    /// As much as it takes is written for so many seconds.
+    /// Adds writes at full speed for so many seconds.
     fn write_until(&mut self, in_folder: bool, seconds: f64) {
         let bytes = if in_folder { self.size } else { self.region() };
         for (member, share) in self.shares(bytes) {
@@ -262,7 +260,7 @@ impl<'p> Adding<'p> {
         }
     }
 
-    /// What each member is written when the first `bytes` are.
+    /// Returns the bytes that each member gets when the first `bytes` are written.
     fn shares(&self, bytes: u64) -> BTreeMap<String, u64> {
         match self.source {
             // The campaign was checked before it was planned.
@@ -279,7 +277,7 @@ impl<'p> Adding<'p> {
     }
 }
 
-/// Bytes of a subject, if they can be known without bringing it up. Looks at files and devices.
+/// Returns the bytes of a subject, if they are known without bringing it up. Reads files and devices.
 fn size_of_source(source: &Source) -> Option<u64> {
     match source {
         Source::Stack(_) | Source::Kernel(_) => capacity(source.stack()?, &size_of_leaf),

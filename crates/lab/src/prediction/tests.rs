@@ -2,7 +2,7 @@ use super::*;
 use crate::matrix::parse_campaign;
 use crate::metric::Metric;
 
-/// Knows stacks of one letter-less kind: a rate of the number of members.
+/// Predicts a rate from the number of members.
 struct Counting;
 
 impl Oracle for Counting {
@@ -65,7 +65,7 @@ fn a_prediction_is_one_repetition_without_a_time_of_day() {
     assert_eq!(other.started_unix_s, 0);
 }
 
-/// As a run has it: the first member of the topmost level that survives that is left out.
+/// As in a run: the first member of the topmost redundant level is left out.
 #[test]
 fn degraded_is_without_the_first_member() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,6 +126,6 @@ fn predictions_and_measurements_do_not_share_a_folder() {
     predict_campaign(&campaign, &other, &Counting).unwrap();
     let error = Store::earlier(&other, &campaign).unwrap_err().to_string();
     assert!(error.contains("predicted, and these would be measured"), "{error}");
-    // Again, over what was there.
+    // A second prediction replaces the first.
     predict_campaign(&campaign, &other, &Counting).unwrap();
 }

@@ -9,7 +9,7 @@ fn choices() -> Choices {
     }
 }
 
-/// What each preset needs to be whole.
+/// Returns a preset with all that it needs.
 fn whole(preset: &Preset) -> Campaign {
     let choices = match preset.compares_stacks() {
         true => choices(),
@@ -26,7 +26,7 @@ fn every_preset_makes_a_campaign_that_can_run() {
         assert_eq!(Preset::find(preset.name).unwrap().name, preset.name);
         assert!(!Planned::of(&campaign).trials.is_empty());
         for cell in Planned::of(&campaign).cells {
-            // A single member and a stripe survive nothing.
+            // A single member and a stripe survive no loss.
             let is_healthy = cell.workload.setup.health == crate::campaign::Health::Healthy;
             let expected = cell.impossible.is_some() && !is_healthy;
             assert_eq!(cell.impossible.is_some(), expected, "{}: {}", preset.name, cell.workload);
@@ -66,7 +66,7 @@ fn members_without_a_device_are_asked_for() {
     assert!(error.contains("did you mean \"disk1\"?"), "{error}");
 }
 
-/// As a printed preset is: its members have no devices until they are named.
+/// The members of a printed preset have no devices until they are named.
 #[test]
 fn members_of_a_file_are_named_on_the_command_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn the_kernel_stands_in_for_braid() {
     assert_eq!(subjects[4].source, Source::Kernel("raid1(/dev/sdb, /dev/sdc)".into()));
 }
 
-/// Flags that change nothing would be taken for what they say.
+/// A flag without effect would suggest an effect.
 #[test]
 fn flags_that_a_preset_has_no_use_for_are_refused() {
     let disks = [("disk1", "/dev/sdb"), ("disk2", "ram(1G)")];

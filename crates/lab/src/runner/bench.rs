@@ -20,24 +20,24 @@ use crate::tool::{
 use crate::world::{World, free_bytes, rest};
 use braid_seed::mix;
 
-/// What a tool may take beyond the time it was told: starting, laying out, the last flush.
+/// Time of a tool beyond its measured time: start, preparation, the last flush.
 const OVERTIME: Duration = Duration::from_secs(120);
-/// The slowest subject that is waited for, in bytes per second.
+/// Rate of the slowest subject that is supported, in bytes per second.
 const SLOWEST: u64 = 256 << 10;
-/// Tells the seed of sources from those of trials and of filling.
+/// Key that distinguishes the seed of sources from those of trials and of filling.
 const SOURCES: u64 = 0x736f_7572_6365;
-/// More of a raw text file than this is not kept.
+/// Largest part of a raw text file that is stored.
 const FILE_LIMIT: u64 = 64 << 20;
 
-/// Where trials are tried out.
+/// The place where trials run.
 pub(super) struct Bench<'c> {
     campaign: &'c Campaign,
     options: &'c LabOptions,
-    /// Beside every subject, in memory where there is room: sources, scratch.
+    /// Folder for sources and scratch files, beside every subject, in memory if there is room.
     folder: Room,
-    /// What is left to do of the trial that was tried last.
+    /// Steps that are left of the last trial.
     clean_up: Vec<Step>,
-    /// How the last trial's time was spent.
+    /// The use of the last trial's time.
     pub(super) spent: Times,
 }
 
@@ -58,8 +58,7 @@ impl<'c> Bench<'c> {
         })
     }
 
-    /// Tries one trial out. What is found on the way goes into `kept`, and the tools' own words into
-    /// `output` if they ran.
+    /// Runs one trial. The findings go into `kept`, and the output of the tools into `output` if they ran.
     pub(super) fn try_out(
         &mut self,
         trial: &Trial,
@@ -73,19 +72,19 @@ impl<'c> Bench<'c> {
         let measured = self.run(trial, ready, kept, output, world);
         let all = (world.monotonic() - began).as_secs_f64();
         kept.commands.extend(self.clean_up.iter().map(ToString::to_string));
-        // Parsing is the laboratory's own time, but so little that it is not told apart here.
+        // Parsing is the laboratory's own time, but too little to be counted apart.
         self.spent.set_up_s = (all - self.spent.busy_s).max(0.0);
         measured
     }
 
-    /// What the last trial's script wants done at its end. A failure leaves something behind in
-    /// the trial's own folder, which goes with the file system or the folder itself.
+    /// Carries out the clean-up of the last trial's script. A failure leaves files in the trial's own folder,
+    /// which is removed with the file system or the folder itself.
     pub(super) fn clean_up(&mut self, world: &mut dyn World) {
-        // What a tool or a command left running would keep the file system busy. What does not end is told at the
-        // end of the run, which tries again.
+        // Processes that a tool or a command left would keep the file system busy. If one does not end, the end
+        // of the run tries again and reports it.
         let _ = world.end_strays(true);
         for step in std::mem::take(&mut self.clean_up) {
-            // The subject's own clean-up comes next and removes the folder that holds the rest.
+            // The subject's own clean-up comes next and removes the folder with the rest.
             let _ = world.perform(&step, OVERTIME, &crate::StopFlag::default());
         }
     }
@@ -135,7 +134,7 @@ impl<'c> Bench<'c> {
         if processes.iter().any(|process| process.exit == Exit::Stopped) {
             return Err(Obstacle::Stopped);
         }
-        // Until the last end: what comes between it and here is the laboratory's own time.
+        // Up to the last end: the time from there to here is the laboratory's own.
         let mut wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
         if script.sync {
             kept.commands.extend(script.sync_in_shell(&ready.target));
@@ -155,7 +154,7 @@ impl<'c> Bench<'c> {
         Ok(measured)
     }
 
-    /// Everything before the clock starts.
+    /// Carries out the steps before the clock starts.
     fn prepare(
         &self,
         script: &Script,
@@ -190,8 +189,7 @@ impl<'c> Bench<'c> {
     ) -> Result<PathBuf, LabError> {
         let folder = self.folder.path().join("sources");
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
-        // Not the seed that subjects are filled from: a device that looks for what it holds already
-        // would find the whole of a source.
+        // Not the seed of the subjects' contents: a device that deduplicates would find the whole source.
         let seed = mix(&[self.campaign.seed(), SOURCES]);
         let Workload { settings, setup, .. } = &trial.cell.workload;
         if let Some(data) = tool.work(settings, setup.processes).source {
@@ -222,7 +220,7 @@ impl<'c> Bench<'c> {
     }
 }
 
-/// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
+/// Returns memory, if the sources leave half of the free memory; else the disk of the results.
 fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
     let needed =
         room_of_sources(planned.workloads.iter().filter_map(|workload| workload.work()?.source));
@@ -232,15 +230,15 @@ fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
 }
 
-/// Bytes of files that different sources take at most while they are made; each is made once.
+/// Returns the largest number of bytes of different sources while they are made; each is made once.
 fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
     // A tree of small files fills whole pages.
     let tree = |bytes: u64| bytes.saturating_mul(2);
     let room = |data: &SourceData| match data {
         SourceData::File(bytes) => *bytes,
         SourceData::Tree(bytes) => tree(*bytes),
-        // Its tree lies beside it until it is whole; a header stands before each file in it, and
-        // each is filled up to a block.
+        // The tree lies beside the archive until that is complete. In the archive each file has a header and is
+        // padded to a block.
         SourceData::Archive(bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
     };
     let each_once: std::collections::BTreeSet<SourceData> = sources.collect();
@@ -250,12 +248,12 @@ fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
 fn place_of<'a>(target: &'a Target, scratch: &'a Path) -> &'a Path {
     match target {
         Target::Device(path) | Target::Folder(path) => path,
-        // An NBD client has nothing on this side that could be synced.
+        // An NBD client has nothing on this side to be synced.
         Target::Nbd(_) => scratch,
     }
 }
 
-/// Text files that the tool left.
+/// Returns the text files that the tool left.
 fn read_scratch(folder: &Path) -> Result<std::collections::BTreeMap<String, String>, LabError> {
     let mut files = std::collections::BTreeMap::new();
     let entries = std::fs::read_dir(folder).map_err(LabError::file("read", folder))?;
@@ -272,7 +270,7 @@ fn read_scratch(folder: &Path) -> Result<std::collections::BTreeMap<String, Stri
     Ok(files)
 }
 
-/// Numbers, or in words why there are none. `limit` is how long the programs were waited for.
+/// Returns the numbers, or the reason why there are none. `limit` is the time limit of the programs.
 fn judge(
     tool: &dyn Tool,
     spec: &TrialSpec<'_>,
@@ -302,8 +300,8 @@ fn judge(
     })
 }
 
-/// Processor time of the server for each request. The server also worked during the tool's ramp, if
-/// it has one, whose requests the tool does not count, so they are added at the measured rate.
+/// Returns the server's processor time for each request. The server also worked during the tool's ramp, if
+/// there is one. The tool does not count those requests, so they are added at the measured rate.
 fn server_cpu(measured: &Measured, spec: &TrialSpec<'_>, used_s: Option<f64>) -> Option<Sample> {
     let counted = measured.get(Metric::Requests)?;
     let requests = counted * (spec.runtime_s + spec.ramp_s) / spec.runtime_s;

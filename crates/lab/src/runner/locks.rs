@@ -1,13 +1,12 @@
-//! Two runs never measure one device at once: each takes a lock for every identity that its
-//! members have.
+//! Locks that keep two runs from measuring one device at the same time: each run takes a lock for every
+//! identity of its members.
 //!
-//! A lock is an abstract Unix socket of that name. The kernel gives it to one process, whoever its
-//! user is, and takes it back when the process ends, however it ends: no file is left, none belongs
-//! to another user, and none is removed under somebody's hands.
+//! A lock is an abstract Unix socket named after the identity. The kernel gives it to one process of any user,
+//! and takes it back when the process ends in any way: there is no file that could stay, belong to another
+//! user, or be removed by mistake.
 //!
-//! Deliberately absent: locks of programs other than the laboratory (what is in use is asked for
-//! before it is written, and the trust rules notice another writer), and runs in another network
-//! namespace, which has names of its own.
+//! Deliberately absent: locks of other programs (use by others is checked before each write, and the trust
+//! rules notice another writer), and runs in another network namespace, which has its own names.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,13 +18,13 @@ use crate::facts::{Identity, identities_of};
 use crate::matrix::Planned;
 use crate::store::patiently;
 
-/// Takes the locks of every device that a campaign touches, for as long as the answer lives.
+/// Takes the locks of every device that a campaign uses. Dropping the result releases them.
 ///
 /// # Errors
 ///
-/// [`LabError::Busy`] with the first device that another run has.
+/// [`LabError::Busy`] with the first device that another run has locked.
 pub(super) fn lock_devices(planned: &Planned) -> Result<Vec<UnixDatagram>, LabError> {
-    // Each once, in one order for all.
+    // Each identity once, and in the same order in all runs.
     let members: BTreeMap<Identity, String> =
         planned.subjects.iter().flat_map(|subject| identities_of(&subject.source)).collect();
     members.iter().map(|(identity, member)| lock(identity, member)).collect()
@@ -44,7 +43,7 @@ fn lock(identity: &Identity, member: &str) -> Result<UnixDatagram, LabError> {
     })
 }
 
-/// At most 107 bytes, and different for different identities.
+/// Returns a name of at most 107 bytes, different for different identities.
 fn name_of(identity: &Identity) -> String {
     let Identity(text) = identity;
     let kind = text.split(' ').next().unwrap_or_default();

@@ -15,29 +15,29 @@ use crate::settings::Value;
 use crate::story::Story;
 use crate::world::{PathKind, StopFlag};
 
-/// fio's own words, from which the mock answers.
+/// Output of fio, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
 
-/// What happens at the n-th start of the tool's trial (fills and versions are not counted).
+/// A fault at the n-th start of a trial's tool (fills and versions are not counted).
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// The user presses Ctrl-C while it runs.
+    /// The user presses Ctrl-C while the tool runs.
     Interrupt(usize),
     /// The tool fails.
     Fail(usize),
     /// The tool always fails.
     AlwaysFail,
-    /// The tool fails whenever this word is in its command.
+    /// The tool fails if this word is in its command.
     FailOn(&'static str),
-    /// Its output ends in the middle.
+    /// The tool's output ends in the middle.
     Truncate(usize),
-    /// It never ends by itself.
+    /// The tool does not end by itself.
     Hang(usize),
     /// The stack does not come up.
     NoVolume,
     /// The tool is not installed.
     NoTool,
-    /// This program, which a subject needs, is not installed.
+    /// A program that a subject needs is not installed.
     NoProgram(&'static str),
 }
 
@@ -57,7 +57,7 @@ struct MockWorld {
     now: Duration,
     log: Rc<RefCell<Log>>,
     faults: Vec<Fault>,
-    /// When the user presses Ctrl-C.
+    /// Time of Ctrl-C, and the flag that it sets.
     interrupt: Option<(Duration, StopFlag)>,
 }
 
@@ -75,7 +75,7 @@ impl MockWorld {
             log.trials
         };
         let output = match command.contains("write") {
-            // The golden output is a read; the same numbers under the other heading.
+            // The golden output is of a read; this moves its numbers to the write.
             true => FIO
                 .replace("\"read\" :", "\"other\" :")
                 .replace("\"write\" :", "\"read\" :")
@@ -250,7 +250,7 @@ impl World for MockWorld {
         Ok((!is_gone).then(|| if path.is_dir() { PathKind::Folder } else { PathKind::File }))
     }
 
-    /// A machine that shows nothing of itself.
+    /// Returns a snapshot of a machine without files.
     fn snapshot(&mut self, watch: &Watch) -> Snapshot {
         let nowhere = Path::new("/nonexistent");
         take_under(&Roots { proc: nowhere.into(), sys: nowhere.into() }, watch)
@@ -266,7 +266,7 @@ fn options(dir: &Path, destroy: &[&str]) -> LabOptions {
     }
 }
 
-/// A campaign over two image files of a test's own, so that no other test has their locks.
+/// A campaign over two image files of one test, so that no other test has their locks.
 struct Rivals {
     dir: tempfile::TempDir,
     campaign: Campaign,
@@ -355,7 +355,7 @@ fn a_campaign_that_only_reads_writes_nothing() {
     assert_eq!(world.log.borrow().fills, 0);
 }
 
-/// The others would be measured, and compared with nothing.
+/// Otherwise the others would be measured without the baseline.
 #[test]
 fn nothing_is_measured_when_something_is_not_there() {
     let rivals = Rivals::new();
@@ -381,7 +381,7 @@ fn nothing_is_started_when_something_would_be_overwritten() {
     assert!(!rivals.results().exists());
 }
 
-/// Stopped at trial n, everything before n is saved, and the next run does the rest exactly once.
+/// If trial n is stopped, everything before n is stored, and the next run measures the rest exactly once.
 #[test]
 fn an_interrupted_campaign_resumes_at_every_index() {
     for n in 1..=Rivals::TRIALS {
@@ -513,7 +513,7 @@ fn going_on_keeps_what_is_known_of_the_subjects() {
     assert_eq!(rivals.store().results().unwrap().facts, before);
 }
 
-/// The files that are measured are those of the first start, wherever the next one is.
+/// A continued run measures the files of the first start, in any directory.
 #[test]
 fn relative_paths_are_kept_with_what_they_are_relative_to() {
     let dir = tempfile::tempdir().unwrap();
@@ -529,7 +529,7 @@ fn relative_paths_are_kept_with_what_they_are_relative_to() {
     assert!(found.facts[0].commands[0].contains(&format!(" {file} ")), "{:?}", found.facts[0]);
 }
 
-/// A program that is missing today may be there tomorrow.
+/// A program that is missing today may be installed tomorrow.
 #[test]
 fn what_the_machine_could_not_do_is_tried_again() {
     let mut rivals = Rivals::new();
@@ -597,7 +597,7 @@ fn a_trial_tells_all_that_was_done_in_its_order() {
     );
     let campaign = parse_campaign(&text, "test").unwrap();
     let results = dir.path().join("results");
-    // The one that the mock says it made.
+    // The folder that the mock claims to have made.
     std::fs::create_dir(dir.path().join("folder")).unwrap();
     let tally = run_campaign(&campaign, &options(&results, &[]), &mut MockWorld::new(&[]));
     assert_eq!(tally.unwrap().measured, 2);

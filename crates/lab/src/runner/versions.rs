@@ -1,4 +1,4 @@
-//! Which tools are there, and in which version.
+//! The versions of the campaign's tools.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::matrix::Planned;
 use crate::tool::Tool;
 use crate::world::World;
 
-/// How long a tool may take to say its version.
+/// Time limit of a version command.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The tools of a campaign.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    /// Name and version of those that work.
+    /// Name and version of the tools that work.
     pub(super) found: Vec<(String, String)>,
-    /// Name of those that do not, and why with what to do.
+    /// Name of the tools that do not work, with the reason and the next step.
     pub(super) missing: BTreeMap<String, String>,
 }
 
-/// Asks every tool of the campaign for its version.
+/// Reads the version of every tool of the campaign.
 ///
 /// # Errors
 ///
-/// When none of them works.
+/// No tool works.
 pub(super) fn ask_versions(
     planned: &Planned,
     options: &LabOptions,
@@ -41,7 +41,7 @@ pub(super) fn ask_versions(
         }
         match ask_version(tool, options, world) {
             Ok(Some(version)) => versions.found.push((tool.name().to_owned(), version)),
-            // The user wants to stop; the first trial notices it and nothing is measured.
+            // The user stopped the run; the first trial notices, and nothing is measured.
             Ok(None) => return Ok(versions),
             Err(reason) => {
                 versions.missing.insert(tool.name().to_owned(), reason);

@@ -1,10 +1,10 @@
-//! A stack as an array of the kernel's md, in mdadm's words. Pure.
+//! A stack as an array of the kernel's md, in the words of mdadm. Pure.
 
 use braid_stack::{Node, Stack};
 
 use super::redundancy::{Form, chunk_and_layout, is_redundant, whole_path};
 
-/// The shape of an array in mdadm's words.
+/// The shape of an array, in the words of mdadm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KernelShape {
     pub(crate) words: Vec<String>,
@@ -13,11 +13,11 @@ pub(crate) struct KernelShape {
     pub(crate) is_redundant: bool,
 }
 
-/// What mdadm is told.
+/// Returns the arguments of mdadm.
 ///
 /// # Errors
 ///
-/// Why the kernel has no such array.
+/// The reason why the kernel has no such array.
 pub(crate) fn plan_kernel(stack: &Stack, form: Form) -> Result<KernelShape, String> {
     let (chunk, layout) = chunk_and_layout(&stack.node)
         .ok_or_else(|| format!("{} is no level of the kernel's md", stack.node.name()))?;
@@ -46,7 +46,7 @@ pub(crate) fn plan_kernel(stack: &Stack, form: Form) -> Result<KernelShape, Stri
         words.push("--assume-clean".to_owned());
     }
     if members.len() == 1 {
-        // mdadm takes an array of one for a mistake otherwise.
+        // Otherwise mdadm takes an array of one member for a mistake.
         words.push("--force".to_owned());
     }
     Ok(KernelShape { words, members, is_redundant })
@@ -67,7 +67,7 @@ mod tests {
             words("raid0(chunk=64K, /dev/sda, ./b.img)").unwrap(),
             "--run --metadata=1.2 --level=raid0 --raid-devices=2 --chunk=64K /dev/sda ./b.img"
         );
-        // Older kernels have linear, and only they know it.
+        // Only older kernels have linear.
         assert_eq!(
             words("linear(/dev/sda, ./b.img)").unwrap(),
             "--run --metadata=1.2 --level=linear --raid-devices=2 /dev/sda ./b.img"

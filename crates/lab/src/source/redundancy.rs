@@ -1,21 +1,21 @@
-//! What a stack survives, and the array with superblocks that stands in for it where members are to
-//! be taken out and put in.
+//! The redundancy of a stack, and the array with superblocks that replaces it if members are to be removed and
+//! added.
 
 use braid_level::ParityLevel;
 use braid_stack::{ByteSize, Missing, Node, Stack};
 
-/// What can be done to the members of a stack.
+/// The changes of members that a stack supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Redundancy {
-    /// Nothing: it survives no failure.
+    /// None: it survives no failure.
     None,
-    /// A member can be left out from the start; nothing remembers one that fails later.
+    /// A member can be missing from the start; a later failure is not recorded.
     Forgetful,
-    /// Superblocks remember who is a member.
+    /// Superblocks record the members.
     Remembering,
 }
 
-/// What can be done to the members of a stack if the campaign hurts arrays.
+/// Returns the changes of members that a stack supports in a campaign that degrades arrays.
 pub(crate) fn redundancy(stack: &Stack) -> Redundancy {
     match stack.node {
         Node::Md(_) => Redundancy::Remembering,
@@ -25,15 +25,14 @@ pub(crate) fn redundancy(stack: &Stack) -> Redundancy {
     }
 }
 
-/// In which form an array comes up.
+/// The form in which an array comes up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Without its first member.
     pub(crate) short: bool,
-    /// With its parity taken as it is found: it takes the same time to keep up, and nobody will
-    /// read anything out of it.
+    /// With its parity unchecked: keeping it up takes the same time, and no data is read from it.
     pub(crate) parity_as_found: bool,
-    /// Nothing of the campaign writes to it, and nothing can.
+    /// The campaign does not write to it, and cannot.
     pub(crate) read_only: bool,
 }
 
@@ -45,13 +44,13 @@ pub(super) fn has_redundancy(stack: &Stack) -> bool {
     is_redundant(stack) || stack.members().iter().any(has_redundancy)
 }
 
-/// Whether some place of a member is free from the start.
+/// Returns true if a place of a member is vacant from the start.
 pub(crate) fn lacks_a_member(stack: &Stack) -> bool {
     stack.is_missing() || stack.members().iter().any(lacks_a_member)
 }
 
-/// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
-/// fails later. Answers whether there is one.
+/// Leaves out the first member of the topmost redundant level: the same one that fails in other states. Returns
+/// false if there is none.
 pub fn leave_one_out(stack: &mut Stack) -> bool {
     let redundant = is_redundant(stack);
     let members = stack.members_mut();
@@ -64,8 +63,7 @@ pub fn leave_one_out(stack: &mut Stack) -> bool {
     }
 }
 
-/// The chunk and the layout that a level is made with, where it has one that is said; `None` of what
-/// is no level.
+/// Returns the chunk and the layout of a level, if they are given; `None` if the node is no level.
 pub(super) fn chunk_and_layout(node: &Node) -> Option<(Option<ByteSize>, Option<String>)> {
     Some(match node {
         Node::Linear(_) | Node::Raid1(_) => (None, None),
@@ -77,7 +75,7 @@ pub(super) fn chunk_and_layout(node: &Node) -> Option<(Option<ByteSize>, Option<
     })
 }
 
-/// The path of a member that is a whole file or block device.
+/// Returns the path of a member that is a whole file or block device.
 pub(super) fn whole_path(member: &Stack) -> Option<String> {
     match &member.node {
         Node::File(file) if file.is_whole() => Some(file.path.clone()),
@@ -85,8 +83,8 @@ pub(super) fn whole_path(member: &Stack) -> Option<String> {
     }
 }
 
-/// The words of `braid create` for an array with superblocks in place of the stack, and its
-/// members; `None` where there is no such array.
+/// Returns the arguments of `braid create` for an array with superblocks in place of the stack, and its
+/// members; `None` if there is no such array.
 pub(crate) fn plan_creation(stack: &Stack) -> Option<(Vec<String>, Vec<String>)> {
     let (chunk, layout) = chunk_and_layout(&stack.node).filter(|_| is_redundant(stack))?;
     let mut words = vec!["--level".to_owned(), stack.node.name().to_owned()];

@@ -1,31 +1,31 @@
-//! What state a subject is brought into for a trial, and how, by what it is made of. Pure.
+//! The treatment that brings a subject into a state, by its source. Pure.
 
 use super::kernel::plan_kernel;
 use super::redundancy::{Form, Redundancy, is_redundant, lacks_a_member, redundancy};
 use crate::campaign::{Health, Source};
 
-/// How a state is brought about.
+/// The treatment of a subject for a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Treatment {
-    /// It is left alone.
+    /// None.
     Nothing,
-    /// It comes up without its first member.
+    /// The subject comes up without its first member.
     Short,
     /// A member fails before the trial.
     Fail,
-    /// A member fails and is taken out before the trial, and is put in when it starts.
+    /// A member fails and is removed before the trial, and is added when it starts.
     Refill,
-    /// A check runs while the trial does.
+    /// A check runs during the trial.
     Check,
-    /// All of it, while the trial runs.
+    /// A failure, a recovery and a check, during the trial.
     Story,
 }
 
-/// How a subject is brought into a state.
+/// Returns the treatment of a subject for a state.
 ///
 /// # Errors
 ///
-/// Why it cannot be.
+/// The reason why the state is impossible.
 pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
     if health == Health::Healthy {
         return Ok(Treatment::Nothing);
@@ -52,8 +52,8 @@ pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
         (Health::Scrubbing, _) => Treatment::Check,
         (Health::Degraded, Redundancy::Forgetful) => Treatment::Short,
         (_, Redundancy::Forgetful) => {
-            return Err("it has no superblocks that would remember a new member: that takes one \
-                        level over whole files or block devices (for memory, files on a tmpfs)"
+            return Err("it has no superblocks to record a new member; use one level over \
+                        whole files or block devices (for memory, files on a tmpfs)"
                 .into());
         }
         (Health::Degraded, _) => Treatment::Fail,
@@ -62,13 +62,13 @@ pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
     })
 }
 
-/// The member that is filled again in each trial with this state, if one is.
+/// Returns the member that is filled again in each trial with this state, if there is one.
 pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
     let treatment = treatment(source, health).ok()?;
     let stack = source.stack()?;
     let is_kernels = matches!(source, Source::Kernel(_));
     let fills = match treatment {
-        // The kernel's array is made anew, a volume gets its member back.
+        // The kernel's array is made anew; a volume gets its member back.
         Treatment::Fail => !is_kernels,
         Treatment::Refill | Treatment::Story => true,
         Treatment::Nothing | Treatment::Short | Treatment::Check => false,
@@ -77,7 +77,7 @@ pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
     fills.then_some(first)
 }
 
-/// Why a subject can never be had in this state, on whatever machine. Pure.
+/// Returns why a state of a subject is impossible on every machine. Pure.
 pub(crate) fn why_never(source: &Source, health: Health) -> Option<String> {
     if let Source::Kernel(expression) = source {
         let stack = expression.stack().map_err(str::to_owned);

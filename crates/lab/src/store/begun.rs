@@ -1,4 +1,4 @@
-//! A trial of which nothing is known yet.
+//! A trial without results yet.
 
 use super::{Outcome, Store, StoredTrial};
 use crate::campaign::Subject;
@@ -8,7 +8,7 @@ use crate::metric::Measured;
 use crate::settings::Value;
 
 impl StoredTrial {
-    /// A trial that begins now.
+    /// Returns a trial that begins now.
     pub(crate) fn begun(trial: &Trial, subject: &Subject, started_unix_s: u64) -> Self {
         let workload = &trial.cell.workload;
         let mut dimensions = workload.dimensions();

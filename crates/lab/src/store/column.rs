@@ -1,4 +1,4 @@
-//! How values stand in columns of the database.
+//! The encoding of values in columns of the database.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Result, Row};
@@ -31,12 +31,12 @@ impl FromSql for Metric {
     }
 }
 
-/// The value of a column that is JSON.
+/// Returns the value of a JSON column.
 pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T> {
     row.get(column).map(|Json(value)| value)
 }
 
-/// A column holds what nobody wrote there.
+/// Returns the error of an unknown value in a column.
 pub(super) fn unknown(value: &str) -> FromSqlError {
     let start: String = value.chars().take(200).collect();
     FromSqlError::Other(format!("it holds {start:?}, which this program does not know").into())

@@ -1,20 +1,18 @@
-//! The database file: made where nothing else is, told apart from other programs' databases, opened
-//! to be read without a trace.
+//! The database file: made only in an empty place, distinguished from other programs' databases, opened for
+//! reading without a trace.
 //!
 //! Invariants:
 //!
-//! * tables are made only by [`open_to_write`], and only in a database that is new, in a folder
-//!   where nothing else is;
-//! * a database of another program is not written to by a byte: it is looked at read-only first;
-//! * [`open_to_read`] writes nothing, and needs no right to write. A database that nobody has open
-//!   is read as a file that does not change (`immutable`), with the run's lock shared so that it
-//!   does not; one with a write-ahead log beside it, of a run that is at work or was killed, through
-//!   that log;
-//! * a folder may be another user's, and what lies there made to keep its reader: only a regular file is
-//!   opened, and only one without views, triggers and virtual tables, which may compute for ever.
+//! * tables are made only by [`open_to_write`], and only in a new database in a folder without other files;
+//! * a database of another program is never written: it is inspected read-only first;
+//! * [`open_to_read`] writes nothing, and needs no permission to write. A database that no process has open is
+//!   read as a file that does not change (`immutable`), under the run's lock, shared, so that it does not. A
+//!   database with a write-ahead log, of a running or killed run, is read through that log;
+//! * a folder may be another user's, with files that are made to trap a reader: only a regular file is opened,
+//!   and only one without views, triggers and virtual tables, which may compute for ever.
 //!
-//! Deliberately absent: older tables. There has been one version that anybody kept results of; it
-//! had no mark of its own and is told by its tables.
+//! Deliberately absent: older tables. Only one older version has results; it had no mark and is recognised by
+//! its tables.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,26 +24,26 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::files::share_lock;
 use crate::error::LabError;
 
-/// Marks a database as the laboratory's, in `PRAGMA application_id`: "brlb".
+/// The mark of the laboratory's databases, in `PRAGMA application_id`: "brlb".
 const APPLICATION_ID: i64 = 0x6272_6c62;
 /// Version of the tables, in `PRAGMA user_version`.
 const SCHEMA_VERSION: i64 = 2;
 /// The tables, without the mark and the version.
 const SCHEMA: &str = include_str!("schema.sql");
-/// The database's name in a results folder; its logs' names begin so too.
+/// Name of the database in a results folder; the names of its logs begin with it.
 const NAME: &str = "results.sqlite";
 
-/// Where the database of a results folder is.
+/// Returns the path of the database of a results folder.
 pub(super) fn path_in(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// Opens the database in a folder to write, and makes it there if the folder is new or empty.
-/// `fill` writes what belongs into a new one, together with its tables or not at all.
+/// Opens the database in a folder for writing, and makes it if the folder is new or empty. `fill` writes the
+/// content of a new one, in one transaction with the tables.
 ///
 /// # Errors
 ///
-/// When the folder holds something else than results, or the database cannot be written.
+/// The folder holds other files, or the database cannot be written.
 pub(super) fn open_to_write(
     dir: &Path,
     fill: impl FnOnce(&Connection) -> Result<(), LabError>,
@@ -55,14 +53,14 @@ pub(super) fn open_to_write(
         None => refuse_occupied(dir)?,
         Some(0) => {}
         Some(_) => match open_to_read(dir) {
-            // Another run is just making it.
+            // Another run is making the database now.
             Err(LabError::NoResults { .. }) => {}
             looked => drop(looked?),
         },
     }
     fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
     let mut db = Connection::open(&path).map_err(LabError::store("open results.sqlite"))?;
-    // Two runs that begin at once: the second waits here, and finds what the first made.
+    // Of two runs that begin at once, the second waits here, and finds the tables of the first.
     let begun = db.transaction_with_behavior(TransactionBehavior::Immediate);
     let made = begun.map_err(LabError::store("begin"))?;
     if is_new(&made, &path)? {
@@ -81,12 +79,12 @@ pub(super) fn open_to_write(
     Ok(db)
 }
 
-/// Opens the database in a folder to read. The lock, if there is one, keeps runs out and must live
-/// as long as the connection.
+/// Opens the database in a folder for reading. The lock, if there is one, keeps runs out and must live as long
+/// as the connection.
 ///
 /// # Errors
 ///
-/// When there is none, it is another program's or of another version, or cannot be read.
+/// There is none, it is another program's or of another version, or cannot be read.
 pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<File>), LabError> {
     let path = path_in(dir);
     let none = || LabError::NoResults { dir: dir.to_path_buf() };
@@ -99,7 +97,7 @@ pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<File>), Lab
         false => Connection::open_with_flags(&path, flags),
     };
     let db = opened.map_err(LabError::store("open results.sqlite"))?;
-    // Nothing that the file brings along runs functions that do more than compute.
+    // The schema of the file must not call functions with side effects.
     db.pragma_update(None, "trusted_schema", false)
         .map_err(LabError::store("open results.sqlite"))?;
     match is_new(&db, &path) {
@@ -108,19 +106,19 @@ pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<File>), Lab
         Err(LabError::Store { source, .. })
             if !is_settled && source.sqlite_error_code() == Some(ErrorCode::CannotOpen) =>
         {
-            let action = "replay the log of a run that was killed where nothing can be written; \
-                          copy the folder, and look at the copy";
+            let action = "replay the log of a killed run in a folder that cannot be written; \
+                          next: copy the folder, and open the copy";
             Err(LabError::Store { action, source })
         }
         Err(error) => Err(error),
     }
 }
 
-/// Whether nothing is in a database; else it holds a campaign's results.
+/// Returns true if a database is empty; else it holds a campaign's results.
 ///
 /// # Errors
 ///
-/// When it is another program's, or of a version that is not known.
+/// It is another program's, or of an unknown version.
 fn is_new(db: &Connection, path: &Path) -> Result<bool, LabError> {
     let ask = |query: &str| -> Result<i64, LabError> {
         db.query_row(query, [], |row| row.get(0))
@@ -148,7 +146,7 @@ fn is_new(db: &Connection, path: &Path) -> Result<bool, LabError> {
     }
 }
 
-/// Refuses a folder in which something is, but for a database that is being made.
+/// Refuses a folder with files, except for a database that is being made.
 fn refuse_occupied(dir: &Path) -> Result<(), LabError> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -159,7 +157,7 @@ fn refuse_occupied(dir: &Path) -> Result<(), LabError> {
         let name = entry.map_err(LabError::file("list", dir))?.file_name();
         found.push(name.to_string_lossy().into_owned());
     }
-    // Another run made it since: it is looked at next.
+    // Another run made it meanwhile: it is inspected next.
     if found.iter().all(|name| name.starts_with(NAME)) {
         return Ok(());
     }
@@ -167,7 +165,7 @@ fn refuse_occupied(dir: &Path) -> Result<(), LabError> {
     Err(LabError::Occupied { dir: dir.to_path_buf(), found })
 }
 
-/// Whether something that was committed may be beside the file and not in it.
+/// Returns true if committed data may be in a log beside the file.
 fn has_log(path: &Path) -> Result<bool, LabError> {
     for end in ["-wal", "-journal"] {
         let mut log = path.as_os_str().to_owned();
@@ -179,18 +177,18 @@ fn has_log(path: &Path) -> Result<bool, LabError> {
     Ok(false)
 }
 
-/// Bytes of a regular file; `None` if it is not there.
+/// Returns the length of a regular file; `None` if it does not exist.
 fn length(path: &Path) -> Result<Option<u64>, LabError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => Ok(Some(found.len())),
-        // Whoever opens a pipe waits for somebody who writes to it.
+        // Opening a pipe would wait for its writer.
         Ok(_) => Err(LabError::file("read", path)(io::Error::other("it is no regular file"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(LabError::file("look at", path)(error)),
     }
 }
 
-/// The URI by which SQLite takes a file for one that does not change: it makes no lock and no log.
+/// Returns the URI by which SQLite assumes that a file does not change, and makes no lock and no log.
 fn unchanging(path: &Path) -> Result<String, LabError> {
     let path = std::path::absolute(path).map_err(LabError::file("look at", path))?;
     Ok(format!("file://{}?immutable=1", escape(path)))

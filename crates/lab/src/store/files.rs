@@ -1,4 +1,4 @@
-//! Files of the results directory: whole or absent; and the lock that keeps a second run out.
+//! Files of the results directory, whole or absent; and the lock that keeps a second run out.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,18 +11,17 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::LabError;
 use crate::tool::RunOutput;
 
-/// A process that a killed run was starting has its lock until it executes its program: so long a
-/// lock that is held is tried again.
+/// Time for which a held lock is retried: a child of a killed run holds its lock until it executes its program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Keeps runs out while something is read and the answer lives, and writes nothing. `None` where that
-/// cannot be: no run has been here, or the file system or its rights allow no lock.
+/// Takes a shared lock, which keeps runs out while the result lives, and writes nothing. `None` if that is
+/// impossible: there was no run, or the file system or its permissions allow no lock.
 ///
 /// # Errors
 ///
-/// [`LabError::Busy`] when a run holds it.
+/// [`LabError::Busy`] if a run holds the lock.
 pub(super) fn share_lock(path: &Path, what: &str) -> Result<Option<File>, LabError> {
-    // A pipe would wait for somebody who writes to it.
+    // Opening a pipe would wait for its writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let Ok(file) = File::options().read(true).custom_flags(flags).open(path) else {
         return Ok(None);
@@ -34,12 +33,12 @@ pub(super) fn share_lock(path: &Path, what: &str) -> Result<Option<File>, LabErr
     }
 }
 
-/// Takes a lock file for a run, for as long as the answer lives; the kernel lets go when the process
-/// ends, however it ends.
+/// Takes a lock file for a run, while the result lives; the kernel releases the lock when the process ends in
+/// any way.
 ///
 /// # Errors
 ///
-/// [`LabError::Busy`] when another run holds it, or when the file cannot be created.
+/// [`LabError::Busy`] if another run holds the lock, or the file cannot be created.
 pub(crate) fn take_lock(path: &Path, what: &str) -> Result<File, LabError> {
     let file = File::options()
         .create(true)
@@ -55,11 +54,11 @@ pub(crate) fn take_lock(path: &Path, what: &str) -> Result<File, LabError> {
     Ok(file)
 }
 
-/// Tries to get what another run may have.
+/// Tries to get an object that another run may have.
 ///
 /// # Errors
 ///
-/// [`LabError::Busy`] when it still has it after a while, or what the attempt says.
+/// [`LabError::Busy`] if the other run keeps it for a while, or the error of an attempt.
 pub(crate) fn patiently<T>(
     what: &str,
     mut attempt: impl FnMut() -> Result<Option<T>, LabError>,
@@ -74,7 +73,7 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// What the tools said, each in a file of its own.
+/// Writes the output of the tools, each stream in a file of its own.
 pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabError> {
     fs::create_dir_all(folder).map_err(LabError::file("create", folder))?;
     for (index, process) in output.processes.iter().enumerate() {
@@ -93,17 +92,17 @@ pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabErro
 ///
 /// # Errors
 ///
-/// [`LabError::File`] when it cannot be written.
+/// [`LabError::File`]: it cannot be written.
 pub fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), LabError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
-    // The folder may be another user's, who may have put a link there.
+    // The folder may belong to another user, and contain a link of that name.
     let _ = fs::remove_file(&draft);
     let made = File::options().write(true).create_new(true).open(&draft);
     let written = made.and_then(|mut file| file.write_all(content.as_ref()));
     written.and_then(|()| fs::rename(&draft, path)).map_err(|error| {
-        // A half-written draft of a full disk must not stay; the error that is told is the first.
+        // A half-written draft on a full disk must not stay; the first error is returned.
         let _ = fs::remove_file(&draft);
         LabError::file("write", path)(error)
     })

@@ -1,4 +1,4 @@
-//! Reading results back: a few whole-table queries, joined here.
+//! Reading results: a few whole-table queries, joined here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,21 @@ use crate::matrix::{Planned, Trial};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 
 impl Store {
-    /// Numbers of the trials that were measured.
+    /// Returns the numbers of the measured trials.
     ///
     /// # Errors
     ///
-    /// When the database cannot be read.
+    /// The database cannot be read.
     pub fn measured_trials(&self) -> Result<BTreeSet<u32>, LabError> {
         self.trials_that_were("ok")
     }
 
-    /// Numbers of the trials that were impossible when they were tried last. Whether they still are
-    /// is for the caller to say: what lies with the campaign is, what lay with the machine may not
-    /// be.
+    /// Returns the numbers of the trials that were impossible at their last attempt. The caller decides whether
+    /// they still are: reasons in the campaign stay, reasons in the machine may not.
     ///
     /// # Errors
     ///
-    /// When the database cannot be read.
+    /// The database cannot be read.
     pub fn impossible_trials(&self) -> Result<BTreeSet<u32>, LabError> {
         self.trials_that_were("impossible")
     }
@@ -36,11 +35,11 @@ impl Store {
         self.rows("list finished trials", query, [outcome], |row| row.get(0))
     }
 
-    /// Refuses to go on with trials that stand for others now: an earlier version had them in another order.
+    /// Refuses to continue if trial numbers have another meaning now: an earlier version had another order.
     ///
     /// # Errors
     ///
-    /// [`LabError::OtherOrder`], and when the database cannot be read.
+    /// [`LabError::OtherOrder`], or the database cannot be read.
     pub(crate) fn check_order(&self, planned: &Planned) -> Result<(), LabError> {
         let query = "SELECT number, subject, workload FROM trial";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -58,23 +57,23 @@ impl Store {
         }
     }
 
-    /// What the trials that were measured took.
+    /// Returns the times of the measured trials.
     pub(super) fn times_of_trials(&self) -> Result<Earlier, LabError> {
         let action = "read the times of trials";
         let query = "SELECT number, duration_s FROM trial WHERE outcome = 'ok'";
         let measured = self.rows(action, query, [], |row| row.try_into())?;
-        // Trials that failed or were impossible had theirs, too.
+        // Failed and impossible trials took time around them, too.
         let query = "SELECT (SELECT SUM(set_up_s + overhead_s) FROM session) / COUNT(*) FROM trial";
         let around_s: Option<f64> =
             self.db.query_row(query, [], |row| row.get(0)).map_err(LabError::store(action))?;
         Ok(Earlier { measured, around_s: around_s.unwrap_or(0.0) })
     }
 
-    /// Everything that was measured.
+    /// Returns all results.
     ///
     /// # Errors
     ///
-    /// When the database cannot be read or holds something unknown.
+    /// The database cannot be read, or holds something unknown.
     pub fn results(&self) -> Result<Results, LabError> {
         let campaign = self.campaign()?;
         let query = "SELECT * FROM trial";
@@ -158,7 +157,7 @@ fn subject_of(row: &Row<'_>) -> rusqlite::Result<SubjectFacts> {
     })
 }
 
-/// A trial with its number, without what was measured.
+/// Returns a trial with its number, without the measurements.
 fn trial_of(row: &Row<'_>) -> rusqlite::Result<(u32, StoredTrial)> {
     let outcome: String = row.get("outcome")?;
     let trial = StoredTrial {

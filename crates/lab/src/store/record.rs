@@ -1,4 +1,4 @@
-//! What the store holds, as values.
+//! The records of the store, as values.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -10,18 +10,18 @@ use crate::matrix::Planned;
 use crate::metric::Measured;
 use crate::settings::Value;
 
-/// How a trial went.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has samples.
+    /// The trial has samples.
     Ok,
-    /// It has none, and why. It is tried again by the next run.
+    /// The trial failed, with the reason. The next run repeats it.
     Failed(String),
-    /// It cannot be done, and why. It is not tried again.
+    /// The trial is impossible, with the reason. It is not repeated.
     Impossible(String),
 }
 
-/// Where the numbers of a directory come from.
+/// The origin of a directory's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Tools on a machine.
@@ -31,7 +31,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Fit for "numbers that were ...".
+    /// Returns the word for "numbers that were ...".
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -40,37 +40,37 @@ impl Origin {
     }
 }
 
-/// A trial as it is kept.
+/// A stored trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTrial {
     /// Position in the schedule, from 1.
     pub number: u32,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
     /// Name of the subject.
     pub subject: String,
     /// Label of the workload.
     pub workload: String,
-    /// Every dimension: of the workload ([`crate::matrix::Workload::dimensions`]) and of the
-    /// subject (`family`, `chunk`, `members`, `buses`, `order`).
+    /// All dimensions: of the workload ([`crate::matrix::Workload::dimensions`]) and of the subject (`family`,
+    /// `chunk`, `members`, `buses`, `order`).
     pub dimensions: BTreeMap<String, Value>,
     /// Seed of offsets and contents.
     pub seed: u64,
     /// Bytes of the subject that were used.
     pub region_bytes: u64,
-    /// The exact commands: how the subject was set up, then the tool's.
+    /// The exact commands: the set-up of the subject, then the tool's.
     pub commands: Vec<String>,
-    /// When it started, seconds since 1970.
+    /// Start in seconds since 1970.
     pub started_unix_s: u64,
-    /// Wall time of the tool in seconds, its own start-up included.
+    /// Wall time of the tool in seconds, with its start-up.
     pub duration_s: f64,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What was measured; empty unless it went well.
+    /// The measurements; empty unless the outcome is ok.
     pub measured: Measured,
-    /// What the machine did meanwhile.
+    /// The activity of the machine during the trial.
     pub evidence: Evidence,
-    /// What was done to the array: seconds after the start, and words.
+    /// Actions on the array: seconds after the start, and words.
     pub events: Vec<(f64, String)>,
     /// Raw output, relative to the directory.
     pub raw: String,
@@ -79,56 +79,56 @@ pub struct StoredTrial {
 /// One start of the runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// When, seconds since 1970.
+    /// Start in seconds since 1970.
     pub started_unix_s: u64,
-    /// When it ended; `None` when it was cut off.
+    /// End in seconds since 1970; `None` if the run was interrupted.
     pub ended_unix_s: Option<u64>,
-    /// Where.
+    /// The machine.
     pub environment: Environment,
-    /// How its time was spent.
+    /// The use of the time.
     pub times: Times,
 }
 
-/// How a run's wall time was spent, in seconds.
+/// The use of a run's wall time, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Times {
-    /// In the tools themselves.
+    /// Time of the tools themselves.
     pub busy_s: f64,
-    /// Bringing subjects up, file systems, preparing files, filling, resting: other programs' and
-    /// the devices' time.
+    /// Time to bring subjects up, make file systems, prepare files, fill, and rest: of other programs and the
+    /// devices.
     pub set_up_s: f64,
-    /// The laboratory's own.
+    /// The laboratory's own time.
     pub overhead_s: f64,
 }
 
-/// A subject and what lies under it.
+/// The facts about a subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubjectFacts {
     /// Name in the campaign.
     pub name: String,
     /// Size in bytes, once it has been up.
     pub size_bytes: Option<u64>,
-    /// Its members.
+    /// The members.
     pub members: Vec<Placed>,
     /// The exact commands that brought it up last.
     pub commands: Vec<String>,
 }
 
-/// Everything in a results directory.
+/// The contents of a results directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// The campaign, worked out. Results read as it does: `results.subjects`.
+    /// The expanded campaign. Results deref to it: `results.subjects`.
     pub planned: Planned,
-    /// What is known of them; by name.
+    /// The facts about its subjects, by name.
     pub facts: Vec<SubjectFacts>,
     /// Every start of the runner, first to last; at least one.
     pub sessions: Vec<Session>,
-    /// Every trial that was begun, by number.
+    /// Every trial that began, by number.
     pub trials: Vec<StoredTrial>,
 }
 
 impl Results {
-    /// What the numbers were predicted by; `None` of a folder of measurements.
+    /// Returns the models behind the numbers; `None` for measurements.
     pub fn prediction(&self) -> Option<&Prediction> {
         self.sessions.last()?.environment.prediction.as_ref()
     }
@@ -142,11 +142,11 @@ impl Deref for Results {
     }
 }
 
-/// What is known of the time that trials take.
+/// The known times of trials.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Earlier {
-    /// Seconds of each trial that was measured, by its number.
+    /// Seconds of each measured trial, by its number.
     pub measured: BTreeMap<u32, f64>,
-    /// Seconds around each, on average: bringing up, cleaning up, writing down.
+    /// Seconds around each trial, on average: bringing up, cleaning up, storing.
     pub around_s: f64,
 }

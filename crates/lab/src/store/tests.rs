@@ -98,7 +98,7 @@ fn a_directory_holds_one_campaign() {
     assert!(matches!(Store::create(dir.path(), &other), Err(LabError::OtherCampaign { .. })));
 }
 
-/// A campaign is gone on with, and never becomes shorter than what was measured.
+/// A campaign can be extended, and never becomes shorter than its measurements.
 #[test]
 fn a_campaign_may_get_more_repetitions() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,13 +110,13 @@ fn a_campaign_may_get_more_repetitions() {
     assert!(std::fs::read_to_string(&shown).unwrap().contains("repetitions = 40"));
     let fewer = Store::create(dir.path(), &more(39));
     assert!(matches!(fewer, Err(LabError::OtherCampaign { .. })));
-    // What somebody wrote into their copy stays.
+    // A user's edits of the copy stay.
     std::fs::write(&shown, "# mine").unwrap();
     Store::create(dir.path(), &more(41)).unwrap();
     assert_eq!(std::fs::read_to_string(&shown).unwrap(), "# mine");
 }
 
-/// A campaign on a file that is named without its folder.
+/// Returns a campaign on a file with a relative path.
 fn relative() -> Campaign {
     quick_campaign("./x.img", &[("two".to_owned(), "raid0(./x.img, ram(1G))".to_owned())]).unwrap()
 }
@@ -127,7 +127,7 @@ fn a_directory_holds_one_campaign_on_the_same_files() {
     let (c1, c2) = (Path::new("/c1"), Path::new("/c2"));
     drop(Store::create(dir.path(), &relative().rooted_in(c1)).unwrap());
     let held = Store::open(dir.path()).unwrap().campaign().unwrap();
-    // Whoever goes on from its own words goes on with its own files.
+    // Continuing from the stored campaign continues on its own files.
     Store::create(dir.path(), &held.rooted_in(c2)).unwrap();
     let error = Store::create(dir.path(), &relative().rooted_in(c2)).unwrap_err();
     let text = error.to_string();
@@ -138,7 +138,7 @@ fn a_directory_holds_one_campaign_on_the_same_files() {
     assert!(matches!(error, LabError::OtherCampaign { .. }), "{error}");
 }
 
-/// Makes a directory as the versions before had it: without a mark, without a working directory.
+/// Makes a directory of an earlier version: without a mark, without a working directory.
 fn of_an_earlier_version(dir: &Path, campaign: &Campaign) {
     let mut store = Store::create(dir, campaign).unwrap();
     let session = store.begin_session(1, &read_environment(Vec::new())).unwrap();
@@ -152,7 +152,7 @@ fn results_of_an_earlier_version_are_read() {
     of_an_earlier_version(dir.path(), &relative());
     let results = Store::open(dir.path()).unwrap().results().unwrap();
     assert_eq!((results.planned.campaign, results.trials.len()), (relative(), 1));
-    // But not gone on with, as nobody knows which files they are of.
+    // But it cannot be continued, since its files are unknown.
     let error = Store::create(dir.path(), &relative().rooted_in(Path::new("/c1"))).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, LabError::NoWorkingDir { .. }), "{text}");
@@ -164,7 +164,7 @@ fn results_of_an_earlier_version_are_read() {
     assert_eq!(store.measured_trials().unwrap().len(), 1, "it knows which, and goes on");
 }
 
-/// Names, bytes and times of everything in a folder.
+/// Returns names, bytes and times of all files in a folder.
 fn picture(dir: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime)> {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     let look = |entry: fs::DirEntry| {
@@ -191,7 +191,7 @@ fn what_is_in_a_folder_stays() {
         assert!(error.to_string().contains(name), "{error}");
         assert_eq!(picture(dir.path()), before);
     }
-    // Also beside a database that nothing has been written to.
+    // The same beside an empty database.
     let dir = tempfile::tempdir().unwrap();
     for name in ["results.sqlite", "notes"] {
         fs::write(dir.path().join(name), "").unwrap();
@@ -251,7 +251,7 @@ fn run_into(dir: &Path) -> Store {
     store
 }
 
-/// In names that a URI would understand as something else, too.
+/// Also with names that have a meaning in a URI.
 #[test]
 fn reading_leaves_no_trace() {
     let parent = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ fn a_run_that_is_at_work_or_was_killed_can_be_read() {
     let (dir, killed) = (parent.path().join("run"), parent.path().join("killed"));
     let store = run_into(&dir);
     assert_eq!(Store::open(&dir).unwrap().measured_trials().unwrap().len(), 1);
-    // What lies there when the run ends without closing anything.
+    // The state of a run that ends without closing anything.
     fs::create_dir(&killed).unwrap();
     for name in ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "lock"] {
         fs::copy(dir.join(name), killed.join(name)).unwrap();

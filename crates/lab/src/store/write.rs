@@ -1,4 +1,4 @@
-//! Keeping a trial: raw files first, then the row and its numbers in one transaction.
+//! Storing a trial: raw files first, then the row and its numbers in one transaction.
 
 use std::path::Path;
 
@@ -11,12 +11,11 @@ use crate::error::LabError;
 use crate::tool::RunOutput;
 
 impl Store {
-    /// Keeps a trial, over an earlier attempt at it.
+    /// Stores a trial, over an earlier attempt.
     ///
     /// # Errors
     ///
-    /// When the files or the database cannot be written; the trial is then not there at all and
-    /// will be run again.
+    /// The files or the database cannot be written; the trial is then absent and will run again.
     pub fn save_trial(
         &mut self,
         session: i64,
@@ -31,11 +30,11 @@ impl Store {
         transaction.commit().map_err(LabError::store("commit a trial"))
     }
 
-    /// Keeps trials that have no raw output, all or none of them.
+    /// Stores trials without raw output, all or none of them.
     ///
     /// # Errors
     ///
-    /// When the database cannot be written.
+    /// The database cannot be written.
     pub(crate) fn save_trials(
         &mut self,
         session: i64,
@@ -48,7 +47,7 @@ impl Store {
         transaction.commit().map_err(LabError::store("commit the trials"))
     }
 
-    /// The folder for a trial's raw output, relative to the directory.
+    /// Returns the folder for a trial's raw output, relative to the directory.
     pub fn raw_folder(number: u32) -> String {
         Path::new("raw").join(format!("{number:05}")).display().to_string()
     }
@@ -75,7 +74,7 @@ fn insert_trial(db: &Connection, session: i64, trial: &StoredTrial) -> rusqlite:
             trial.subject,
             trial.workload,
             Json(&trial.dimensions),
-            // SQLite's integers are signed; the bits survive.
+            // SQLite's integers are signed; all bits are kept.
             trial.seed.cast_signed(),
             trial.region_bytes,
             Json(&trial.commands),

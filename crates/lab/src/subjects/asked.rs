@@ -1,4 +1,4 @@
-//! An array that is asked how it is.
+//! Queries of an array's state.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::command::Exit;
 use crate::error::{LabError, Obstacle};
 use crate::world::{StopFlag, World};
 
-/// How often an array is asked whether its pass is over.
+/// Interval of queries whether a pass is over.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// A subject's array.
+/// A subject's array, and the means to query it.
 pub(super) struct Asked<'a> {
     pub(super) subject: &'a str,
     pub(super) array: &'a Array,
@@ -20,7 +20,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// How it is.
+    /// Queries the state.
     pub(super) fn ask(&mut self) -> Result<Activity, Obstacle> {
         let done = self.world.run(&self.array.ask(), LIMIT, self.stop)?;
         if done.exit == Exit::Stopped || self.stop.is_set() {
@@ -30,8 +30,7 @@ impl Asked<'_> {
         found.map_err(|why| self.error(format!("the array does not answer: {why}")))
     }
 
-    /// Waits until no pass runs. A pass of 1 MiB/s and a minute are waited for; what is slower is
-    /// stuck.
+    /// Waits until no pass runs. The limit allows a rate of 1 MiB/s, and a minute; a slower pass is stuck.
     pub(super) fn settle(&mut self, size_bytes: u64) -> Result<(), Obstacle> {
         let limit = Duration::from_secs(60 + (size_bytes >> 20));
         let deadline = self.world.monotonic() + limit;

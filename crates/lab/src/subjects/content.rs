@@ -1,7 +1,7 @@
-//! What is known of the content that a workload reads raw: whether there is any.
+//! The known content of the region that a workload reads raw.
 //!
-//! Of files the file system knows their holes. Of a block device nobody says which blocks were ever
-//! written; but a loop device's are its file's.
+//! The file system knows the holes of files. The written blocks of a block device are unknown, except for a
+//! loop device: they are those of its file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::source::has_content;
 use crate::world::{PathKind, World};
 
 impl Subjects<'_> {
-    /// What a workload finds on a subject that is up; `None` where it reads nothing raw, or its time
-    /// does not depend on it.
+    /// Returns the content of a subject that is up for a workload; `None` if the workload does not read raw, or
+    /// its time does not depend on the content.
     pub fn content_of(
         &self,
         subject: usize,
@@ -33,13 +33,13 @@ impl Subjects<'_> {
         Some(self.found_on(source, world).unwrap_or(RegionContent::Unknown))
     }
 
-    /// The holes of all members together, if all are files.
+    /// Returns the holes of all members together, if all are files.
     fn found_on(&self, source: &Source, world: &mut dyn World) -> Option<RegionContent> {
         let (mut holes, mut bytes) = (0, 0);
         for member in members_of(source) {
             let Member::Path(path) = member else { return None };
             let file = file_behind(Path::new(&path), world);
-            // What cannot be looked at is not known; a trial that needs it says why it fails.
+            // An unreadable file is unknown; a trial that needs it reports the fault.
             let found = world.holes(&file, self.campaign.region.0).ok().flatten()?;
             holes += found.holes;
             bytes += found.bytes;
@@ -48,9 +48,9 @@ impl Subjects<'_> {
     }
 }
 
-/// The file of a loop device; anything else is itself.
+/// Returns the file of a loop device, and any other path unchanged.
 fn file_behind(path: &Path, world: &mut dyn World) -> PathBuf {
-    // A file of such a name is none.
+    // A regular file with such a name is no loop device.
     if !matches!(world.path_kind(path), Ok(Some(PathKind::Block))) {
         return path.to_path_buf();
     }
@@ -74,7 +74,7 @@ mod tests {
         let path = |name: &str| dir.path().join(name).display().to_string();
         let (whole, sparse) = (path("whole"), path("sparse"));
         std::fs::write(&whole, vec![1; 4 * MIB as usize]).unwrap();
-        // Written in its first mebibyte.
+        // Its first mebibyte is written.
         std::fs::write(&sparse, vec![1; MIB as usize]).unwrap();
         std::fs::File::options().write(true).open(&sparse).unwrap().set_len(4 * MIB).unwrap();
         let found = |source: &str, op: &str| {
@@ -96,7 +96,7 @@ mod tests {
         let both = format!("stack = \"raid0({whole}, {sparse})\"");
         assert_eq!(found(&both, "read"), seen(2, 6));
         assert_eq!(found(&both, "write"), None);
-        // Of memory, devices and what is not there nobody knows; a model does not care.
+        // The content of memory, devices and absent paths is unknown; a model does not depend on it.
         for other in ["path = \"/dev/null\"", "path = \"/none\"", "stack = \"ram(8M)\""] {
             assert_eq!(found(other, "read"), Some(RegionContent::Unknown), "{other}");
         }

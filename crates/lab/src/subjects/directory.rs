@@ -1,5 +1,5 @@
-//! A folder on a file system that is there. Each trial gets an empty folder of its own inside;
-//! nothing else in it is touched.
+//! A folder on an existing file system. Each trial gets an empty folder inside; other files in it are not
+//! touched.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! A fresh file system on a device, mounted in a folder that only this user can enter.
+//! A new file system on a device, mounted in a folder that only this user can enter.
 //!
-//! * No discard by mkfs: it would turn what the region was filled with into holes on some devices
-//!   and not on others, and on some takes minutes.
-//! * ext4 does not initialise its inode tables behind the trial's back (`noinit_itable`).
+//! * mkfs does not discard: on some devices a discard would turn the filled region into holes, and on some it
+//!   takes minutes.
+//! * ext4 does not initialise its inode tables during the trial (`noinit_itable`).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,11 +12,10 @@ use crate::campaign::{FileSystem, Setup};
 use crate::command::{CommandLine, Exit, Finished};
 use crate::error::Obstacle;
 
-/// How long mkfs may take: ext2 writes all of its inode tables, which are a percent or two of a
-/// disk.
+/// Time limit of mkfs: ext2 writes all of its inode tables, which are a percent or two of a disk.
 const MKFS_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Makes and mounts it; answers where.
+/// Makes and mounts the file system; returns the mount point.
 pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<PathBuf, Obstacle> {
     site.needs_root("mounting a file system")?;
     let mkfs = mkfs_command(setup.filesystem, &setup.mkfs, device);
@@ -31,7 +30,7 @@ pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<
         _ if done.stderr.contains("unknown filesystem type") => {
             return Err(Obstacle::Impossible(format!("this kernel has no {name}")));
         }
-        // What the campaign added may be what is refused.
+        // The campaign's own options may be the reason.
         _ if !setup.mount.is_empty() || !setup.mkfs.is_empty() => {
             return Err(refused(site, &mount, &done, "it could not be mounted"));
         }
@@ -40,8 +39,8 @@ pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<
     Ok(folder)
 }
 
-/// A device that answers with errors is an error; anything else that is refused stays refused, for
-/// instance a file system larger than the device.
+/// Returns the obstacle of a refused command. I/O errors of the device are an error; any other refusal is
+/// permanent, for instance of a file system larger than the device.
 fn refused(site: &Site<'_>, command: &CommandLine, done: &Finished, what: &str) -> Obstacle {
     if matches!(done.exit, Exit::Code(_)) && !done.stderr.contains("Input/output error") {
         return Obstacle::Impossible(format!("{what}: {} ({command})", said(done)));
@@ -49,7 +48,7 @@ fn refused(site: &Site<'_>, command: &CommandLine, done: &Finished, what: &str) 
     site.failed(command, done)
 }
 
-/// `mkfs.NAME`, quiet, without discard, over whatever is there.
+/// Returns `mkfs.NAME`, quiet, without discard, over any content.
 fn mkfs_command(filesystem: FileSystem, further: &str, device: &str) -> CommandLine {
     let mut words: Vec<String> = further.split_whitespace().map(str::to_owned).collect();
     let fixed: &[&str] = match filesystem {
@@ -59,7 +58,7 @@ fn mkfs_command(filesystem: FileSystem, further: &str, device: &str) -> CommandL
         }
         FileSystem::Xfs | FileSystem::Btrfs => &["-q", "-f", "-K"],
         FileSystem::F2fs => &["-q", "-f", "-t", "0"],
-        // Neither is made.
+        // Neither is made by mkfs.
         FileSystem::None | FileSystem::Own => &[],
     };
     let command = CommandLine::new(format!("mkfs.{}", filesystem.name()));
@@ -67,7 +66,7 @@ fn mkfs_command(filesystem: FileSystem, further: &str, device: &str) -> CommandL
     words.into_iter().fold(command, CommandLine::arg).arg(device)
 }
 
-/// mke2fs heeds only the last `-E`, so an option is added to one that is there.
+/// Adds an option to an existing `-E`, since mke2fs uses only the last one.
 fn add_to_extended_options(words: &mut Vec<String>, option: &str) {
     match words.iter().rposition(|word| word == "-E") {
         Some(at) if at + 1 < words.len() => {
@@ -79,7 +78,7 @@ fn add_to_extended_options(words: &mut Vec<String>, option: &str) {
     }
 }
 
-/// `mount -t NAME -o OPTIONS DEVICE`, without the folder.
+/// Returns `mount -t NAME -o OPTIONS DEVICE`, without the folder.
 fn mount_command(setup: &Setup, device: &str) -> CommandLine {
     let mut options: Vec<&str> = setup.mount.split(',').filter(|one| !one.is_empty()).collect();
     if setup.filesystem == FileSystem::Ext4
@@ -109,7 +108,7 @@ mod tests {
         assert_eq!(
             text(FileSystem::Ext2, "-E discard"),
             "mkfs.ext2 -q -F -E discard /dev/x",
-            "who asks for it gets it"
+            "a given option stays"
         );
         assert_eq!(text(FileSystem::Xfs, "-d su=64k"), "mkfs.xfs -q -f -K -d su=64k /dev/x");
         assert_eq!(text(FileSystem::F2fs, ""), "mkfs.f2fs -q -f -t 0 /dev/x");

@@ -1,6 +1,6 @@
-//! Runs the commands that take things away.
+//! Running the commands that remove objects.
 //!
-//! A user who asks to stop does not stop these: they run to their end.
+//! A stop by the user does not stop them: they run to their end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::command::{CommandLine, Exit, Finished};
 use crate::error::LabError;
 use crate::world::{StopFlag, World};
 
-/// How long a command may take; `braid down` waits 120 s for what is under way.
+/// Time limit of a command; `braid down` waits 120 s for requests in flight.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How often what is busy is tried again: a program that has ended may hold a file for a moment.
+/// Number and interval of retries on a busy object: a program that has ended may hold a file for a moment.
 const TRIES: u32 = 20;
 const TRY_EVERY: Duration = Duration::from_millis(250);
 
-/// Runs what takes things away.
+/// Runs the commands that remove objects.
 pub(super) struct Hand<'h> {
     pub(super) subject: &'h str,
     pub(super) braid: &'h Braid,
@@ -24,7 +24,7 @@ pub(super) struct Hand<'h> {
 }
 
 impl Hand<'_> {
-    /// Runs a command whose outcome is for the caller to judge.
+    /// Runs a command whose result the caller judges.
     pub(super) fn try_run(&mut self, command: &CommandLine) -> Result<Finished, LabError> {
         self.world.run(command, LIMIT, &StopFlag::default())
     }
@@ -37,7 +37,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Again and again for a while.
+    /// Runs a command, with retries for a while.
     pub(super) fn insist(&mut self, command: &CommandLine) -> Result<(), LabError> {
         self.retry(|hand| hand.run(command))
     }
@@ -62,7 +62,7 @@ impl Hand<'_> {
     }
 }
 
-/// Removes a file of ours that may be gone.
+/// Removes a file of the run that may be gone.
 pub(super) fn remove_file(path: &Path) -> Result<(), LabError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -72,7 +72,7 @@ pub(super) fn remove_file(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// A program and its arguments.
+/// Returns a command of a program and its arguments.
 pub(super) fn command(words: &[&str]) -> CommandLine {
     let (program, arguments) =
         words.split_first().map_or(("", &[][..]), |(one, rest)| (*one, rest));

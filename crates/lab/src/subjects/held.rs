@@ -1,14 +1,14 @@
-//! What exists because of us, in the order in which it came.
+//! Objects that a run has made, in the order of their creation.
 //!
 //! Invariants:
 //!
-//! * a thing is noted before it comes where its name is known then, else as soon as it exists, and
-//!   goes in the reverse order; but superblocks last, when nothing has their members any more;
-//! * between trials nothing is taken by force: what does not go stays noted and is an error;
-//! * at the very end everything is tried, and what is busy is taken by force and named;
-//! * a claim ends with this process, so it is not noted.
+//! * an object is recorded before it is made if its name is known then, else as soon as it exists, and objects
+//!   are removed in reverse order; superblocks are removed last, when no other object has their members open;
+//! * between trials no force is used: an object that cannot be removed stays recorded and is an error;
+//! * at the very end all objects are tried; busy ones are removed by force and named;
+//! * a claim ends with this process, so it is not recorded.
 //!
-//! Deliberately absent: how each of it goes away (`things.rs`).
+//! Deliberately absent: the removal of each kind (`things.rs`).
 
 use std::fs::File;
 use std::rc::Rc;
@@ -18,21 +18,21 @@ use super::journal::Journal;
 use super::things::Thing;
 use crate::error::LabError;
 
-/// Keys of things in the journal, the last one on top.
+/// Keys of objects in the journal, the last one on top.
 pub(super) struct Held {
     keys: Vec<u64>,
-    /// A block device that nobody else is to take meanwhile.
+    /// A block device that is claimed exclusively.
     claim: Option<File>,
     journal: Rc<Journal>,
 }
 
 impl Held {
-    /// Nothing yet; what comes is noted.
+    /// Returns an empty list whose objects are recorded in `journal`.
     pub(super) fn noted_in(journal: &Rc<Journal>) -> Self {
         Self { keys: Vec::new(), claim: None, journal: Rc::clone(journal) }
     }
 
-    /// Notes a thing; the answer withdraws it.
+    /// Records an object; the returned key withdraws it.
     pub(super) fn push(&mut self, thing: Thing) -> u64 {
         let goes_last = matches!(thing, Thing::Superblocks { .. });
         let key = self.journal.note(thing);
@@ -41,32 +41,32 @@ impl Held {
         key
     }
 
-    /// A device that has been claimed.
+    /// Keeps the claim of a device.
     pub(super) fn claim(&mut self, claim: File) {
         self.claim = Some(claim);
     }
 
-    /// Strikes a thing that was noted before it came, and did not come.
+    /// Removes the record of an object that was not made after all.
     pub(super) fn withdraw(&mut self, key: u64) {
         self.keys.retain(|one| *one != key);
         self.journal.strike(key);
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// What an earlier run left and noted under `key`.
+    /// Adds an object of an earlier run, recorded under `key`.
     pub(super) fn adopt(&mut self, key: u64) {
         self.keys.push(key);
     }
 
-    /// Lets everything go; `is_the_end` means by force where it must be.
+    /// Removes all objects; `is_the_end` allows force.
     ///
     /// # Errors
     ///
-    /// The first thing that did not go. Unless it is the end, it and what came before it stay.
+    /// The first object that was not removed. Unless it is the end, it and older objects stay.
     pub(super) fn release(
         &mut self,
         hand: &mut Hand<'_>,
@@ -78,7 +78,7 @@ impl Held {
             let thing = self.journal.get(key);
             match thing.map_or(Ok(()), |thing| thing.release(hand, is_the_end)) {
                 Ok(()) => self.journal.strike(key),
-                // It stays noted: the next run here tries again.
+                // It stays recorded: the next run here tries again.
                 Err(error) if is_the_end => first = first.and(Err(error)),
                 Err(error) => {
                     self.keys.push(key);

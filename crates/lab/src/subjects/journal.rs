@@ -1,5 +1,5 @@
-//! What is held, kept in a file of the results folder while it is, so that the next run there can
-//! take away what a run has left that was killed.
+//! The journal of held objects, a file in the results folder, from which the next run there removes the objects
+//! of a killed run.
 //!
 //! ```text
 //!   DIR/held.json   {"version": 1, "boot": "0d3c...", "notes": [{"kind": "loop", ...}, ...]}
@@ -7,19 +7,18 @@
 //!
 //! Invariants:
 //!
-//! * a thing is noted before it comes, or within a moment of its coming where the system gives its
-//!   name (loop devices, RAM disks, folders), and struck when it has gone: a run that ends in order
-//!   leaves no file;
-//! * what an earlier run noted stays noted until it has gone, or the system has been started again.
+//! * an object is recorded before it is made, or right after if the system gives its name (loop devices, RAM
+//!   disks, folders), and struck when it is removed: a run that ends in order leaves no file;
+//! * objects of an earlier run stay recorded until they are removed, or the system has been restarted.
 //!
-//! Why the kernel does not own what is noted here. A mount namespace of the run's own would end with it,
-//! but nobody outside could see what is mounted (`df`, `fuser`, another run's refusals), nor unmount a
-//! disk for it. A loop device that clears itself (`LO_FLAGS_AUTOCLEAR`) stays as long as a mount or an
-//! array has it, which outlive the run; and when the array is stopped it goes before the superblock on
-//! it can be removed. Arrays, RAM disks and superblocks have no owner that could die.
+//! Reasons why the kernel does not own these objects. A mount namespace of the run would end with it, but no
+//! process outside could see the mounts (`df`, `fuser`, the checks of another run), nor unmount a disk. A loop
+//! device that clears itself (`LO_FLAGS_AUTOCLEAR`) stays while a mount or an array has it, which outlive the
+//! run; and when the array is stopped it is gone before the superblock on it can be removed. Arrays, RAM disks
+//! and superblocks have no owner that could end.
 //!
-//! Deliberately absent: processes, which are told by their environment ([`crate::world`]); and
-//! flushing: after a power cut only folders and superblocks are left, and those harm nothing.
+//! Deliberately absent: processes, which are found by their environment ([`crate::world`]); and flushing: after
+//! a power cut only folders and superblocks are left, which do no harm.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -43,12 +42,12 @@ struct Document<N> {
     notes: Vec<N>,
 }
 
-/// The file.
+/// The journal file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     boot: String,
-    /// The first key of this run's own notes.
+    /// The first key of this run's own records.
     own: u64,
     state: RefCell<State>,
 }
@@ -57,16 +56,16 @@ pub(crate) struct Journal {
 struct State {
     notes: BTreeMap<u64, Thing>,
     next: u64,
-    /// The first change that could not be written.
+    /// The first change that was not written.
     failure: Option<LabError>,
 }
 
 impl Journal {
-    /// Reads what an earlier run left in the folder, if anything.
+    /// Reads the records of an earlier run in the folder, if there are any.
     ///
     /// # Errors
     ///
-    /// When there is a file that cannot be read or understood.
+    /// The file cannot be read or parsed.
     pub(super) fn open(folder: &Path) -> Result<Rc<Self>, LabError> {
         let path = folder.join("held.json");
         let boot = crate::world::read_text(Path::new("/proc/sys/kernel/random/boot_id"))?;
@@ -74,8 +73,8 @@ impl Journal {
         let notes = match crate::world::read_text(&path)? {
             None => Vec::new(),
             Some(text) => parse(&text, &boot).map_err(|reason| {
-                let advice = "it says what a run has left here; look at it (mount, losetup, \
-                              braid status) and remove it";
+                let advice = "it lists the objects that a run has left; check them (mount, \
+                              losetup, braid status) and remove the file";
                 LabError::file("understand", &path)(io::Error::other(format!("{reason}; {advice}")))
             })?,
         };
@@ -84,18 +83,18 @@ impl Journal {
         Ok(Rc::new(Self { path, boot, own, state: RefCell::new(state) }))
     }
 
-    /// What an earlier run left and is still noted, first to last.
+    /// Returns the remaining records of an earlier run, first to last.
     pub(super) fn earlier(&self) -> Vec<(u64, Thing)> {
         let state = self.state.borrow();
         state.notes.range(..self.own).map(|(key, note)| (*key, note.clone())).collect()
     }
 
-    /// What is noted under a key.
+    /// Returns the record of a key.
     pub(super) fn get(&self, key: u64) -> Option<Thing> {
         self.state.borrow().notes.get(&key).cloned()
     }
 
-    /// Notes a thing; the answer strikes it.
+    /// Records an object; the returned key strikes it.
     pub(super) fn note(&self, note: Thing) -> u64 {
         let mut state = self.state.borrow_mut();
         let key = state.next;
@@ -105,7 +104,7 @@ impl Journal {
         key
     }
 
-    /// Strikes what has gone.
+    /// Strikes the record of a removed object.
     pub(super) fn strike(&self, key: u64) {
         let mut state = self.state.borrow_mut();
         if state.notes.remove(&key).is_some() {
@@ -113,11 +112,11 @@ impl Journal {
         }
     }
 
-    /// Whether everything could be written so far.
+    /// Checks that all changes were written so far.
     ///
     /// # Errors
     ///
-    /// The first change that could not.
+    /// The first change that was not written.
     pub(crate) fn check(&self) -> Result<(), LabError> {
         self.state.borrow_mut().failure.take().map_or(Ok(()), Err)
     }
@@ -127,7 +126,7 @@ impl Journal {
             true => remove_file(&self.path),
             false => render(&self.boot, state).and_then(|text| write_whole(&self.path, &text)),
         };
-        // What is there must still be noted in memory and go away: it is told at the next check.
+        // The object exists, so its record stays in memory; the next check reports the error.
         if let Err(error) = written {
             state.failure.get_or_insert(error);
         }
@@ -140,7 +139,7 @@ fn render(boot: &str, state: &State) -> Result<String, LabError> {
         .map_err(|error| LabError::Serialise { what: "what is held", reason: error.to_string() })
 }
 
-/// What is noted and can still be there.
+/// Parses the records whose objects can still exist.
 fn parse(text: &str, boot: &str) -> Result<Vec<Thing>, String> {
     let found: Document<Thing> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if found.version != VERSION {
@@ -150,7 +149,7 @@ fn parse(text: &str, boot: &str) -> Result<Vec<Thing>, String> {
     Ok(found.notes.into_iter().filter(|one| same_system || one.outlives_the_system()).collect())
 }
 
-/// A folder for the time of a run, noted.
+/// A recorded folder for the time of a run.
 #[derive(Debug)]
 pub(crate) struct Room {
     folder: tempfile::TempDir,
@@ -159,11 +158,11 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Makes it in `parent`, with a name that begins so.
+    /// Makes the folder in `parent`, with a name that begins with `prefix`.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// The folder cannot be made.
     pub(crate) fn new(
         parent: &Path,
         prefix: &str,
@@ -177,7 +176,7 @@ impl Room {
         Ok(Self { folder, journal: Rc::clone(journal), key })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -235,7 +234,7 @@ mod tests {
         for text in ["", "{", r#"{"version": 2, "boot": "", "notes": []}"#] {
             std::fs::write(dir.path().join("held.json"), text).unwrap();
             let error = Journal::open(dir.path()).unwrap_err().to_string();
-            assert!(error.contains("held.json") && error.contains("remove it"), "{error}");
+            assert!(error.contains("held.json") && error.contains("remove the file"), "{error}");
             assert_eq!(std::fs::read_to_string(dir.path().join("held.json")).unwrap(), text);
         }
     }

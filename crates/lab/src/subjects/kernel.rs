@@ -1,13 +1,13 @@
-//! An array of the kernel's md, by mdadm: what braid's stacks are measured against.
+//! An array of the kernel's md, made by mdadm, for comparison with braid's stacks.
 //!
-//! * Metadata 1.2, no bitmap, no log: as the expression says.
-//! * Copies of raid1 and raid10 are taken as they are (`--assume-clean`): nothing reads what it has
-//!   not written. So is parity, unless the campaign hurts arrays: then it is made to fit, and the
-//!   subject is ready when that is over, else the resync would be measured.
-//! * A member that somebody uses is refused before anything is made of it.
-//! * When it is taken down the members' superblocks are removed.
+//! * Metadata 1.2, no bitmap, no log: as in the expression.
+//! * Copies of raid1 and raid10 are assumed to agree (`--assume-clean`): no read covers unwritten data. So is
+//!   parity, unless the campaign degrades arrays: then it is resynchronised before the subject is ready;
+//!   otherwise the resync would be measured.
+//! * A member in use is refused before anything is made of it.
+//! * The members' superblocks are removed when the array is taken down.
 //!
-//! Deliberately absent: nested levels, RAM and models, which the kernel has no counterpart of.
+//! Deliberately absent: nested levels, RAM and models, which the kernel cannot have.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(super) fn bring_up(
         command = command.arg(word);
     }
     let is_there = |member: &String| member != "missing";
-    // Noted before: mdadm writes superblocks also when it fails later.
+    // Recorded before: mdadm writes superblocks even if it fails later.
     let carriers = shape.members.into_iter().filter(is_there).collect();
     site.hold(Thing::Superblocks { members: carriers });
     let done = site.make(Thing::KernelArray { device: device.clone() }, &command)?;
@@ -71,7 +71,7 @@ pub(super) fn bring_up(
     Ok(base)
 }
 
-/// Why a kernel refuses an array that mdadm knows how to describe. `reason` is mdadm's.
+/// Returns why a kernel refuses an array that mdadm can describe. `reason` is mdadm's.
 fn not_in_kernel(stack: &Stack, reason: &str) -> String {
     match &stack.node {
         Node::Linear(_) => format!(

@@ -1,17 +1,16 @@
-//! What an earlier run in this results folder left because it was killed: taken away before the
-//! next one begins.
+//! Removing the objects of a killed earlier run in this results folder, before the next one begins.
 //!
 //! Invariants:
 //!
-//! * the lock of the results folder is held, so whatever is noted or marked there belongs to a run
-//!   that has ended;
-//! * in the reverse order of its coming, as in a run that ends in order, and superblocks last, when no
-//!   volume is there any more that could have their members open: one that was just coming up cannot
-//!   be asked to go, and is ended with the rest of the processes;
-//! * superblocks are removed only from members that may be overwritten this time too: somebody may
-//!   have given them another use meanwhile. A relative path may mean another member by now, so it
-//!   is told and not touched;
-//! * what does not go is told, stays noted, and does not stop this run, whose names are others.
+//! * the lock of the results folder is held, so all recorded or marked objects there belong to a run that has
+//!   ended;
+//! * objects are removed in reverse order of creation, as in a run that ends in order, and superblocks last,
+//!   when no volume is left that could have their members open. A volume that was coming up cannot be asked to
+//!   end, and is ended with the other processes;
+//! * superblocks are removed only from members that this run may overwrite, too: they may have another use by
+//!   now. A relative path may mean another member by now, so it is reported and not touched;
+//! * an object that is not removed is reported, stays recorded, and does not stop this run, which uses other
+//!   names.
 
 use std::path::Path;
 
@@ -22,16 +21,16 @@ use super::things::Thing;
 use crate::error::LabError;
 use crate::world::World;
 
-/// What the messages call it.
+/// The subject's name in messages.
 const EARLIER: &str = "an earlier run";
 
 impl Subjects<'_> {
-    /// Takes away what was left, and marks as this folder's what is started from now on. Answers
-    /// what the user must know.
+    /// Removes the remaining objects, and marks later processes as this folder's. Returns messages for the
+    /// user.
     ///
     /// # Errors
     ///
-    /// When the system cannot be asked what there is.
+    /// The system cannot be asked for its objects.
     pub(crate) fn clear_what_was_left(
         &mut self,
         world: &mut dyn World,
@@ -42,14 +41,14 @@ impl Subjects<'_> {
             told.extend(result.err().map(|error| format!("warning: {error}")));
         };
         let [mut processes, mut served] = [0, 0];
-        // The tools first, which keep the rest busy.
+        // The tools first, which keep the other objects busy.
         tell(world.end_strays(true).map(|count| processes = count));
         let mut left = self.find_what_was_left(world)?;
         let things = left.held.len() + left.superblocks.len();
         let mut hand = Hand { subject: EARLIER, braid: &self.braid, world };
         tell(left.held.release(&mut hand, true));
         tell(hand.world.end_strays(false).map(|count| served = count));
-        // What they had attached may be there without them.
+        // Objects that the processes had attached may exist without them.
         for volume in left.volumes.iter().filter(|_| served > 0) {
             tell(volume.release(&mut hand, true));
         }
@@ -59,8 +58,8 @@ impl Subjects<'_> {
             told.insert(
                 0,
                 format!(
-                    "an earlier run was killed here: processes ({processes}) and things ({things}: \
-                     mounts, devices, volumes, folders) that it left were taken away"
+                    "an earlier run was killed here: its remaining processes ({processes}) and objects \
+                     ({things}: mounts, devices, volumes, folders) were removed"
                 ),
             );
         }
@@ -73,7 +72,7 @@ impl Subjects<'_> {
         Ok(told)
     }
 
-    /// What is still there, in groups that go one after the other.
+    /// Returns the remaining objects, in groups that are removed one after the other.
     fn find_what_was_left(&self, world: &mut dyn World) -> Result<Left, LabError> {
         let held = || Held::noted_in(&self.journal);
         let mut left =
@@ -101,11 +100,11 @@ impl Subjects<'_> {
     }
 }
 
-/// What an earlier run left.
+/// Objects of an earlier run.
 struct Left {
-    /// What goes in the reverse order of its coming.
+    /// Objects that are removed in reverse order of creation.
     held: Held,
-    /// The volumes among it, once more.
+    /// The volumes among them, once more.
     volumes: Vec<Thing>,
     superblocks: Held,
     /// Members that are not touched.

@@ -1,5 +1,5 @@
-//! A file as a block device: a loop device, past the page cache where the file's file system lets
-//! it. With both caches a read would be counted that no disk served.
+//! A file as a block device: a loop device, with direct I/O if the file's file system supports it. With both
+//! page caches a read would be counted that no disk served.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::things::Thing;
 use crate::command::Exit;
 use crate::error::Obstacle;
 
-/// Attaches a file; answers the device.
+/// Attaches a file; returns the device.
 pub(super) fn attach(site: &mut Site<'_>, file: &str) -> Result<String, Obstacle> {
     site.needs_root("a loop device")?;
     site.load_module("loop", Path::new("/dev/loop-control"), "loop devices")?;

@@ -1,4 +1,4 @@
-//! An NBD server that somebody else runs.
+//! An NBD server that the user runs.
 
 use super::site::{Base, Site};
 use crate::command::Target;

@@ -1,8 +1,8 @@
-//! A block device or a file of the user's. A file is opened as it is where every tool of the
-//! campaign can, else through a loop device, so that all numbers of a campaign went the same way.
+//! A block device or a file of the user. A file is opened directly if every tool of the campaign can, else
+//! through a loop device, so that all numbers of a campaign use one path.
 //!
-//! No server stands before it that would refuse what is mounted or in use, so that is asked here and
-//! again before each trial that writes.
+//! No server refuses a path that is mounted or in use, so this is checked here, and again before each trial
+//! that writes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::Obstacle;
 use crate::source::Form;
 use crate::world::PathKind;
 
-/// Makes the path ready; `as_file` says that a file will do.
+/// Makes the path ready; `as_file` is true if a file is enough.
 pub(super) fn bring_up(
     site: &mut Site<'_>,
     path: &str,

@@ -1,4 +1,4 @@
-//! Read-ahead of a block device, put back afterwards.
+//! Read-ahead of a block device, restored afterwards.
 
 use braid_stack::ByteSize;
 
@@ -8,7 +8,7 @@ use super::things::Thing;
 use crate::campaign::FileSystem;
 use crate::error::Obstacle;
 
-/// blockdev counts in sectors, whatever the device's own block is.
+/// Unit of blockdev's counts, for every device.
 const SECTOR: u64 = 512;
 
 pub(super) fn set(

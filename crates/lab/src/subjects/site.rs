@@ -1,4 +1,4 @@
-//! Where a subject is being built: runs commands, notes them, and says what stood in the way.
+//! A subject under construction: runs commands, records them, and returns obstacles.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::command::{CommandLine, Exit, Finished, Target, last_lines};
 use crate::error::{LabError, Obstacle};
 use crate::world::{StopFlag, World};
 
-/// How long a command may take that does not write the whole device.
+/// Time limit of a command that does not write the whole device.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// What is there once a provider is through.
+/// The result of a provider.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     /// A device, a file, an NBD export, or the folder in which trials get folders of their own.
     pub(super) target: Target,
     pub(super) size_bytes: u64,
     pub(super) server_pid: Option<u32>,
-    /// The volume's name, if braid has one.
+    /// The volume's name, for a volume of braid.
     pub(super) volume: Option<String>,
-    /// How its members are taken out, if it is an array.
+    /// The way to remove its members, for an array.
     pub(super) array: Option<Array>,
 }
 
@@ -32,18 +32,18 @@ impl Base {
     }
 }
 
-/// Where a subject is being built.
+/// A subject under construction.
 pub(super) struct Site<'a> {
     pub(super) world: &'a mut dyn World,
     pub(super) held: &'a mut Held,
     pub(super) stop: &'a StopFlag,
     pub(super) subject: &'a str,
-    /// Every command, as a shell reads it.
+    /// All commands, in shell syntax.
     pub(super) commands: &'a mut Vec<String>,
 }
 
 impl Site<'_> {
-    /// Runs a command; how it ends is for the caller to judge, except that a stop is a stop.
+    /// Runs a command whose result the caller judges. A stop is an obstacle.
     pub(super) fn run(
         &mut self,
         command: &CommandLine,
@@ -60,7 +60,7 @@ impl Site<'_> {
         self.expect(command, done)
     }
 
-    /// What a command said that must have succeeded.
+    /// Returns the result of a command that must have succeeded.
     pub(super) fn expect(
         &self,
         command: &CommandLine,
@@ -72,13 +72,13 @@ impl Site<'_> {
         }
     }
 
-    /// A command that failed and should not have.
+    /// Returns the obstacle of a failed command.
     pub(super) fn failed(&self, command: &CommandLine, done: &Finished) -> Obstacle {
         let reason = format!("{} ended with {}", command.program, done.exit);
         self.down(reason, command.to_string(), done.stderr.clone())
     }
 
-    /// The subject is not there, and should be.
+    /// Returns the obstacle of a subject that is down and should be up.
     pub(super) fn down(
         &self,
         reason: impl Into<String>,
@@ -93,13 +93,13 @@ impl Site<'_> {
         })
     }
 
-    /// Notes what is to go away again.
+    /// Records an object to be removed later.
     pub(super) fn hold(&mut self, thing: Thing) {
         self.held.push(thing);
     }
 
-    /// Runs a command that makes a thing. It is noted before, so that a run that is killed meanwhile
-    /// has it noted, and struck again when the command does not succeed.
+    /// Runs a command that makes an object. The record is written before, so that it exists if the run is
+    /// killed meanwhile, and is struck if the command fails.
     pub(super) fn make(
         &mut self,
         thing: Thing,
@@ -113,8 +113,8 @@ impl Site<'_> {
         done
     }
 
-    /// Mounts on a new folder, which is the command's last word. Answers the folder, the whole command
-    /// and what it said.
+    /// Mounts on a new folder, which is the command's last argument. Returns the folder, the whole command and
+    /// its result.
     pub(super) fn mount(
         &mut self,
         command: CommandLine,
@@ -126,7 +126,7 @@ impl Site<'_> {
         Ok((folder, command, done))
     }
 
-    /// Refuses without the rights to attach and mount.
+    /// Refuses without the permission to attach and mount.
     pub(super) fn needs_root(&self, what: &str) -> Result<(), Obstacle> {
         match self.world.is_root() {
             true => Ok(()),
@@ -134,7 +134,7 @@ impl Site<'_> {
         }
     }
 
-    /// Loads a module of the kernel's unless `sign` shows that what it brings is there.
+    /// Loads a kernel module unless the path `sign` shows that it is there.
     pub(super) fn load_module(
         &mut self,
         module: &str,
@@ -155,7 +155,7 @@ impl Site<'_> {
         }
     }
 
-    /// A file or block device that is there.
+    /// Returns the base of an existing file or block device.
     pub(super) fn device(&mut self, path: impl Into<PathBuf>) -> Result<Base, Obstacle> {
         let path = path.into();
         let size = self.world.path_size(&path)?;
@@ -163,7 +163,7 @@ impl Site<'_> {
     }
 }
 
-/// What a program said, for a reason.
+/// Returns the output of a program, for a reason.
 pub(super) fn said(done: &Finished) -> String {
     match last_lines(&done.stderr) {
         lines if lines.is_empty() => done.exit.to_string(),

@@ -1,22 +1,22 @@
 //! A stack that braid serves, in one of two forms:
 //!
-//! | form | when | how |
+//! | form | condition | commands |
 //! |---|---|---|
-//! | created | all of it is one level over whole files or devices that survives losses, so that superblocks can remember who is a member | `braid create`, `braid up NAME` |
+//! | created | one redundant level over whole files or devices, whose superblocks can record the members | `braid create`, `braid up NAME` |
 //! | as it is | else | `braid up STACK` |
 //!
-//! It is attached, or served through NBD where every tool of the campaign speaks it.
+//! It is attached, or served through NBD if every tool of the campaign speaks NBD.
 //!
 //! Invariants:
 //!
-//! * an array is handed out when no pass runs over it: braid resynchronises an array without
-//!   superblocks each time it comes up, as nothing says that its copies agree;
-//! * a created array keeps no log and no bitmap, as the expression has none either. Copies of
-//!   raid1 and raid10 are taken as they are: nothing reads what it has not written. Parity is made
-//!   to fit: a part of a stripe that was never written counts when a member is missing.
+//! * an array is handed out when no pass runs over it: braid resynchronises an array without superblocks at
+//!   each start, because nothing says that its copies agree;
+//! * a created array has no log and no bitmap, since the expression has none. Copies of raid1 and raid10 are
+//!   assumed to agree: no read covers unwritten data. Parity is resynchronised: an unwritten part of a stripe
+//!   matters when a member is missing.
 //!
-//! Members are accepted whatever they carry if the caller named them to be destroyed, and only
-//! then. What the campaign does not write is served with `--read-only`.
+//! Members with any content are accepted if the caller named them to be destroyed, and only then. A stack that
+//! the campaign does not write is served with `--read-only`.
 
 use std::path::PathBuf;
 
@@ -34,16 +34,16 @@ use crate::safety::Permit;
 use crate::source::{Form, Redundancy, leave_one_out, plan_creation, redundancy};
 use crate::world::StopFlag;
 
-/// A stack that is to come up.
+/// A request to bring a stack up.
 pub(super) struct Request<'r> {
     pub(super) stack: &'r Stack,
     pub(super) braid: &'r Braid,
-    /// A name that no other volume of this machine has.
+    /// A name that is unique on this machine.
     pub(super) name: String,
-    /// Where it is served through NBD, if all tools of the campaign speak that.
+    /// The socket for NBD, if all tools of the campaign speak NBD.
     pub(super) socket: Option<PathBuf>,
     pub(super) form: Form,
-    /// What may be overwritten.
+    /// The paths that may be overwritten.
     pub(super) permit: &'r Permit,
 }
 
@@ -51,8 +51,8 @@ pub(super) struct Request<'r> {
 pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Base, Obstacle> {
     let stays_md = matches!(request.stack.node, Node::Md(_));
     let (called, victim) = match plan_creation(request.stack) {
-        // With superblocks, as its users have it. Without them it would be synchronised whenever it
-        // comes up, and it comes up for each of its trials where others use its members too.
+        // With superblocks, as users have it. Without them it would be resynchronised at each start, which is
+        // at each of its trials if others use its members too.
         Some((mut words, members)) => {
             let copies = matches!(request.stack.node, Node::Raid1(_) | Node::Raid10(_));
             if copies || request.form.parity_as_found {
@@ -69,7 +69,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
             let members = member_paths(&stack);
             let first = members.first().map(|path| absolute(path));
             let mut words = vec![expression(&stack), "--name".to_owned(), request.name.clone()];
-            // Of the stack that comes up: a member that is left out is refused, being none of its own.
+            // Only members of the stack that comes up: braid refuses --force for a member that is left out.
             words.extend(force_words(request, &members));
             (words, first.filter(|_| stays_md))
         }
@@ -89,7 +89,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
     Ok(base)
 }
 
-/// A stack as `up` takes it: a path alone would be taken for the name of a volume.
+/// Returns a stack in the syntax of `up`, which would take a path alone for the name of a volume.
 fn expression(stack: &Stack) -> String {
     let text = stack.to_string();
     match stack.node {
@@ -98,12 +98,12 @@ fn expression(stack: &Stack) -> String {
     }
 }
 
-/// A member as its volume calls it.
+/// Returns the volume's name of a member.
 fn absolute(path: &str) -> String {
     std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
 }
 
-/// `--force MEMBER` for each member that may be overwritten.
+/// Returns `--force MEMBER` for each member that may be overwritten.
 fn force_words(request: &Request<'_>, paths: &[String]) -> Vec<String> {
     let may = |path: &&String| request.permit.covers(path);
     paths.iter().filter(may).flat_map(|path| ["--force".to_owned(), path.clone()]).collect()
@@ -113,7 +113,7 @@ fn member_paths(stack: &Stack) -> Vec<String> {
     stack.member_paths().iter().map(|path| path.display().to_string()).collect()
 }
 
-/// `braid create NAME ...`.
+/// Runs `braid create NAME ...`.
 fn create(
     site: &mut Site<'_>,
     request: &Request<'_>,
@@ -125,12 +125,12 @@ fn create(
     words.extend(force_words(request, members));
     words.extend_from_slice(members);
     let command = request.braid.call(words.iter().map(String::as_str));
-    // If it is refused, what the members carry is not ours to remove.
+    // If it is refused, the members' content does not belong to this run.
     let done = site.make(Thing::Superblocks { members: members.to_vec() }, &command)?;
     site.expect(&command, done).map(drop)
 }
 
-/// `braid up`, of what the words call, attached or behind NBD.
+/// Runs `braid up` of the named volume or stack, attached or behind NBD.
 fn up(site: &mut Site<'_>, request: &Request<'_>, called: Vec<String>) -> Result<Base, Obstacle> {
     let served = request.socket.as_ref().map(|socket| socket.display().to_string());
     let mut words = vec!["up".to_owned()];
@@ -146,19 +146,19 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, called: Vec<String>) -> Result
         words.push("--read-only".to_owned());
     }
     let command = request.braid.call(words.iter().map(String::as_str));
-    // Noted before: a run that is killed meanwhile leaves it up, or about to be.
+    // Recorded before: a killed run leaves it up, or about to come up.
     site.hold(Thing::Volume { name: request.name.clone() });
     let done = match site.run(&command, LIMIT) {
         Ok(done) if done.exit == Exit::Code(0) => done,
         other => {
-            // It may have come up and not said so in time. What does not go so stays held.
+            // It may have come up without an answer in time. If it is not taken down, it stays held.
             let down = request.braid.call(["down", request.name.as_str(), "--force"]);
             site.world.run(&down, LIMIT, &StopFlag::default())?;
             return Err(other.map_or_else(|stop| stop, |done| site.failed(&command, &done)));
         }
     };
     let said: Value = serde_json::from_str(&done.stdout).map_err(|error| {
-        let reason = format!("`braid up` said something else than JSON: {error}");
+        let reason = format!("`braid up` did not print JSON: {error}");
         site.down(reason, command.to_string(), &done.stdout)
     })?;
     let base = match (served, said["device"].as_str()) {

@@ -1,4 +1,4 @@
-//! What the subjects' providers are called with, and the filling of what is read raw.
+//! Calling the subjects' providers, and filling regions that are read raw.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::error::{LabError, Obstacle};
 use crate::source::{Form, writes_when_it_comes_up};
 use crate::world::World;
 
-/// The slowest device that can be filled: 1 MiB/s, and a minute on top.
+/// Rate of the slowest device that can be filled: 1 MiB/s, and a minute on top.
 const LIMIT_BYTES_PER_S: u64 = 1 << 20;
 
-/// How long filling may take.
+/// Returns the time limit of a fill.
 fn fill_limit(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LIMIT_BYTES_PER_S)
 }
 
 impl Subjects<'_> {
-    /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
+    /// Returns `lab-q3XfZa-2`, from the name of the run's own folder, so that campaigns do not collide.
     pub(super) fn name_of_volume(&self, subject: usize) -> String {
         let room = self.room.path().file_name().unwrap_or_default().to_string_lossy();
         format!("{}-{subject}", room.trim_start_matches("braid-"))
     }
 
-    /// Calls the subject's provider; what it left is taken away again when it failed.
+    /// Calls the subject's provider; after a failure its objects are removed.
     pub(super) fn start(
         &mut self,
         subject: usize,
@@ -55,7 +55,7 @@ impl Subjects<'_> {
             Err(obstacle) => {
                 let mut hand = Hand { subject: &facts.name, braid: &self.braid, world };
                 let cleared = held.release(&mut hand, false);
-                // What did not go is tried again with the rest.
+                // Remaining objects are tried again with the rest.
                 self.states[subject].held = held;
                 Err(first_of(obstacle, cleared))
             }

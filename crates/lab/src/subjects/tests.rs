@@ -1,4 +1,4 @@
-//! The order of things, on a machine without devices: who is up with whom, what is left after a
+//! Order of the steps on a machine without devices: which subjects are up together, and the remains after a
 //! failure at every step.
 
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ fn ready(result: Result<Ready, Obstacle>) -> Ready {
     result.unwrap_or_else(|obstacle| panic!("{}", LabError::from(obstacle)))
 }
 
-/// Why it is an error that a subject does not come up.
+/// Returns the error of a subject that does not come up.
 #[track_caller]
 fn failure(result: Result<Ready, Obstacle>) -> LabError {
     match result {
@@ -91,7 +91,7 @@ fn failure(result: Result<Ready, Obstacle>) -> LabError {
     }
 }
 
-/// Every kind of source with workloads that use all of it.
+/// Returns every kind of source with workloads that use all of it.
 fn everything() -> Vec<(Source, Workload)> {
     let ext4 = || workload(FileSystem::Ext4, Health::Healthy);
     vec![
@@ -150,7 +150,7 @@ fn a_failure_at_any_step_leaves_nothing() {
                 if let Err(Obstacle::Stopped) = result {
                     assert_eq!(fault, Fault::IsStopped);
                 }
-                // Whether it is mended or merely gone is for the next to find out.
+                // The next trial finds out whether it is repaired or gone.
                 let _ = subjects.let_go(0, &mut machine);
                 machine.check_no_trial();
                 subjects.take_down_all(&mut machine).unwrap();
@@ -170,8 +170,8 @@ fn a_failure_at_any_step_leaves_nothing() {
     assert!(tried > 100, "only {tried} steps were made to fail");
 }
 
-/// A run that is killed before or after any command, whatever it has noted by then, and also when
-/// the note of its volume is lost.
+/// Kills a run before or after any command, with its records at that moment, and also with the record of its
+/// volume lost.
 #[test]
 fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
     let dir = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
         drop(subjects);
         assert!(!notes.exists(), "{source:?}: {:?}", std::fs::read_to_string(&notes));
         for moment in moments {
-            // What a volume leaves that was coming up can only be told by its name.
+            // The remains of a volume that was coming up are found only by its name.
             let is_told = !moment.is_starting() && moment.notes.contains("\"volume\"");
             let lost = is_told.then(|| without_volumes(&moment.notes));
             for noted in std::iter::once(moment.notes.clone()).chain(lost) {
@@ -221,7 +221,7 @@ fn superblocks_of_an_ambiguous_path_are_told_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let options = LabOptions {
         results_dir: dir.path().to_path_buf(),
-        // What is meant by it here need not be what was meant there.
+        // The same relative path may mean another file here.
         destroy: vec!["a.img".into()],
         ..options()
     };
@@ -275,7 +275,7 @@ fn rivals_are_never_up_together_and_others_stay() {
     };
     assert_eq!(up_after(2), [2]);
     assert_eq!(up_after(0), [0, 2]);
-    // The machine refuses a member that is in use, so this also says in which order they go.
+    // The machine refuses a member that is in use, so this also checks the order of removal.
     assert_eq!(up_after(1), [1, 2]);
     assert_eq!(up_after(3), [2, 3]);
     assert_eq!(up_after(0), [0, 2, 3]);
@@ -291,7 +291,7 @@ fn no_more_are_up_than_the_machine_can_bear() {
     let (campaign, options) = (campaign(&sources), options());
     let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
-    // The first is used between the others, so it is never the one that goes.
+    // The first is used between the others, so it is never taken down.
     for subject in (1..sources.len()).flat_map(|other| [0, other]) {
         ready(subjects.bring_up(subject, &raw(), &mut machine));
         subjects.let_go(subject, &mut machine).unwrap();
@@ -305,7 +305,7 @@ fn no_more_are_up_than_the_machine_can_bear() {
     assert_eq!(machine.left(), BTreeSet::new());
 }
 
-/// Of 6 GiB: two of 2 GiB and one of 1 GiB, then those for which one of 5 GiB has to go.
+/// With 6 GiB: two of 2 GiB and one of 1 GiB, then subjects that need one of 5 GiB to be taken down.
 #[test]
 fn no_more_are_up_than_memory_holds() {
     let sources =
@@ -368,7 +368,7 @@ fn only_what_was_named_is_forced() {
     subjects.take_down_all(&mut machine).unwrap();
 }
 
-/// The second line of defence: nothing of the campaign's plan is asked here.
+/// The second line of defence: it does not depend on the campaign's plan.
 #[test]
 fn whatever_writes_is_refused_where_a_member_was_not_named() {
     let ext4 = workload(FileSystem::Ext4, Health::Healthy);
@@ -380,7 +380,7 @@ fn whatever_writes_is_refused_where_a_member_was_not_named() {
         (Source::Path("/dev/other".into()), raw()),
         (Source::Nbd("nbd://other".into()), raw()),
         (stack("md(/img/a, /img/other)"), hurt),
-        // These write though the tool reads.
+        // These write although the tool reads.
         (stack("raid1(/img/a, /img/other)"), reading()),
         (stack("raid1(/img/other, missing)"), reading()),
         (Source::Kernel("raid0(/img/a, /img/other)".into()), reading()),
@@ -476,7 +476,7 @@ fn a_region_is_filled_once_and_again_where_content_ends() {
     subjects.take_down_all(&mut machine).unwrap();
 }
 
-/// What a folder lies on is told, and nothing else is pretended to be there.
+/// The commands name the file system of a folder, and no others.
 #[test]
 fn a_folder_is_taken_as_it_is() {
     let (campaign, options) = (campaign(&[Source::Directory("/srv".into())]), options());
@@ -490,7 +490,9 @@ fn a_folder_is_taken_as_it_is() {
     for setup in [noatime, workload(FileSystem::Xfs, Health::Healthy).setup] {
         let other = Workload { setup, ..own.clone() };
         match subjects.bring_up(0, &other, &mut machine) {
-            Err(Obstacle::Impossible(why)) => assert!(why.contains("lies on"), "{why}"),
+            Err(Obstacle::Impossible(why)) => {
+                assert!(why.contains("keeps its file system"), "{why}")
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,13 +1,12 @@
-//! What is made for subjects and goes away again: how each thing is known to be there, and how it goes.
+//! The objects that are made for subjects and removed again: checking their existence, and removing them.
 //!
 //! Invariants:
 //!
-//! * a name that may belong to somebody else by now is told by more than the name: loop devices by
-//!   their files, everything that ends with the system by the boot (`journal.rs`);
-//! * by force only what is busy at the very end, and it is named.
+//! * an object whose name may have been reused is identified by more than the name: loop devices by their
+//!   files, all objects that end with the system by the boot (`journal.rs`);
+//! * only an object that is busy at the very end is removed by force, and it is named.
 //!
-//! Deliberately absent: how things come, which their providers know, and in which order they go
-//! (`held.rs`).
+//! Deliberately absent: making objects, which providers do, and the order of removal (`held.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -21,36 +20,35 @@ use crate::error::LabError;
 use crate::facts::{mount_of, real_path};
 use crate::world::World;
 
-/// One thing that goes away again, as it is noted.
+/// A recorded object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Thing {
-    /// A volume of braid's.
+    /// A volume of braid.
     Volume { name: String },
-    /// Superblocks on members, which are named as the campaign names them.
+    /// Superblocks on members, with the members' names in the campaign.
     Superblocks { members: Vec<String> },
-    /// A loop device, and the file that it had.
+    /// A loop device, and its file.
     Loop { device: String, file: String },
     /// A folder.
     Folder { path: PathBuf, with_content: bool },
     /// A mount.
     Mount { folder: PathBuf },
-    /// A changed read-ahead, and what it was.
+    /// A changed read-ahead, and its old value.
     Readahead { device: String, sectors: String },
-    /// An array of the kernel's.
+    /// An array of the kernel's md.
     KernelArray { device: String },
-    /// A RAM disk of the kernel's.
+    /// A RAM disk of the kernel.
     Zram { number: u32 },
 }
 
 impl Thing {
-    /// Whether it is still there when the system has been started again.
+    /// Returns true if the object survives a restart of the system.
     pub(super) fn outlives_the_system(&self) -> bool {
         matches!(self, Self::Superblocks { .. } | Self::Folder { .. })
     }
 
-    /// Whether it is there and still what was noted. Of volumes and superblocks whoever takes them
-    /// away finds out.
+    /// Returns true if the object exists unchanged. For volumes and superblocks the removal finds out.
     pub(super) fn is_there(&self, world: &mut dyn World) -> Result<bool, LabError> {
         let mut exists = |path: &Path| Ok(world.path_kind(path)?.is_some());
         match self {
@@ -78,7 +76,7 @@ impl Thing {
         }
     }
 
-    /// Has it go; what is busy goes only by `force`, which is an error all the same.
+    /// Removes the object; a busy one only with `force`, and then returns an error as well.
     pub(super) fn release(&self, hand: &mut Hand<'_>, force: bool) -> Result<(), LabError> {
         match self {
             Self::Volume { name } => release_volume(hand, name, force),
@@ -86,13 +84,13 @@ impl Thing {
             Self::Loop { device, file } => {
                 let detach = command(&["losetup", "--detach", device]);
                 hand.run(&detach)?;
-                // The kernel defers it while it is in use.
+                // The kernel delays it while the device is in use.
                 hand.retry(|hand| {
                     match hand.world.read_text(&sys_file(device, "backing_file"))? {
                         Some(now) if is_same_file(&now, file) => {
                             Err(hand.left(format!("{device} is in use"), &detach))
                         }
-                        // The number is of another file since.
+                        // The number belongs to another file by now.
                         Some(_) | None => Ok(()),
                     }
                 })
@@ -111,13 +109,13 @@ impl Thing {
     }
 }
 
-/// The kernel says of a file that was removed that it was.
+/// Returns true if the file is the recorded one; the kernel marks a removed file.
 fn is_same_file(now: &str, noted: &str) -> bool {
     let now = now.trim();
     now == noted || now.strip_suffix(" (deleted)") == Some(noted)
 }
 
-/// A busy one goes only by force, lazily.
+/// Unmounts; a busy mount only with `force`, lazily.
 fn unmount(hand: &mut Hand<'_>, folder: &str, force: bool) -> Result<(), LabError> {
     match hand.insist(&command(&["umount", folder])) {
         Err(_) if force => {
@@ -132,20 +130,20 @@ fn unmount(hand: &mut Hand<'_>, folder: &str, force: bool) -> Result<(), LabErro
     }
 }
 
-/// Takes a volume down; one that is in use only by force.
+/// Takes a volume down; one in use only with `force`.
 fn release_volume(hand: &mut Hand<'_>, name: &str, force: bool) -> Result<(), LabError> {
     let braid = hand.braid;
     let result = match hand.insist(&braid.call(["down", name])) {
-        // It has gone already, with everything.
+        // The volume is gone already, with all its objects.
         Err(_) if is_unknown(hand, name)? => Ok(()),
         Err(error) if force => hand.run(&braid.call(["down", name, "--force"])).and(Err(error)),
         other => other,
     };
-    // What comes up next by this name may be another stack.
+    // The next volume of this name may be another stack.
     result.and(remove_file(&braid.record(name)))
 }
 
-/// Whether braid knows no volume of this name, neither one that answers nor one that does not.
+/// Returns true if braid has no volume of this name, whether answering or not.
 fn is_unknown(hand: &mut Hand<'_>, name: &str) -> Result<bool, LabError> {
     let done = hand.try_run(&hand.braid.call(["status", "--json"]))?;
     let said: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
@@ -155,12 +153,12 @@ fn is_unknown(hand: &mut Hand<'_>, name: &str) -> Result<bool, LabError> {
         && known.all(|volumes| volumes.iter().all(|volume| volume["name"] != name)))
 }
 
-/// Members without superblocks again, so that nothing takes them for an array.
+/// Removes the superblocks of members, so that they look like no array.
 fn release_superblocks(hand: &mut Hand<'_>, members: &[String]) -> Result<(), LabError> {
     let mut first = Ok(());
     for member in members {
         let wipe = hand.braid.call(["wipe", member.as_str()]);
-        // A server that was killed may hold its members for a moment more.
+        // A killed server may hold its members for a moment.
         first = first.and(hand.retry(|hand| match hand.run(&wipe) {
             // A member that was being replaced when the trial was stopped has none any more.
             Err(_) if has_none(hand, member)? => Ok(()),
@@ -170,8 +168,8 @@ fn release_superblocks(hand: &mut Hand<'_>, members: &[String]) -> Result<(), La
     first
 }
 
-/// Whether a member was looked at and carries no superblock of md's. The exit status does not tell
-/// that from a member that cannot be read.
+/// Returns true if a readable member has no superblock of md. The exit status does not distinguish it from an
+/// unreadable member.
 fn has_none(hand: &mut Hand<'_>, member: &str) -> Result<bool, LabError> {
     let done = hand.try_run(&hand.braid.call(["examine", "--json", member]))?;
     let said: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
@@ -200,7 +198,7 @@ mod tests {
         for thing in [
             Thing::Loop { device: "/dev/loop9999".into(), file: "/srv/a.img".into() },
             Thing::Folder { path: gone.clone(), with_content: true },
-            // There, and nothing is mounted on it.
+            // The folder exists, and is no mount point.
             Thing::Mount { folder: dir.path().into() },
             Thing::Readahead { device: "/dev/loop9999".into(), sectors: "256".into() },
             Thing::KernelArray { device: "/dev/md/lab-none-0".into() },
@@ -228,7 +226,7 @@ mod tests {
         assert!(theirs.exists() && !ours.exists());
     }
 
-    /// Earlier versions noted also how braid was called.
+    /// Earlier versions also recorded the call of braid.
     #[test]
     fn notes_of_earlier_versions_are_read() {
         let braid = r#"{"program": "braid", "config": "/c", "state": "/s"}"#;

@@ -1,5 +1,5 @@
-//! A file on a tmpfs of its own behind a loop device: memory through the kernel's block layer.
-//! All of its memory is taken at once, so that no trial pays for the first touch.
+//! A file on a tmpfs of its own behind a loop device: memory through the kernel's block layer. All of its
+//! memory is allocated at once, so that no trial includes the first touch.
 
 use braid_stack::ByteSize;
 
@@ -9,7 +9,7 @@ use super::site::{Base, Site, said};
 use crate::command::Exit;
 use crate::error::Obstacle;
 
-/// What tmpfs needs beside the file's pages.
+/// Space of tmpfs beside the file's pages, in bytes.
 const ROOM: u64 = 1 << 20;
 
 pub(super) fn bring_up(site: &mut Site<'_>, size: ByteSize) -> Result<Base, Obstacle> {

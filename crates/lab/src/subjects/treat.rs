@@ -1,4 +1,4 @@
-//! Brings an array into the state that a trial is to find, and makes it whole again.
+//! Bringing an array into the state of a trial, and restoring it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::story::Story;
 use crate::world::{StopFlag, World};
 
 impl Subjects<'_> {
-    /// Brings about the state that a trial is to find.
+    /// Brings the array into the state of a trial.
     pub(super) fn treat(
         &mut self,
         subject: usize,
@@ -28,9 +28,9 @@ impl Subjects<'_> {
         self.check_permit(subject)?;
         let state = &mut self.states[subject];
         let Some(array) = state.base.as_ref().and_then(|base| base.array.clone()) else {
-            return Err(Obstacle::Impossible("it is no array that could be asked".to_owned()));
+            return Err(Obstacle::Impossible("it is no array that reports its state".to_owned()));
         };
-        // Set before: a command that fails may have done its work.
+        // Set before: a failed command may have taken effect.
         state.is_hurt = true;
         let before: &[Option<CommandLine>] = match treatment {
             Treatment::Fail => &[array.fail()],
@@ -45,7 +45,7 @@ impl Subjects<'_> {
                 Exit::Stopped => return Err(Obstacle::Stopped),
                 _ => {
                     self.states[subject].is_hurt = false;
-                    let why = format!("the array refuses to be hurt: {}", said(&done));
+                    let why = format!("the array refuses the change: {}", said(&done));
                     self.take_down(subject, false, world)?;
                     return Err(Obstacle::Impossible(why));
                 }
@@ -61,8 +61,8 @@ impl Subjects<'_> {
         })
     }
 
-    /// Makes an array whole again. One of the kernel's is taken down, and the next trial gets a new
-    /// one; a volume gets its member back, all of which is filled.
+    /// Restores an array. One of the kernel's is taken down, and the next trial makes a new one; a volume gets
+    /// its member back, which is filled completely.
     pub(super) fn mend(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let Some(base) = self.states[subject].base.clone() else { return Ok(()) };
         let (Some(array), Some(_)) = (&base.array, &base.volume) else {
@@ -73,7 +73,7 @@ impl Subjects<'_> {
         asked.put_back()?;
         asked.stop = &self.options.stop;
         match asked.settle(base.size_bytes) {
-            // Who asked to stop does not wait for a recovery: md goes on with it next time.
+            // A stop does not wait for a recovery: md continues it next time.
             Err(Obstacle::Stopped) => return Ok(()),
             settled => settled?,
         }
@@ -86,9 +86,9 @@ impl Subjects<'_> {
     }
 }
 
-/// Commands that mend a volume run to their end also when the user asked to stop.
+/// The commands that restore a volume run to their end even if the user stopped the run.
 impl Asked<'_> {
-    /// Ends a check, and puts the victim back in wherever it was left.
+    /// Ends a check, and adds the victim again from any state.
     fn put_back(&mut self) -> Result<(), LabError> {
         if self.ask()?.pass.as_deref() == Some("check") {
             self.must(Some(self.array.cancel_check()))?;

@@ -1,5 +1,5 @@
-//! What a trial needs on top of a subject that is up: read-ahead, file system, a folder; and what
-//! to look at around it.
+//! The needs of a trial on top of a subject that is up: read-ahead, file system, a folder; and the objects to
+//! observe.
 
 use std::path::{Path, PathBuf};
 
@@ -19,37 +19,37 @@ use crate::safety::workload_writes;
 use crate::story::Story;
 use crate::world::World;
 
-/// What a trial may use of the free space of a file system.
+/// Shares of a file system's free space that a trial may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shares {
-    /// For a tool that takes as much as it gets.
+    /// For a tool that takes all it gets.
     region: f64,
-    /// For a tool that says what it needs.
+    /// For a tool that knows its needs.
     room: f64,
 }
 
-/// A fresh file system is the trial's alone. A tool that takes what it gets stays clear of a full
-/// one, on which every file system is slow; one that says what it needs has counted its copies, and a
-/// tenth is left for what the file system writes of its own beside them.
+/// A new file system belongs to the trial alone. A tool that takes all it gets must not fill it, because every
+/// full file system is slow. A tool that knows its needs has counted its copies, and a tenth is left for the
+/// file system's own writes.
 const OF_FILE_SYSTEM: Shares = Shares { region: 0.45, room: 0.9 };
-/// The free space of a folder is not the laboratory's alone.
+/// The free space of a folder is shared with other users.
 const OF_FOLDER: Shares = Shares { region: 0.5, room: 0.5 };
 
 impl Shares {
-    /// Of a folder that is there, or of a file system that is made.
+    /// Returns the shares of an existing folder, or of a file system that is made.
     pub(crate) fn of(in_folder: bool) -> Self {
         if in_folder { OF_FOLDER } else { OF_FILE_SYSTEM }
     }
 
-    /// Bytes that a tool uses which takes what it gets, and bytes that one may ask for, where so many
-    /// are free and the campaign's region has so many.
+    /// Returns the bytes for a tool that takes all it gets, and for one that knows its needs, from the free
+    /// bytes and the campaign's region.
     pub(crate) fn bytes(self, free: f64, region: u64) -> [u64; 2] {
         [self.region, self.room].map(|share| region.min(whole_blocks((free * share) as u64)))
     }
 }
 
 impl Subjects<'_> {
-    /// Read-ahead, file system, folder: what a trial needs on top of the base.
+    /// Prepares read-ahead, file system and folder for a trial.
     pub(super) fn prepare(
         &mut self,
         subject: usize,
@@ -94,7 +94,7 @@ impl Subjects<'_> {
     }
 }
 
-/// The trial's folder, if it works in one, and what of the free space it may use.
+/// Returns the trial's folder, if it works in one, and the shares of the free space.
 fn place(
     site: &mut Site<'_>,
     base: &Base,
@@ -127,12 +127,12 @@ fn place(
         return Ok((None, OF_FILE_SYSTEM));
     }
     let mount = filesystem::mount(site, &device, setup)?;
-    // It goes with the file system: to remove a tree of many files could take minutes.
+    // It is removed with the file system: removing a tree of many files could take minutes.
     let folder = site.world.make_folder(&mount)?;
     Ok((Some(folder), OF_FILE_SYSTEM))
 }
 
-/// Says among the commands what a folder lies on: no mkfs and no mount does.
+/// Adds the file system of a folder to the commands, which have neither mkfs nor mount.
 fn note_mount(site: &mut Site<'_>, folder: &Path) -> Result<(), Obstacle> {
     let found = mount_under(site, folder)?.map_or_else(
         || "an unknown file system".to_owned(),
@@ -162,7 +162,7 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
     }
 }
 
-/// Rates of the modelled members if the expression says all of them; a profile's own are not known
+/// Returns the rates of the modelled members if the expression has all of them; those of a profile are unknown
 /// here.
 pub(super) fn models_of(source: &Source) -> Vec<(u64, u64)> {
     let Source::Stack(expression) = source else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! A compressed RAM disk of the kernel's. A new one is asked for and removed afterwards: one that
-//! is there, even unused, is somebody's.
+//! A compressed RAM disk of the kernel. A new device is requested and removed afterwards: an existing one, even
+//! unused, belongs to another user.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, size: ByteSize) -> Result<Base, Obst
     let add = Path::new("/sys/class/zram-control/hot_add");
     site.needs_root("a RAM disk of the kernel (zram)")?;
     site.load_module("zram", add, "zram")?;
-    // Reading it makes a device and answers its number.
+    // Reading it makes a device and returns its number.
     let Some(answer) = site.world.read_text(add)? else {
         return Err(Obstacle::Impossible("this kernel has no zram".to_owned()));
     };

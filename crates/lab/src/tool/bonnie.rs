@@ -1,12 +1,11 @@
 //! bonnie++ 2: a file written and read in three ways, seeks, and many small files.
 //!
-//! Each process is a bonnie++ of its own in a folder of its own. Rates of several are added, of
-//! waits the longest counts, and a phase that one of them could not time has no number.
+//! Each process is a bonnie++ in a folder of its own. The rates of several are added, of waits the longest
+//! counts, and a phase that one of them could not time has no number.
 //!
-//! Traps of bonnie++ 2.00: a phase of less than half a second is `+++++`; per-character phases do
-//! only a part of the file, unlike bonnie++ 1, so total times of the two do not compare; a size
-//! below twice the memory is refused, unless it is told that there is less memory (`-r`), which
-//! is done here; as root it wants `-u`.
+//! Traps of bonnie++ 2.00: a phase of less than half a second is `+++++`; per-character phases cover only a
+//! part of the file, unlike bonnie++ 1, so total times of the two do not compare; a size below twice the memory
+//! is refused unless a smaller memory is given (`-r`), as here; as root it needs `-u`.
 
 use super::parts::{arg, check_room, folder_of, own, push, push_processes, together, told};
 use super::{
@@ -40,11 +39,11 @@ const ABOUT: About = About {
             "bytes of a request of the block phases",
         )
         .or("8K"),
-        // It scales with the size that it is held against.
+        // It scales with the size that it limits.
         Parameter::new(
             "ram",
             Kind::Size { min: 0, max: 1 << 50, unit: MIB },
-            "memory it is told of, at most half the size; unset: half the size",
+            "memory size for bonnie++, at most half the size; unset: half the size",
         )
         .scaling(),
         Parameter::new(
@@ -90,7 +89,7 @@ impl Tool for Bonnie {
     fn work(&self, settings: &Settings, processes: u32) -> Work {
         let all = |times: u64| together(size(settings).saturating_mul(times), processes);
         Work {
-            // Per character (a part), in blocks, and again when it rewrites; the small files are empty.
+            // Per character (a part), in blocks, and again in the rewrite phase; the small files are empty.
             writes: Writes::Bytes(all(3)),
             // It writes the same few bytes over and over.
             content: Content::Constant,

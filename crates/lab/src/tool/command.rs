@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! DIR/run1/   prepare ─┐
-//! DIR/run2/   prepare ─┴ drop caches ─ command, in all at once ─ syncfs │ remove
+//! DIR/run2/   prepare ─┴ drop caches ─ command, all at once ─ syncfs │ remove
 //! ```
 //!
-//! bash runs it with `-e -o pipefail`: a command of which a part fails would be the fastest of all, and is
-//! a failed trial. What it leaves running is ended with the trial. Deliberately absent: raw devices, because
-//! nothing guards what a command does to one; and rates, because only the command knows what it moved.
+//! bash runs it with `-e -o pipefail`: a command that fails in part would be the fastest of all, so it is a
+//! failed trial. Remaining processes are ended with the trial. Deliberately absent: raw devices, because a
+//! command's writes to one cannot be guarded; and rates, because only the command knows its bytes.
 
 use std::path::Path;
 
@@ -34,19 +34,19 @@ const ABOUT: About = About {
         Parameter::new(
             "command",
             Kind::Text,
-            "what is timed; {folder}, {process} and {seed} in it stand for its own folder, which it \
-             begins in, its number from 1 and the trial's seed",
+            "the timed command; {folder}, {process} and {seed} stand for its own folder (where it \
+             starts), its number from 1 and the trial's seed",
         ),
         Parameter::new(
             "prepare",
             Kind::Text,
-            "what is run in the same folder before the page cache is dropped, and not timed",
+            "an untimed command in the same folder, before the page cache is dropped",
         ),
-        Parameter::new("name", Kind::Text, "what reports call it, instead of the command"),
+        Parameter::new("name", Kind::Text, "its name in reports, instead of the command"),
         Parameter::new(
             "takes_s",
             Kind::count(1, 86_400),
-            "about how long it takes: ten times as long and two minutes more, and it is ended",
+            "approximate seconds; it is ended after ten times as long and two minutes",
         )
         .or("60"),
         super::copy::SYNC,
@@ -55,7 +55,7 @@ const ABOUT: About = About {
     version: Version::After("GNU bash, version "),
 };
 
-/// A command of the campaign's for one process, with its places filled in.
+/// Returns a command of the campaign for one process, with its placeholders filled in.
 fn in_bash(text: &str, spec: &TrialSpec<'_>, folder: &Path, process: u32) -> CommandLine {
     let text = text
         .replace("{folder}", &shell_path(folder))
@@ -75,7 +75,8 @@ impl Tool for Command {
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
         if settings.word("command").trim().is_empty() {
             return Err(
-                "command is missing: what is timed, such as \"tar -xf /srv/a.tar\"".to_owned()
+                "command is missing: name the timed command, such as \"tar -xf /srv/a.tar\""
+                    .to_owned(),
             );
         }
         Ok(())
@@ -83,7 +84,7 @@ impl Tool for Command {
 
     fn work(&self, settings: &Settings, _processes: u32) -> Work {
         Work {
-            // What it writes is not known; a command that only reads had to write that before.
+            // The writes are unknown; a command that only reads had to write that data before.
             writes: Writes::UntilTime,
             content: Content::Random,
             effort: Effort::Seconds(settings.count("takes_s").unwrap_or(60) as f64),
@@ -101,7 +102,7 @@ impl Tool for Command {
             }
             name => name.to_owned(),
         };
-        // One line of a table, whatever it is in the campaign.
+        // One line of a table, however it is written in the campaign.
         let words = format!("{name}{}", told(settings, ABOUT.parameters, &words));
         words.split_whitespace().collect::<Vec<_>>().join(" ")
     }

@@ -1,19 +1,19 @@
-//! Copying files onto the subject, out of it or within it. One row for each way:
+//! Copying files to the subject, from it or within it. One row for each way:
 //!
-//! | tool | what lies ready | what is timed |
+//! | tool | prepared | timed |
 //! |---|---|---|
-//! | `cp-read` | a file of each process, cold | `cp FILE /dev/null` |
+//! | `cp-read` | one file per process, cold | `cp FILE /dev/null` |
 //! | `cp-cached` | a file beside the subject, in the page cache | writing copies of it |
-//! | `cp-tree` | a tree of each process on the subject, cold | reading it and writing a copy |
+//! | `cp-tree` | one tree per process on the subject, cold | reading it and writing a copy |
 //! | `untar` | an archive beside the subject, in the page cache | making many small files |
 //!
-//! * cp does read: coreutils 9.1 tries `copy_file_range`, is told that /dev/null cannot do it, and
-//!   reads in requests of 128 KiB (seen with strace). `--reflink=never`: since coreutils 9.0 cp would
-//!   otherwise share blocks on btrfs and XFS and leave the copying of others to the kernel.
-//! * Each process has a file or tree of its own, so that none lives on what another one read. Files
-//!   hold no hole, which cp would step over.
-//! * Published tests of this kind timed the program alone (`sync = false`); with less to copy than the
-//!   memory holds, that says more about the memory than about the subject.
+//! * cp does read: coreutils 9.1 tries `copy_file_range`, which fails for /dev/null, and reads in requests of
+//!   128 KiB (seen with strace). `--reflink=never`: since coreutils 9.0 cp would otherwise share blocks on
+//!   btrfs and XFS and leave other copies to the kernel.
+//! * Each process has a file or tree of its own, so that no process profits from another one's reads. Files
+//!   have no holes, which cp would skip.
+//! * Published tests of this kind timed the program alone (`sync = false`); with less data than memory, that
+//!   measures the memory rather than the subject.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use crate::command::{CommandLine, Step};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 
-/// What is copied, from where to where.
+/// The source and the target of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Read,
@@ -99,7 +99,7 @@ const fn size_of(default: &'static str, least: u64, about: &'static str) -> Para
     Parameter::new("size", Kind::bytes_from(least), about).or(default).scaling()
 }
 
-/// Whether a write-back of everything counts in the time.
+/// True if a write-back of everything counts in the time.
 pub(super) const SYNC: Parameter = Parameter::new(
     "sync",
     Kind::Flag,
@@ -112,7 +112,7 @@ fn size(settings: &Settings) -> u64 {
 }
 
 impl Copying {
-    /// What is made beside the subject, if anything is.
+    /// Returns the data that is made beside the subject, if any.
     fn source(&self, settings: &Settings) -> Option<SourceData> {
         match self.way {
             Way::Read => None,
@@ -122,7 +122,7 @@ impl Copying {
         }
     }
 
-    /// Bytes on the subject of all processes: a tree is there twice.
+    /// Returns the bytes on the subject, of all processes: a tree is there twice.
     fn all(&self, bytes: u64, processes: u32) -> u64 {
         let copies = if self.way == Way::Tree { 2 } else { 1 };
         together(bytes, processes).saturating_mul(copies)
@@ -190,7 +190,7 @@ impl Tool for Copying {
                     (Some(put), cp(&tree_words, &tree, &copy), vec![tree, copy])
                 }
                 Way::Unpack => {
-                    // A colon in its name would make it a file on another host.
+                    // tar takes a name with a colon for a file on another host.
                     let tar = CommandLine::new("tar")
                         .args(["-x", "--force-local"])
                         .arg(format!("--file={}", arg(&from)))

@@ -1,12 +1,11 @@
 //! dd: one stream of blocks for each process, to or from a device or a file.
 //!
-//! The bytes written are zeros unless `source = "file"`: that is what published tests with
-//! `if=/dev/zero` did, and a device or file system that compresses or looks for zeros will shine.
-//! Several dd run at once on parts of their own: one behind the other on a device, files of their
-//! own in a folder.
+//! The bytes written are zeros unless `source = "file"`: published tests with `if=/dev/zero` did the same, and
+//! a device or file system that compresses or detects zeros is at an advantage.
+//! Several dd run at once on parts of their own: in sequence on a device, in files of their own in a folder.
 //!
-//! The time of one dd is dd's own, which holds the flush at the end (`conv=fdatasync`) but not the
-//! start of the program; the time of several is the wall time of all.
+//! The time of one dd is dd's own, which includes the flush at the end (`conv=fdatasync`) but not the start of
+//! the program; the time of several is the wall time of all.
 
 use super::parts::{
     arg, check_room, excerpt, malformed, number, own, push, push_processes, round_down, together,
@@ -59,7 +58,7 @@ fn block(settings: &Settings) -> u64 {
     settings.size("bs").unwrap_or(1 << 20)
 }
 
-/// Bytes of each process.
+/// Returns the bytes of each process.
 fn bytes(settings: &Settings) -> u64 {
     round_down(settings.size("size").unwrap_or(0), block(settings))
 }
@@ -104,7 +103,7 @@ impl Tool for Dd {
         }
     }
 
-    /// Files that are read.
+    /// Returns the bytes of the files that are read.
     fn lays_out(&self, settings: &Settings, processes: u32, _room_bytes: u64) -> u64 {
         if reads(settings) { together(bytes(settings), processes) } else { 0 }
     }
@@ -113,11 +112,11 @@ impl Tool for Dd {
         let mut words = vec![("size", ", {} each"), ("direct", ", direct")];
         let mut sync = "";
         if reads(settings) {
-            // They have no effect, but settings that differ have labels that differ.
+            // They have no effect, but different settings need different labels.
             words.extend([("sync", ", sync {}"), ("source", ", source {}")]);
         } else {
             sync = match settings.word("sync") {
-                // A raw device is synced all the same, when it is closed.
+                // A raw device is still synced when it is closed.
                 "none" => ", no sync call",
                 "fsync" => ", fsync",
                 "each" => ", sync each block",
@@ -201,7 +200,7 @@ fn command(spec: &TrialSpec<'_>, path: &str, first_block: u64, raw: bool) -> Com
     }
     let sync = if reads { "none" } else { settings.word("sync") };
     let conversions = [
-        // Else dd would cut a subject that is a file.
+        // Otherwise dd would truncate a subject that is a file.
         ("notrunc", raw && !reads),
         ("nocreat", raw && !reads),
         (sync, matches!(sync, "fdatasync" | "fsync")),
@@ -215,8 +214,8 @@ fn command(spec: &TrialSpec<'_>, path: &str, first_block: u64, raw: bool) -> Com
         .args(option(if reads { "iflag" } else { "oflag" }, &flags))
 }
 
-/// Bytes and seconds of the last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s, 372 MB/s`;
-/// small amounts have no parentheses, short times an exponent.
+/// Returns bytes and seconds of the last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s,
+/// 372 MB/s`; small amounts have no parentheses, short times an exponent.
 fn parse_copied(stderr: &str) -> Result<(u64, f64), ToolError> {
     let not_dd =
         || malformed(NAME, format!("no \"bytes copied\" in English in {}", excerpt(stderr)));

@@ -5,16 +5,16 @@
 //!                        └────> logs ───series──> courses over time
 //! ```
 //!
-//! Files and block devices go through `libaio`, NBD through fio's own `nbd` engine (libnbd), so
-//! both sides of a comparison are driven by one program. In a folder the work is done on one file
-//! of the region's size, which is written before.
+//! Files and block devices use `libaio`, NBD uses fio's own `nbd` engine (libnbd), so both sides of a
+//! comparison are driven by one program. In a folder fio works on one file of the region's size, which is
+//! written before.
 //!
-//! Choices that shape the numbers: a trial that writes ends with a flush that counts
-//! (`--end_fsync=1`), so a server's memory does not pass for a disk; random offsets are drawn
-//! with replacement (`--norandommap=1`), so fio keeps no map; offsets and contents follow the
-//! trial's seed; every write has bytes of its own (`--refill_buffers=1`), of which a core makes
-//! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
-//! because forked jobs leave the process group and would survive it. [`FioJobs`] takes a job file instead.
+//! Choices that shape the numbers: a trial that writes ends with a flush that counts (`--end_fsync=1`), so a
+//! server's memory does not count as a disk; random offsets are drawn with replacement (`--norandommap=1`), so
+//! fio keeps no map; offsets and contents follow the trial's seed; every write has bytes of its own
+//! (`--refill_buffers=1`), of which a core makes some 4 GB a second; fio never creates a file. Processes are
+//! threads of one fio (`--thread=1`), because forked jobs leave the process group and would survive it.
+//! [`FioJobs`] takes a job file instead.
 
 use super::parts::{round_down, told};
 use super::{
@@ -36,8 +36,7 @@ pub(super) struct Fio;
 
 const NAME: &str = "fio";
 
-/// From here on a request counts as large: fewer of them are kept in flight, and the rate is told
-/// in bytes.
+/// Smallest size of a large request: fewer of them are kept in flight, and the rate is reported in bytes.
 const LARGE: u64 = 256 << 10;
 
 const ABOUT: About = About {
@@ -82,7 +81,7 @@ const ABOUT: About = About {
     version: Version::After("fio-"),
 };
 
-/// What a trial moves.
+/// The directions of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ops {
     pub(super) read: bool,
@@ -107,12 +106,12 @@ fn read_percent(settings: &Settings) -> u64 {
     settings.count("read_percent").unwrap_or(70)
 }
 
-/// A count that 0 switches off.
+/// Returns a count that 0 switches off.
 fn positive(settings: &Settings, name: &str) -> Option<u64> {
     settings.count(name).filter(|count| *count > 0)
 }
 
-/// The length of a time slice, if a course over time is wanted.
+/// Returns the length of a time slice, if a course over time is wanted.
 fn series_ms(settings: &Settings) -> Option<u64> {
     positive(settings, "series_ms")
 }
@@ -168,7 +167,7 @@ impl Tool for Fio {
         };
         let words = [
             ("direct", ", buffered"),
-            // Without effect it is told as well: settings that differ have labels that differ.
+            // Part of the label even without effect: different settings need different labels.
             ("read_percent", if mixed { "" } else { ", read_percent {}" }),
             ("flush_every", ", flush every {}"),
             ("compressible", ", {} % compressible"),

@@ -1,13 +1,13 @@
-//! hdparm: `-t`, buffered reads from the start of a device for three seconds, and `-T`, reads of
-//! the same 2 MiB again and again, which say how fast the machine is beside it: out of the page
-//! cache, or with `--direct` out of whatever the device keeps.
+//! hdparm: `-t`, buffered reads from the start of a device for three seconds, and `-T`, repeated reads of the
+//! same 2 MiB, which show the speed of the machine: from the page cache, or with `--direct` from the device's
+//! cache.
 //!
-//! It takes no limit: where a device is read faster than its region lasts, it reads on into what
-//! nobody may have written.
+//! It accepts no limit: on a fast device it reads beyond the region, where the data may never have been
+//! written.
 //!
-//! Its MB are 2^20 bytes. It flushes the device's buffers itself, which it can do for block
-//! devices only: on a file it prints half a line and fails. A device that is read to its end
-//! within the three seconds is measured as far as it goes.
+//! Its MB are 2^20 bytes. It flushes the device's buffers itself, which is possible for block devices only: on
+//! a file it prints half a line and fails. A device that is read to its end within the three seconds is
+//! measured up to there.
 
 use std::os::unix::fs::FileTypeExt;
 
@@ -25,8 +25,8 @@ const ABOUT: About = About {
     name: NAME,
     program: NAME,
     package: "hdparm",
-    summary: "reading from the start of a block device for three seconds, on beyond the region if it gets \
-              there (hdparm -t, -T)",
+    summary: "reading from the start of a block device for three seconds, beyond the region if the device is \
+              fast (hdparm -t, -T)",
     parameters: &[
         Parameter::new(
             "cached",
@@ -43,7 +43,7 @@ const ABOUT: About = About {
 
 const MIB: f64 = 1_048_576.0;
 
-/// What it reads at once; it fails on a device that is smaller.
+/// Size of one read; hdparm fails on a smaller device.
 const PIECE: u64 = 2 << 20;
 
 impl Tool for Hdparm {
@@ -78,7 +78,7 @@ impl Tool for Hdparm {
         let Target::Device(path) = spec.target else {
             return Err("hdparm reads block devices only".to_owned());
         };
-        // What is not there now may be there when it runs; what is there and is a file stays one.
+        // A path that is absent now may exist when it runs; an existing file stays one.
         let file = std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_block_device());
         if file {
             return Err(format!("hdparm reads block devices only, and {} is none", arg(path)));
@@ -94,7 +94,7 @@ impl Tool for Hdparm {
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
         let process = run.processes.first().ok_or(ToolError::Nothing { tool: NAME })?;
-        // With status 0 it complains of nothing but reads that failed.
+        // With status 0 it reports only reads that failed.
         if let Some(line) = process.stderr.lines().find(|line| line.contains("read(")) {
             return Err(ToolError::IoErrors { tool: NAME, reason: excerpt(line) });
         }
@@ -126,8 +126,8 @@ fn tests_of(settings: &Settings) -> &'static str {
     if settings.flag("cached") { "-tT" } else { "-t" }
 }
 
-/// Bytes, and bytes per second, which hdparm works out before it rounds the other two:
-/// `Timing buffered disk reads:  84 MB in  3.01 seconds =  27.90 MB/sec`; slow devices get kB/sec.
+/// Returns bytes, and bytes per second, which hdparm computes before it rounds the others: `Timing buffered
+/// disk reads:  84 MB in  3.01 seconds =  27.90 MB/sec`; slow devices get kB/sec.
 fn parse_timing(output: &str, what: &str) -> Option<(f64, f64)> {
     let heading = format!("{what} reads");
     let mut timings = output.lines().filter_map(|line| line.trim().split_once(':'));

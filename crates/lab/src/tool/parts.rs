@@ -1,4 +1,4 @@
-//! What the tools share: how settings are told, numbers read, processes compared.
+//! Functions that tools share: labels of settings, parsing of numbers, comparison of processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::command::Target;
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
 
-/// What a label tells of the parameters that do not have their defaults: of each its words, with the
-/// value in place of `{}`.
+/// Returns the label of the parameters that differ from their defaults: the words of each, with the value in
+/// place of `{}`.
 pub(super) fn told(
     settings: &Settings,
     parameters: &[Parameter],
@@ -26,7 +26,7 @@ pub(super) fn told(
     words.iter().filter_map(tell).collect()
 }
 
-/// The folder of a trial on a file system.
+/// Returns the folder of a trial on a file system.
 pub(super) fn folder_of<'a>(spec: &TrialSpec<'a>) -> Result<&'a Path, String> {
     match spec.target {
         Target::Folder(folder) => Ok(folder),
@@ -36,7 +36,7 @@ pub(super) fn folder_of<'a>(spec: &TrialSpec<'a>) -> Result<&'a Path, String> {
     }
 }
 
-/// That the trial's room holds so many bytes.
+/// Checks that the trial's room has so many bytes.
 pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String> {
     if bytes <= spec.room_bytes {
         return Ok(());
@@ -45,33 +45,33 @@ pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String>
     Err(format!("it needs {needs:#} and has {has:#}; take a smaller size or a larger region"))
 }
 
-/// Bytes of all processes together.
+/// Returns the bytes of all processes together.
 pub(super) fn together(bytes: u64, processes: u32) -> u64 {
     bytes.saturating_mul(u64::from(processes.max(1)))
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 pub(super) fn arg(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The folder or file of one process inside the trial's: `dir/NAME1`, `dir/NAME2`, ...
+/// Returns the folder or file of one process inside the trial's: `dir/NAME1`, `dir/NAME2`, ...
 pub(super) fn own(folder: &Path, name: &str, process: u32) -> PathBuf {
     folder.join(format!("{name}{}", process + 1))
 }
 
-/// A finite number.
+/// Parses a finite number.
 pub(super) fn number(text: &str) -> Option<f64> {
-    // Rust reads "inf" and "nan" as well.
+    // Rust also parses "inf" and "nan".
     text.trim().parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
-/// Error: not the tool's output.
+/// Returns the error that the output is not the tool's.
 pub(super) fn malformed(tool: &'static str, reason: impl Into<String>) -> ToolError {
     ToolError::Malformed { tool, reason: reason.into() }
 }
 
-/// The start of a text, for messages.
+/// Returns the start of a text, for messages.
 pub(super) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 120;
     let line = text.trim().lines().next().unwrap_or_default();
@@ -94,8 +94,7 @@ pub(super) fn push(
         .ok_or_else(|| malformed(tool, format!("{metric} is not a finite number")))
 }
 
-/// Times of several processes: the slowest's over the fastest's. `None` for one process, or when
-/// one took no time.
+/// Returns the slowest process's time over the fastest's. `None` for one process, or if one took no time.
 fn spread(times: &[f64]) -> Option<f64> {
     if times.len() < 2 {
         return None;
@@ -106,8 +105,8 @@ fn spread(times: &[f64]) -> Option<f64> {
     spread.is_finite().then_some(spread)
 }
 
-/// Jain's index of several shares, (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all.
-/// `None` for one share, or when nobody has any.
+/// Returns Jain's index of several shares, (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has all. `None` for
+/// one share, or if all are 0.
 fn jain(shares: &[f64]) -> Option<f64> {
     if shares.len() < 2 {
         return None;
@@ -118,8 +117,8 @@ fn jain(shares: &[f64]) -> Option<f64> {
     index.is_finite().then_some(index)
 }
 
-/// The first bin at or below which so many percent of the requests lie, as fio does it; `None` of
-/// no request.
+/// Returns the first bin at or below which so many percent of the requests lie, as fio does; `None` without
+/// requests.
 fn percentile(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
     let all: f64 = bins.values().map(|&count| count as f64).sum();
     let wanted = all * percent / 100.0;
@@ -158,7 +157,7 @@ pub(super) fn push_processes(measured: &mut Measured, times: &[f64]) {
     push_shares(measured, times, &rates);
 }
 
-/// Adds how far these are apart, and how even those.
+/// Adds the spread of the first values, and the fairness of the second.
 pub(super) fn push_shares(measured: &mut Measured, spread_of: &[f64], fair: &[f64]) {
     let values = [(Metric::SpreadOfProcesses, spread(spread_of)), (Metric::Fairness, jain(fair))];
     for (metric, value) in values {
@@ -167,8 +166,8 @@ pub(super) fn push_shares(measured: &mut Measured, spread_of: &[f64], fair: &[f6
     }
 }
 
-/// Numbers of programs of which only the time counts, each of which moved the same bytes. `bytes`: of
-/// all together.
+/// Returns the numbers of programs of which only the time counts, each of which moved the same bytes. `bytes`:
+/// of all together.
 pub(super) fn timed(
     tool: &'static str,
     run: &RunOutput,

@@ -1,8 +1,8 @@
-//! A trial as a shell would do it, for people who want to see or to repeat what was measured.
+//! Recipes: trials as shell commands, for readers that want to see or to repeat a measurement.
 //!
 //! ```text
-//! mkdir -p …               where it works
-//! [ -e … ] || head -c …    what lies ready beside the subject
+//! mkdir -p …               working folders
+//! [ -e … ] || head -c …    data beside the subject
 //! …                        preparing, warming
 //! tool … &                 measured: all at once
 //! wait
@@ -10,9 +10,8 @@
 //! rm -r …                  cleaning up
 //! ```
 //!
-//! Invariant: the lines run, in their order, in one POSIX shell with the usual programs. What no
-//! shell can do is a comment. Files of noise have other bytes than in the trial, which made them
-//! from a seed.
+//! Invariant: the lines run, in their order, in one POSIX shell with the usual programs. A step that a shell
+//! cannot do is a comment. Files of noise have other bytes than in the trial, which made them from a seed.
 
 use std::fmt;
 use std::path::Path;
@@ -23,7 +22,7 @@ use braid_stack::ByteSize;
 use super::{Script, SourceData, TrialSpec};
 use crate::command::{Step, Target};
 
-/// The folders and the source that a trial's lines need.
+/// Returns the lines that make the folders and the source of a trial.
 pub fn places_in_shell(
     spec: &TrialSpec<'_>,
     script: &Script,
@@ -57,13 +56,13 @@ fn source_in_shell(folder: &Path, data: SourceData) -> String {
     format!("# {path}: {what} of {size:#} in text files, made by braid lab for the campaign")
 }
 
-/// Makes a file of incompressible bytes, and writes it back.
+/// Returns the line that makes a file of incompressible bytes, and writes it back.
 fn noise(path: &str, bytes: u64) -> String {
     format!("{{ head -c {bytes} /dev/urandom >{path} && sync {path}; }}")
 }
 
 impl Script {
-    /// The programs that are measured, started at once and waited for.
+    /// Returns the lines that start the measured programs at once and wait for them.
     pub fn measured_in_shell(&self) -> Vec<String> {
         match self.measured.as_slice() {
             [alone] => vec![alone.to_string()],
@@ -74,7 +73,7 @@ impl Script {
         }
     }
 
-    /// The write-back, if it counts.
+    /// Returns the line of the write-back, if it counts.
     pub fn sync_in_shell(&self, target: &Target) -> Option<String> {
         let line = match target {
             Target::Folder(folder) => format!("sync -f {}  # counted", shell_path(folder)),
@@ -86,7 +85,7 @@ impl Script {
 }
 
 impl fmt::Display for Step {
-    /// As a shell would do it.
+    /// Writes the step in shell syntax.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(command) => write!(f, "{command}"),

@@ -18,12 +18,12 @@ pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::command::Command,
 ];
 
-/// The tool with this name.
+/// Returns the tool with this name.
 pub fn find(name: &str) -> Option<&'static dyn Tool> {
     all().find(|tool| tool.name() == name)
 }
 
-/// Every tool, in the order of lists.
+/// Returns all tools, in the order of lists.
 pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
     let tools = TOOLS.iter().copied();
     #[cfg(feature = "brought-tool")]
@@ -31,16 +31,16 @@ pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
     tools
 }
 
-/// Names of all tools.
+/// Returns the names of all tools.
 pub fn names() -> Vec<&'static str> {
     all().map(Tool::name).collect()
 }
 
-/// The tool that a test brought.
+/// The tool that a test has added.
 #[cfg(feature = "brought-tool")]
 static BROUGHT: std::sync::OnceLock<&'static dyn Tool> = std::sync::OnceLock::new();
 
-/// From now on there is this tool, too. One for a process: of a second one nothing is heard.
+/// Adds a tool for tests. One per process: a second one is ignored.
 #[cfg(feature = "brought-tool")]
 pub fn bring(tool: &'static dyn Tool) {
     BROUGHT.get_or_init(|| tool);

@@ -1,8 +1,8 @@
 //! `replay`: the requests of a trace, each at its time (`braid trace replay`).
 //!
-//! A trial replays the part of the trace, as long as the trial's measured time, in which most bytes are moved.
-//! What a request took counts from when it was due. The program is braid itself: fio 3.33 replays a trace, but
-//! notices what is answered only when its queue is full.
+//! A trial replays that part of the trace, of the length of the trial's measured time, in which most bytes are
+//! moved. The latency of a request counts from its due time. The program is braid itself: fio 3.33 can replay a
+//! trace, but notices completions only when its queue is full.
 
 use braid_stack::ByteSize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(super) struct Replay;
 
 const NAME: &str = "replay";
 
-/// After so many times its length a part is given up: the subject is too slow for it, and that is known then.
+/// Factor of its length after which a part is abandoned: the subject is too slow for it.
 const TOO_SLOW: f64 = 4.0;
 
 const ABOUT: About = About {
@@ -27,8 +27,13 @@ const ABOUT: About = About {
     summary: "the busiest part of a trace, each request at its time, for the campaign's time",
     parameters: &[
         Parameter::new("trace", Kind::Text, "the trace: an iolog of fio, or blkparse's text"),
-        Parameter::new("of", Kind::Text, "of a trace of several devices or files: this one"),
-        Parameter::new("op", Kind::Choice(&["read", "all"]), "what of it is asked").or("read"),
+        Parameter::new("of", Kind::Text, "the device or file, of a trace of several"),
+        Parameter::new(
+            "op",
+            Kind::Choice(&["read", "all"]),
+            "the replayed requests: reads, or all",
+        )
+        .or("read"),
     ],
     version_args: &["--version"],
     version: Version::After("braid "),
@@ -48,7 +53,9 @@ impl Tool for Replay {
             return Err("trace is missing: the file that is replayed".to_owned());
         }
         if processes > 1 {
-            return Err("several replays of a trace are none of it; set processes = 1".to_owned());
+            return Err(
+                "several replays at once do not reproduce the trace; set processes = 1".to_owned()
+            );
         }
         Ok(())
     }
@@ -116,7 +123,7 @@ impl Tool for Replay {
         for (metric, path) in [
             (Metric::BytesRead, "/read_bytes"),
             (Metric::BytesWritten, "/written_bytes"),
-            // Of few requests there are none.
+            // Absent for few requests.
             (Metric::LatencyP50, "/latency_ns/p50"),
             (Metric::LatencyP95, "/latency_ns/p95"),
             (Metric::LatencyP99, "/latency_ns/p99"),

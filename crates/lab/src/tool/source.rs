@@ -1,15 +1,14 @@
-//! What tools find ready beside the subject: a file of noise, a tree of text, its archive.
+//! Sources, the data that tools need beside the subject: a file of noise, a tree of text, its archive.
 //!
 //! ```text
 //! bytes, seed ──plan_tree──> names and sizes ──> files of text ──tar──> archive
 //! ```
 //!
-//! Invariants: the same data and seed give the same bytes; a source appears under its name only
-//! when it is whole and on its disk, and one that is there is kept.
+//! Invariants: the same data and seed give the same bytes; a source appears under its name only when it is
+//! complete and on its disk, and an existing one is kept.
 //!
-//! The tree is shaped like a kernel's sources: sizes are log-normal around 4 KiB with a mean of
-//! some 11 KiB, a dozen files to a folder, folders up to six deep, text that compresses to about a
-//! quarter.
+//! The tree is shaped like a kernel's sources: sizes are log-normal around 4 KiB with a mean of some 11 KiB, a
+//! dozen files per folder, folders up to six deep, text that compresses to about a quarter.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,27 +24,27 @@ use crate::error::LabError;
 use crate::world::{Leave, StopFlag, World, make_file};
 use braid_seed::Rng;
 
-/// No source takes as long, whatever the storage.
+/// Time limit for making a source, on any storage.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// What a tree's files are, in blocks of 4 KiB (of larger ones a little more compresses away).
+/// Content of a tree's files, in blocks of 4 KiB (larger ones compress a little more).
 pub(super) const CONTENT_OF_TREE: Content = Content::Text(65);
 
-/// Something to have ready before a tool's first trial, on fast storage beside the subject: of so many
-/// bytes. It is made once a campaign.
+/// Data that must be ready before a tool's first trial, on fast storage beside the subject, with its size in
+/// bytes. It is made once per campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceData {
     /// A file of incompressible bytes.
     File(u64),
-    /// A tar archive of a tree like a kernel's sources (many small files, some large, folders in
-    /// folders, mostly compressible text); bytes of its files together.
+    /// A tar archive of a tree like a kernel's sources (many small files, some large, nested folders, mostly
+    /// compressible text); total bytes of its files.
     Archive(u64),
     /// The tree itself.
     Tree(u64),
 }
 
 impl SourceData {
-    /// Where it lies in the folder of sources.
+    /// Returns the path in the folder of sources.
     pub(super) fn path_in(self, sources: &Path) -> PathBuf {
         sources.join(match self {
             Self::File(bytes) => format!("random-{}.bin", ByteSize(bytes)),
@@ -54,7 +53,7 @@ impl SourceData {
         })
     }
 
-    /// Whether what has the name is what was asked for, as far as can be seen at once.
+    /// Returns true if the existing file or folder looks like the source.
     fn is(self, found: &fs::Metadata) -> bool {
         match self {
             Self::File(bytes) => found.is_file() && found.len() == bytes,
@@ -64,17 +63,17 @@ impl SourceData {
     }
 }
 
-/// Room that a tree takes on a file system: small files fill whole blocks and have inodes.
+/// Returns the space of a tree on a file system: small files fill whole blocks and have inodes.
 pub(super) fn room_of_tree(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 2)
 }
 
-/// Makes a source in a folder, or finds that it is there.
+/// Makes a source in a folder, unless it exists.
 ///
 /// # Errors
 ///
-/// When it cannot be written, when `tar` is not there or fails, when something else has its name,
-/// or `stop` is set meanwhile ([`LabError::Stopped`]). Nothing of it is left then.
+/// It cannot be written, `tar` is absent or fails, its name is taken, or `stop` is set meanwhile
+/// ([`LabError::Stopped`]). No part of it is left then.
 pub fn make_source(
     data: SourceData,
     folder: &Path,
@@ -92,8 +91,7 @@ pub fn make_source(
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(LabError::file("look at", &path)(error)),
     }
-    // Beside its place, so that a rename puts it there; removed with what is in it on every way
-    // out.
+    // Beside its place, so that a rename is enough; removed with its contents on every way out.
     let work = tempfile::Builder::new()
         .prefix(".making-")
         .tempdir_in(folder)
@@ -114,7 +112,7 @@ pub fn make_source(
             archive
         }
     };
-    // Nothing of it is written back while something is measured.
+    // Otherwise it would be written back during a measurement.
     let on_disk = File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
     on_disk.map_err(LabError::file("sync", folder))?;
     fs::rename(&made, &path).map_err(LabError::file("create", &path))
@@ -130,18 +128,18 @@ struct Planned {
 
 const DEEPEST: usize = 6;
 const MEDIAN_BYTES: f64 = 4096.0;
-/// Of the logarithm: the mean is the median times e^(σ²/2), 10.9 KiB.
+/// Standard deviation of the logarithm: the mean is the median times e^(σ²/2), 10.9 KiB.
 const SIGMA: f64 = 1.4;
 const LARGEST_BYTES: f64 = (8 << 20) as f64;
 
-/// Names and sizes of a tree; the sizes add up to `bytes`.
+/// Returns names and sizes of a tree; the sizes add up to `bytes`.
 fn plan_tree(bytes: u64, seed: u64) -> Vec<Planned> {
     let mut rng = Rng::new(seed);
     let mut folders = vec![PathBuf::new()];
     let mut files = Vec::new();
     let mut left = bytes;
     while left > 0 {
-        // A folder to a dozen files.
+        // One folder per dozen files.
         if rng.index(12) == 0 {
             let parent = &folders[rng.index(folders.len())];
             if parent.components().count() < DEEPEST {
@@ -159,7 +157,7 @@ fn plan_tree(bytes: u64, seed: u64) -> Vec<Planned> {
     files
 }
 
-/// About normal: twelve uniform numbers add up to a variance of one.
+/// Returns an about normal number: the sum of twelve uniform numbers has a variance of one.
 fn normal(rng: &mut Rng) -> f64 {
     let uniform = |rng: &mut Rng| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
@@ -179,7 +177,7 @@ fn word(rng: &mut Rng) -> &'static str {
     WORDS[rng.index(WORDS.len())]
 }
 
-/// Lines of words, indented, with something of punctuation.
+/// Returns lines of words, indented, with some punctuation.
 fn text(bytes: u64, rng: &mut Rng) -> Vec<u8> {
     let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut text = Vec::with_capacity(wanted.saturating_add(64));
@@ -187,7 +185,7 @@ fn text(bytes: u64, rng: &mut Rng) -> Vec<u8> {
         let mut bits = rng.next_u64();
         text.resize(text.len() + (bits % 4) as usize, b'\t');
         bits >>= 2;
-        // Up to eight words out of one number: six bits each choose a word.
+        // Up to eight words from one number: six bits each choose a word.
         for _ in 0..1 + bits % 8 {
             bits = bits.rotate_right(6);
             text.extend_from_slice(WORDS[(bits % 64) as usize].as_bytes());
@@ -214,8 +212,8 @@ fn make_tree(root: &Path, bytes: u64, seed: u64, stop: &StopFlag) -> Result<(), 
     Ok(())
 }
 
-/// Packs a folder of `work` into an archive, the same for the same content whoever makes it and
-/// when.
+/// Packs a folder of `work` into an archive, which is the same for the same content, independent of user and
+/// time.
 fn pack(archive: &Path, work: &Path, folder: &str) -> CommandLine {
     CommandLine::new("tar")
         .args(["--create", "--format=ustar", "--force-local", "--sort=name", "--mtime=@0"])

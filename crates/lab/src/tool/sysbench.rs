@@ -1,18 +1,18 @@
 //! sysbench fileio: synchronous requests of several threads on a set of files.
 //!
-//! What the numbers mean (sysbench 1.0):
+//! Meaning of the numbers (sysbench 1.0):
 //!
-//! * it writes zeros, so a subject that compresses or looks for zeros will shine;
-//! * `fsync` counts as an event in its latencies and its number of events, not in its rates, and
-//!   most are of files that nothing was written to since: of 8380 events of the defaults (128
-//!   files, an fsync of each after 100 writes) 4680 were fsyncs (seen with strace). So requests
-//!   and bytes are worked out from the rates, and a trial with an fsync has no latencies;
+//! * it writes zeros, so a subject that compresses or detects zeros is at an advantage;
+//! * `fsync` counts as an event in its latencies and its number of events, not in its rates, and most fsyncs
+//!   are of clean files: of 8380 events of the defaults (128 files, an fsync of each after 100 writes) 4680
+//!   were fsyncs (seen with strace). So requests and bytes are computed from the rates, and a trial with an
+//!   fsync has no latencies;
 //! * its rates are printed with two decimals and its latencies with two decimals of a
 //!   millisecond, so rates are taken per request, the mean from the sum, and percentiles from its
 //!   histogram (three decimals);
 //! * it has no ramp, and its time is whole seconds: `runtime_s` is rounded up.
 //!
-//! Processes are its threads. It works in the folder it is started in; there is no option.
+//! Processes are its threads. It works in its working directory; there is no option for another.
 
 use super::parts::{arg, check_room, folder_of, round_down, told};
 use super::{
@@ -80,18 +80,18 @@ fn files(settings: &Settings) -> u64 {
     settings.count("files").unwrap_or(128).max(1)
 }
 
-/// Bytes of a file: whole blocks, so that no request meets its end.
+/// Returns the bytes of a file: whole blocks, so that no request crosses its end.
 fn file_size(settings: &Settings) -> u64 {
     let total = settings.size("total_size").unwrap_or(0);
     round_down(total / files(settings), block_size(settings))
 }
 
-/// Bytes of all files.
+/// Returns the bytes of all files.
 fn all(settings: &Settings) -> u64 {
     file_size(settings).saturating_mul(files(settings))
 }
 
-/// Which way the bytes go; `None` of both.
+/// Returns the direction of the data; `None` for both.
 fn direction(settings: &Settings) -> Option<&'static str> {
     match mode(settings) {
         "seqrd" | "rndrd" => Some("read"),
@@ -125,7 +125,7 @@ impl Tool for Sysbench {
                 Some("read") => Writes::Bytes(all(settings)),
                 _ => Writes::UntilTime,
             },
-            // Its files are zeros in every mode; it reads what it wrote before.
+            // Its files are zeros in every mode; it reads its own writes.
             content: Content::Constant,
             effort: events.map_or(Effort::Runtime, |events| {
                 Effort::Bytes(events.saturating_mul(block_size(settings)))
@@ -135,7 +135,7 @@ impl Tool for Sysbench {
     }
 
     fn lays_out(&self, settings: &Settings, _processes: u32, _room_bytes: u64) -> u64 {
-        // Those of a mode that only reads are all that it writes.
+        // A mode that only reads writes nothing else.
         if direction(settings) == Some("read") { 0 } else { all(settings) }
     }
 
@@ -170,7 +170,7 @@ impl Tool for Sysbench {
             Some(events) => vec![format!("--events={events}"), "--time=0".to_owned()],
             None => vec![format!("--time={}", spec.runtime_s.ceil().max(1.0))],
         };
-        // 0 would be the time of day; more than 31 bits are refused.
+        // 0 would mean the time of day; more than 31 bits are refused.
         let seed = spec.seed % u64::from(i32::MAX.unsigned_abs()) + 1;
         let run = base()
             .arg(format!("--file-block-size={}", block_size(settings)))

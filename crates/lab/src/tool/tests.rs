@@ -1,4 +1,4 @@
-//! What holds for every tool.
+//! Tests of every tool.
 
 use proptest::prelude::*;
 
@@ -9,12 +9,12 @@ use super::*;
 use crate::settings::{Kind, Value};
 use braid_stack::ByteSize;
 
-/// Every tool but the stand-ins of other tests, which no package has.
+/// Returns every tool except the stand-ins of other tests, which have no package.
 fn real() -> impl Iterator<Item = &'static dyn Tool> {
     TOOLS.iter().copied().filter(|tool| tool.about().package != "none")
 }
 
-/// The defaults, and the first word of a choice that has none.
+/// Returns the defaults, and the first word of a choice without a default.
 fn usual(tool: &dyn Tool) -> Settings {
     let mut settings = Settings::defaults(tool.parameters());
     for parameter in tool.parameters().iter().filter(|p| p.default.is_none()) {
@@ -77,7 +77,7 @@ fn tools_and_what_they_say_are_unique() {
 }
 
 proptest! {
-    /// Whatever a program prints, says or leaves: numbers or an error.
+    /// Any output and files of a program give numbers or an error.
     #[test]
     fn no_output_of_any_tool_panics(
         stdout in "\\PC{0,80}",
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// Whatever the settings and the room: a script or a reason.
+    /// Any settings and room give a script or a reason.
     #[test]
     fn no_plan_panics(
         picks in prop::collection::vec(any::<prop::sample::Index>(), 12),

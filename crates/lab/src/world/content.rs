@@ -1,10 +1,10 @@
-//! Incompressible bytes, fast: files for tools to read, and the first content of raw subjects.
+//! Making incompressible bytes fast: files for tools to read, and the first content of raw subjects.
 //!
 //! ```text
 //!   Rng(seed) ──1 MiB──▶ write ──▶ … ──▶ fsync
 //! ```
 //!
-//! Each mebibyte has a content of its own, so that a device that deduplicates finds nothing.
+//! Each mebibyte has different content, so that a device that deduplicates finds nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 20;
 /// Alignment of address, offset and length that every device takes with O_DIRECT.
 const ALIGNMENT: usize = 4096;
 
-/// How long something may go on.
+/// Limits of an operation: a deadline and a stop flag.
 pub(crate) struct Leave<'s> {
     deadline: Instant,
     limit: Duration,
@@ -37,7 +37,7 @@ impl<'s> Leave<'s> {
         Self { deadline: Instant::now() + limit, limit, stop }
     }
 
-    /// Whether it may go on.
+    /// Checks that the operation may continue.
     pub(super) fn check(&self, action: &str) -> Result<(), LabError> {
         if self.stop.is_set() {
             return Err(LabError::Stopped);
@@ -63,7 +63,7 @@ impl Pieces {
         Self { rng: Rng::new(seed), memory, start }
     }
 
-    /// The next bytes, at most one piece.
+    /// Returns the next bytes, at most one piece.
     fn next(&mut self, left: u64) -> &[u8] {
         let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
         let piece = &mut self.memory[self.start..self.start + PIECE];
@@ -120,7 +120,7 @@ pub(super) fn fill(
 }
 
 fn open_to_fill(path: &Path) -> io::Result<File> {
-    // A block device that somebody has mounted or built on is busy then.
+    // A block device that is mounted or built on is busy then.
     let is_block = std::fs::metadata(path)?.file_type().is_block_device();
     let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
     let open = |flags: OFlags| {
@@ -136,8 +136,7 @@ fn open_to_fill(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a file of so many bytes that must not exist, whole and synced; a part of one is removed
-/// again.
+/// Makes a new file of so many bytes, complete and synced; a partial file is removed.
 pub(crate) fn make_file(
     path: &Path,
     bytes: u64,
@@ -151,14 +150,13 @@ pub(crate) fn make_file(
         })
         .and_then(|()| file.sync_all().map_err(LabError::file("sync", path)));
     if written.is_err() {
-        // The error of the writing is the one to tell.
+        // The first error is returned.
         let _ = std::fs::remove_file(path);
     }
     written
 }
 
-/// Reads a file, or all files of a folder, so that the page cache holds them. Symbolic links are
-/// not followed.
+/// Reads a file, or all files of a folder, so that the page cache holds them. Symbolic links are not followed.
 pub(super) fn read_all(path: &Path, leave: &Leave<'_>) -> Result<(), LabError> {
     let mut buffer = vec![0; PIECE];
     let mut paths = vec![path.to_path_buf()];
@@ -179,14 +177,14 @@ pub(super) fn read_all(path: &Path, leave: &Leave<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Names of folders begin so.
+/// Prefix of the names of folders.
 const PREFIX: &str = "braid-lab-";
 
-/// Whether a folder is one of [`make_folder`], or of a run, of this user's.
+/// Checks that a folder was made by [`make_folder`], or by a run, of this user.
 ///
 /// # Errors
 ///
-/// When it is not, or cannot be looked at.
+/// It was not, or cannot be examined.
 pub(super) fn check_folder(path: &Path) -> Result<(), LabError> {
     let meta = std::fs::symlink_metadata(path).map_err(LabError::file("look at", path))?;
     let name = path.file_name().unwrap_or_default();
@@ -202,7 +200,7 @@ pub(super) fn check_folder(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// A folder of a new name, for this user alone.
+/// Makes a folder of a new name, for this user alone.
 pub(super) fn make_folder(parent: &Path) -> Result<std::path::PathBuf, LabError> {
     tempfile::Builder::new()
         .prefix(PREFIX)
@@ -234,7 +232,7 @@ mod tests {
         assert_eq!(a.len(), bytes);
         assert!(a == again && a != other);
         assert!(a[..PIECE] != a[PIECE..2 * PIECE]);
-        // Every value of a byte is about as frequent as any other.
+        // All values of a byte are about equally frequent.
         let mut counts = [0u32; 256];
         a.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         let mean = bytes as u32 / 256;

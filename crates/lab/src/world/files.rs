@@ -1,4 +1,4 @@
-//! What a path is, who uses it, and short texts of the system's.
+//! Facts about paths: their kind, their users, and short texts of the system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use super::{Holes, PathKind};
 use crate::error::LabError;
 
-/// So long a process that has a file open is waited for.
+/// Time for which a process that has a file open is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
@@ -31,7 +31,7 @@ pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
 
 /// See [`super::World::check_unused`].
 pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
-    // What it carries has been named to be destroyed: only its use is asked for.
+    // The caller has named the path to be destroyed: only its use is checked.
     let force = [PathBuf::from(path)];
     let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
     let deadline = Instant::now() + PATIENCE;
@@ -48,8 +48,8 @@ pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Whether only processes have it open: one that ends, or that has just been started and has not yet
-/// executed its program, is gone in a moment.
+/// Returns true if only processes have the path open: one that ends, or has been started and has not yet
+/// executed its program, closes it in a moment.
 fn is_passing(refusal: &Refusal) -> bool {
     let Reason::InUse { holders } = &refusal.reason else { return false };
     holders.iter().all(|holder| matches!(holder, Holder::Process { .. }))
@@ -65,14 +65,14 @@ pub(super) fn claim(path: &Path) -> Result<Option<File>, LabError> {
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(device) => Ok(Some(device)),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
-            // The probe knows by whom; if it finds nobody any more, the claim was a moment's.
+            // The probe names the users; if there are none any more, the claim was short.
             check_unused(path).and(Err(failed()(error)))
         }
         Err(error) => Err(failed()(error)),
     }
 }
 
-/// Bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
+/// Returns the bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
 pub(crate) fn size_of(path: &Path) -> Option<u64> {
     match path_kind(path).ok()?? {
         PathKind::File | PathKind::Block => path_size(path).ok(),
@@ -80,7 +80,7 @@ pub(crate) fn size_of(path: &Path) -> Option<u64> {
     }
 }
 
-/// Where its end is: of a block device, too, and without an ioctl.
+/// Returns the offset of the end, also of a block device, and without an ioctl.
 pub(super) fn path_size(path: &Path) -> io::Result<u64> {
     File::open(path)?.seek(SeekFrom::End(0))
 }
@@ -104,7 +104,7 @@ pub(super) fn drop_caches() -> Result<(), LabError> {
     })
 }
 
-/// See [`super::World::holes`]. A file system that does not tell its holes shows none.
+/// See [`super::World::holes`]. A file system that does not report holes shows none.
 pub(super) fn holes(path: &Path, most: u64) -> Result<Option<Holes>, LabError> {
     use rustix::fs::{SeekFrom, seek};
     let failed = || LabError::file("look for holes in", path);
@@ -118,7 +118,7 @@ pub(super) fn holes(path: &Path, most: u64) -> Result<Option<Holes>, LabError> {
     while at < bytes {
         let data = match seek(&file, SeekFrom::Data(at)) {
             Ok(data) => data.min(bytes),
-            // Nothing but a hole up to the end.
+            // A hole up to the end.
             Err(rustix::io::Errno::NXIO) => bytes,
             Err(errno) => return Err(failed()(errno.into())),
         };

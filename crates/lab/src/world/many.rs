@@ -1,4 +1,4 @@
-//! Several programs at once, and beside them what is done beside them.
+//! Running several programs at once, and a story beside them.
 //!
 //! ```text
 //!   0 s ──┬── program 1 ────────────────┤ wall_s
@@ -8,9 +8,9 @@
 //!
 //! Invariants:
 //!
-//! * the end of a program is noted when it comes: its time is not rounded to the rhythm in which the
-//!   stop flag is looked at;
-//! * nothing of a program that ends is waited for: neither its children nor what they say.
+//! * the end of a program is recorded when it comes: its time is not rounded to the interval at which the stop
+//!   flag is checked;
+//! * only the program itself is waited for: neither its children nor the end of its output.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -23,20 +23,20 @@ use crate::command::{CommandLine, Exit, ToolOutput};
 use crate::error::LabError;
 use crate::story::Story;
 
-/// How often the stop flag and what is due are looked at while programs run: 50 wake-ups a second
-/// beside the measurement.
+/// Interval at which the stop flag and the story are checked while programs run: 50 wake-ups a second beside
+/// the measurement.
 const POLL: Duration = Duration::from_millis(20);
-/// How long programs may take to end after SIGTERM.
+/// Time for programs to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a command of the story may take beyond the programs that it accompanies.
+/// Time for a command of the story beyond the end of the programs.
 const STORY_LIMIT: Duration = Duration::from_secs(30);
 
-/// What becomes of the children that a program leaves.
+/// Treatment of the children that a program leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// They are ended: what they do is not measured, and disturbs what comes next.
+    /// They are ended: their work is not measured, and disturbs the next trial.
     Ended,
-    /// They stay: the program was started for their sake, as one that serves a file system.
+    /// They stay: the program's purpose is to start them, such as the server of a file system.
     Alone,
 }
 
@@ -78,7 +78,7 @@ fn output_of(one: Process, began: Instant) -> Result<ToolOutput, LabError> {
     let is_flood = one.is_flood();
     let (done, at) = one.finished()?;
     let exit = match done.exit {
-        // It ended by itself before anybody looked; what is kept is not all that it said.
+        // It ended by itself before the check; its stored output is incomplete.
         Exit::Code(_) if is_flood => Exit::Flooded,
         exit => exit,
     };
@@ -86,8 +86,8 @@ fn output_of(one: Process, began: Instant) -> Result<ToolOutput, LabError> {
     Ok(ToolOutput { exit, stdout: done.stdout, stderr: done.stderr, wall_s })
 }
 
-/// Ends every program that still runs: SIGTERM, so that it can take its own children along, then
-/// SIGKILL, also for children that it left.
+/// Ends every program that still runs: SIGTERM, so that it can end its own children, then SIGKILL, also for
+/// remaining children.
 fn end_all(running: &mut [Process], exit: &Exit) -> Result<(), LabError> {
     running.iter().try_for_each(|one| one.signal(Signal::TERM))?;
     let deadline = Instant::now() + GRACE;
@@ -98,7 +98,7 @@ fn end_all(running: &mut [Process], exit: &Exit) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Hands the result of the story's command over when there is one, and starts the next.
+/// Passes the result of the story's command to the story, if there is one, and starts the next command.
 fn go_on(
     aside: &mut Option<Process>,
     began: Instant,
@@ -119,7 +119,7 @@ fn go_on(
     Ok(())
 }
 
-/// Lets the story's command that is under way end: an array is not left in the middle of a change.
+/// Lets the running command of the story end: an array is not left in the middle of a change.
 fn finish(
     mut last: Process,
     began: Instant,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn all_run_at_once_and_each_has_its_own_output() {
-        // Each waits for the other's file: one after the other would never end.
+        // Each waits for the other's file: in sequence they would never end.
         let dir = tempfile::tempdir().unwrap();
         let meet = |mine: &str, other: &str| {
             shell(&format!(
@@ -192,7 +192,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         let (braid, end) = (path("braid"), path("end"));
-        // Written by another process: a program that this one had open for writing might not run.
+        // Written by another process: this one could not run a program that it has open for writing.
         let write =
             r#"printf '#!/bin/sh\n[ "$1" != status ] || touch %s\n' "$2" >"$1"; chmod +x "$1""#;
         run(&[shell(write).arg("sh").arg(&braid).arg(&end)], &StopFlag::default());
@@ -205,7 +205,7 @@ mod tests {
             remembers: true,
         };
         let mut story = Story::of_a_failure(&array, Duration::ZERO, Duration::from_millis(5));
-        // It ends when the array is asked, which says nothing that could be understood.
+        // It ends when the array is queried, whose output is invalid.
         let wait = shell(&format!("until [ -e {end} ]; do sleep 0.01; done"));
         let limit = Duration::from_secs(600);
         let done =
@@ -216,7 +216,7 @@ mod tests {
         assert!(events[2].contains("does not answer"), "{events:?}");
     }
 
-    /// Whether a process is there and not merely unburied.
+    /// Returns true if a process runs and is no zombie.
     fn lives(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
@@ -263,7 +263,7 @@ mod tests {
     fn what_cannot_be_started_takes_the_others_along() {
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().display().to_string();
-        // Its command line has the mark as long as it lives.
+        // Its command line has the mark while it lives.
         let commands =
             [shell(&format!("sleep 1000; : {mark}")), CommandLine::new("/nonexistent/tool")];
         let limit = Duration::from_secs(600);
@@ -276,7 +276,7 @@ mod tests {
                 .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
                 .any(|line| String::from_utf8_lossy(&line).contains(&mark))
         };
-        // A child that it had just begun to start has been signalled, and dies in its own time.
+        // A child that it had just begun to start has been signalled, and ends a little later.
         while is_alive() {
             std::thread::yield_now();
         }

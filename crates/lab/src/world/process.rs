@@ -1,14 +1,14 @@
 //! Child processes: started in a group of their own, watched, ended.
 //!
-//! What one says goes to files in memory and not through pipes. Nobody has to read along, so that it is
-//! never stopped by a full pipe, and nobody waits for the end of a pipe that its children keep open.
+//! Output of a child goes to files in memory and not through pipes: a full pipe cannot stop the child, and a
+//! pipe that its children keep open cannot delay the end.
 //!
 //! Invariants:
 //!
-//! * a child is waited for on every way out, and only by its [`Process`]: until then its number is its
-//!   own, so a signal cannot reach a stranger;
-//! * no more than [`MOST_OUTPUT`] bytes of a stream are taken in; who runs a child looks whether more
-//!   was said, and ends it.
+//! * a child is waited for on every way out, and only by its [`Process`]: until then its number is not reused,
+//!   so a signal cannot reach another process;
+//! * at most [`MOST_OUTPUT`] bytes of a stream are read; the caller checks whether there is more, and ends the
+//!   child.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,21 +25,21 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::command::{CommandLine, Exit, Finished, MOST_OUTPUT};
 use crate::error::LabError;
 
-/// A child that was started.
+/// A started child.
 pub(super) struct Process {
     program: String,
     child: Child,
     group: Pid,
-    /// Can be read from when it has ended.
+    /// Readable when the child has ended.
     hold: OwnedFd,
     said: [File; 2],
-    /// How it ended, and when that was seen.
+    /// The exit, and the time at which it was seen.
     ended: Option<(Exit, Instant)>,
 }
 
 impl Process {
-    /// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this
-    /// process, which then stops its children in order.
+    /// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this process,
+    /// which then stops its children in order.
     ///
     /// `mark` goes into its environment, and so to its own children.
     pub(super) fn start(command: &CommandLine, mark: Option<&OsString>) -> Result<Self, LabError> {
@@ -57,8 +57,7 @@ impl Process {
         }
         let mut child = program
             .args(&command.args)
-            // Tools write for people in the user's language and with its decimal sign; parsers read
-            // English and a point.
+            // Tools write in the user's language and with its decimal sign; parsers read English and a point.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .stdout(stdout.try_clone().map_err(failed)?)
@@ -68,7 +67,7 @@ impl Process {
             .map_err(|source| LabError::Spawn { program: command.program.clone(), source })?;
         let group = Pid::from_child(&child);
         let hold = pidfd_open(group, PidfdFlags::empty()).map_err(|errno| {
-            // Nothing could watch it.
+            // Nothing could watch the child.
             let _ = child.kill().and_then(|()| child.wait());
             failed(errno.into())
         })?;
@@ -76,18 +75,18 @@ impl Process {
         Ok(Self { program, child, group, hold, said, ended: None })
     }
 
-    /// Whether its end has not been seen yet.
+    /// Returns true if the child's end has not been seen yet.
     pub(super) fn runs(&self) -> bool {
         self.ended.is_none()
     }
 
-    /// Whether more was said than is taken in.
+    /// Returns true if there is more output than is read.
     pub(super) fn is_flood(&self) -> bool {
         let length = |file: &File| file.metadata().map_or(0, |meta| meta.len());
         self.said.iter().any(|file| length(file) > MOST_OUTPUT as u64)
     }
 
-    /// Takes note of its end, if it has ended; `with_children` ends what it has left.
+    /// Records the child's end, if it has ended; `with_children` ends its remaining children.
     pub(super) fn look(&mut self, with_children: bool) -> Result<(), LabError> {
         if self.runs() && wait_for([&*self], Duration::ZERO) {
             let now = Instant::now();
@@ -99,7 +98,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until then, and ends it and what it has started. Answers whether it ended by itself.
+    /// Waits until the deadline, then ends the child and its children. Returns true if it ended by itself.
     pub(super) fn end_by(&mut self, deadline: Instant) -> Result<bool, LabError> {
         // A signal to this process ends a wait before its time.
         let in_time = loop {
@@ -114,14 +113,14 @@ impl Process {
         Ok(in_time)
     }
 
-    /// Says how it ended, where this is known better.
+    /// Replaces the recorded exit by a more exact one.
     pub(super) fn call_it(&mut self, exit: Exit) {
         if let Some((known, _)) = &mut self.ended {
             *known = exit;
         }
     }
 
-    /// Signals it and what it has started, as long as it has not been waited for.
+    /// Signals the child and its children, as long as it has not been waited for.
     pub(super) fn signal(&self, signal: Signal) -> Result<(), LabError> {
         if !self.runs() {
             return Ok(());
@@ -138,7 +137,7 @@ impl Process {
         Ok(())
     }
 
-    /// How one that has ended did, when, and what it said.
+    /// Returns exit, time and output of a child that has ended.
     pub(super) fn finished(self) -> Result<(Finished, Instant), LabError> {
         let text = |file: &File| {
             let length = file.metadata()?.len();
@@ -155,7 +154,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// The way out after an error: nobody is left to report another to.
+    /// Ends the child after an error: a further error cannot be reported.
     fn drop(&mut self) {
         if self.runs() {
             let _ = self.signal(Signal::KILL);
@@ -164,16 +163,16 @@ impl Drop for Process {
     }
 }
 
-/// Waits for the end of any of those that run, so long at most. Answers whether one has ended.
+/// Waits, at most so long, for the end of any running process. Returns true if one has ended.
 pub(super) fn wait_for<'p>(
     processes: impl IntoIterator<Item = &'p Process>,
     most: Duration,
 ) -> bool {
     let running = processes.into_iter().filter(|one| one.runs());
     let mut ends: Vec<_> = running.map(|one| PollFd::new(&one.hold, PollFlags::IN)).collect();
-    // Longer than the system can count is for ever.
+    // A longer time than the system supports means no limit.
     let most = Timespec::try_from(most).ok();
-    // One that is interrupted was a short wait in which none ended.
+    // An interrupted wait counts as one in which none ended.
     poll(&mut ends, most.as_ref()).is_ok_and(|ended| ended > 0)
 }
 
@@ -185,7 +184,7 @@ fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// For `map_err` on what is done to a child.
+/// Returns a function for `map_err` on operations on a child.
 fn failed(action: &'static str, program: &str) -> impl FnOnce(std::io::Error) -> LabError {
     let program = program.to_owned();
     move |source| LabError::Process { action, program, source }

@@ -10,7 +10,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::LabError;
 
-/// Signals that come together are one wish: `timeout` sends two, to the process and to its group.
+/// Time within which signals are one request: `timeout` sends two, to the process and to its group.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Tells the runner to stop. Clones share one flag.
@@ -21,12 +21,12 @@ impl StopFlag {
     /// A flag that SIGINT, SIGTERM and SIGHUP set. Another SIGINT or SIGTERM a second later or more
     /// ends the process at once, as without a handler.
     ///
-    /// Another SIGHUP never does: a terminal that goes sends one by the kernel and one by the shell,
-    /// and nobody has lost patience. Who ignores SIGHUP (`nohup`) is not stopped by it.
+    /// Another SIGHUP never does: a closed terminal sends one by the kernel and one by the shell, without a
+    /// second request of the user. A process that ignores SIGHUP (`nohup`) is not stopped by it.
     ///
     /// # Errors
     ///
-    /// When the handlers cannot be installed.
+    /// The handlers cannot be installed.
     pub fn on_signals() -> Result<Self, LabError> {
         let failed = |source| LabError::Process {
             action: "catch signals of",
@@ -54,7 +54,7 @@ impl StopFlag {
             self.set();
             let since = first.get_or_insert_with(Instant::now).elapsed();
             if is_impatient(signal, since) {
-                // It fails for signals without a default only, and these have one.
+                // It fails only for signals without a default, and these have one.
                 let _ = emulate_default_handler(signal);
             }
         }
@@ -65,18 +65,18 @@ impl StopFlag {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop.
+    /// Returns true if a stop was requested.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Whether a signal so long after the first says that it takes too long.
+/// Returns true if a signal so long after the first is a second request.
 fn is_impatient(signal: i32, since_the_first: Duration) -> bool {
     signal != SIGHUP && since_the_first >= TOGETHER
 }
 
-/// Whether a process ignores a signal, by its `/proc/PID/status`: a mask with bit 0 for signal 1.
+/// Returns true if a process ignores a signal, by its `/proc/PID/status`: a mask with bit 0 for signal 1.
 fn is_ignored(signal: i32, status: &str) -> bool {
     let masks = status.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
     let mut masks = masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -1,11 +1,10 @@
-//! Processes that a run left because it was killed: told by a variable of their environment, which
-//! names the results folder and goes from each process to its children.
+//! Processes of a killed run: found by a variable in their environment, which names the results folder and is
+//! inherited by children.
 //!
-//! Not by a signal at the parent's death (`PR_SET_PDEATHSIG`): that reaches children and not theirs, and
-//! a volume has to outlive the `braid up` that starts it. What finds volumes finds the rest as well.
+//! A signal at the parent's death (`PR_SET_PDEATHSIG`) is not enough: it reaches children but not theirs, and a
+//! volume has to outlive the `braid up` that starts it. The search that finds volumes also finds the rest.
 //!
-//! Nothing is noted when one starts, so there is no moment in which one could be missed; and a
-//! number that belongs to somebody else by now is no danger.
+//! Starting a process records nothing, so no process can be missed; and a reused process number does no harm.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,18 +17,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::LabError;
 
-/// The variable.
+/// The name of the variable.
 pub(super) const MARK: &str = "BRAID_LAB_RESULTS";
-/// How long they may take to end after SIGTERM, and again after SIGKILL.
+/// Time for processes to end after SIGTERM, and again after SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often they are looked for meanwhile.
+/// Interval of searches meanwhile.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Ends all that have the mark; `but_volumes` spares braid's volumes. Answers how many there were.
+/// Ends all processes with the mark; `but_volumes` spares braid's volumes. Returns their number.
 ///
 /// # Errors
 ///
-/// When one does not end.
+/// A process does not end.
 pub(super) fn end_strays(mark: &OsString, but_volumes: bool) -> Result<usize, LabError> {
     let found = find(mark, but_volumes)?;
     let count = found.len();
@@ -37,7 +36,7 @@ pub(super) fn end_strays(mark: &OsString, but_volumes: bool) -> Result<usize, La
         let deadline = Instant::now() + GRACE;
         let mut left = find(mark, but_volumes)?;
         for (_, process) in &left {
-            // One that has ended by itself is what is wanted.
+            // A process that has ended by itself is fine.
             let _ = pidfd_send_signal(process, signal);
         }
         while !left.is_empty() && Instant::now() < deadline {
@@ -58,7 +57,7 @@ pub(super) fn end_strays(mark: &OsString, but_volumes: bool) -> Result<usize, La
     })
 }
 
-/// Those that have the mark and have not ended.
+/// Returns the running processes with the mark.
 fn find(mark: &OsString, but_volumes: bool) -> Result<Vec<(Pid, OwnedFd)>, LabError> {
     let folder = Path::new("/proc");
     let entries = fs::read_dir(folder).map_err(LabError::file("read", folder))?;
@@ -70,12 +69,12 @@ fn find(mark: &OsString, but_volumes: bool) -> Result<Vec<(Pid, OwnedFd)>, LabEr
     Ok(pids.filter_map(|pid| Some((pid, look_at(pid, &wanted, but_volumes)?))).collect())
 }
 
-/// A hold on the process if it has the mark. It is taken before the process is looked at, so that
-/// both mean the same one. Processes of others cannot be looked at, and are not ours.
+/// Returns a hold on the process if it has the mark. The hold is taken before the process is examined, so both
+/// refer to the same one. Processes of other users cannot be examined, and belong to other runs.
 fn look_at(pid: Pid, wanted: &[u8], but_volumes: bool) -> Option<OwnedFd> {
     let hold = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let read = |name: &str| fs::read(format!("/proc/{}/{name}", pid.as_raw_nonzero())).ok();
-    // One that has ended and was not waited for has no environment any more.
+    // A zombie has no environment any more.
     let is_marked = read("environ")?.split(|byte| *byte == 0).any(|word| word == wanted);
     let is_volume = || {
         let words = read("cmdline").unwrap_or_default();
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn those_with_the_mark_end_and_no_others() {
         let dir = tempfile::tempdir().unwrap();
-        // Named as a volume's process is, from its start on.
+        // Named like a volume's process, from its start on.
         let program = dir.path().join("braid-volume");
         std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
         let volume = CommandLine::new(program.to_str().unwrap()).arg("1000");

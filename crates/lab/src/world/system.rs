@@ -33,7 +33,7 @@ impl SystemWorld {
         Self { start: Instant::now(), folders: Vec::new(), mark: None }
     }
 
-    /// Removes what a step names, if it lies below a folder of ours.
+    /// Removes the path of a step, if it lies below a folder of this world.
     fn remove(&self, path: &Path) -> Result<(), LabError> {
         let failed = || LabError::file("remove", path);
         let (Some(parent), Some(Component::Normal(name))) =
@@ -41,7 +41,7 @@ impl SystemWorld {
         else {
             return Err(self.not_ours(path));
         };
-        // The real folder: a link in the middle could lead anywhere.
+        // The real folder: a link in the middle could lead elsewhere.
         let parent = parent.canonicalize().map_err(failed())?;
         if !self.folders.iter().any(|folder| parent.starts_with(folder)) {
             return Err(self.not_ours(path));

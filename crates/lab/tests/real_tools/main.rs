@@ -1,5 +1,5 @@
-//! Every tool for real, briefly: on a loop device and on ext4 upon it, else on a file and in a
-//! temporary folder. What is asserted is the structure of the numbers, never their size.
+//! Every tool for real, briefly: on a loop device and on ext4 upon it, else on a file and in a temporary
+//! folder. The tests assert the structure of the numbers, never their size.
 //!
 //! The runner is not used: a small executor plays the scripts, so that a tool's plan and its
 //! parser are tested against the program alone.
@@ -32,7 +32,7 @@ fn carry_out(world: &mut SystemWorld, steps: &[Step]) {
     }
 }
 
-/// Plays a script as the runner does, but for the caches.
+/// Plays a script as the runner does, except for the caches.
 fn play(world: &mut SystemWorld, script: &Script, scratch: &Path) -> RunOutput {
     carry_out(world, &script.prepare);
     carry_out(world, &script.warm);
@@ -54,7 +54,7 @@ fn play(world: &mut SystemWorld, script: &Script, scratch: &Path) -> RunOutput {
     RunOutput { processes, wall_s, files }
 }
 
-/// The tool, if its program is there; then it must say its version.
+/// Returns the tool, if its program is installed; then it must print its version.
 fn tool(name: &str) -> Option<&'static dyn Tool> {
     let tool = find(name).unwrap();
     let command = tool.version_command();
@@ -81,12 +81,12 @@ fn settings(tool: &dyn Tool, values: &str) -> Settings {
     })
 }
 
-/// One trial on a raw target.
+/// Carries out one trial on a raw target.
 fn measure(name: &str, values: &str, target: &Target, processes: u32) -> Option<Measured> {
     measure_in(&mut SystemWorld::new(), name, values, target, processes)
 }
 
-/// One trial, whole: sources, script, parser; nothing is left on the subject. `None`: skipped.
+/// Carries out a complete trial: sources, script, parser; nothing is left on the subject. `None`: skipped.
 fn measure_in(
     world: &mut SystemWorld,
     name: &str,
@@ -131,7 +131,7 @@ fn measure_in(
     Some(measured)
 }
 
-/// A subject that goes away however the test ends.
+/// A subject that is removed however the test ends.
 struct Subject {
     device: Option<String>,
     mounted: bool,
@@ -139,7 +139,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// An image, behind a loop device if the machine lets us have one.
+    /// Makes an image, behind a loop device if the machine allows one.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("image");
@@ -163,7 +163,7 @@ impl Subject {
         Target::Device(self.device.as_ref().map_or(image, PathBuf::from))
     }
 
-    /// Trials in a folder on ext4 upon the device, else beside the image.
+    /// Returns a folder for trials on ext4 upon the device, else beside the image.
     fn folder(&mut self) -> Folder<'_> {
         let mount = self.dir.path().join("mount");
         fs::create_dir(&mount).unwrap();
@@ -179,11 +179,11 @@ impl Subject {
     }
 }
 
-/// A folder that the world made, in which it may remove.
+/// A folder that the world made, so that it may remove files in it.
 struct Folder<'a> {
     world: SystemWorld,
     target: Target,
-    /// Whether its file system takes O_DIRECT for sure.
+    /// True if its file system certainly supports O_DIRECT.
     direct: bool,
     _subject: &'a Subject,
 }
@@ -204,7 +204,7 @@ impl Drop for Subject {
             ends.push(Command::new("losetup").arg("--detach").arg(device).status());
         }
         let failed = ends.iter().any(|end| !end.as_ref().is_ok_and(|status| status.success()));
-        // A panic while another one unwinds would hide the first.
+        // A panic during unwinding would hide the first one.
         assert!(!failed || std::thread::panicking(), "{ends:?}");
     }
 }
@@ -313,7 +313,7 @@ fn fio_and_seek_speak_nbd() {
     };
     let _server = Server(child);
     let uri = format!("nbd+unix:///?socket={}", socket.display());
-    // Ready as soon as it answers; a minute is for a machine that is very busy.
+    // Ready as soon as it answers; the limit of a minute is for a very busy machine.
     let ready = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         braid_lab::nbd::query_size(&uri).is_ok_and(|size| size == REGION)
@@ -397,7 +397,7 @@ fn sysbench_runs_all_its_modes() {
         );
         let Some(measured) = folder.measure("sysbench", &values, 2) else { return };
         assert!(measured.get(Metric::Seconds).is_some());
-        // What writes also syncs, and then latencies are of both.
+        // A mode that writes also syncs, and then latencies are of both.
         let reads = matches!(mode, "seqrd" | "rndrd");
         assert_eq!(measured.latencies.len(), usize::from(reads), "{mode}");
         let get = |metric| measured.get(metric).unwrap_or(0.0);
@@ -456,7 +456,7 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
     let here = [
         "fio",
         "fio-jobs",
-        // In braid's own tests: it is braid.
+        // Covered by braid's own tests: it is braid.
         "replay",
         "hdparm",
         "dd",

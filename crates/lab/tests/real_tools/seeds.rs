@@ -1,4 +1,4 @@
-//! What fio draws follows the trial's seed: the offsets, and what it writes.
+//! fio's draws follow the trial's seed: the offsets, and the contents of its writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,8 +10,8 @@ use braid_lab::tool::TrialSpec;
 
 use super::{play, settings, tool};
 
-/// Plays fio's script with a seed on a file, with `more` told to fio besides; answers what lies
-/// in the scratch folder then, and what is in the file.
+/// Plays fio's script with a seed on a file, with the options in `more`. Returns the contents of the scratch
+/// folder, and of the file.
 fn with_seed(
     values: &str,
     processes: u32,
@@ -37,7 +37,7 @@ fn with_seed(
     };
     let mut script = tool.plan(&spec).unwrap();
     let log = format!("--write_lat_log={}", scratch.path().join("log").display());
-    // As many requests as asked for, and not as many as fit into a time.
+    // A fixed number of requests, and not as many as fit into a time.
     let own = ["--time_based=0", log.as_str(), "--log_offset=1"];
     let more = own.into_iter().chain(more.iter().copied());
     script.measured = script
@@ -49,7 +49,7 @@ fn with_seed(
     Some((run.files, fs::read(file.path()).unwrap()))
 }
 
-/// The offsets that each process used, in order.
+/// Returns the offsets that each process used, in order.
 fn offsets(files: &BTreeMap<String, String>) -> Vec<Vec<&str>> {
     let logs = files.iter().filter(|(name, _)| name.starts_with("log_lat"));
     // Time, latency, direction, block size, offset, priority.
@@ -63,7 +63,7 @@ fn offsets_follow_the_seed() {
         let values = format!("pattern = \"rand\"\nop = {op:?}\niodepth = 1\ndirect = false");
         for processes in [1, 2] {
             let run = |seed: u64| {
-                // Two seeds whose lowest bit alone differs are one seed to fio.
+                // Two seeds that differ only in the lowest bit are one seed to fio.
                 with_seed(&values, processes, seed << 1, &["--number_ios=20"])
             };
             let (Some(a), Some(again), Some(b)) = (run(8), run(8), run(7)) else { return };
@@ -83,7 +83,7 @@ fn no_two_blocks_that_fio_writes_are_alike() {
     let values = "pattern = \"seq\"\nop = \"write\"\niodepth = 1\ndirect = false";
     let run = |seed: u64| with_seed(values, 1, seed << 1, &["--number_ios=256"]);
     let (Some((_, a)), Some((_, again)), Some((_, b))) = (run(8), run(8), run(7)) else { return };
-    // A piece that is there twice is what a compressor would find.
+    // A compressor would find a piece that occurs twice.
     let pieces: BTreeSet<&[u8]> = a.chunks(64).chain(b.chunks(64)).collect();
     assert_eq!(pieces.len(), 2 * (1 << 20) / 64);
     assert!(a == again, "one seed has one content");

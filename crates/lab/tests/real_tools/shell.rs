@@ -1,4 +1,4 @@
-//! The lines that a trial tells can be typed.
+//! The recipe of a trial can be run in a shell.
 
 use std::fs;
 use std::process::Command;
@@ -10,25 +10,25 @@ use braid_lab::{StopFlag, SystemWorld};
 
 use super::{settings, tool};
 
-/// Runs lines in one shell that stops at the first that fails.
+/// Runs lines in one shell that stops at the first failure.
 fn paste(lines: &[String]) {
     let text = lines.join("\n");
     let done = Command::new("sh").args(["-e", "-c", &text]).output().unwrap();
     assert!(done.status.success(), "{text}\n{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Types the lines of a trial, and looks for what they leave before they clean up.
+/// Runs the lines of a trial, and checks their files before they clean up.
 fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
     let name = tool.name();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let settings = settings(tool, values);
-    // A blank and a quote, for words that a shell would take apart.
+    // A blank and a quote, which a shell would split at.
     let folder = path("it's a folder");
     let (target, scratch) = (Target::Folder(folder.clone()), path("scratch"));
     let sources = path("sources");
     fs::create_dir(&sources).unwrap();
-    // A shell makes files of noise by itself.
+    // The shell makes files of noise by itself.
     let is_noise = |data: &SourceData| matches!(data, SourceData::File(..));
     let source = tool.work(&settings, processes).source;
     if let Some(data) = source.filter(|data| !is_noise(data)) {
@@ -78,7 +78,7 @@ fn what_a_trial_tells_to_type_can_be_typed() {
         ("fio", "pattern = \"rand\"\nop = \"read\"\nseries_ms = 100\ndirect = false", "fio.data"),
     ] {
         let Some(tool) = tool(name) else { continue };
-        // A shell does not say how those went that it waits for, so one alone is tried as well.
+        // A shell does not report the exits of processes that it waits for, so a single one is tried as well.
         type_it(tool, values, 1, &left.replace('2', "1"));
         type_it(tool, values, 2, left);
     }

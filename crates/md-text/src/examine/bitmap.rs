@@ -23,16 +23,16 @@ pub enum BitmapError {
     /// Fewer bytes than a header has.
     #[error("the bitmap is cut off: {length} bytes, and its header alone has 256")]
     Short {
-        /// How many bytes there are.
+        /// The number of bytes present.
         length: usize,
     },
-    /// Something else lies there.
+    /// The place contains something else.
     #[error("there is no bitmap: it would start with 6d746962, and here is {magic:08x}")]
     Magic {
         /// The number found.
         magic: u32,
     },
-    /// A version that nobody knows.
+    /// An unknown version.
     #[error("the bitmap is of version {version}: known are 3, 4 and 5 (clustered)")]
     Version {
         /// The number found.
@@ -118,7 +118,7 @@ impl<'a> Header<'a> {
         self.bits().div_ceil(8) + HEADER_BYTES as u64
     }
 
-    /// How many bits there are, as far as there are bytes for them, and how many of them are set.
+    /// The number of bits, as far as there are bytes for them, and the number of set bits.
     pub(super) fn count(self) -> (u64, u64) {
         let bytes = self.0.get(HEADER_BYTES..).unwrap_or(&[]);
         let bits = self.bits().min(bytes.len() as u64 * 8);

@@ -53,7 +53,7 @@ pub fn brief(sb: &Written<'_>, verbose: bool) -> String {
     line
 }
 
-/// Whether mdadm counts this member among the array's spares: it has no role.
+/// True if mdadm counts this member among the array's spares: it has no role.
 #[must_use]
 pub fn counts_as_spare(sb: &Written<'_>) -> bool {
     if sb.is_old() {

@@ -1,4 +1,4 @@
-//! `braid examine --explain`: the superblock byte by byte, and who would refuse it.
+//! `braid examine --explain`: the superblock byte by byte, and the programs that would refuse it.
 //!
 //! ```text
 //!   216    4  8a 3d 79 4a              sb_csum = 4a793d8a
@@ -6,9 +6,9 @@
 //!         !! everyone: the checksum is 4a793d8a, and the bytes add up to 4a793d8b
 //! ```
 //!
-//! Invariants: no byte of the 4096 is left out (runs of equal roles and of zeroes are one line);
-//! each broken rule stands at its field and again in the list at the end: `!!` marks what is
-//! wrong, `--` what is only too new or too old for somebody.
+//! Invariants: no byte of the 4096 is left out (runs of equal roles and of zeroes are one line); each broken
+//! rule stands at its field and again in the list at the end: `!!` marks an error, `--` a value that is only
+//! too new or too old for some program.
 
 use std::fmt::{Result, Write as _};
 
@@ -137,7 +137,7 @@ fn write_disk(out: &mut String, sb: &Written<'_>, name: &str, at: usize) -> Resu
     write_used_bytes(out, offset + 20, sb.slice(offset + 20, old::DISK_WORDS * 4 - 20))
 }
 
-/// What is behind the last field: nothing, mostly.
+/// The bytes after the last field: usually zeroes.
 fn write_rest(out: &mut String, sb: &Written<'_>, from: usize) -> Result {
     let bytes = sb.slice(from, 4096);
     if bytes.is_empty() {

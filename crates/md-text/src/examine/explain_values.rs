@@ -6,7 +6,7 @@ use super::written::{Written, old, role, v1};
 use super::{Surroundings, text_old, words};
 use braid_md::{Features, Uuid};
 
-/// What a field holds.
+/// The value of a field in words.
 pub(super) fn value(sb: &Written<'_>, around: &Surroundings<'_>, field: &Field) -> String {
     let number = number(sb, field);
     match field.kind {
@@ -111,7 +111,7 @@ fn bitmap_or_ppl(sb: &Written<'_>) -> String {
     format!("{} sectors{unused}", sb.i32(v1::BITMAP_OFFSET))
 }
 
-/// What a role's number means.
+/// The meaning of a role's number.
 pub(super) fn role_name(number: u16) -> String {
     match number {
         role::SPARE => "spare".to_owned(),

@@ -15,25 +15,25 @@ use super::{Surroundings, space, text, text_old, words};
 use braid_md::bitmap::BITMAP_MAGIC;
 use braid_md::{Features, SECTOR, Uuid};
 
-/// What one member says.
+/// The facts about one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Facts {
     /// `1.2`, `1.1`, `1.0` or `0.90`.
     pub metadata_version: String,
-    /// Whether it starts as a superblock does.
+    /// True if it starts with the number of a superblock.
     pub magic_is_right: bool,
-    /// Why braid does not believe it, if so.
+    /// The reason why braid does not trust it, if there is one.
     pub rejected: Option<String>,
-    /// Who would refuse it.
+    /// The programs that would refuse it.
     pub refused_by: Vec<RefusalFacts>,
     /// The member's size.
     pub device_bytes: u64,
-    /// Where the superblock says that it lies (version 1).
+    /// The place of the superblock according to itself (version 1).
     pub super_offset_bytes: Option<u64>,
-    /// The sum that is recorded.
+    /// The recorded sum.
     pub checksum: String,
-    /// The sum that the bytes have.
+    /// The computed sum of the bytes.
     pub checksum_expected: String,
     /// The array's identifier.
     pub array_uuid: String,
@@ -43,7 +43,7 @@ pub struct Facts {
     pub created_s: u64,
     /// When the superblock was last written.
     pub updated_s: u64,
-    /// How often the array's state changed.
+    /// The number of changes of the array's state.
     pub events: u64,
     /// mdadm's name of the level; `null` if it has none.
     pub level: Option<&'static str>,
@@ -59,11 +59,11 @@ pub struct Facts {
     pub raid_disks: u32,
     /// Used of each member, for levels that use the same of all.
     pub component_bytes: Option<u64>,
-    /// What the array holds, as mdadm counts it; `null` for raid0 and linear.
+    /// The bytes of data in the array, as mdadm counts them; `null` for raid0 and linear.
     pub array_bytes: Option<u64>,
-    /// Whether the copies agree.
+    /// True if the copies agree.
     pub clean: bool,
-    /// Up to where they do, if not everywhere.
+    /// The end of the part in which they agree, if it is not the whole array.
     pub resync_offset_bytes: Option<u64>,
     /// The feature bits (version 1).
     pub feature_map: Option<u32>,
@@ -71,9 +71,9 @@ pub struct Facts {
     pub features: Vec<&'static str>,
     /// Those without a name.
     pub unknown_feature_bits: u32,
-    /// Where the data start.
+    /// The start of the data.
     pub data_offset_bytes: u64,
-    /// How much of the member can hold data (version 1).
+    /// The bytes of the member that can hold data (version 1).
     pub data_bytes: Option<u64>,
     /// Unused before the data (version 1).
     pub unused_before_bytes: Option<u64>,
@@ -89,7 +89,7 @@ pub struct Facts {
     pub role: &'static str,
     /// Which member, for the first two.
     pub role_number: Option<u32>,
-    /// How many devices have each member's role (version 1).
+    /// For each member's role, the number of devices that have it (version 1).
     pub members_present: Vec<u32>,
     /// Reads avoid it.
     pub write_mostly: bool,
@@ -122,9 +122,9 @@ pub struct RefusalFacts {
     pub rule: &'static str,
     /// The field's name in `md_p.h`.
     pub field: &'static str,
-    /// Who refuses.
+    /// The program that refuses.
     pub who: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -139,7 +139,7 @@ pub struct BitmapFacts {
     pub events: Option<u64>,
     /// The events since when its bits were kept.
     pub events_cleared: Option<u64>,
-    /// What a bit stands for.
+    /// The bytes that a bit stands for.
     pub chunk_bytes: Option<u32>,
     /// Bits, as far as they were read.
     pub bits: Option<u64>,
@@ -163,18 +163,18 @@ pub struct BadBlockLogFacts {
     pub offset_bytes: i64,
     /// Its size.
     pub size_bytes: u64,
-    /// How many entries there is room for.
+    /// The number of entries that fit.
     pub entries: u32,
     /// Entries count in 512 bytes, shifted left by this.
     pub shift: u8,
-    /// Whether there are bad blocks.
+    /// True if there are bad blocks.
     pub in_use: bool,
 }
 
 /// A change of shape that was not finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReshapeFacts {
-    /// How far it got, in the array.
+    /// The position that it has reached, in the array.
     pub position_bytes: u64,
     /// Members that come (or go).
     pub delta_disks: i32,
@@ -197,9 +197,9 @@ pub struct DiskFacts {
     pub major: u32,
     /// Of the block device, when the array last ran.
     pub minor: u32,
-    /// Its role.
+    /// The role of the disk.
     pub raid_disk: u32,
-    /// What it is.
+    /// The state of the disk.
     pub state: Vec<&'static str>,
 }
 
@@ -223,7 +223,7 @@ fn signed_bytes(sectors: impl Into<i64>) -> i64 {
     sectors.into() * SECTOR.cast_signed()
 }
 
-/// What both formats have, in the same sense.
+/// The facts that both formats have, with the same meaning.
 fn common(sb: &Written<'_>, around: &Surroundings<'_>) -> Facts {
     let (level, layout) = (sb.level(), sb.layout());
     let component = if sb.is_old() {

@@ -7,7 +7,7 @@
 
 use braid_md::Features;
 
-/// How a field's bytes are read.
+/// The way in which a field's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A number of the field's width.
@@ -165,7 +165,7 @@ pub(super) const FIELDS_0_90: &[Field] = &[
     field(272, 240, "pstate_reserved", Kind::Reserved, "Reserved."),
 ];
 
-/// A bit of the feature map, and who is too old for it.
+/// A bit of the feature map, and the versions that are too old for it.
 pub(super) struct Feature {
     pub(super) bit: Features,
     pub(super) name: &'static str,

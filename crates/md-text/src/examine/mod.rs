@@ -1,18 +1,18 @@
-//! What `braid examine` prints of one member.
+//! The output of `braid examine` for one member.
 //!
 //! ```text
 //!               ┌─ text      as `mdadm --examine`
 //!               ├─ bitmap    as `mdadm --examine-bitmap`
 //! bytes ─Written┼─ export    as `mdadm --examine --export`
 //!               ├─ facts     for `--json`
-//!               └─ explain   byte by byte, and who would refuse it: `rules`
+//!               └─ explain   byte by byte, and the programs that would refuse it: `rules`
 //! ```
 //!
-//! Invariants: everything works on [`Written`], the bytes as they are, so that a damaged
-//! superblock can be looked at too; whatever the bytes are, nothing panics, and the text's length
-//! is bounded; names are escaped where they could steer a terminal, which is the only intended
-//! difference from mdadm 4.2. Deliberately absent: I/O, the clock, the time zone and the names of
-//! devices (see [`Surroundings`]), and any decision: what is shown is not believed.
+//! Invariants: every function works on [`Written`], the bytes as they are, so that a damaged superblock can be
+//! examined too; no bytes cause a panic, and the length of the text is bounded; names are escaped if they could
+//! control a terminal, which is the only intended difference from mdadm 4.2. Deliberately absent: I/O, the
+//! clock, the time zone and the names of devices (see [`Surroundings`]), and any decision: the text shows bytes
+//! without trusting them.
 
 mod badblocks;
 mod bitmap;
@@ -44,23 +44,23 @@ pub use text::text;
 pub use words::ctime;
 pub use written::Written;
 
-/// What a superblock does not say, and its text depends on.
+/// Facts that the text depends on, but that are not in a superblock.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The member's size in bytes.
     pub device_size: u64,
-    /// The bytes at the place of the bitmap (its header at least), where there is one.
+    /// The bytes at the place of the bitmap (at least its header), if there is one.
     pub bitmap: Option<&'a [u8]>,
-    /// This machine's name: arrays that were made here are marked as local.
+    /// This machine's name: an array that was made on this machine is marked as local.
     pub host: Option<&'a str>,
-    /// By how many seconds local time is ahead at a time given in seconds since 1970.
+    /// The offset of local time in seconds, at a time given in seconds since 1970.
     pub utc_offset: &'a dyn Fn(u64) -> i64,
-    /// The path of the block device of a major and a minor number (0.90's table has them).
+    /// The path of the block device with a major and a minor number (for the table of 0.90).
     pub device_name: &'a dyn Fn(u32, u32) -> Option<String>,
 }
 
 impl Surroundings<'_> {
-    /// A member of `device_size` bytes about which nothing else is known, in UTC.
+    /// The surroundings of a member of `device_size` bytes about which nothing else is known, in UTC.
     #[must_use]
     pub fn unknown(device_size: u64) -> Surroundings<'static> {
         Surroundings {

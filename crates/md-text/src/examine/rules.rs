@@ -1,7 +1,9 @@
-//! Who would refuse a member, and why: a table of rules, each with the field that it is about.
+//! The programs that would refuse a member, and their reasons: a table of rules, each with the field that it is
+//! about.
 //!
-//! Only what is known of kernels and of mdadm is here; what depends on the other members (missing
-//! ones, event counts) is not, and a superblock that breaks no rule may still be refused for that.
+//! The table contains only known behaviour of kernels and of mdadm. Rules that depend on the other members
+//! (missing ones, event counts) are not in it, so a superblock that breaks no rule may still be refused for
+//! such a reason.
 //!
 //! Sources: Linux `drivers/md/md.c` (`super_1_load`, `super_1_validate`, `super_90_load`),
 //! `raid0.c` (`create_strip_zones`), `raid5.c` (`setup_conf`), `raid10.c` (`setup_geo`),
@@ -14,8 +16,8 @@ use super::written::{Written, v1};
 use super::{Surroundings, fields};
 use braid_md::Version;
 
-/// Who refuses. Versions are those of the first release that does, and of the first that does
-/// not any more.
+/// A program that refuses. Versions are those of the first release that does, and of the first that no longer
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every kernel, every mdadm, and braid.
@@ -49,7 +51,7 @@ impl fmt::Display for Who {
 }
 
 impl Who {
-    /// Whether something is wrong with the superblock, rather than new or old.
+    /// True if something is wrong with the superblock, rather than new or old.
     #[must_use]
     pub fn is_every_release(self) -> bool {
         matches!(self, Who::Everyone | Who::Linux | Who::Braid)
@@ -63,9 +65,9 @@ pub struct Refusal {
     pub rule: &'static str,
     /// The field's name in `md_p.h`.
     pub field: &'static str,
-    /// Who refuses.
+    /// The program that refuses.
     pub who: Who,
-    /// Why, in a sentence with the values.
+    /// The reason, in a sentence with the values.
     pub why: String,
 }
 

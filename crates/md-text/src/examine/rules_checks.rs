@@ -7,7 +7,7 @@ use braid_md::bitmap::BITMAP_MAGIC;
 use braid_md::superblock::MAGIC;
 use braid_md::{Features, SECTOR, Version};
 
-/// What a check finds.
+/// The finding of a check.
 type Found = Option<String>;
 
 /// The least chunk of the levels that work by pages.
@@ -248,7 +248,7 @@ pub(super) fn lockless(sb: &Written<'_>, around: &Surroundings<'_>) -> Found {
         .then(|| "the bitmap is a lockless one (version 6)".to_owned())
 }
 
-/// What a member of version 0.90 can hold on this device, in bytes.
+/// The bytes that a member of version 0.90 can hold on this device.
 fn room_old(around: &Surroundings<'_>) -> u64 {
     Version::V0_90.superblock_offset(around.device_size).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! How much of a member is used neither by data nor by metadata (version 1).
+//! The part of a member that is used neither by data nor by metadata (version 1).
 //!
 //! ```text
 //! 1.1, 1.2  | sb … log bitmap |<── before ──>|  data …  |<── after ──>|
@@ -83,8 +83,8 @@ fn log_offset(sb: &Written<'_>) -> i32 {
     }
 }
 
-/// Where the bitmap or the partial parity log ends, counted as mdadm does it: from the
-/// superblock, although it is compared with places on the member.
+/// The end of the bitmap or the partial parity log, counted as in mdadm: from the superblock, although it is
+/// compared with places on the member.
 fn log_end(sb: &Written<'_>, around: &Surroundings<'_>) -> u64 {
     let Ok(offset @ 1..) = u64::try_from(log_offset(sb)) else { return 0 };
     if !sb.features().contains(Features::BITMAP) {

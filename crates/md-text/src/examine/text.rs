@@ -1,9 +1,9 @@
-//! The text of `mdadm --examine` for a superblock of version 1, and the way to that of 0.90.
+//! The text of `mdadm --examine` for a superblock of version 1; for one of 0.90 it calls the other module.
 //!
-//! Source: mdadm 4.2 `super1.c` (`examine_super1`), whose lines it gives byte for byte, with two
-//! exceptions. A member that is too short for its data is called so, as mdadm 4.3 does it (4.2
-//! prints the difference as a huge number); and the feature map is the one on disk, where mdadm
-//! leaves the bitmap's bit out if there is no bitmap.
+//! Source: mdadm 4.2 `super1.c` (`examine_super1`), whose lines this module gives byte for byte, with two
+//! exceptions. A member that is too short for its data is reported as in mdadm 4.3 (4.2 prints the difference
+//! as a huge number); and the feature map is the one on disk, whereas mdadm leaves out the bitmap's bit if
+//! there is no bitmap.
 
 use std::fmt::{Result, Write as _};
 
@@ -15,7 +15,7 @@ use super::{Surroundings, bitmap, space, text_old, words};
 use braid_md::superblock::MAGIC;
 use braid_md::{Features, Uuid};
 
-/// What mdadm prints of this superblock, without the line that names the member.
+/// The text that mdadm prints for this superblock, without the line that names the member.
 #[must_use]
 pub fn text(sb: &Written<'_>, around: &Surroundings<'_>) -> String {
     let mut out = String::new();
@@ -77,7 +77,7 @@ fn write_array(out: &mut String, sb: &Written<'_>, around: &Surroundings<'_>) ->
     writeln!(out)
 }
 
-/// Whether an array's name says that it was made on `host`.
+/// True if an array's name says that it was made on `host`.
 pub(super) fn is_local(name: &[u8], host: &str) -> bool {
     !host.is_empty()
         && host.len() < 32
@@ -216,7 +216,7 @@ fn role_text(sb: &Written<'_>) -> String {
     }
 }
 
-/// One letter a member, and all roles if a member's number does not occur as often as it may.
+/// One letter for each member, and all roles if their numbers are inconsistent.
 fn write_array_state(out: &mut String, sb: &Written<'_>, disks: u32) -> Result {
     let mut counts = vec![0u32; 1 << 16];
     for role in sb.roles() {
@@ -224,7 +224,7 @@ fn write_array_state(out: &mut String, sb: &Written<'_>, disks: u32) -> Result {
     }
     let mut inconsistent = sb.roles().any(|role| role <= role::MAX && u32::from(role) > disks);
     out.push_str("   Array State : ");
-    // Roles have 16 bits: what is beyond is missing, and not worth a letter each.
+    // Roles have 16 bits: members beyond that are missing, and get no letter.
     for count in counts.iter().take(disks as usize) {
         out.push(match count {
             0 => '.',
@@ -251,7 +251,7 @@ fn write_array_state(out: &mut String, sb: &Written<'_>, disks: u32) -> Result {
     writeln!(out)
 }
 
-/// The number that an undamaged superblock starts with.
+/// True if the superblock starts with the number of an undamaged one.
 pub(super) fn has_magic(sb: &Written<'_>) -> bool {
     sb.u32(0) == MAGIC
 }

@@ -49,7 +49,7 @@ pub(super) fn sectors(count: u64) -> i64 {
     count.wrapping_mul(braid_md::SECTOR).cast_signed()
 }
 
-/// What mdadm calls a level.
+/// mdadm's name of a level.
 pub(super) fn level_name(number: i32) -> Option<&'static str> {
     Some(match number {
         -100 => "container",
@@ -66,8 +66,7 @@ pub(super) fn level_name(number: i32) -> Option<&'static str> {
     })
 }
 
-/// What mdadm calls a layout of a level that has names for them; raid10 has none (see
-/// [`raid10_layout`]).
+/// mdadm's name of a layout of a level that has names for them; raid10 has none (see [`raid10_layout`]).
 pub(super) fn layout_name(level: i32, number: u32) -> Option<&'static str> {
     Some(match (level, number) {
         (0, 0) => "dangerous",
@@ -127,7 +126,7 @@ pub(super) fn array_size(level: i32, layout: u32, disks: u32, component: i64) ->
     i64::try_from(i128::from(component) * times / over).ok()
 }
 
-/// Whether there is a partial parity log, with one entry or with several.
+/// True if there is a partial parity log, with one entry or with several.
 pub(super) fn has_ppl(features: Features) -> bool {
     features.contains(Features::PPL) || features.contains(Features::MULTIPLE_PPLS)
 }

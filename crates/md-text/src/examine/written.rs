@@ -43,7 +43,7 @@ impl<'a> Written<'a> {
         self.bytes
     }
 
-    /// Whether a machine with the most significant byte first wrote it (0.90 only).
+    /// True if a machine with the most significant byte first wrote it (0.90 only).
     #[must_use]
     pub fn is_big_endian(&self) -> bool {
         self.big_endian
@@ -56,7 +56,7 @@ impl<'a> Written<'a> {
         Superblock::parse(self.version, place, size, self.bytes).err()
     }
 
-    /// Whether it is of version 0.90.
+    /// True if it is of version 0.90.
     pub(super) fn is_old(&self) -> bool {
         self.version == Version::V0_90
     }
@@ -98,7 +98,7 @@ impl<'a> Written<'a> {
         self.u32(index * 4)
     }
 
-    /// How often the array's state changed.
+    /// The number of changes of the array's state.
     pub(super) fn events(&self) -> u64 {
         if !self.is_old() {
             return self.u64(v1::EVENTS);
@@ -140,7 +140,7 @@ impl<'a> Written<'a> {
         braid_md::Features(if self.is_old() { 0 } else { self.u32(v1::FEATURES) })
     }
 
-    /// How many roles are recorded, as far as there are bytes for them (version 1).
+    /// The number of recorded roles, as far as there are bytes for them (version 1).
     pub(super) fn roles_len(&self) -> usize {
         let room = self.bytes.len().saturating_sub(v1::ROLES) / 2;
         (self.u32(v1::MAX_DEV) as usize).min(room)
@@ -275,7 +275,7 @@ pub(super) mod old {
     pub(crate) const DISK_COUNT: usize = 27;
     pub(crate) const THIS_DISK: usize = disk(DISK_COUNT);
 
-    /// Where the table's entry begins.
+    /// The start of the table's entry.
     pub(crate) const fn disk(index: usize) -> usize {
         DISKS + index * DISK_WORDS
     }

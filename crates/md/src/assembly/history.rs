@@ -1,8 +1,8 @@
-//! What the superblocks of two members say of each other's past: whether one is stale, whether each went on without
-//! the other, whether both describe one array.
+//! The history of two members by their superblocks: whether one is stale, whether each went on without the
+//! other, whether both describe one array.
 //!
-//! Source: Linux `drivers/md/md.c` (`super_1_load`, `super_1_validate`); that two halves went on alone is found here, the
-//! kernel does not look for it.
+//! Source: Linux `drivers/md/md.c` (`super_1_load`, `super_1_validate`). The kernel does not look for two
+//! halves that went on alone.
 
 use super::left_out::Reason;
 use crate::{Level, Role, Superblock};
@@ -16,10 +16,10 @@ pub(super) fn not_stale(this: &Superblock, authority: &Superblock) -> Result<(),
     Err(Reason::Stale { events: this.events, freshest: authority.events, behind })
 }
 
-/// Whether, by its table, none of the members that `authority` counts on takes part: then it was written
-/// when they were gone, and they went on when it was gone. Members that came later, into roles that its
-/// table fills, may be successors of those that it knew; but not if it has let go of another one, or if
-/// [the tables contradict each other](contradict).
+/// Returns true if none of the members that `authority` counts on takes part by this member's table: then the
+/// table was written when they were gone, and they went on without this member. Later members in roles that its
+/// table fills may be successors of the members that it knew; but not if it has removed another one, or if [the
+/// tables contradict each other](contradict).
 pub(super) fn went_on_alone(this: &Superblock, authority: &Superblock) -> bool {
     let known: Vec<Known> = active(authority)
         .filter(|(number, _)| *number != this.device_number)
@@ -36,7 +36,7 @@ fn active(table: &Superblock) -> impl Iterator<Item = (u32, Role)> {
     numbered.filter(|(_, role)| matches!(role, Role::Active(_)))
 }
 
-/// What a member's table says of another member that takes part.
+/// The entry of a member's table about another member that takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It has this role.
@@ -68,8 +68,8 @@ impl Known {
     }
 }
 
-/// Whether two tables of an array give a number to members with different roles: then it went two ways,
-/// each of which took in a device of its own.
+/// Returns true if two tables of an array give a number to members with different roles: then two halves of the
+/// array each took in a device of their own.
 fn contradict(one: &Superblock, other: &Superblock) -> bool {
     let differs = |(number, role): (u32, Role)| {
         let other = other.roles.get(number as usize);
@@ -78,12 +78,12 @@ fn contradict(one: &Superblock, other: &Superblock) -> bool {
     one.raid_disks == other.raid_disks && active(one).any(differs)
 }
 
-/// Whether a member that comes back to an array at work, whose superblocks say `ours`, can be
-/// brought up to date: it must have been written last when it was a part of what the array is now.
+/// Checks that a member that comes back to a running array, whose superblocks say `ours`, can be brought up to
+/// date: its last write must be of a state that the present array has passed.
 ///
 /// # Errors
-/// [`Reason::Diverged`] if it went on without them: it counts more events than they, or calls all
-/// of them failed, or gives the number of one to another; what it has alone would be lost.
+/// [`Reason::Diverged`] if the member went on without them: it has more events, or calls all of them failed, or
+/// gives the number of one to another; its own writes would be lost.
 /// [`Reason::OtherShape`] if the array has changed its shape since: then it is a new member.
 pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
     let mut in_use = active(ours).filter(|(number, _)| *number != theirs.device_number);
@@ -95,13 +95,13 @@ pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
     same_shape(theirs, ours)
 }
 
-/// Whether `this` is as a crash leaves it in the middle of a raid1's change of size, by members or by
-/// bytes of each: the others are an event ahead, and all copies are where they were.
+/// Returns true if `this` was left by a crash in the middle of a raid1's change of size, by members or by bytes
+/// of each: the others are an event ahead, and all copies are at their old places.
 fn did_not_hear_of_resize(this: &Superblock, authority: &Superblock) -> bool {
     this.level == Level::Raid1 && this.events.checked_add(1) == Some(authority.events)
 }
 
-/// Whether a candidate describes the array that the freshest member describes.
+/// Checks that a candidate describes the array that the freshest member describes.
 pub(super) fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
     const SIZE: &str = "component size";
     const MEMBERS: &str = "number of members";

@@ -39,9 +39,9 @@ pub(super) fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
     is_whole.then_some(ClosedBy::StripeLog)
 }
 
-/// Whether a member in sync still calls the array clean, although the freshest says that writes may be
-/// under way: none has begun, because all hear of it before. It is an event behind, or counts as many
-/// since it was brought up without the freshest.
+/// Returns true if a member in sync still calls the array clean, although the freshest says that writes may be
+/// in flight: no write has begun, because all superblocks say so before. The member is an event behind, or has
+/// as many events because it was brought up without the freshest.
 pub(super) fn was_never_written(set: &Set, selection: &Selection) -> bool {
     selection.slots.iter().any(|slot| match slot {
         Slot::InSync(member) => set.candidates()[member.candidate].superblock.is_clean(),

@@ -7,9 +7,9 @@ use crate::Role;
 pub struct LeftOut {
     /// Its index in [`super::Set::candidates`].
     pub candidate: usize,
-    /// What the user calls it.
+    /// The user's name of it.
     pub label: String,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The role that it can come back to by copying only what the bitmap says.
     pub re_add: Option<u16>,
@@ -66,7 +66,7 @@ pub enum Reason {
     TooSmall {
         /// Its room for data in bytes.
         size: u64,
-        /// What the array uses, in bytes.
+        /// The used size in bytes.
         needed: u64,
     },
     /// It is an older copy of another candidate.
@@ -88,7 +88,7 @@ pub enum Reason {
         role: u16,
         /// The other's label.
         other: String,
-        /// Whether nothing says which of the two is right.
+        /// True if nothing tells which of the two is right.
         equal: bool,
     },
     /// Its role is beyond the array.

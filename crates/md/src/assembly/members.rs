@@ -1,6 +1,6 @@
-//! Who takes which role, and who is left out.
+//! The roles of members, and the candidates that are left out.
 //!
-//! Each candidate is asked in this order, and the first answer counts:
+//! Each candidate is checked in this order, and the first finding counts:
 //!
 //! 1. Is it a second copy of another one?
 //! 2. Does it describe the same array, and is it large enough?
@@ -24,11 +24,11 @@ use crate::{Features, Level, Role, Superblock};
 pub struct Member {
     /// Its index in [`super::Set::candidates`].
     pub candidate: usize,
-    /// What the user calls it.
+    /// The user's name of it.
     pub label: String,
-    /// Where its data starts, in bytes.
+    /// Start of its data in bytes.
     pub data_offset: u64,
-    /// How many bytes from there the array uses.
+    /// Number of bytes from there that the array uses.
     pub usable: u64,
 }
 
@@ -40,26 +40,26 @@ impl Member {
     }
 }
 
-/// Who has a role.
+/// The member of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// A member with all of its data.
     InSync(Member),
     /// A member that is being rebuilt.
     Recovering {
-        /// Who.
+        /// The member.
         member: Member,
         /// It has its data below this many bytes.
         from: u64,
-        /// Whether it had all before, so that it lacks only what the bitmap says.
+        /// True if it had all data before, so that it lacks only the chunks in the bitmap.
         by_bitmap: bool,
     },
-    /// Nobody.
+    /// No member.
     Missing,
 }
 
 impl Slot {
-    /// Who has the role.
+    /// Returns the member of the role.
     #[must_use]
     pub fn member(&self) -> Option<&Member> {
         match self {
@@ -68,14 +68,14 @@ impl Slot {
         }
     }
 
-    /// Whether its data can be read.
+    /// Returns true if its data can be read.
     #[must_use]
     pub fn is_in_sync(&self) -> bool {
         matches!(self, Slot::InSync(_))
     }
 }
 
-/// What a candidate is good for.
+/// The claim of a candidate.
 enum Claim {
     Active(u16),
     Replacement(u16),
@@ -83,7 +83,7 @@ enum Claim {
     Journal,
 }
 
-/// Who has which role.
+/// The members of all roles.
 pub(super) struct Selection {
     pub(super) freshest: usize,
     pub(super) slots: Vec<Slot>,
@@ -107,10 +107,9 @@ pub(super) fn freshest(candidates: &[Candidate]) -> usize {
     (0..candidates.len()).max_by_key(rank).unwrap_or(0)
 }
 
-/// Whether `by`, with as many events, was written later than `superblock`: it gives that one no
-/// role any more, and is itself counted on by it. A crash cut `superblock`'s update short before
-/// `by` had it, and the array went on without that member: nothing relies on an update that not all
-/// have whom it counts on.
+/// Returns true if `by`, with as many events, was written later than `superblock`: it gives that member no role
+/// any more, and itself has a role in its table. A crash interrupted the update of `superblock` before `by` had
+/// it, and the array went on without that member: no write relies on an update that some of its members lack.
 fn is_superseded(superblock: &Superblock, by: &Superblock) -> bool {
     let gives_role = |of: &Superblock, to: &Superblock| {
         let role = of.roles.get(to.device_number as usize);
@@ -155,7 +154,7 @@ impl Selection {
         selection
     }
 
-    /// Gives a candidate what it claims, unless somebody has it.
+    /// Gives a candidate what it claims, unless another has it.
     fn place(
         &mut self,
         candidates: &[Candidate],
@@ -192,8 +191,8 @@ impl Selection {
         Ok(())
     }
 
-    /// Whoever was to replace a member that is not there any more has its role, as far as it is
-    /// filled (Linux: "the replacement is all we have yet").
+    /// Gives the role of a missing member to its replacement, as far as that is filled (Linux: "the replacement
+    /// is all we have yet").
     fn have_replacements_stand_in(&mut self, candidates: &[Candidate]) {
         for (role, member, filled) in std::mem::take(&mut self.replacements) {
             let slot = &mut self.slots[usize::from(role)];
@@ -214,8 +213,7 @@ impl Selection {
         self.left_out.push(LeftOut { candidate, label, reason, re_add: None });
     }
 
-    /// Marks who left late enough for the bitmap to know everything that was written since, and
-    /// finds its role free.
+    /// Marks members that left late enough for the bitmap to have all later writes, and whose role is free.
     fn note_who_can_come_back(&mut self, candidates: &[Candidate]) {
         let Some(BitmapFacts { events_cleared, .. }) = candidates[self.freshest].bitmap else {
             return;
@@ -260,7 +258,7 @@ impl Selection {
         }
     }
 
-    /// Whether `force` may take it in: it has complete, if old, data for a role that is free.
+    /// Returns true if `force` may take the member in: it has complete, if old, data for a free role.
     fn can_be_forced(&self, candidates: &[Candidate], left_out: &LeftOut) -> bool {
         let superblock = &candidates[left_out.candidate].superblock;
         let is_free = match superblock.role() {
@@ -280,14 +278,14 @@ impl Selection {
         self.left_out.iter().filter(move |one| alone(&one.reason)).map(|one| one.label.as_str())
     }
 
-    /// Whether the members in sync hold all data.
+    /// Returns true if the members in sync hold all data.
     pub(super) fn suffices(&self, array: &Superblock) -> bool {
         let present: Vec<bool> = self.slots.iter().map(Slot::is_in_sync).collect();
         suffice(array.level, array.layout, &present)
     }
 }
 
-/// Whether one of the candidates `seen`, all with at least as many events, is the same member.
+/// Returns the reason if one of the candidates `seen`, all with at least as many events, is the same member.
 fn twin(candidates: &[Candidate], seen: &[usize], index: usize) -> Option<Reason> {
     let this = &candidates[index].superblock;
     let is_same = |other: &&usize| {
@@ -309,7 +307,7 @@ fn twin(candidates: &[Candidate], seen: &[usize], index: usize) -> Option<Reason
     })
 }
 
-/// What a candidate may be, or why nothing.
+/// Returns the claim of a candidate, or the reason why it has none.
 fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Claim, Reason> {
     let authority = &candidates[freshest].superblock;
     let this = &candidates[index].superblock;
@@ -356,7 +354,7 @@ fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Clai
     Ok(if this.is_replacement() { Claim::Replacement(claimed) } else { Claim::Active(claimed) })
 }
 
-/// Whether a candidate that counts more events has the same device number.
+/// Returns true if a candidate with more events has the same device number.
 fn is_number_of_another(candidates: &[Candidate], index: usize) -> bool {
     let this = &candidates[index].superblock;
     candidates

@@ -1,24 +1,23 @@
-//! Which members make an array, what state it is in, and whether it can be started.
+//! Assembly: the members of an array, its state, and whether it can be started.
 //!
 //! ```text
 //!  candidates ──group──▶ Set (one UUID) ──assess──▶ Assembly
-//!                                                    ├ slots: who has which role
-//!                                                    ├ left_out: who has none, and why
+//!                                                    ├ slots: the members of the roles
+//!                                                    ├ left_out: the others, and why
 //!                                                    └ state, can_start, risks, next
 //! ```
 //!
-//! The member whose superblock counts the most events, the *freshest*, tells the array's state;
-//! its table of roles decides who still takes part.
+//! The member whose superblock has the most events, the *freshest*, defines the array's state; its table of
+//! roles decides which members still take part.
 //!
 //! Invariants
-//! * The answer depends on the candidates alone, not on the order in which they were found.
-//! * No choice is made between members that contradict each other: the answer is
-//!   [`State::Conflicting`], with what to do next.
-//! * `force` takes in the freshest of the stale, and only as many as it needs; each one is a
+//! * The result depends on the candidates alone, not on the order in which they were found.
+//! * No choice is made between members that contradict each other: the result is [`State::Conflicting`], with
+//!   the next command.
+//! * `force` takes in the freshest of the stale members, and only as many as the array needs; each one is a
 //!   [`Risk`].
 //!
-//! Deliberately absent: I/O. Whether two labels are the same device is seen by the members'
-//! identifiers alone.
+//! Deliberately absent: I/O. Two labels of one device are recognised only by the members' identifiers.
 //!
 //! Source: Linux `drivers/md/md.c` (`analyze_sbs`, `super_1_load`, `super_1_validate`), mdadm's
 //! `Assemble.c` (the order in which `--force` takes in stale devices; devices that report the
@@ -47,16 +46,15 @@ use members::Selection;
 /// A device that carries a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What the user calls it: a path.
+    /// The user's name of it: a path.
     pub label: String,
     /// Its size in bytes.
     pub size: u64,
-    /// What it says.
+    /// The superblock.
     pub superblock: Superblock,
-    /// What its write-intent bitmap says; `None` without one, or if it is damaged or older than
-    /// the superblock.
+    /// Facts of the write-intent bitmap; `None` without one, or if it is damaged or older than the superblock.
     pub bitmap: Option<BitmapFacts>,
-    /// Why its write-intent bitmap cannot be kept up to date, if it has one like that.
+    /// The reason why an existing write-intent bitmap cannot be kept up to date.
     pub bitmap_trouble: Option<String>,
     /// The head of its stripe log; `None` without one that is sound and of this device.
     pub log_head: Option<Head>,
@@ -65,10 +63,10 @@ pub struct Candidate {
     pub log_trouble: Option<String>,
 }
 
-/// What assembly needs to know of a write-intent bitmap.
+/// The facts of a write-intent bitmap for assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitmapFacts {
-    /// Bits were cleared up to this event: whoever left later can come back by the bitmap.
+    /// Bits were cleared up to this event: a member that left later can come back by the bitmap.
     pub events_cleared: u64,
     /// Bytes for each bit.
     pub chunk: u64,
@@ -76,17 +74,17 @@ pub struct BitmapFacts {
     pub dirty: u64,
 }
 
-/// How to assemble.
+/// Options of an assembly.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Take in stale members where the array cannot start without, and start it where a crash
-    /// may have left parity that does not match.
+    /// Take in stale members if the array cannot start without them, and start it even if a crash may have left
+    /// parity that does not match.
     pub force: bool,
     /// Nothing will be written.
     pub read_only: bool,
     /// Start for writing also without members that the array was last seen with.
     pub degraded: bool,
-    /// How a raid0 over members of unequal sizes was laid out, where that is not recorded.
+    /// The layout of a raid0 over members of unequal sizes, if the superblock does not record it.
     pub raid0_layout: Option<Raid0Layout>,
     /// The levels that can be served.
     pub supported: &'a dyn Fn(Level) -> bool,
@@ -104,30 +102,30 @@ pub struct Set {
     candidates: Vec<Candidate>,
 }
 
-/// What a set of candidates is good for.
+/// The verdict on a set of candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
-    /// The candidate, by its index in [`Set::candidates`], that tells the array's state.
+    /// The candidate, by its index in [`Set::candidates`], that defines the array's state.
     pub freshest: usize,
-    /// Who has each role.
+    /// The member of each role.
     pub slots: Vec<Slot>,
-    /// Who is being filled beside the holder of a role: role, member, up to where in bytes.
+    /// Members that are filled beside the holder of a role: role, member, filled bytes.
     pub replacements: Vec<(u16, Member, u64)>,
-    /// Who waits for a member to fail.
+    /// Members that wait for another to fail.
     pub spares: Vec<Member>,
-    /// Who holds the journal.
+    /// The member with the journal.
     pub journal: Option<Member>,
-    /// Who takes no part, and why.
+    /// Candidates that take no part, with the reasons.
     pub left_out: Vec<LeftOut>,
     /// The array's size in bytes; `None` while members are missing that decide it.
     pub array_size: Option<u64>,
     /// The state of the whole.
     pub state: State,
-    /// Whether it can be started.
+    /// The way in which it can be started.
     pub can_start: Start,
-    /// What was accepted because of `force` or `read_only`.
+    /// Risks that were accepted because of `force` or `read_only`.
     pub risks: Vec<Risk>,
-    /// Commands that lead on.
+    /// The next commands.
     pub next: Vec<Next>,
 }
 
@@ -182,7 +180,7 @@ impl Set {
         &self.candidates
     }
 
-    /// Decides who takes part and whether the array can be started.
+    /// Decides which members take part and whether the array can be started.
     #[must_use]
     pub fn assess(&self, options: Options<'_>) -> Assembly {
         let mut selection = Selection::of(&self.candidates);

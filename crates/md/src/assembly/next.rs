@@ -1,4 +1,4 @@
-//! What leads on from a verdict.
+//! The next steps after a verdict.
 
 use braid_level::Raid0Layout;
 use braid_level::size::suffice;
@@ -7,10 +7,10 @@ use super::members::Selection;
 use super::{Obstacle, Options, Set, Slot, Start, State};
 use crate::Superblock;
 
-/// What an administrator can do next; devices are called what they were called when they were read.
+/// A next step of an administrator; devices have the names under which they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Look at what superblocks say.
+    /// Examine superblocks.
     Examine {
         /// The members.
         members: Vec<String>,
@@ -19,17 +19,17 @@ pub enum Next {
     Assemble {
         /// All of them.
         members: Vec<String>,
-        /// What is asked for.
+        /// The option.
         how: How,
     },
     /// Find members with these roles, and assemble them with those that are here.
     FindMembers {
-        /// Who is here.
+        /// The members that are here.
         members: Vec<String>,
-        /// Which roles nobody has.
+        /// The roles without a member.
         roles: Vec<u16>,
     },
-    /// Take a member back, to which only what the bitmap says is copied.
+    /// Take a member back, with a copy of the chunks in the bitmap only.
     ReAdd {
         /// The array's name, if it has one.
         array: Option<String>,
@@ -43,10 +43,10 @@ pub enum Next {
     },
 }
 
-/// What an assembly is asked for.
+/// The option of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Nothing special.
+    /// No option.
     Normally,
     /// Stale members are taken in.
     Force,
@@ -54,11 +54,11 @@ pub enum How {
     ReadOnly,
     /// Members that the array counts on may be missing.
     Degraded,
-    /// Of a raid0 that does not say how it is laid out, read-only.
+    /// For a raid0 without a recorded layout, read-only.
     WithLayout(Raid0Layout),
 }
 
-/// What leads on from here, the safest first.
+/// Returns the next steps, the safest first.
 pub(super) fn next(
     set: &Set,
     selection: &Selection,

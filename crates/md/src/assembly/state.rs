@@ -1,4 +1,4 @@
-//! What an array's state is called, what stands against serving it, and what starting it risks.
+//! The names of an array's states, the obstacles to serving it, and the risks of a start.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub enum State {
     Degraded(Absent),
     /// The same after a crash.
     DegradedDirty {
-        /// Who is not in sync.
+        /// The roles that are not in sync.
         absent: Absent,
-        /// What is to be resynced.
+        /// The resync that is due.
         resync: ResyncDue,
-        /// Parity may not match the data that was being written, so that what is computed in
-        /// place of a missing member may be wrong.
+        /// Parity may not match data that was being written, so that reconstructed data of a missing member may
+        /// be wrong.
         write_hole: bool,
-        /// What closes the write hole.
+        /// The log that closes the write hole.
         log: Option<ClosedBy>,
     },
     /// Too few members for all data.
@@ -46,21 +46,21 @@ pub enum ClosedBy {
     StripeLog,
 }
 
-/// The roles that nobody fills.
+/// The roles without a member in sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     /// Roles without a member.
     pub missing: Vec<u16>,
     /// Roles whose member is being rebuilt.
     pub recovering: Vec<u16>,
-    /// How many members the array has.
+    /// Number of members of the array.
     pub raid_disks: usize,
 }
 
-/// What a resync has to compare.
+/// The range of a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResyncDue {
-    /// From where on, in bytes (of the array for raid10, of each member otherwise).
+    /// Start in bytes (of the array for raid10, of each member otherwise).
     pub from: u64,
     /// Only these chunks, if there is a bitmap: how many, of how many bytes.
     pub chunks: Option<(u64, u64)>,
@@ -75,7 +75,7 @@ pub enum Obstacle {
     /// The layout.
     #[error("layout {layout:#x} of {level} is not known")]
     Layout {
-        /// Of which level.
+        /// The level.
         level: Level,
         /// md's number.
         layout: u32,
@@ -91,25 +91,25 @@ pub enum Obstacle {
     /// A layout of raid0 is given to an array that says another, or is no raid0.
     #[error("the layout {given} was given, and the superblocks say {recorded}")]
     LayoutGiven {
-        /// What was given.
+        /// The given layout.
         given: Raid0Layout,
         /// The layout that is recorded, or the level.
         recorded: String,
     },
-    /// Feature bits that nobody knows, or something where nothing is known to be.
-    #[error("{label} uses something unknown (feature bits {bits:#x}): somebody newer wrote it")]
+    /// Unknown feature bits, or data in bytes that must be zero.
+    #[error("{label} uses something unknown (feature bits {bits:#x}): a newer program wrote it")]
     UnknownFeatures {
-        /// Whose superblock.
+        /// The member.
         label: String,
         /// The unknown bits; none if it is in the padding.
         bits: u32,
     },
-    /// What is written must be in the bitmap, or the next who believes it loses data.
+    /// Writes must be in the bitmap; otherwise the next user of the bitmap loses data.
     #[error("the write-intent bitmap of {label} cannot be kept up to date: {why}")]
     Bitmap {
-        /// Whose bitmap: the freshest member's.
+        /// The member with the bitmap: the freshest.
         label: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// A reshape is under way.
@@ -117,7 +117,7 @@ pub enum Obstacle {
     Reshape {
         /// Up to where it got, in bytes of the array.
         position: u64,
-        /// Whether data lies in the same place before and behind that position.
+        /// True if data lies in the same place before and behind that position.
         readable: bool,
     },
     /// A journal device may hold data that the members do not.
@@ -132,7 +132,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// What it allows.
+    /// Returns the start that it allows.
     #[must_use]
     pub fn start(&self) -> Start {
         match self {
@@ -146,7 +146,7 @@ impl Obstacle {
     }
 }
 
-/// Whether an array can be started.
+/// The way in which an array can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Start {
     /// No.
@@ -157,7 +157,7 @@ pub enum Start {
     ReadWrite,
 }
 
-/// What was accepted although it may lose or damage data.
+/// A risk of lost or damaged data that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Risk {
     /// A stale member was taken in.
@@ -165,9 +165,9 @@ pub enum Risk {
         "{label} (role {role}) is taken in with {events} events against {freshest}: what was written since is old there"
     )]
     StaleMember {
-        /// Who.
+        /// The member.
         label: String,
-        /// As what.
+        /// The role.
         role: u16,
         /// Its events.
         events: u64,
@@ -180,7 +180,7 @@ pub enum Risk {
     /// Another member went on alone.
     #[error("{label} went on by itself: what was written there is given up")]
     Diverged {
-        /// Who.
+        /// The member.
         label: String,
     },
     /// Members that the array was last seen with are not here, and will have to be rebuilt.

@@ -1,4 +1,4 @@
-//! What state an array is in, whether it can be started, and what to do next.
+//! The verdict: the state of an array, the way in which it can be started, and the next steps.
 //!
 //! | state | for writing | read-only |
 //! |---|---|---|
@@ -63,11 +63,11 @@ pub(super) fn judge(
     }
 }
 
-/// What stands against serving the array, however complete it is.
+/// Returns the obstacle to serving the array, however complete it is.
 fn obstacle(set: &Set, selection: &Selection, options: Options<'_>) -> Option<Obstacle> {
     let array = &set.candidates()[selection.freshest].superblock;
     let (level, layout) = (array.level, array.layout);
-    // Those that allow nothing first.
+    // Obstacles that allow no start first.
     if !(options.supported)(level) {
         return Some(Obstacle::Level(level));
     }
@@ -186,7 +186,7 @@ fn resync_due(set: &Set, freshest: usize) -> Option<ResyncDue> {
     }
 }
 
-/// The roles that are missing, though the freshest member's table has somebody for them.
+/// Returns the missing roles that have a member in the freshest member's table.
 fn left_behind(array: &Superblock, selection: &Selection) -> Vec<u16> {
     let is_missing = |role: &u16| selection.slots[usize::from(*role)] == Slot::Missing;
     (0..selection.slots.len() as u16)
@@ -231,7 +231,7 @@ fn start(
 }
 
 impl Assembly {
-    /// Those who hold data, in the order of their roles.
+    /// Returns the members with data, in the order of their roles.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.slots.iter().filter_map(Slot::member)
     }

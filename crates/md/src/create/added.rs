@@ -1,4 +1,4 @@
-//! Where a write-intent bitmap can lie on the members of an array that is there already.
+//! The place of a write-intent bitmap on the members of an existing array.
 //!
 //! ```text
 //! 1.1, 1.2   | superblock | free … | bad blocks | free …             | data …
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants
-//! * The place is counted from the superblock, and free on every member: kernels have one for all.
+//! * The offset is from the superblock, and free on every member: kernels have one for all.
 //! * It is whole blocks of 4 KiB, so that the last page lies in it as well.
 //!
 //! Deliberately absent: the stripe log, beside which there is no bitmap.
@@ -23,12 +23,12 @@ use crate::{Superblock, Version};
 /// A block, to which places are rounded.
 const BLOCK: i64 = 4096;
 
-/// Where a bitmap is to lie, and how fine it is.
+/// The place and the chunk size of a bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitmapPlace {
     /// In bytes from each member's superblock.
     pub offset: i64,
-    /// How many bytes are free there.
+    /// Number of free bytes there.
     pub room: u64,
     /// Bytes that a bit stands for.
     pub chunk: u64,
@@ -45,7 +45,7 @@ pub enum NoPlace {
         "chunks of {chunk} bytes are more bits than there may be here: at least {least} bytes each"
     )]
     TooFine {
-        /// What was asked for, in bytes.
+        /// The requested chunk in bytes.
         chunk: u64,
         /// The smallest that fits, in bytes.
         least: u64,
@@ -55,8 +55,8 @@ pub enum NoPlace {
     NoRoom,
 }
 
-/// Where a bitmap for `sync_size` bytes goes on all of `members`; one that is there already counts as
-/// free. Without a `chunk` it has 64 MiB, or as much more as the room needs.
+/// Returns the place of a bitmap for `sync_size` bytes on all of `members`; an existing bitmap counts as free
+/// space. Without a `chunk` it has 64 MiB, or as much more as the room requires.
 ///
 /// # Errors
 /// [`NoPlace`].
@@ -93,8 +93,8 @@ pub fn bitmap_place<'a>(
     }
 }
 
-/// How many bytes a bitmap can have that lies `offset` bytes from the superblock of a member: up to
-/// whatever follows there.
+/// Returns the size of a bitmap that lies `offset` bytes from the superblock of a member, up to the next area
+/// there.
 #[must_use]
 pub fn bitmap_room_at(superblock: &Superblock, offset: i64) -> u64 {
     let data = data_of(superblock);
@@ -115,7 +115,7 @@ fn data_of(superblock: &Superblock) -> Range<i64> {
     start..start + superblock.used() as i64
 }
 
-/// What is free beside a superblock, in whole blocks, from the superblock on.
+/// Returns the free ranges beside a superblock, in whole blocks, from the superblock on.
 fn free_on(superblock: &Superblock) -> Vec<Range<i64>> {
     let all = match superblock.version {
         Version::V0_90 => SUPERBLOCK as i64..(SUPERBLOCK + OLD_BITMAP_ROOM) as i64,

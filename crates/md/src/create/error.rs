@@ -75,7 +75,7 @@ pub enum CreateError {
 }
 
 impl CreateError {
-    /// Whether the members, or what is free in front of the data, are too small.
+    /// Returns true if the members, or the room in front of the data, are too small.
     pub(super) fn is_about_room(&self) -> bool {
         use CreateError::{DataOffset, NoRoomForLog, TooSmall};
         matches!(self, TooSmall { .. } | DataOffset { .. } | NoRoomForLog { .. })

@@ -1,25 +1,24 @@
-//! What a new array's metadata is, and what has to be written to make it.
+//! Metadata of a new array: its contents, and the writes that make it.
 //!
 //! ```text
-//!  Request ──plan──▶ Plan ─┬─ explain(): what would be done
-//!                          ├─ areas(): what will be overwritten, to be saved first
+//!  Request ──plan──▶ Plan ─┬─ explain(): the steps in words
+//!                          ├─ areas(): areas to be overwritten, to be saved first
 //!                          └─ writes(): bitmaps, logs, then the superblocks
 //! ```
 //!
-//! The defaults are those of mdadm: chunk, places, the size used of each member, when there is a
-//! bitmap. Where braid differs: raid4 and raid5 are resynced like the others, while mdadm makes
-//! the last member a spare that is rebuilt; levels with parity get a log that closes the write
-//! hole (`policy.rs`); raid0 records its layout also over equal members, as
-//! mdadm does since 4.3; a bad-block log is written empty, and the bitmap of an array that is
-//! assumed clean has no bit set.
+//! The defaults are those of mdadm: chunk, places, the size used of each member, when there is a bitmap.
+//! Differences of braid: raid4 and raid5 are resynced like the others, while mdadm makes the last member a
+//! spare that is rebuilt; levels with parity get a log that closes the write hole (`policy.rs`); raid0 records
+//! its layout also over equal members, as mdadm does since 4.3; a bad-block log is written empty, and the
+//! bitmap of an array that is assumed clean has no bit set.
 //!
 //! Invariants
 //! * Superblocks come last, so that a crash leaves devices without one, not members of half an
 //!   array.
 //! * No two areas of a member overlap.
 //!
-//! Deliberately absent: I/O, the clock, randomness: times and identifiers are arguments. Whether
-//! something lies on a device that should be kept is the caller's to find out.
+//! Deliberately absent: I/O, the clock, randomness: times and identifiers are arguments. The caller checks
+//! whether a device holds data worth keeping.
 
 mod added;
 mod error;
@@ -72,7 +71,7 @@ pub struct Plan {
 /// A device of a new array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// What the user calls it.
+    /// The user's name of it.
     pub label: String,
     /// Its superblock, complete.
     pub superblock: Superblock,
@@ -83,17 +82,17 @@ pub struct Planned {
 pub struct NewBitmap {
     /// Bytes for each bit.
     pub chunk: u64,
-    /// What it covers, in bytes: the array for raid10, of each member otherwise.
+    /// Number of bytes that it covers: the array for raid10, of each member otherwise.
     pub sync_size: u64,
-    /// Where it lies, in bytes from the superblock.
+    /// Offset from the superblock in bytes.
     pub offset: i64,
-    /// How long it is, in bytes, header included.
+    /// Length in bytes, header included.
     pub size: u64,
-    /// Whether every bit is set, because everything is to be resynced.
+    /// True if every bit is set, because everything is to be resynced.
     pub all_set: bool,
 }
 
-/// What lies in an area.
+/// The content of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A write-intent bitmap.
@@ -124,7 +123,7 @@ pub struct Area {
 /// Bytes to be written to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Where, and what it is.
+    /// The place, and its content.
     pub area: Area,
     /// As many as the area has.
     pub bytes: Vec<u8>,
@@ -189,7 +188,7 @@ fn plan_with(
     Ok(Plan { array_size, members, bitmap, stripe_log: (stripe_log > 0).then_some(stripe_log) })
 }
 
-/// What all members have in common.
+/// The values that all members share.
 struct Shape {
     layout: u32,
     chunk: u64,
@@ -201,7 +200,7 @@ struct Shape {
     stripe_log: u64,
 }
 
-/// Where the superblock starts, for versions that have it before the data.
+/// Returns the start of the superblock, for versions that have it before the data.
 fn super_start(request: &Request) -> u64 {
     if request.version == Version::V1_2 { 4096 } else { 0 }
 }
@@ -307,7 +306,7 @@ fn chunk(request: &Request) -> Result<u64, CreateError> {
     }
 }
 
-/// What is used of each member; 0 for linear and raid0, which use all of each.
+/// Returns the bytes used of each member; 0 for linear and raid0, which use all of each.
 fn component_size(
     request: &Request,
     policy: Policy,
@@ -356,8 +355,8 @@ fn component_size(
         .ok_or(CreateError::SizeBelowChunk { size, chunk })
 }
 
-/// How much of `size` raid10 needs for as many chunks as the array has: the kernel writes that
-/// down when it first runs the array (`calc_sectors`).
+/// Returns the part of `size` that raid10 needs for the array's chunks: the kernel records it when it first
+/// runs the array (`calc_sectors`).
 fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
     let copies = Raid10Layout::from_number(layout).ok()?.copies() as u64;
     let array = redundant_size(Level::Raid10, layout, chunk, disks, size)?;
@@ -365,7 +364,7 @@ fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
     Some(chunks.div_ceil(disks) * chunk)
 }
 
-/// Whether there is a bitmap, and where.
+/// Returns the bitmap, if there is one.
 fn bitmap(
     request: &Request,
     policy: Policy,
@@ -397,9 +396,9 @@ fn bitmap(
     Ok(Some(NewBitmap { chunk, sync_size, offset, size, all_set }))
 }
 
-/// Whether the copies, or the parity, have to be made. Where parity cannot be trusted *and* a
-/// member is missing nothing can be computed, so an array that starts like that is called clean:
-/// its parity is what the missing member's data is defined by.
+/// Returns the resync that makes copies or parity. If parity cannot be trusted *and* a member is missing
+/// nothing can be computed, so an array that starts like that is called clean: its parity defines the missing
+/// member's data.
 fn resync(request: &Request) -> Resync {
     let missing = request.members.iter().filter(|place| **place == Place::Missing).count();
     let is_defined = match request.level {

@@ -1,4 +1,4 @@
-//! Where the data started on members that a version of mdadm made.
+//! Start of the data on members that a version of mdadm made.
 //!
 //! ```text
 //!   mdadm            1.1, 1.2: data from                                        large members
@@ -9,10 +9,10 @@
 //!   4.1 and later    the same, rounded up                                       129 MiB
 //! ```
 //!
-//! An array that is made anew over members of an older one finds the data only where it started then.
+//! A new array over members of an older one finds the data only at its old start.
 //!
-//! Deliberately absent: a partial parity log, `--data-offset`, and what a reshape moved; 3.2.4 itself, which lived
-//! for nine days, differs on members below 2 GiB.
+//! Deliberately absent: a partial parity log, `--data-offset`, and the effect of a reshape; 3.2.4 itself, which
+//! lived for nine days, differs on members below 2 GiB.
 //!
 //! Source: mdadm `super1.c` (`choose_bm_space`, `avail_size1`, `validate_geometry1`, `write_init_super1`) of the
 //! tags 3.0, 3.1.2, 3.2.5, 3.3 and 4.2; the changes are a380e275, 508a7f16, d9751e06, 72ca9bcf and 795bd44e.
@@ -25,18 +25,19 @@ use crate::{Level, SECTOR, Version};
 
 const K: u64 = 1024;
 
-/// Where versions of mdadm let the data start.
+/// The start of the data for versions of mdadm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastOffset {
-    /// Which versions.
+    /// The versions.
     pub by: &'static str,
     /// In bytes from the start of each member.
     pub offset: u64,
 }
 
-/// Where mdadm's versions, the oldest first, let the data start on members of `member_size` bytes; of unequal
-/// ones the later versions go by the first. A version for which the member is too small is left out. None for the
-/// versions of the metadata whose data starts where the member does. Without a `chunk` it has mdadm's default.
+/// Returns the starts of the data for mdadm's versions, the oldest first, on members of `member_size` bytes;
+/// for unequal members the later versions use the first. Versions for which the member is too small are left
+/// out. Empty for versions of the metadata whose data starts at the member's start. Without a `chunk` it has
+/// mdadm's default.
 #[must_use]
 pub fn past_offsets(
     version: Version,
@@ -85,12 +86,12 @@ fn headroom(size: u64, chunk: u64) -> u64 {
     round_down(headroom, SECTOR)
 }
 
-/// What lies in front of the room for a bitmap.
+/// Returns the bytes in front of the room for a bitmap.
 fn before_room(version: Version) -> u64 {
     if version == Version::V1_2 { 8 * K } else { 4 * K }
 }
 
-/// What is used of a member of which `free` bytes are left for data; 0 of levels that use all of each.
+/// Returns the used part of `free` bytes for data; 0 for levels that use all of each member.
 fn used(level: Level, chunk: u64, free: u64) -> u64 {
     match level {
         Level::Linear | Level::Raid0 => 0,
@@ -134,7 +135,7 @@ mod tests {
         all.iter().map(|one| one.offset / SECTOR).collect()
     }
 
-    /// What `mdadm --examine` printed of arrays on such disks, as public reports quote it: 2 TB and 4 TB.
+    /// Output of `mdadm --examine` for arrays on such disks, quoted in public reports: 2 TB and 4 TB.
     #[test]
     fn large_members() {
         for sectors_of_member in [3_907_029_168, 7_814_037_168] {

@@ -1,4 +1,4 @@
-//! Where everything goes on a new member: mdadm's choices.
+//! The places on a new member: mdadm's choices.
 //!
 //! ```text
 //! 1.2   | 4K | superblock | bitmap | bad blocks |  headroom … stripe log | data …    |
@@ -7,9 +7,8 @@
 //! 0.90  | data …                        | superblock | bitmap |
 //! ```
 //!
-//! A partial parity log lies where the bitmap would. The stripe log ends where the data starts;
-//! mdadm knows nothing of it, and its places are the same with and without one, but for the
-//! data's start on small members.
+//! A partial parity log takes the bitmap's place. The stripe log ends where the data starts; mdadm does not
+//! know it, and its places are the same with and without one, except for the data's start on small members.
 //!
 //! Source: mdadm 4.2 `super1.c` (`choose_bm_space`, `validate_geometry1`, `add_internal_bitmap1`,
 //! `write_init_super1`), `super0.c` (`add_internal_bitmap0`); formulas in sectors there.
@@ -30,7 +29,7 @@ const BITMAP_HEADER: u64 = 256;
 pub(super) const OLD_BITMAP_ROOM: u64 = 60 * K;
 pub(super) const MIB: u64 = K * K;
 
-/// How much is kept free for a bitmap where `size` bytes are to be covered.
+/// Returns the room that is reserved for a bitmap of `size` bytes.
 pub(super) fn bitmap_room(version: Version, size: u64) -> u64 {
     const GIB: u64 = MIB * 1024;
     if version == Version::V0_90 {
@@ -46,9 +45,9 @@ pub(super) fn bitmap_room(version: Version, size: u64) -> u64 {
     }
 }
 
-/// Where the data starts if nobody says: behind what is kept free (`reserved`, for a bitmap or a
-/// partial parity log) and some headroom for a later reshape (a thousandth of the member, up to
-/// 128 MiB), or more if a stripe log needs it, rounded up to 1 MiB.
+/// Returns the default start of the data: behind the reserved room (`reserved`, for a bitmap or a partial
+/// parity log) and some headroom for a later reshape (a thousandth of the member, up to 128 MiB), or more if a
+/// stripe log needs it, rounded up to 1 MiB.
 pub(super) fn default_data_offset(
     version: Version,
     member_size: u64,
@@ -66,8 +65,8 @@ pub(super) fn default_data_offset(
     (12 * K + reserved + headroom.max(stripe_log)).next_multiple_of(MIB)
 }
 
-/// How many bytes of a member are free for data before any rounding, with `reserved` bytes for a
-/// bitmap or a partial parity log; `None` if not even the metadata fits.
+/// Returns the bytes of a member that are free for data before any rounding, with `reserved` bytes for a bitmap
+/// or a partial parity log; `None` if not even the metadata fits.
 pub(super) fn free_for_data(
     version: Version,
     member_size: u64,
@@ -87,7 +86,7 @@ pub(super) fn bitmap_size(chunks: u64) -> u64 {
     (chunks.div_ceil(8) + BITMAP_HEADER).next_multiple_of(4 * K)
 }
 
-/// Whether a bitmap can have such chunks, in bytes.
+/// Returns true if a bitmap can have such chunks, in bytes.
 pub(super) fn is_bitmap_chunk(chunk: u64) -> bool {
     chunk.is_power_of_two() && (4 * K..1 << 32).contains(&chunk)
 }
@@ -115,7 +114,7 @@ pub(super) fn bitmap_chunk(
     }
 }
 
-/// Where a bitmap lies, in bytes from the superblock, and how long it is.
+/// Returns the offset of a bitmap in bytes from the superblock, and its length.
 pub(super) fn bitmap_place(version: Version, sync_size: u64, chunk: u64) -> (i64, u64) {
     let size = bitmap_size(sync_size.div_ceil(chunk));
     match version {
@@ -128,7 +127,7 @@ pub(super) fn bitmap_place(version: Version, sync_size: u64, chunk: u64) -> (i64
     }
 }
 
-/// Where a partial parity log lies, in bytes from the superblock, and how long it is.
+/// Returns the offset of a partial parity log in bytes from the superblock, and its length.
 pub(super) fn ppl_place(version: Version) -> (i64, u64) {
     let offset = match version {
         Version::V1_0 => -((ppl::AREA_BYTES + BAD_BLOCKS) as i64),
@@ -137,9 +136,9 @@ pub(super) fn ppl_place(version: Version) -> (i64, u64) {
     (offset, ppl::AREA_BYTES)
 }
 
-/// Where the bad-block log lies, in bytes from the superblock, and how many bytes of the member
-/// may hold data. `beside` is the place of the bitmap, or of the partial parity log; `stripe_log`
-/// are the bytes in front of the data that it has.
+/// Returns the offset of the bad-block log in bytes from the superblock, and the bytes of the member that may
+/// hold data. `beside` is the place of the bitmap, or of the partial parity log; `stripe_log` are its bytes in
+/// front of the data.
 pub(super) fn log_and_data_size(
     version: Version,
     member_size: u64,

@@ -1,4 +1,4 @@
-//! What protects a new array after a crash, and how much room that takes.
+//! The protection of a new array against a crash, and the room that it takes.
 //!
 //! ```text
 //!                        raid4, raid6       raid5            other redundant levels
@@ -7,9 +7,8 @@
 //!  0.90                  bitmap if large    bitmap if large  the same
 //! ```
 //!
-//! That is what an array gets if nobody says anything, and so do arrays whose members have no room
-//! for a log: what was asked for is refused then, what was not is left out. A bitmap that was asked
-//! for is instead of a log.
+//! The table is for arrays without a requested policy. If the members have no room for a log, a requested log
+//! is refused, and a default one is left out. A requested bitmap replaces a log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,16 +19,16 @@ use crate::stripe_log::{BLOCK, LEAST_AREA};
 use crate::{Level, Version, ppl};
 use braid_level::size::round_down;
 
-/// The stripe log of an array that nobody wants another size for.
+/// The default size of the stripe log.
 const LOG_AREA: u64 = 4 * MIB;
-/// So many records of a whole chunk fit the ring.
+/// Number of records of a whole chunk that fit the ring.
 const LOG_RECORDS: u64 = 8;
-/// Of a small member the log takes no more than one part in so many.
+/// Divisor of a small member's size that limits the log.
 const LOG_SHARE: u64 = 16;
 /// The kernel keeps members that have a log in a set of as many bits as a word has.
 const MOST_PPL_MEMBERS: usize = 64;
 
-/// What protects the array, and what does if there is no room for that.
+/// Returns the policy, and the fallback if there is no room for it.
 pub(super) fn policies(request: &Request) -> Result<(Policy, Option<Policy>), CreateError> {
     let Some(wanted) = request.consistency else { return Ok(defaults(request)) };
     check(request, wanted)?;
@@ -42,7 +41,7 @@ pub(super) fn policies(request: &Request) -> Result<(Policy, Option<Policy>), Cr
     Ok((policy, None))
 }
 
-/// What protects an array, decided but for its size.
+/// A policy, decided except for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Resync,
@@ -54,7 +53,7 @@ pub(super) enum Policy {
 }
 
 impl Policy {
-    /// Whether there is a bitmap where so much is used of each member.
+    /// Returns true if there is a bitmap for this size used of each member.
     pub(super) fn has_bitmap(self, component_size: u64) -> bool {
         match self {
             Policy::Bitmap => true,
@@ -95,7 +94,7 @@ fn has_log(version: Version) -> bool {
     matches!(version, Version::V1_1 | Version::V1_2)
 }
 
-/// That what is asked for makes sense.
+/// Checks the requested policy.
 fn check(request: &Request, wanted: Consistency) -> Result<(), CreateError> {
     let (level, version) = (request.level, request.version);
     let policy = wanted.name();
@@ -122,8 +121,8 @@ fn check(request: &Request, wanted: Consistency) -> Result<(), CreateError> {
     }
 }
 
-/// Where the data starts, and the bytes of the stripe log in front of it (0 without one), on
-/// members of which the smallest has `smallest` bytes and the first `first`.
+/// Returns the start of the data, and the bytes of the stripe log in front of it (0 without one), on members of
+/// which the smallest has `smallest` bytes and the first `first`.
 pub(super) fn data_offset_and_log(
     request: &Request,
     policy: Policy,

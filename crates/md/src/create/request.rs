@@ -1,11 +1,11 @@
-//! What can be asked of a new array.
+//! Requests for new arrays.
 
 use crate::{Level, Timestamp, Uuid, Version};
 
 /// A new array as it is asked for. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How data is kept.
+    /// The level.
     pub level: Level,
     /// The layout as mdadm spells it (`n2`, `left-symmetric`, `alternate`); `None` for the
     /// level's default.
@@ -14,20 +14,20 @@ pub struct Request {
     pub version: Version,
     /// `None` for 512 KiB (none for linear and raid1).
     pub chunk: Option<u64>,
-    /// Who takes which role, in order.
+    /// The member of each role, in order.
     pub members: Vec<Place>,
-    /// Who waits for a member to fail.
+    /// Devices that wait for a member to fail.
     pub spares: Vec<Device>,
-    /// How much of each member to use; `None` for as much as the smallest has.
+    /// Bytes of each member to use; `None` for as much as the smallest has.
     pub size: Option<u64>,
-    /// Where the data starts; `None` for mdadm's choice.
+    /// Start of the data; `None` for mdadm's choice.
     pub data_offset: Option<u64>,
-    /// Whether there is a write-intent bitmap.
+    /// The choice of a write-intent bitmap.
     pub bitmap: BitmapChoice,
-    /// What protects after a crash; `None` for a log where the level has parity and the metadata
-    /// room for one, else a bitmap on large arrays, else a resync.
+    /// The protection after a crash; `None` for a log if the level has parity and the metadata room for one,
+    /// else a bitmap on large arrays, else a resync.
     pub consistency: Option<Consistency>,
-    /// Whether the copies agree already.
+    /// True if the copies agree already.
     pub assume_clean: bool,
     /// The array's identifier, not nil.
     pub array_uuid: Uuid,
@@ -39,19 +39,19 @@ pub struct Request {
     pub created: Timestamp,
 }
 
-/// Who takes a role.
+/// The device of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// This device.
     Device(Device),
-    /// Nobody yet: the array starts degraded.
+    /// No device yet: the array starts degraded.
     Missing,
 }
 
 /// A device for a new array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What the user calls it: a path.
+    /// The user's name of it: a path.
     pub label: String,
     /// Its size in bytes.
     pub size: u64,
@@ -61,7 +61,7 @@ pub struct Device {
     pub write_mostly: bool,
 }
 
-/// Whether there is a write-intent bitmap.
+/// The choice of a write-intent bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BitmapChoice {
     /// For redundant levels that use more than 100 GiB of each member.
@@ -76,8 +76,8 @@ pub enum BitmapChoice {
     },
 }
 
-/// What protects the array after a crash: mdadm's `--consistency-policy`, but for a journal, and
-/// braid's own log.
+/// The protection of the array after a crash: mdadm's `--consistency-policy`, without a journal, and braid's
+/// own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
     /// A resync of everything.

@@ -1,7 +1,7 @@
-//! The superblocks of a new array: who has which number and role.
+//! The superblocks of a new array: numbers and roles.
 //!
 //! ```text
-//! device number   0 … members-1    then the spares, then who waits although it was given a role
+//! device number   0 … members-1    then the spares, then devices with a role that wait
 //! ```
 //!
 //! Source: mdadm's `Create.c`, `super1.c` (`init_super1`, `add_to_super1`, `write_init_super1`).

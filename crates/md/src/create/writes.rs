@@ -1,4 +1,4 @@
-//! What a plan writes, where, in which order, and how it is told.
+//! The writes of a plan: contents, places, order, and a description.
 
 use super::place::SUPERBLOCK;
 use braid_level::layout;
@@ -22,8 +22,8 @@ impl Plan {
         all(What::Bitmap).chain(logs).chain(all(What::Superblock)).collect()
     }
 
-    /// All bytes to be written, in the order in which they must be: whoever writes them makes
-    /// what came before the first superblock durable before it.
+    /// Returns all bytes to be written, in the required order: the writer makes all writes before the first
+    /// superblock durable before it.
     pub fn writes(&self) -> impl Iterator<Item = Write> {
         self.areas().into_iter().filter_map(|area| {
             let superblock = &self.members[area.member].superblock;
@@ -53,8 +53,8 @@ impl Plan {
         log.into_iter().chain(ppl).collect()
     }
 
-    /// The head of a member's stripe log. Its nonce is 0, which no record has: whoever starts the
-    /// array draws one.
+    /// Returns the head of a member's stripe log. Its nonce is 0, which no record has: the start of the array
+    /// draws one.
     fn log_head(&self, superblock: &Superblock) -> Option<Head> {
         Some(Head {
             array_uuid: superblock.array_uuid,
@@ -83,7 +83,7 @@ impl Plan {
         Some((superblock.super_offset.checked_add_signed(offset)?, len))
     }
 
-    /// What would be done, in lines.
+    /// Describes the steps in lines.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let Some(Planned { superblock: array, .. }) = self.members.first() else {

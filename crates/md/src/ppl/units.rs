@@ -1,11 +1,11 @@
-//! Where units go in a member's area.
+//! Places of units in a member's area.
 
 use braid_level::size::round_down;
 
 use super::{HEADER_BYTES, RING_PARITY_BYTES};
 
-/// Where the next unit goes. Units end before the area does: where one fills it to the end the
-/// kernel would look for its parity behind it.
+/// The place of the next unit. Units end before the area does: the kernel would look for the parity of a unit
+/// that fills it behind the area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
     area: u64,
@@ -19,7 +19,7 @@ impl Units {
         Units { area, next: 0 }
     }
 
-    /// Whether units follow each other, which the feature `MULTIPLE_PPLS` tells.
+    /// Returns true if units follow each other, which the feature `MULTIPLE_PPLS` says.
     #[must_use]
     pub fn is_ring(&self) -> bool {
         self.area >= 2 * (RING_PARITY_BYTES + HEADER_BYTES as u64)
@@ -32,7 +32,7 @@ impl Units {
         if self.is_ring() { RING_PARITY_BYTES } else { round_down(room, 4096) }
     }
 
-    /// Where a unit with this much partial parity starts, in bytes from the area's start.
+    /// Returns the start of a unit with this much partial parity, in bytes from the area's start.
     ///
     /// # Panics
     /// If that is more than [`Units::most_parity`].

@@ -16,10 +16,10 @@ const SYNCED: usize = 72;
 const UPDATED: usize = 80;
 const BEFORE: usize = 92;
 
-/// What a member's log says about itself.
+/// The head of a member's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Whose log it is.
+    /// UUID of the array.
     pub array_uuid: Uuid,
     /// On which device: its superblock's number.
     pub device_number: u32,
@@ -29,11 +29,10 @@ pub struct Head {
     pub events: u64,
     /// Records of a lower sequence are retired.
     pub tail: u64,
-    /// What this run's records carry.
+    /// The nonce of this run's records.
     pub nonce: u64,
-    /// Below this many bytes of each member's data, parity agreed with its data, apart from what
-    /// the log says; `u64::MAX` if it did everywhere. Superblocks of an array that is being
-    /// written only say that it may not.
+    /// Number of bytes of each member's data below which parity agreed with its data, apart from rows in the
+    /// log; `u64::MAX` if it did everywhere. Superblocks of an active array only say that it may not.
     pub synced: u64,
     /// When the superblocks with these events were written, and those before them: kernels count
     /// events down again, so that a number alone may be anybody's.
@@ -102,8 +101,8 @@ impl Head {
         })
     }
 
-    /// That nobody who does not know the log wrote the array since, whose freshest superblock has
-    /// these events and was updated then: the head knows both, or is the next one's.
+    /// Checks that no program without knowledge of the log wrote the array since. Its freshest superblock has
+    /// `events` and `updated`: the head has both, or is the next one's.
     ///
     /// # Errors
     /// [`LogRejection::NotCurrent`].
@@ -185,7 +184,7 @@ pub(super) fn below_limit(what: &'static str, value: u64) -> Result<u64, LogReje
     if value < 1 << 63 { Ok(value) } else { Err(LogRejection::Count { what, value }) }
 }
 
-/// Of a block's bytes, as if its checksum was zero.
+/// Returns the checksum of a block's bytes, with its own field taken as zero.
 fn checksum(block: &[u8]) -> u32 {
     let (before, behind) = block.split_at(at::CHECKSUM);
     let sum = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);

@@ -23,36 +23,35 @@
 //!                                            888  zeroes
 //! ```
 //!
-//! A write of less than a stripe stores, on each member that it changes, what it will put there
-//! (data, P or Q) as a record; all records of one write have one *sequence*. Once they are durable
-//! on all of these members, its *participants*, it writes in place. After a crash a sequence is
-//! *complete* if every participant that still has a member in sync has its record. What is
-//! complete is written in place again, in order of sequence; what is not never began in place, and
-//! is dropped. So every stripe is old or new, also where members are missing.
+//! A write of less than a stripe stores, on each member that it changes, the new contents (data, P or Q) as a
+//! record; all records of one write have one *sequence*. Once they are durable on all of these members, its
+//! *participants*, it writes in place. After a crash a sequence is *complete* if every participant that still
+//! has a member in sync has its record. Complete sequences are replayed in place, in order; an incomplete one
+//! never began in place, and is dropped. So every stripe is old or new, even if members are missing.
 //!
-//! A record without a payload is of a whole stripe, every column of which is written: nothing in
-//! its rows is to be kept. After a crash their parity is made to fit whatever arrived.
+//! A record without a payload is of a whole stripe, every column of which is written: nothing in its rows is to
+//! be kept. After a crash their parity is recomputed from the data that arrived.
 //!
-//! What the writer owes
-//! * In place only after all records are durable; on the same rows only one sequence at a time.
-//! * A record's place is used again only when heads with a higher tail are durable on all members
-//!   that are in sync ([`Ring::retire_below`]), and the writes in place of what is below that tail
-//!   are. Otherwise an older sequence could be complete after a crash where a newer one is not.
-//! * For the same reason nothing is written in place without a record (whole stripes, resync)
-//!   where an earlier record may still be replayed: first a durable tail above that record.
-//! * Before superblocks are written, heads that know their events and time are durable: a log whose
-//!   head does not know the array's is not used, because another program, which knows nothing of
-//!   the log, wrote the array since.
+//! Duties of the writer
+//! * Writes in place come only after all records are durable; on the same rows only one sequence at a time.
+//! * A record's place is reused only when heads with a higher tail are durable on all members that are in sync
+//!   ([`Ring::retire_below`]), and so are the writes in place below that tail. Otherwise an older sequence
+//!   could be complete after a crash and a newer one not.
+//! * For the same reason no write in place without a record (whole stripes, resync) comes while an earlier
+//!   record may still be replayed: first a durable tail above that record.
+//! * Before superblocks are written, heads that know their events and time are durable: a log whose head does
+//!   not know the array's is not used, because another program, which does not know the log, wrote the array
+//!   since.
 //! * At a start, after replaying, heads with a new nonce and a tail above every sequence seen are
 //!   durable on all members before anything else is written.
 //!
-//! The *nonce* is a number that users of the array do not know: data that they write, which lie in
-//! payloads, cannot pass for records. The fields of the head lie in one sector, which a crash
-//! does not tear. The superblock does not know of the log: for md it is room in front of the data.
+//! The *nonce* is a number that users of the array do not know: their data, which lie in payloads, cannot pass
+//! for records. The fields of the head lie in one sector, which a crash does not tear. The superblock does not
+//! name the log: for md it is room in front of the data.
 //!
-//! Invariants: no bytes, whatever they are, lead to a panic, or to memory beyond a fixed factor of
-//! the area; a payload is used only after its checksum. Deliberately absent: I/O; who waits for
-//! whom; randomness (the nonce is an argument); parity.
+//! Invariants: no bytes, whatever they are, lead to a panic, or to memory beyond a fixed factor of the area; a
+//! payload is used only after its checksum. Deliberately absent: I/O; the order of waits; randomness (the nonce
+//! is an argument); parity.
 
 mod head;
 mod record;
@@ -81,7 +80,7 @@ pub const LEAST_AREA: u64 = 3 * BLOCK as u64;
 
 const VERSION: u32 = 1;
 
-/// Where each field lies that heads and records have both, in bytes.
+/// The place of each field that heads and records share, in bytes.
 mod at {
     pub(super) const VERSION: usize = 8;
     pub(super) const CHECKSUM: usize = 12;
@@ -89,18 +88,18 @@ mod at {
     pub(super) const DEVICE: usize = 32;
 }
 
-/// Where a member's log may be.
+/// The place for a member's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where its head would be, in bytes from the member's start.
+    /// Place of its head, in bytes from the member's start.
     pub head: u64,
-    /// Bytes in front of the data that nothing else has: the most of [`Head::area`].
+    /// Unused bytes in front of the data: the most of [`Head::area`].
     pub room: u64,
 }
 
-/// Where the log of the member with this superblock may be; `None` where there is no room for one,
-/// as in versions whose superblock lies behind the data. Of a bitmap, whose length only its header
-/// tells, the first page is taken into account.
+/// Returns the place for the log of the member with this superblock; `None` if there is no room, as in versions
+/// whose superblock lies behind the data. Only the first page of a bitmap is considered, whose length is in its
+/// header.
 #[must_use]
 pub fn place(superblock: &Superblock) -> Option<Place> {
     let start = superblock.super_offset;

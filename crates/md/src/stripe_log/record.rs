@@ -66,7 +66,7 @@ impl Roles {
         self.0[usize::from(role) / 64] |= 1 << (role % 64);
     }
 
-    /// Whether a role is in the set.
+    /// Returns true if a role is in the set.
     #[must_use]
     pub fn contains(&self, role: u16) -> bool {
         self.0.get(usize::from(role) / 64).is_some_and(|word| word >> (role % 64) & 1 == 1)
@@ -164,7 +164,7 @@ impl Record {
         Ok(record)
     }
 
-    /// That the record does not contradict itself.
+    /// Checks that the record does not contradict itself.
     fn check(&self) -> Result<(), LogRejection> {
         let is_sound = |part: &&Part| {
             let (offset, len) = (part.offset, u64::from(part.len));

@@ -1,4 +1,4 @@
-//! What of all members' records is to be written in place after a crash.
+//! The replay after a crash: the records of all members that are to be written in place.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use crate::rejection::LogRejection;
 pub struct MemberLog {
     /// The member's role.
     pub role: u16,
-    /// Whether all of its data is up to date, but for what the crash interrupted.
+    /// True if all of its data is up to date, except for interrupted writes.
     pub in_sync: bool,
     /// Its head; `None` without a valid and current one, which only a member that is not in sync
     /// may lack.
     pub head: Option<Head>,
-    /// What [`scan`](super::scan()) found.
+    /// Records that [`scan`](super::scan()) found.
     pub found: Vec<Found>,
 }
 
-/// What to do after a crash.
+/// The steps after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// What is to be written in place, in this order.
+    /// Transactions to be written in place, in this order.
     pub transactions: Vec<Transaction>,
     /// Writes that never began.
     pub dropped: Vec<Dropped>,
-    /// The first sequence that is above all that were seen: the next one, and the next tail.
+    /// The first sequence above all that were seen: the next one, and the next tail.
     pub next_sequence: u64,
 }
 
@@ -35,9 +35,9 @@ pub struct Replay {
 pub struct Transaction {
     /// Its number.
     pub sequence: u64,
-    /// What is to be written where; nothing of a whole stripe.
+    /// The parts to be written; none of a whole stripe.
     pub parts: Vec<ReplayPart>,
-    /// From and up to where it writes, in bytes of each member's data; sorted, without overlaps.
+    /// Ranges that it writes, in bytes of each member's data; sorted, without overlaps.
     pub rows: Vec<(u64, u64)>,
     /// Roles of participants that are being rebuilt and lack their record: `rows`
     /// are to be filled again there.
@@ -55,7 +55,7 @@ pub struct ReplayPart {
     pub offset: u64,
     /// In bytes.
     pub len: u32,
-    /// Where the content lies, in bytes from the start of the member's log.
+    /// Start of the content, in bytes from the start of the member's log.
     pub payload: usize,
 }
 
@@ -135,7 +135,7 @@ impl Gathered<'_> {
         self.records.iter().any(|(index, _)| *index == member)
     }
 
-    /// Whether each participant that has a member in sync has its record.
+    /// Returns true if each participant that has a member in sync has its record.
     fn is_complete(&self, members: &[MemberLog]) -> bool {
         let mut needed = members
             .iter()

@@ -44,9 +44,9 @@ impl Ring {
         self.size.saturating_sub(BLOCK as u64)
     }
 
-    /// Where the record of this sequence goes, with a payload of `payload_len` bytes, in bytes
-    /// from the ring's start; it is live then. `None` if there is no room until records are
-    /// retired, or, in an empty ring, at all.
+    /// Returns the place of the record of this sequence, with a payload of `payload_len` bytes, in bytes from
+    /// the ring's start; the record is live then. `None` if there is no room until records are retired, or, in
+    /// an empty ring, at all.
     pub fn place(&mut self, sequence: u64, payload_len: u64) -> Option<u64> {
         let len = padded(payload_len) + BLOCK as u64;
         let start = self.room_for(len)?;
@@ -55,7 +55,7 @@ impl Ring {
         Some(start)
     }
 
-    /// Whether a record with such a payload has room now.
+    /// Returns true if a record with such a payload has room now.
     #[must_use]
     pub fn has_room(&self, payload_len: u64) -> bool {
         self.room_for(padded(payload_len) + BLOCK as u64).is_some()

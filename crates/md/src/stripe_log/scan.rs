@@ -10,9 +10,9 @@ use crate::rejection::LogRejection;
 pub struct Found {
     /// Its header.
     pub record: Record,
-    /// Where that lies, in bytes from the area's start.
+    /// Start of the record, in bytes from the area's start.
     pub position: usize,
-    /// Where its payload lies, without padding.
+    /// Range of its payload, without padding.
     pub payload: Range<usize>,
 }
 

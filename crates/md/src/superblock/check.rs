@@ -1,15 +1,14 @@
-//! What must hold for a superblock of either version, and the size of the array.
+//! The rules for a superblock of either version, and the size of the array.
 //!
 //! ```text
 //!   1.2   | | sb | bitmap | bad blocks |  ppl …  | data_offset … data_offset + data_size |
 //!             no two of these share a byte, and all lie on the member
 //! ```
 //!
-//! The rules are the kernel's: `super_1_load`, `super_1_validate`, `md_run` (`drivers/md/md.c`);
-//! the personalities' `setup_conf` and `run` (`raid0.c`, `raid1.c`, `raid5.c`, `raid10.c`);
-//! `write_sb_page` (`md-bitmap.c`); `ppl_validate_rdev` (`raid5-ppl.c`). Stricter than it in that
-//! roles are checked for all devices, and that areas may not overlap even while nothing is in
-//! them: braid writes there.
+//! The rules are the kernel's: `super_1_load`, `super_1_validate`, `md_run` (`drivers/md/md.c`); the
+//! personalities' `setup_conf` and `run` (`raid0.c`, `raid1.c`, `raid5.c`, `raid10.c`); `write_sb_page`
+//! (`md-bitmap.c`); `ppl_validate_rdev` (`raid5-ppl.c`). Stricter than the kernel: roles are checked for all
+//! devices, and areas may not overlap even if they are empty, because braid writes there.
 
 use braid_level::layout;
 use braid_level::size::{redundant_size, used_of_member};
@@ -78,7 +77,7 @@ fn check_disks(field: &'static str, value: i64, level: Level, most: u32) -> Resu
     Ok(())
 }
 
-/// Whether md would run an array of this chunk and layout.
+/// Checks that md would run an array of this chunk and layout.
 fn check_shape(level: Level, layout: u32, chunk: u64, raid_disks: u32) -> Result<(), Rejection> {
     if let Some(needs) = level.refuses_chunk(chunk) {
         return Err(Rejection::Chunk { chunk, level, needs });
@@ -115,7 +114,7 @@ fn check_features(superblock: &Contents) -> Result<(), Rejection> {
     }
 }
 
-/// That the data lies on the member, clear of the superblock, and is as much as the array uses.
+/// Checks that the data lies on the member, clear of the superblock, and is as much as the array uses.
 fn check_data(superblock: &Contents, device_size: u64) -> Result<(), Rejection> {
     let Contents { data_offset, data_size, component_size, .. } = *superblock;
     // md's lower bound: ten sectors.
@@ -167,7 +166,7 @@ fn check_inside(what: &'static str, offset: u64, len: u64, limit: u64) -> Result
     }
 }
 
-/// That the member has a role, and that no role is out of range or taken too often.
+/// Checks that the member has a role, and that no role is out of range or taken too often.
 fn check_roles(superblock: &Contents) -> Result<(), Rejection> {
     let number = superblock.device_number;
     if number as usize >= superblock.roles.len() {
@@ -197,7 +196,7 @@ struct Area {
     end: u64,
 }
 
-/// That superblock, data, bitmap, logs lie on the member and share no byte.
+/// Checks that superblock, data, bitmap and logs lie on the member and share no byte.
 fn check_areas(superblock: &Contents, device_size: u64) -> Result<(), Rejection> {
     let start = superblock.super_offset;
     let used = match superblock.component_size {
@@ -250,8 +249,8 @@ fn check_areas(superblock: &Contents, device_size: u64) -> Result<(), Rejection>
 }
 
 impl Contents {
-    /// How many bytes the array holds, where one member can tell: `None` for linear and raid0,
-    /// whose size is the sum of their members'. During a reshape, what both shapes hold.
+    /// Returns the size of the array in bytes, if one member can tell: `None` for linear and raid0, whose size
+    /// is the sum of their members'. During a reshape, the smaller of both shapes.
     ///
     /// Source: Linux `raid1_size`, `raid5_size`, `raid10_size`.
     #[must_use]
@@ -269,13 +268,13 @@ impl Contents {
         (size < SIZE_LIMIT).then_some(size)
     }
 
-    /// How many bytes of this member's data the array uses.
+    /// Returns the bytes of this member's data that the array uses.
     #[must_use]
     pub fn used(&self) -> u64 {
         used_of_member(self.level, self.chunk, self.data_size, self.component_size)
     }
 
-    /// How many members took part before the reshape that is under way; `raid_disks` if none is.
+    /// Returns the number of members before the reshape in progress; `raid_disks` without a reshape.
     #[must_use]
     pub fn previous_raid_disks(&self) -> u32 {
         let delta = self.reshape.map_or(0, |reshape| reshape.delta_disks);

@@ -1,4 +1,4 @@
-//! A member's superblock, of whatever version, as one type.
+//! A member's superblock, of any version, as one type.
 //!
 //! ```text
 //!   bytes ──parse──▶                                  ──encode──▶ bytes
@@ -11,8 +11,8 @@
 //! * `raid_disks` is at most 384 (27 for 0.90), and there is a role for each of `roles`;
 //! * `raw` is what was read: writing keeps every byte that has no meaning here.
 //!
-//! Nobody outside this module changes a field of one: its state changes by the transitions of
-//! [`transitions`], and anything else is taken apart, changed and checked anew.
+//! Code outside this module changes no field: the state changes by the transitions of [`transitions`], and any
+//! other change takes the superblock apart and checks it anew.
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h`, `drivers/md/md.c` (`super_90_*`, `super_1_*`).
 
@@ -32,8 +32,7 @@ pub const MAGIC: u32 = 0xa92b_4efc;
 /// As many bytes as the longest superblock of either version has; md reads that many.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 
-/// What a member says about itself and its array, and what md's rules allow it to say. It reads as its
-/// [`Contents`].
+/// The statements of a member about itself and its array, within md's rules. It derefs to its [`Contents`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     contents: Contents,
@@ -62,7 +61,7 @@ pub struct Contents {
     pub created: Timestamp,
     /// When this superblock was last written.
     pub updated: Timestamp,
-    /// How data is kept.
+    /// The level.
     pub level: Level,
     /// md's number of the layout: raid10's copies, raid5's rotation, raid0's 0 (not recorded),
     /// 1 (original) or 2 (alternate).
@@ -74,11 +73,11 @@ pub struct Contents {
     pub component_size: u64,
     /// Members that take part.
     pub raid_disks: u32,
-    /// How often the array's state changed; the member with more knows better.
+    /// Number of changes of the array's state; the member with more is fresher.
     pub events: u64,
-    /// Whether the copies agree.
+    /// The extent to which copies agree.
     pub resync: Resync,
-    /// What else the superblock uses (version 1; for 0.90 only `BITMAP` can be set).
+    /// Other features in use (version 1; for 0.90 only `BITMAP` can be set).
     pub features: Features,
     /// The write-intent bitmap's place in bytes from the superblock, if there is one.
     pub bitmap_offset: Option<i64>,
@@ -93,11 +92,11 @@ pub struct Contents {
     pub logical_block_size: u32,
 
     // Of this member.
-    /// Where the superblock lies on the member.
+    /// Start of the superblock on the member.
     pub super_offset: u64,
-    /// Where its data starts.
+    /// Start of its data.
     pub data_offset: u64,
-    /// How many bytes of the member may hold data.
+    /// Bytes of the member that may hold data.
     pub data_size: u64,
     /// Its own identifier; nil for 0.90, which has none.
     pub device_uuid: Uuid,
@@ -114,13 +113,13 @@ pub struct Contents {
     /// The bad-block log: place in bytes from the superblock, size in bytes, and its unit as a
     /// power of two of sectors.
     pub bad_block_log: Option<BadBlockLog>,
-    /// What only 0.90 has.
+    /// Fields of version 0.90 only.
     pub old: Option<Old>,
     /// The bytes as they were read, or zeroes.
     pub raw: Vec<u8>,
 }
 
-/// Where a member's bad-block log lies.
+/// The place of a member's bad-block log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadBlockLog {
     /// In bytes from the superblock; may be negative.
@@ -131,7 +130,7 @@ pub struct BadBlockLog {
     pub shift: u8,
 }
 
-/// What only version 0.90 has.
+/// Fields of version 0.90 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Old {
     /// The number of the `/dev/md` device that was preferred.
@@ -140,7 +139,7 @@ pub struct Old {
     pub minor_version: u32,
     /// The third part of the version, which mdadm prints.
     pub patch_version: u32,
-    /// Whether the array was marked as having errors.
+    /// True if the array was marked as having errors.
     pub errors: bool,
     /// Counted when it was written: devices, which mdadm prints as total.
     pub nr_disks: u32,
@@ -174,7 +173,7 @@ pub struct Timestamp {
     pub micros: u32,
 }
 
-/// Whether the copies of an array agree.
+/// The extent to which the copies of an array agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resync {
     /// They do.
@@ -183,7 +182,7 @@ pub enum Resync {
     From(u64),
 }
 
-/// What a device is for.
+/// The use of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Takes part, as member of this number.
@@ -201,7 +200,7 @@ pub enum Role {
 pub struct Reshape {
     /// Up to where it got, in bytes of the array.
     pub position: u64,
-    /// How many members come (or go).
+    /// Number of members that are added (or removed).
     pub delta_disks: i32,
     /// md's number of the new level.
     pub new_level: i32,
@@ -209,9 +208,9 @@ pub struct Reshape {
     pub new_layout: u32,
     /// In bytes.
     pub new_chunk: u64,
-    /// How far the data moves on this member, in bytes.
+    /// Bytes by which the data moves on this member.
     pub new_offset: i64,
-    /// Whether it goes from the end to the start.
+    /// True if it goes from the end to the start.
     pub backwards: bool,
 }
 
@@ -249,7 +248,7 @@ impl Features {
     /// All that Linux 6.18 knows.
     pub const KNOWN: Features = Features(8191);
 
-    /// Whether all of `other` are set.
+    /// Returns true if all of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Features) -> bool {
         self.0 & other.0 == other.0
@@ -267,7 +266,7 @@ impl Features {
         Features(self.0 & !other.0)
     }
 
-    /// Those that nobody knows.
+    /// Returns the unknown bits.
     #[must_use]
     pub const fn unknown(self) -> Features {
         self.without(Features::KNOWN)
@@ -305,8 +304,7 @@ impl Superblock {
     /// member of `device_size` bytes. `bytes` may be longer than the superblock; with
     /// [`SUPERBLOCK_BYTES`] there are enough for any.
     ///
-    /// Features that nobody knows are no error: such an array may be read, and whoever writes
-    /// asks [`Contents::has_unknown`].
+    /// Unknown features are no error: such an array may be read, and writers ask [`Contents::has_unknown`].
     ///
     /// # Errors
     /// [`Rejection`] if anything is out of range, contradicts itself or is not on the member.
@@ -327,13 +325,12 @@ impl Superblock {
 }
 
 impl Contents {
-    /// The bytes to be written at `super_offset`: whole sectors, with a new checksum.
+    /// Returns the bytes to be written at `super_offset`: whole sectors, with a new checksum.
     ///
-    /// Bytes of `raw` that have no meaning here stay. With an empty `raw` they are zeroes, and
-    /// version 1 gets room for a multiple of 128 roles. The feature bits of fields that are
-    /// options (bitmap, log, reshape, recovery) follow from the fields. Sizes and positions must
-    /// be whole sectors (KiB for `component_size` of 0.90) and fit the disk's fields: whoever
-    /// makes a superblock rather than reading it can parse the result to be sure.
+    /// Bytes of `raw` that have no meaning here stay. With an empty `raw` they are zeroes, and version 1 gets
+    /// room for a multiple of 128 roles. The feature bits of optional fields (bitmap, log, reshape, recovery)
+    /// follow from the fields. Sizes and positions must be whole sectors (KiB for `component_size` of 0.90) and
+    /// fit the disk's fields: the maker of a new superblock can parse the result to be sure.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self.version {
@@ -342,21 +339,21 @@ impl Contents {
         }
     }
 
-    /// How many bytes it takes up on the member.
+    /// Returns the size of the superblock on the member in bytes.
     fn len_on_disk(&self) -> u64 {
         let len = if self.raw.is_empty() { self.encode().len() } else { self.raw.len() };
         len as u64
     }
 
-    /// Whether the superblock uses something that braid does not know: then it must not be
-    /// written. Unknown feature bits, or something in bytes that are zero so far.
+    /// Returns true if the superblock uses features that braid does not know (unknown bits, or values in bytes
+    /// that are zero so far): then it must not be written.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         self.features.unknown() != Features::default()
             || self.version != Version::V0_90 && v1::has_unknown_padding(&self.raw)
     }
 
-    /// Whether the copies agree by this superblock's account.
+    /// Returns true if this superblock says that the copies agree.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.resync == Resync::Clean
@@ -388,13 +385,13 @@ impl Contents {
         if self.version == Version::V0_90 { v0::disks(&self.encode()) } else { None }
     }
 
-    /// What this device is for, by its own account.
+    /// Returns the use of this device, by its own superblock.
     #[must_use]
     pub fn role(&self) -> Role {
         self.roles.get(self.device_number as usize).copied().unwrap_or(Role::Spare)
     }
 
-    /// Whether this device is a replacement that is still being filled beside the member that it
+    /// Returns true if this device is a replacement that is still being filled beside the member that it
     /// replaces.
     #[must_use]
     pub fn is_replacement(&self) -> bool {

@@ -1,4 +1,4 @@
-//! How the superblocks of an array at work change: the only ways.
+//! The transitions of the superblocks of a running array: the only ways to change them.
 //!
 //! ```text
 //!   the array's part   members come, fail, are in sync ── set_membership, set_role
@@ -13,42 +13,42 @@
 //!
 //! Invariants
 //! * Events only grow.
-//! * A role that somebody has is one of the array's.
-//! * Where a member's areas lie is its own: no transition moves them. The bitmap's place is the array's,
-//!   as kernels have it.
+//! * A role that a member has is one of the array's.
+//! * The places of a member's areas are its own: no transition moves them. The bitmap's place is the array's,
+//!   as in the kernel.
 //!
 //! Source: Linux `drivers/md/md.c` (`super_1_sync`, `super_90_sync`).
 
 use super::{Contents, Features, Resync, Role, Superblock, Timestamp};
 use crate::{Rejection, Uuid, Version};
 
-/// What the array knows of a member, which its superblock is to say.
+/// The array's knowledge of a member, for its superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfMember {
     /// Its index in the table of roles.
     pub number: u32,
-    /// How many bytes of it may hold data.
+    /// Bytes of it that may hold data.
     pub data_size: u64,
     /// Read errors that were corrected so far.
     pub corrected_reads: u32,
-    /// How far it is filled; `None` if it has everything, or is a spare.
+    /// The filled part; `None` if it has everything, or is a spare.
     pub recovery: Option<Recovery>,
-    /// Whether it takes over the role of a member that still works.
+    /// True if it takes over the role of a member that still works.
     pub is_replacement: bool,
-    /// Whether its bad-block log has entries.
+    /// True if its bad-block log has entries.
     pub has_bad_blocks: bool,
 }
 
-/// How far a member is filled.
+/// The progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// In bytes of its data.
     pub filled: u64,
-    /// Whether only what the bitmap says is copied to it.
+    /// True if only the chunks in the bitmap are copied to it.
     pub by_bitmap: bool,
 }
 
-/// What says something of one member's contents, and of no other's.
+/// Features about one member's contents only.
 const OF_ONE: [Features; 4] = [
     Features::BAD_BLOCKS,
     Features::RECOVERY_OFFSET,

@@ -29,7 +29,7 @@ const KIB: u64 = 1024;
 /// smaller than that: sizes in KiB have 32 bits.
 const MOST_DATA: u64 = 1 << 42;
 
-/// Where each field lies, in bytes.
+/// The place of each field, in bytes.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const MAJOR_VERSION: usize = 4;
@@ -162,8 +162,7 @@ pub(super) fn parse(super_offset: u64, bytes: &[u8]) -> Result<Contents, Rejecti
     })
 }
 
-/// What can be said before any field has a meaning: that these are a superblock's bytes, whole
-/// and unharmed.
+/// Checks the bytes before any field has a meaning: that they are a complete and undamaged superblock.
 fn check_bytes(bytes: &[u8]) -> Result<(Vec<u8>, ByteOrder), Rejection> {
     let got = bytes.len();
     let bytes = bytes.get(..BYTES).ok_or(Rejection::Truncated { needed: BYTES, got })?;
@@ -202,7 +201,7 @@ fn data_size(level: Level, super_offset: u64) -> u64 {
     }
 }
 
-/// What `recovery_cp` says holds only for the events count with which it was written.
+/// Returns the resync state. `recovery_cp` holds only for the events count with which it was written.
 fn resync(field: Fields<'_>) -> Resync {
     if field.u32(at::STATE) & STATE_CLEAN != 0 {
         Resync::Clean
@@ -237,7 +236,7 @@ fn reshape(field: Fields<'_>) -> Result<Option<Reshape>, Rejection> {
     }))
 }
 
-/// Where a disk's descriptor lies.
+/// Returns the place of a disk's descriptor.
 fn disk_at(number: u32) -> Option<usize> {
     ((number as usize) < DISKS).then(|| at::DISKS + DISK_BYTES * number as usize)
 }

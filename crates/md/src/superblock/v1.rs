@@ -6,8 +6,8 @@
 //!   |<------------------ under the checksum ---------------------->|
 //! ```
 //!
-//! Encoding starts from the bytes that were read, so that what has no meaning here (padding,
-//! fields of features that are not in use, flags that nobody knows) is written as it was.
+//! Encoding starts from the bytes that were read, so that bytes without meaning here (padding, fields of unused
+//! features, unknown flags) are written unchanged.
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h` (`struct mdp_superblock_1`), `drivers/md/md.c`
 //! (`super_1_load`, `super_1_validate`, `super_1_sync`, `calc_sb_1_csum`).
@@ -25,7 +25,7 @@ const ROLES_STEP: usize = 128;
 /// md's word for "all of it", in sectors.
 const MAX_SECTOR: u64 = u64::MAX;
 
-/// Where each field lies, in bytes.
+/// The place of each field, in bytes.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const MAJOR_VERSION: usize = 4;
@@ -152,8 +152,8 @@ pub(super) fn parse(
     })
 }
 
-/// What can be said before any field has a meaning: that these are a superblock's bytes, whole
-/// and unharmed. Gives as many whole sectors of them as the superblock has.
+/// Checks the bytes before any field has a meaning: that they are a complete and undamaged superblock. Returns
+/// the whole sectors of the superblock.
 fn check_bytes(bytes: &[u8]) -> Result<Vec<u8>, Rejection> {
     let truncated = |needed| Rejection::Truncated { needed, got: bytes.len() };
     let header = bytes.get(..HEADER).ok_or(truncated(HEADER))?;
@@ -285,7 +285,7 @@ fn roles(field: Fields<'_>) -> Vec<Role> {
         .collect()
 }
 
-/// Whether bytes that must be zero until md gives them a meaning are not.
+/// Returns true if bytes that must be zero until md gives them a meaning are not.
 pub(super) fn has_unknown_padding(raw: &[u8]) -> bool {
     [(at::PAD0, 4), (at::PAD3, HEADER - at::PAD3)]
         .iter()

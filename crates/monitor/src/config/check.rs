@@ -1,4 +1,4 @@
-//! What a configuration must not say although each value of it is fine.
+//! Configurations that are refused although each value is valid.
 
 use super::{Config, Encryption, Span, Via, known_events};
 use crate::event::{KINDS, Severity};

@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for Url {
     }
 }
 
-/// Whether what goes there does not leave this machine.
+/// True if messages to this host do not leave the machine.
 pub(super) fn is_local(host: &str) -> bool {
     let address: Option<std::net::IpAddr> = host.parse().ok();
     host == "localhost" || address.is_some_and(|address| address.is_loopback())

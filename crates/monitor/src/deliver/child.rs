@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Outcome;
 use crate::program::{end, wait};
 
-/// What is run. Its standard error is the monitor's, its standard output is dropped.
+/// The program that is run. Its standard error is the monitor's, its standard output is dropped.
 pub(super) struct Child<'a> {
     pub(super) path: &'a Path,
     pub(super) arguments: Vec<String>,
@@ -40,7 +40,7 @@ impl Child<'_> {
         };
         let stdin = child.stdin.take();
         let input = self.input;
-        // It may not read, so nobody waits for that but a thread which ends with it.
+        // The child may not read its input, so only a thread waits for that, which ends with the child.
         let writer = std::thread::spawn(move || match stdin {
             Some(mut stdin) => stdin.write_all(&input),
             None => Ok(()),
@@ -115,7 +115,7 @@ mod tests {
         let outcome = run(&script, 300_000, Duration::from_secs(1));
         assert!(matches!(outcome, Outcome::Later(why) if why.contains("within 1 s")));
         let pid = std::fs::read_to_string(&note).expect("its number");
-        // The signal takes its time, and whoever inherits it looks when it likes.
+        // The signal takes time, and the process that inherits the child collects it later.
         let sleeps = || {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
             stat.is_ok_and(|stat| !stat.contains(") Z "))

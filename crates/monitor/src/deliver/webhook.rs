@@ -8,7 +8,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::{Outcome, about_certificates};
 
-/// Posts `body`; a redirection is not followed: nobody posts to where nobody said.
+/// Posts `body`. A redirection is not followed, because the user did not configure its target.
 pub(super) fn deliver(url: &str, body: &Value, limit: Duration) -> Outcome {
     let mut builder = ureq::Agent::config_builder()
         .timeout_global(Some(limit))

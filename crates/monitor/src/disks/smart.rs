@@ -1,5 +1,4 @@
-//! What `smartctl --json` prints: bytes that are trusted in nothing, to the few values that are worth a warning.
-//! Pure.
+//! From the output of `smartctl --json`, which is not trusted, to the few values that deserve a warning. Pure.
 //!
 //! | of | failing | a warning |
 //! |---|---|---|
@@ -8,8 +7,8 @@
 //! | NVMe | a critical warning but the temperature's | media errors; 90 % of its endurance used |
 //! | SCSI | | grown defects; uncorrected errors; 90 % of its endurance used |
 //!
-//! What only was so once (bits 5 to 7: an attribute of the past, entries of the error and self-test logs) is
-//! nothing that lasts, and no warning.
+//! Past conditions (bits 5 to 7: an attribute of the past, entries of the error and self-test logs) do not
+//! last, and cause no warning.
 //!
 //! Source: smartctl(8), "EXIT STATUS"; the names of the JSON are smartmontools 7's (`json_format_version` 1);
 //! NVM Express Base Specification 2.0, figure 207.
@@ -25,17 +24,18 @@ const NOT_OPENED: i32 = 1 << 1;
 const FAILING: i32 = 1 << 3;
 /// An attribute is at or below its threshold now.
 const AT_THRESHOLD: i32 = 1 << 4;
-/// Of NVMe's critical warning: the temperature, which has a limit of its own here.
+/// The bit of NVMe's critical warning for the temperature, which has its own limit here.
 const TOO_WARM: u64 = 1 << 1;
-/// From how much of its endurance on, in percent.
+/// The used endurance from which there is a warning, in percent.
 const WORN: u64 = 90;
-/// Of texts that somebody else wrote.
+/// The greatest length of texts from other programs.
 const LONGEST: usize = 200;
 
-/// What a disk said, `seen` at a time in seconds since 1970, by a smartctl that ended with this exit status.
+/// The report of a disk at the time `seen`, in seconds since 1970, by a smartctl that ended with this exit
+/// status.
 ///
 /// # Errors
-/// Why that is no answer.
+/// The reason why that is not an answer.
 pub(crate) fn parse_smart(answer: &[u8], status: i32, seen: u64) -> Result<SmartStatus, String> {
     let json: Value = serde_json::from_slice(answer)
         .map_err(|error| format!("smartctl's answer is not understood: {error}"))?;
@@ -159,7 +159,7 @@ fn at_threshold(json: &Value, status: i32) -> Vec<(String, bool)> {
     }
 }
 
-/// Of reads, writes and verifications; none if SCSI counts none of them.
+/// Uncorrected errors of reads, writes and verifications; `None` if SCSI counts none of them.
 fn uncorrected(json: &Value) -> Option<u64> {
     let log = &json["scsi_error_counter_log"];
     let counts = ["read", "write", "verify"]
@@ -168,7 +168,7 @@ fn uncorrected(json: &Value) -> Option<u64> {
     counts.reduce(u64::saturating_add)
 }
 
-/// What the disk itself says that it may have, in °C; 0 is none.
+/// The greatest permitted temperature according to the disk, in °C; 0 counts as none.
 fn limit(json: &Value) -> Option<i64> {
     let temperature = &json["temperature"];
     let limit = temperature["op_limit_max"]
@@ -178,7 +178,7 @@ fn limit(json: &Value) -> Option<i64> {
     limit.filter(|limit| *limit > 0)
 }
 
-/// What smartctl said of its own.
+/// The messages of smartctl itself.
 fn said(json: &Value) -> Option<String> {
     let messages = json["smartctl"]["messages"].as_array()?;
     let texts = messages.iter().filter_map(|one| one["string"].as_str());

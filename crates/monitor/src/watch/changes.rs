@@ -1,4 +1,4 @@
-//! What happened between two looks at a volume that answered.
+//! The events between two looks at a volume that answered.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn members(
         let is_replaced = remark.is_some_and(|remark| remark.starts_with("replaced by"));
         let remark = remark.map_or(String::new(), |remark| format!(": {remark}"));
         let (kind, what) = match (old.as_str(), now) {
-            // It did not fail: another has its role, as somebody wanted.
+            // It did not fail: another member has its role, by an order.
             ("in_sync", Some("faulty")) if is_replaced => continue,
             ("in_sync", Some("faulty")) => (FAIL, format!("{member} failed{remark}")),
             // It failed and was removed since, or the array has given it up; one whose role another has

@@ -1,4 +1,4 @@
-//! What is wrong with a volume now. Each condition lasts until a look at the volume does not find it.
+//! The present problems of a volume. Each condition lasts until a look at the volume does not find it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::event::{
     VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
 };
 
-/// Of a volume that answered.
+/// The conditions of a volume that answered.
 pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     let mut found = Vec::new();
     for (name, array) in called(&status.arrays) {
@@ -53,7 +53,7 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     found
 }
 
-/// Of one that did not.
+/// The condition of a volume that did not answer.
 pub(super) fn silence(name: &str, seen: &Seen) -> Draft {
     let (kind, why, next) = match seen {
         Seen::Dead(why) => (
@@ -72,13 +72,13 @@ pub(super) fn silence(name: &str, seen: &Seen) -> Draft {
                  process and gets the device back"
             ),
         ),
-        // Whoever answered is no silent one.
+        // A volume that answered is not silent.
         Seen::Up(status) => (VOLUME_UNREADABLE, &status.state, String::new()),
     };
     Draft::new(kind, why.clone()).next(Some(next))
 }
 
-/// Of the machine.
+/// The condition of the machine's memory.
 pub(super) fn thirst(memory: Memory, policy: &Policy, observation: &Observation) -> Option<Draft> {
     let wanted = policy.memory.unwrap_or(memory.total / 20);
     let promised = observation.volumes.values().map(|seen| match seen {
@@ -113,7 +113,7 @@ fn degraded(status: &Status, array: &ArrayStatus) -> Option<Draft> {
     })
 }
 
-/// What a check found and nobody made good, and what no scrub could read.
+/// Differences that a check found and nothing has repaired, and parts that no scrub could read.
 fn scrubbed(status: &Status, array: &ArrayStatus) -> Option<Draft> {
     let scrub = array.last_scrub.as_ref()?;
     let found: Vec<String> = [
@@ -189,7 +189,7 @@ fn gone(status: &Status, member: &MemberStatus) -> Option<Draft> {
     Some(Draft::new(MEMBER_GONE, what).member(&member.member).next(Some(next)))
 }
 
-/// What the disk below says of itself.
+/// The conditions from the report of the disk below.
 fn disk(status: &Status, member: &MemberStatus) -> Vec<Draft> {
     let Some((disk, smart)) =
         member.disk.as_ref().and_then(|disk| Some((disk.disk.as_deref()?, disk.smart.as_ref()?)))

@@ -1,4 +1,4 @@
-//! Which spare goes where, one at a time, and what is told of one that did not get there.
+//! The moves of spares, one at a time, and the reports about spares that did not arrive.
 //!
 //! ```text
 //!   planned ──▶ under way: taken from its array, given to the other ──▶ it is there: over
@@ -7,8 +7,8 @@
 //!               stranded: given to the other while that needs it, then back, again and again ──▶ given up
 //! ```
 //!
-//! Invariants: pure; nothing is decided by what was seen before the last attempt ended; the move is in the state
-//! before anything of it is done, so that whoever starts anew knows that a spare is nobody's.
+//! Invariants: pure; no decision uses a look that began before the last attempt ended; the move is in the state
+//! before it begins, so that after a restart the monitor knows that a spare is in neither array.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,21 @@ use crate::event::MOVE_SPARE_FAILED;
 
 /// For so many seconds a spare that an array did not take is not offered to it again.
 const HELD: u64 = 3_600;
-/// Attempts to give a stranded spare to who needs it, before it is given back.
+/// Attempts to give a stranded spare to the array that needs it, before it is given back.
 const ONWARD: u32 = 3;
 /// Attempts in all, before it is given up.
 const MOST: u32 = 20;
 /// Seconds between two of them.
 const PAUSE: u64 = 15;
 
-/// What is done next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is taken from its array and given to the other, or back.
     Move,
-    /// It is nobody's: it is given to the array that needs it.
+    /// It is in no array: it is given to the array that needs it.
     Place,
-    /// It is nobody's: it is given back.
+    /// It is in no array: it is given back.
     Return,
 }
 
@@ -57,11 +57,11 @@ struct Moving {
     failures: u32,
     /// Why the last attempt failed.
     why: Option<String>,
-    /// Of the next one.
+    /// The earliest time of the next attempt.
     not_before: u64,
 }
 
-/// One that an array did not take.
+/// A spare that an array did not take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Held {
     spare: SpareMove,
@@ -87,7 +87,7 @@ fn up(observation: &Observation) -> Vec<&Status> {
 }
 
 impl Moves {
-    /// What is to be done now, after a look that began when nothing was under way any more.
+    /// The next step, after a look that began when no move was in progress any more.
     pub(super) fn next(
         &mut self,
         observation: &Observation,
@@ -142,7 +142,7 @@ impl Moves {
         Some((Step::Move, spare))
     }
 
-    /// What became of the last step.
+    /// The outcome of the last step.
     pub(super) fn ended(&mut self, outcome: Result<(), String>, now: u64) {
         if let (Some(moving), Err(why)) = (&mut self.moving, outcome) {
             moving.failures += 1;
@@ -157,7 +157,7 @@ impl Moves {
         Some((member.clone(), format!("{from} {from_array}")))
     }
 
-    /// What is wrong with moves, by the volume that lacks a member.
+    /// The problems of moves, by the volume that lacks a member.
     pub(super) fn conditions(&self) -> BTreeMap<&str, Vec<Draft>> {
         let mut found: BTreeMap<&str, Vec<Draft>> = BTreeMap::new();
         let stranded = self.moving.iter().filter_map(|moving| {

@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// What real programs printed: standard output, standard error, a log.
+    /// The output of real programs: standard output, standard error, a log.
     const REAL: &[&str] = &[
         include_str!("../../../lab/testdata/fio-3.33-seek.json"),
         concat!(

@@ -25,7 +25,7 @@ const MAX_REPLY_BYTES: usize = 1 << 16;
 /// Most option replies in one handshake. A server sends a dozen.
 const MAX_REPLIES: u32 = 1024;
 
-/// What a client wants.
+/// The wishes of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The export's name; empty for the default one. At most 4096 bytes.
@@ -36,14 +36,14 @@ pub struct ClientConfig {
     pub base_allocation: bool,
 }
 
-/// What a client got.
+/// The result of a client's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientNegotiated {
     /// Size of the export in bytes.
     pub size_bytes: u64,
     /// `NBD_FLAG_*`.
     pub transmission_flags: u16,
-    /// How replies look, and with it requests.
+    /// The form of replies, and with it of requests.
     pub style: ReplyStyle,
     /// The server's id for `base:allocation`, if selected.
     pub base_allocation: Option<u32>,
@@ -88,7 +88,7 @@ pub enum ClientError {
     Refused { option: u32, reply_type: u32, message: String },
 }
 
-/// Where a client's handshake stands.
+/// The progress of a client's handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientStep {
     /// Send the output; read until there are `at_least` unconsumed bytes.
@@ -107,7 +107,7 @@ pub enum ClientStep {
 pub struct ClientProgress {
     /// Bytes of the input that are done with.
     pub consumed: usize,
-    /// What comes next.
+    /// The next step.
     pub step: ClientStep,
 }
 

@@ -16,7 +16,7 @@ use crate::protocol::{Extent, NbdErrno, ReplyStyle, be16, be32, be64};
 /// before it can be read: 2^20 extents, the specification's recommended most.
 pub const MAX_BUFFERED_REPLY: usize = EXTENDED_REPLY_BYTES + 8 + (16 << 20);
 
-/// What the front of a receive buffer holds.
+/// The front of a receive buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedReply<'a> {
     /// Read until there are at least `at_least` bytes.
@@ -28,7 +28,7 @@ pub enum ParsedReply<'a> {
     Reply {
         /// Bytes that it took; data of a read come behind them.
         consumed: usize,
-        /// What it says.
+        /// The reply.
         reply: Reply<'a>,
     },
     /// The server broke the protocol: close the connection.
@@ -44,7 +44,7 @@ pub struct Reply<'a> {
     pub request_offset: Option<u64>,
     /// Nothing more comes for this request.
     pub done: bool,
-    /// What it says.
+    /// The content.
     pub body: Body<'a>,
 }
 
@@ -85,7 +85,7 @@ pub enum Body<'a> {
         errno: NbdErrno,
         /// For people; usually UTF-8.
         message: &'a [u8],
-        /// Where, if the server says.
+        /// The offset, if the server names it.
         offset: Option<u64>,
     },
 }
@@ -116,7 +116,7 @@ impl Iterator for Extents<'_> {
     }
 }
 
-/// How a server broke the protocol.
+/// The fault of a server that broke the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The fields are the values that the messages name.
 pub enum ReplyError {

@@ -1,5 +1,4 @@
-//! What goes into a handshake beside bytes, and what comes out: the policy,
-//! the steps, and the reasons to hang up.
+//! Inputs of a handshake beside bytes, and its outcomes: the policy, the steps, and the reasons to hang up.
 //!
 //! Invariants: a step says everything that its reader needs; errors carry the
 //! values that caused them. Absent on purpose: any behaviour.
@@ -8,7 +7,7 @@ use super::{MAX_OPTIONS, MAX_SKIPPED_BYTES};
 use crate::protocol::Negotiated;
 use crate::protocol::option::OptionError;
 
-/// How `NBD_OPT_STARTTLS` is refused (section "NOTLS mode").
+/// The refusal of `NBD_OPT_STARTTLS` (section "NOTLS mode").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartTls {
     /// `NBD_REP_ERR_UNSUP`: this server has no TLS.
@@ -17,7 +16,7 @@ pub enum StartTls {
     ForbiddenByPolicy,
 }
 
-/// What this server is willing to negotiate.
+/// The features that this server may negotiate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Grant `NBD_OPT_STRUCTURED_REPLY`.
@@ -31,9 +30,9 @@ pub struct Policy {
     /// Admit only clients that ask for `NBD_INFO_BLOCK_SIZE`. Servers that
     /// "desire maximum interoperability SHOULD NOT require them".
     pub require_block_size: bool,
-    /// Admit nobody: there is no room for more clients.
+    /// Admit no client: there is no room for more.
     pub full: bool,
-    /// How TLS is refused.
+    /// The refusal of TLS.
     pub starttls: StartTls,
 }
 
@@ -89,7 +88,7 @@ pub enum HandshakeError {
     BlockSizeRequired,
 }
 
-/// Where a handshake stands.
+/// The progress of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Read until there are at least `at_least` unconsumed bytes. At most
@@ -111,6 +110,6 @@ pub enum Step {
 pub struct Progress {
     /// Bytes of the input that are done with.
     pub consumed: usize,
-    /// What comes next.
+    /// The next step.
     pub step: Step,
 }

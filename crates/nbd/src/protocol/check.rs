@@ -17,8 +17,8 @@
 //!   the header, so that the stream stays in step or is closed.
 //!
 //! Decisions where the specification leaves one:
-//! - **Length 0** is "unspecified, SHOULD NOT disconnect": `NBD_EINVAL`. A
-//!   block status of nothing has no answer, and nobody means the others.
+//! - **Length 0** is "unspecified, SHOULD NOT disconnect": `NBD_EINVAL`. A block status of nothing has no
+//!   answer, and no client means the others.
 //! - **A read longer than the maximum payload**: `NBD_EINVAL`, or
 //!   `NBD_EOVERFLOW` with `NBD_CMD_FLAG_DF`. Trim, write zeroes, cache and
 //!   block status carry no payload and may be as long as the export.
@@ -135,11 +135,11 @@ impl Command {
 pub struct CheckedRequest {
     /// Whom to answer.
     pub to: ReplyTo,
-    /// What to do.
+    /// The command.
     pub command: Command,
 }
 
-/// What to do with the bytes that follow a refused header.
+/// The treatment of the bytes that follow a refused header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Read this many bytes (perhaps 0) and throw them away, then send the error and
@@ -155,15 +155,15 @@ pub enum Payload {
 pub struct Refusal {
     /// Whom to answer.
     pub to: ReplyTo,
-    /// What to answer.
+    /// The error.
     pub errno: NbdErrno,
-    /// Why, for the log (and for the message of an error chunk).
+    /// The reason, for the log (and for the message of an error chunk).
     pub reason: RefusalReason,
-    /// How to keep the stream in step.
+    /// The way to keep the stream in step.
     pub payload: Payload,
 }
 
-/// Which rule a refused request broke, with the values that broke it.
+/// The rule that a refused request broke, with the values that broke it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The fields are the values that the messages name.
 pub enum RefusalReason {

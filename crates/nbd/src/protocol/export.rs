@@ -1,5 +1,5 @@
-//! What is served: the description of an export, checked once, and the
-//! catalogue that a handshake chooses from.
+//! The served exports: the description of an export, checked once, and the catalogue that a handshake chooses
+//! from.
 //!
 //! Invariants (of [`Exports`], established by [`Exports::new`]):
 //! - there is at least one export and no two have the same name;

@@ -1,5 +1,5 @@
-//! What the handshake decided, and the two questions that transmission asks
-//! of it: how long a request header is, and in what form replies go out.
+//! The outcome of the handshake, and two properties of the transmission: the length of a request header, and
+//! the form of replies.
 //!
 //! ```text
 //!   negotiated            request   reply to READ    reply to others
@@ -56,8 +56,8 @@ impl ReplyStyle {
         }
     }
 
-    /// Whether replies are chunks, so that reads can be split, holes sent and
-    /// `NBD_CMD_FLAG_DF` and `NBD_CMD_BLOCK_STATUS` used.
+    /// Returns true if replies are chunks, so that reads can be split, holes sent and `NBD_CMD_FLAG_DF` and
+    /// `NBD_CMD_BLOCK_STATUS` used.
     #[must_use]
     #[inline]
     pub const fn is_chunked(self) -> bool {
@@ -70,7 +70,7 @@ impl ReplyStyle {
 pub struct Negotiated {
     /// Which export, as an index into the catalogue.
     pub export_index: usize,
-    /// How replies look; decides how requests look, too.
+    /// The form of replies, and with it of requests.
     pub style: ReplyStyle,
     /// The id given to `base:allocation`, if the client selected it for this export.
     pub base_allocation: Option<u32>,
@@ -83,8 +83,8 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// What a client gets that chose `export` in `style` and asked for
-    /// nothing else. For tests and for sessions without a handshake.
+    /// Returns the outcome for a client that chose `export` in `style` and asked for nothing else. For tests
+    /// and for sessions without a handshake.
     #[must_use]
     pub fn new(export_index: usize, export: &ExportInfo, style: ReplyStyle) -> Self {
         Self {

@@ -24,9 +24,8 @@
 //! - a read is never answered by a simple reply when chunks were negotiated,
 //!   and everything is answered by chunks with extended headers.
 //!
-//! Absent on purpose: who is allowed to answer what, and how often. The
-//! session owns the life of a request: chunks in any order, `done` on the
-//! last one only.
+//! Absent on purpose: the number and order of replies. The session owns the life of a request: chunks in any
+//! order, `done` on the last one only.
 
 use super::constants::*;
 use super::errno::NbdErrno;
@@ -35,7 +34,7 @@ use super::negotiated::ReplyStyle;
 /// Longest header in bytes: extended, `NBD_REPLY_TYPE_ERROR_OFFSET` is 32 + 14.
 pub const REPLY_HEADER_MAX: usize = 48;
 
-/// What a reply repeats from its request.
+/// The fields of a request that its reply repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     /// The client's name for the request.

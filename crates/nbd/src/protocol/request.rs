@@ -52,7 +52,7 @@ impl RawRequest {
     }
 }
 
-/// What the front of a receive buffer holds.
+/// The front of a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParsedHeader {
     /// Not a whole header yet; it takes `HeaderMode::request_bytes`.

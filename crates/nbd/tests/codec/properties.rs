@@ -1,5 +1,4 @@
-//! Properties: client and server understand each other, and nobody's bytes
-//! hurt.
+//! Properties: client and server understand each other, and no bytes cause a panic.
 
 use braid_nbd::client::{Body, ParsedReply, Reply, encode_request, parse_reply};
 use braid_nbd::fuzz;

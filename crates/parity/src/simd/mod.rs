@@ -2,20 +2,18 @@
 //!
 //! ```text
 //!   work.rs     an operation, a stretch at a time ──┐
-//!   vector.rs   what it asks of a vector            ├──▶ one kernel for each instruction set
+//!   vector.rs   the operations of a vector           ├──▶ one kernel for each instruction set
 //!   x86.rs      SSSE3, AVX2, AVX-512, GFNI          │
 //!   neon.rs     aarch64                           ──┘
 //! ```
 //!
-//! Of plain loops over bytes the compiler makes as good an XOR as there is here, but not as good a
-//! Q (P and Q of 8 blocks: two thirds of the speed, measured beside GFNI), and no look-up of
-//! nibbles; so all are in one style.
+//! The compiler makes an equally good XOR of plain loops over bytes, but not an equally good Q (P and Q of 8
+//! blocks: two thirds of the speed, measured beside GFNI), and no look-up of nibbles; so all are in one style.
 //!
-//! Safety: what is compiled for an instruction set may only run where the processor has it.
-//! [`kernels`] of each architecture asks the processor, and is the only way from here to a
-//! [`Kernel`](crate::Kernel); hence whoever has one may call it. That is all that `unsafe` stands
-//! for here, but for the loads and stores of vectors, which take addresses: `work.rs` cuts a slice
-//! for each of them.
+//! Safety: code for an instruction set may only run if the processor has it. [`kernels`] of each architecture
+//! asks the processor, and is the only way from here to a [`Kernel`](crate::Kernel); hence the owner of a
+//! kernel may call it. All other `unsafe` is in the loads and stores of vectors, which take addresses:
+//! `work.rs` cuts a slice for each of them.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;

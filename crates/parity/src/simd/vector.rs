@@ -1,4 +1,4 @@
-//! What the operations ask of a vector of bytes, and the vector of one byte.
+//! The operations of a vector of bytes, and the vector of one byte.
 //!
 //! A product by a constant is linear over the bits of a byte. There are two ways to have the
 //! processor do sixteen or more of them at once, each with a table for every constant:
@@ -43,7 +43,7 @@ pub(super) static NIBBLES: [Nibbles; 256] = {
 /// Of all functions: the processor has the instructions that the vector is made of. Nothing else,
 /// where nothing else is said.
 pub(super) trait Vector: Copy {
-    /// How many bytes it has.
+    /// Number of bytes.
     const BYTES: usize;
     /// A constant, in the form in which it multiplies.
     type Factor: Copy;
@@ -78,7 +78,7 @@ pub(super) trait Vector: Copy {
     unsafe fn times(self, factor: Self::Factor) -> Self;
 }
 
-/// What is left at the end of a block is worked on byte by byte, by the same text.
+/// The rest at the end of a block is processed byte by byte, by the same text.
 impl Vector for u8 {
     const BYTES: usize = 1;
     type Factor = u8;

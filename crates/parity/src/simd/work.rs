@@ -37,8 +37,8 @@ pub(super) trait Isa {
 
 /// An operation on blocks of one length.
 pub(super) trait Task {
-    /// Whether it keeps but one sum for each vector of a stretch, so that there are registers for
-    /// long stretches.
+    /// True if it keeps only one sum for each vector of a stretch, so that there are registers for long
+    /// stretches.
     const ONE_SUM: bool = false;
 
     /// The length of the blocks, in bytes.
@@ -362,7 +362,7 @@ impl Kernel {
             name,
             xor: |target, sources| {
                 let Some((first, others)) = sources.split_first() else { return target.fill(0) };
-                // SAFETY: whoever calls this has the kernel, so the processor has the set.
+                // SAFETY: the caller has the kernel, so the processor has the set.
                 unsafe { I::run(Xor { target, first, others }) }
             },
             xor_into: |target, source| {

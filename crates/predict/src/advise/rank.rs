@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 
 use super::Candidate;
 
-/// What matters.
+/// The figure that matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Need {
-    /// Bytes per second; redundancy where it costs less of them than predictions are off.
+    /// Bytes per second; redundancy is preferred if it costs less speed than the error of predictions.
     Balanced,
     /// Room for data, with redundancy if there are members enough.
     Capacity,
@@ -18,11 +18,11 @@ pub enum Need {
     Redundancy,
     /// Bytes per second, and nothing else.
     Throughput,
-    /// What a request takes.
+    /// The time of a request.
     Latency,
-    /// Bytes per second for the money, of layouts that do `least` bytes per second.
+    /// Bytes per second for the money, among layouts that reach `least` bytes per second.
     Price {
-        /// What suffices; 0 where everything does.
+        /// The speed that suffices; 0 if every speed does.
         least: f64,
     },
 }
@@ -31,12 +31,12 @@ pub enum Need {
 const EQUAL: f64 = 0.01;
 
 impl Candidate {
-    /// What its members cost; without prices each costs one.
+    /// The price of its members; without prices each costs one.
     fn cost(&self) -> f64 {
         self.price.unwrap_or(self.members.len() as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// What is needed of it, more being better, as measured or as predicted.
+    /// The figure for a need, where more is better, as measured or as predicted.
     fn figure(&self, need: Need, by_prediction: bool) -> f64 {
         let measured = self.measured.filter(|_| !by_prediction);
         let rate = measured.map_or_else(|| self.outcome.rate(), |measured| measured.rate);
@@ -59,8 +59,8 @@ impl Candidate {
         }
     }
 
-    /// Whether this layout does as well as the other, within one in a hundred, with as much room and redundancy and no
-    /// more members or money; both are measured, or neither is.
+    /// True if this layout does as well as the other, within one per cent, with as much room and redundancy and
+    /// no more members or money; both are measured, or neither is.
     pub fn has_all_of(&self, other: &Candidate) -> bool {
         let is_as_much = |one: f64, other: f64| one >= other * (1.0 - EQUAL);
         let is_as_soon = match (self.latency_ns(), other.latency_ns()) {
@@ -134,8 +134,8 @@ pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
     }
 }
 
-/// What the rule compares the best of ranked layouts with: the first that survives a loss and is as good as the best,
-/// which does not; or, where the best survives one, that which would come before it without the rule.
+/// The layout with which the rule compares the best one. If the best layout survives no loss, it is the first
+/// that survives one and is as good; otherwise it is the layout that would come first without the rule.
 pub fn twin(ranked: &[Candidate], need: Need) -> Option<&Candidate> {
     match ranked {
         [best, ..] if best.losses > 0 => {
@@ -164,7 +164,7 @@ fn as_good(ranked: &[Candidate], need: Need) -> Option<usize> {
     })
 }
 
-/// Whether a layout is not worse by more than the interval that is printed of the other.
+/// True if a layout is not worse by more than the printed interval of the other.
 fn is_as_good(one: &Candidate, other: &Candidate, need: Need, by_prediction: bool) -> bool {
     let least = other.figure(need, by_prediction) * other.low(need, by_prediction);
     one.figure(need, by_prediction) >= least && (one.suffices(need) || !other.suffices(need))

@@ -7,10 +7,10 @@ use braid_trace::{AT_ONCE, Kind, Request};
 
 use crate::machine::{Machine, Next};
 
-/// Where requests go.
+/// The places of requests.
 #[derive(Clone, Debug)]
 pub enum Places {
-    /// One behind the other, each process in a part of its own.
+    /// One after the other; each process has its own part.
     Sequential,
     /// Anywhere, all places alike.
     Uniform,
@@ -21,15 +21,15 @@ pub enum Places {
 /// Requests of `depth` at once.
 #[derive(Clone, Debug)]
 pub struct Closed {
-    /// How many in all.
+    /// The total number of requests.
     pub count: u64,
-    /// Bytes of each, at a multiple of it.
+    /// The bytes of each request; its offset is a multiple of them.
     pub request: u64,
     /// Reads in a hundred.
     pub reads: u64,
-    /// Where they go.
+    /// The places of the requests.
     pub places: Places,
-    /// Within so many bytes from the beginning.
+    /// All requests lie within this number of bytes from the beginning.
     pub range: u64,
     /// Processes, each with `depth` requests at once.
     pub processes: u64,
@@ -37,20 +37,20 @@ pub struct Closed {
     pub depth: u64,
 }
 
-/// What became of a load.
+/// The outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// How long it took, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
-    /// Requests that were carried out.
+    /// The number of completed requests.
     pub requests: u64,
     /// Bytes read and written.
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// What each request took, in nanoseconds, ascending.
+    /// The time of each request, in nanoseconds, ascending.
     pub latencies_ns: Vec<u64>,
-    /// Seconds of these that a flush at the end took.
+    /// The part of `seconds` that a flush at the end took.
     pub flush_s: f64,
 }
 
@@ -65,7 +65,7 @@ impl Outcome {
         self.requests as f64 / self.seconds.max(1e-9)
     }
 
-    /// What so many of a hundred requests took at most, in nanoseconds.
+    /// The greatest time of the fastest `percent` of the requests, in nanoseconds.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let last = self.latencies_ns.len().saturating_sub(1);
         let index = (last as f64 * percent / 100.0).ceil() as usize;
@@ -85,7 +85,7 @@ impl Outcome {
         sum / self.latencies_ns.len().max(1) as f64
     }
 
-    /// Of bytes that were moved at a rate, in bytes per second.
+    /// The outcome for bytes that were moved at a rate, in bytes per second.
     pub(crate) fn moved(read: u64, written: u64, rate: f64) -> Outcome {
         let seconds = (read + written) as f64 / rate.max(1.0);
         Outcome { seconds, read, written, ..Outcome::default() }
@@ -116,13 +116,13 @@ struct Process {
 /// From when to when requests are counted, since the load began, and how many are enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// What is answered before is carried out, and not counted. In nanoseconds.
+    /// Requests that are answered before this time are carried out, but not counted. In nanoseconds.
     pub from_ns: u64,
-    /// In nanoseconds; some requests are counted in any case.
+    /// The end of the window, in nanoseconds; some requests are counted in any case.
     pub until_ns: u64,
-    /// So many requests are enough before the window, and so many within it.
+    /// This number of requests suffices before the window, and again within it.
     pub enough: u64,
-    /// Whether a flush follows the last request, whose time counts.
+    /// True if a flush follows the last request; its time counts.
     pub synced: bool,
 }
 
@@ -212,11 +212,11 @@ struct Clients<'a> {
     loads: &'a [Closed],
     window: Window,
     first: u64,
-    /// How many were answered before those that count, and when these began.
+    /// The number of requests that were answered before the counted ones, and the start of the counted ones.
     before: u64,
     begun_ns: u64,
     processes: Vec<Process>,
-    /// Requests that each load has left to ask for.
+    /// The number of requests that each load must still make.
     left: Vec<u64>,
     begun: BTreeMap<u64, Begun>,
     owner: u64,
@@ -329,9 +329,9 @@ pub fn replay(machine: &mut Machine, trace: &[Request], size: u64) -> Outcome {
     outcome.ended(machine.now_ns())
 }
 
-/// What every device takes multiples of, in bytes.
+/// The unit of every device, in bytes.
 const SECTOR: u64 = 512;
-/// Who asks to be woken for the next request of a trace.
+/// The owner of wake-ups for the next request of a trace.
 const CLOCK: u64 = u64::MAX;
 
 #[cfg(test)]

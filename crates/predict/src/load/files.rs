@@ -1,15 +1,15 @@
-//! What programs do with files through the page cache: `dd`, `cp`, `tar`, bonnie++, several at once.
+//! Programs that use files through the page cache: `dd`, `cp`, `tar`, bonnie++, several at once.
 //!
-//! All processes go through the phases of their program side by side. A phase takes what its devices take for what the
-//! page cache does not have and may not keep, and the time of one processor:
+//! All processes go through the phases of their program side by side. A phase takes the time of its devices,
+//! for all bytes that the page cache does not have or may not keep, and the time of one processor:
 //!
-//! * *Long files.* The host lets a process read for a slice of time before it turns to the file of another, and writes
-//!   so much of a file before it turns to the next. The processor works meanwhile.
-//! * *Copies out of the page cache.* A writer beyond the dirty limit writes itself (Linux mm/page-writeback.c,
-//!   balance_dirty_pages), so the processor's time is added.
-//! * *Trees.* Their folders lie anywhere; the files of a folder lie together. A process waits for the files that it
-//!   opens, and writes as a copy does: the processor's time is added.
-//! * *Seeks.* Pages anywhere in the files, of which the page cache has what fits.
+//! * *Long files.* The host lets a process read for a slice of time before it turns to the file of another, and
+//!   writes a fixed amount of a file before it turns to the next. The processor works meanwhile.
+//! * *Copies out of the page cache.* A process beyond the dirty limit writes to the devices itself (Linux
+//!   mm/page-writeback.c, balance_dirty_pages), so the processor's time is added.
+//! * *Trees.* Their folders lie anywhere; the files of a folder lie together. A process waits for the files
+//!   that it opens, and writes like a copy: the processor's time is added.
+//! * *Seeks.* Pages anywhere in the files; the page cache holds as many as fit.
 
 use braid_model::Host;
 
@@ -43,7 +43,7 @@ pub struct Trees {
     pub file: u64,
     /// Bytes of the files of a folder, in the mean.
     pub folder: u64,
-    /// Whether what is read of it is dropped from the page cache before.
+    /// True if its pages are dropped from the page cache before it is read.
     pub cold: bool,
 }
 
@@ -61,18 +61,18 @@ pub struct Bonnie {
 /// A program of several processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Files {
-    /// What each of them does.
+    /// The program that each process runs.
     pub program: Program,
-    /// How many there are.
+    /// The number of processes.
     pub processes: u64,
-    /// Whether what they have written is waited for at the end.
+    /// True if the processes wait at the end until their writes are on the devices.
     pub synced: bool,
 }
 
-/// What happens to files in a phase.
+/// The treatment of files in a phase.
 enum How {
     Long,
-    /// A long file out of the page cache, of which only what is beyond the dirty limit reaches devices.
+    /// A long file out of the page cache; only the bytes beyond the dirty limit reach devices.
     Copied,
     /// Folders of so many bytes.
     Folders(u64),
@@ -80,27 +80,28 @@ enum How {
     Seeks(u64, u64, u64),
 }
 
-/// What each process does until all go on.
+/// The work of each process until all processes go on.
 struct Phase {
     read: u64,
     written: u64,
-    /// Seconds of the processor.
+    /// Seconds of processor time.
     cpu_s: f64,
     how: How,
 }
 
-/// How long one process reads before another's turn, in seconds: Linux 2.6 block/as-iosched.c, default_read_expire of an
-/// eighth of a second; of cfq-iosched.c, cfq_slice_sync, a tenth.
+/// The time for which one process reads before another's turn, in seconds: Linux 2.6 block/as-iosched.c,
+/// default_read_expire of an eighth of a second; of cfq-iosched.c, cfq_slice_sync, a tenth.
 const SLICE_S: f64 = 0.125;
-/// What is written of a file before the next one's turn, in bytes: Linux fs/fs-writeback.c, MAX_WRITEBACK_PAGES.
+/// The bytes of a file that are written before the next one's turn: Linux fs/fs-writeback.c,
+/// MAX_WRITEBACK_PAGES.
 const TURN: u64 = 1024 * 4096;
-/// Folders that are written at once: an assumption, as the queue of Linux holds 128 requests.
+/// The number of folders that are written at once: an assumption, as the queue of Linux holds 128 requests.
 const FOLDERS_AT_ONCE: u64 = 8;
 /// Requests of bonnie++ 1.03 in its phase of seeks, its processes there, and how many of a hundred only read.
 const SEEKS: u64 = 8000;
 const SEEKERS: u64 = 3;
 const ONLY_READ: u64 = 90;
-/// What a long run is cut to, in bytes, and requests elsewhere.
+/// The length to which a long run is cut, in bytes, and the number of requests elsewhere.
 const ENOUGH: u64 = 96 << 20;
 const REQUESTS: u64 = 600;
 
@@ -186,7 +187,7 @@ impl Files {
     }
 }
 
-/// What a program runs on.
+/// The ground of a program: machine, host and sizes.
 struct On<'a> {
     machine: &'a mut Machine,
     host: &'a Host,

@@ -8,9 +8,9 @@ use crate::machine::{Machine, Next};
 /// Requests at random places.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
-    /// How many.
+    /// The number of requests.
     pub count: u64,
-    /// Each of so many bytes, at a multiple of it.
+    /// The bytes of each request; its offset is a multiple of them.
     pub request: u64,
     /// Within so many bytes from the beginning.
     pub range: u64,

@@ -9,11 +9,11 @@ use crate::machine::{Machine, Next};
 /// A sequential read through the page cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// How much, in bytes.
+    /// The total amount, in bytes.
     pub bytes: u64,
     /// The read-ahead window, in bytes.
     pub window: u64,
-    /// What a call reads, in bytes.
+    /// The bytes that a call reads.
     pub request: u64,
 }
 
@@ -26,13 +26,13 @@ const PIECE: u64 = 1 << 20;
 /// ```text
 ///            reader ▼
 ///  |── window k ──|── window k+1 ──|
-///                 ▲ the first page of the newest window is marked: who reads it
-///                   makes the kernel ask for window k+2
+///                 ▲ the first page of the newest window is marked: the read of
+///                   that page makes the kernel ask for window k+2
 /// ```
 ///
-/// Source: Linux mm/readahead.c, on demand: a window is asked for when the reader comes to the mark
-/// in the one before, so that at most two are under way. Pages of one member lie in one piece over
-/// chunks and are merged, by a queue that merges; else a window is asked for in requests of up to [`PIECE`].
+/// Source: Linux mm/readahead.c, on demand: a window is requested when the reader reaches the mark in the
+/// previous one, so that at most two are in flight. Pages of one member are contiguous across chunks and are
+/// merged, by a queue that merges; otherwise a window is requested in pieces of up to [`PIECE`].
 pub fn read_ahead(machine: &mut Machine, host: &Host, reading: Reading) -> f64 {
     let page = host.page_bytes;
     let window = reading.window.max(page).next_multiple_of(page);

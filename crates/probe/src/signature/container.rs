@@ -1,4 +1,4 @@
-//! What is neither a file system nor a partition table: LUKS, LVM2, bcache, ZFS pools, swap.
+//! Contents that are neither a file system nor a partition table: LUKS, LVM2, bcache, ZFS pools, swap.
 
 use std::io;
 

@@ -88,8 +88,8 @@ pub(super) fn detect_f2fs(window: &Window<'_>) -> io::Result<Option<Signature>> 
     Ok(None)
 }
 
-/// Whether a sector 0 is BitLocker's: `-FVE-FS-` in place of the OEM name, or on removable media a
-/// FAT-like sector with BitLocker's identifier at 424 (libbde's format description).
+/// True if a sector 0 is BitLocker's: `-FVE-FS-` in place of the OEM name, or on removable media a FAT-like
+/// sector with BitLocker's identifier at 424 (libbde's format description).
 pub(super) fn is_bitlocker(sector: &Block<512>) -> bool {
     const TO_GO: &[u8] = b"\x3b\xd6\x67\x49\x29\x2e\xd8\x4a\x83\x99\xf6\xa3\x39\xe3\xd0\x01";
     sector.has(3, b"-FVE-FS-") || (sector.has(3, b"MSWIN4.1") && sector.has(424, TO_GO))
@@ -132,8 +132,8 @@ pub(super) fn detect_exfat(window: &Window<'_>) -> io::Result<Option<Signature>>
     ))
 }
 
-/// Whether a sector 0 begins a FAT file system: it says so in words that nothing relies on, or it
-/// has a jump and parameters that make sense.
+/// True if a sector 0 begins a FAT file system: it contains the words that nothing relies on, or it has a jump
+/// and plausible parameters.
 ///
 /// Source: Microsoft's FAT specification 1.03: jump 0, bytes per sector 11, sectors per cluster 13,
 /// reserved sectors 14, number of FATs 16, media 21, sectors per FAT 22 or 36.

@@ -1,4 +1,4 @@
-//! What the bytes of a member say that it contains.
+//! The contents of a member, recognized by its bytes.
 //!
 //! ```text
 //!  0      512    1K    4K     32K    64K          1M      …      −512K     −64K  −8K  −4K −512
@@ -11,14 +11,14 @@
 //! - Pure over [`ReadAt`]; nothing is ever written.
 //! - Every offset and length that is read from the bytes is bounded before it is used; no content
 //!   can panic, overflow or cause more than a few MiB of reads.
-//! - Several formats can be there at once (md inside a partition table's gap, a file system left in
-//!   front of a new one); all are reported, in the order of `DETECTORS`.
+//! - Several formats can be present at once (md inside a partition table's gap, a file system left in front of
+//!   a new one); all are reported, in the order of `DETECTORS`.
 //!
 //! A format with a fixed magic number is one line in `magic.rs`; any other is one function in the
 //! file of its family and one line in `DETECTORS`.
 //!
-//! Deliberately absent: checksums (a damaged header still is somebody's data), and file systems
-//! whose only mark is two bytes without anything else to check.
+//! Deliberately absent: checksums (data behind a damaged header may still be wanted), and file systems whose
+//! only mark is two bytes without anything else to check.
 
 mod container;
 mod filesystem;
@@ -40,11 +40,11 @@ pub(crate) use window::Window;
 
 /// Bytes that can be read at an offset.
 pub trait ReadAt {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn size(&self) -> u64;
 
-    /// Reads up to `buffer.len()` bytes at `offset` and returns how many; 0 only behind the end or
-    /// for an empty buffer.
+    /// Reads up to `buffer.len()` bytes at `offset` and returns their number; 0 only behind the end or for an
+    /// empty buffer.
     ///
     /// # Errors
     /// Whatever the medium reports; a short read is not an error.
@@ -79,9 +79,9 @@ impl ReadAt for Vec<u8> {
 pub struct FileImage<'a> {
     /// Open for reading.
     pub file: &'a File,
-    /// Where the bytes begin in it.
+    /// The start of the bytes in it.
     pub start: u64,
-    /// Size in bytes; for a block device that is its end, not what `stat` says.
+    /// Size in bytes; for a block device its real end, not the size from `stat`.
     pub size: u64,
 }
 
@@ -102,7 +102,7 @@ impl ReadAt for FileImage<'_> {
     }
 }
 
-/// What sort of content a signature stands for.
+/// The kind of content that a signature stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Class {
@@ -129,15 +129,15 @@ pub enum Class {
 pub struct Signature {
     /// The name, such as `ext4`, `md 1.2`, `GPT`, `LUKS2`, `qcow2`.
     pub name: &'static str,
-    /// What sort of content it is.
+    /// The kind of content.
     pub class: Class,
-    /// Where its identifying bytes are, in bytes from the beginning.
+    /// The place of its identifying bytes, in bytes from the beginning.
     pub offset: u64,
-    /// The label or name that somebody gave it.
+    /// Its label or name.
     pub label: Option<String>,
-    /// Its unique identifier, spelt as its own tools do.
+    /// Its unique identifier, in the spelling of its own tools.
     pub uuid: Option<String>,
-    /// How many bytes it says that it covers or describes.
+    /// The number of bytes that it covers or describes, according to itself.
     pub size: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ impl<'a> Window<'a> {
         Self { bytes }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.size()
     }

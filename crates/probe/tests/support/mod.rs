@@ -1,4 +1,4 @@
-//! What the tests with real tools and devices share: running, skipping aloud, cleaning up.
+//! Shared code of the tests with real tools and devices: running, skipping with a message, cleaning up.
 
 #![allow(dead_code)]
 

@@ -24,11 +24,11 @@ pub(super) struct Request {
     state: State,
 }
 
-/// Where the times of a request come from.
+/// The source of a request's times.
 enum Times {
-    /// The dice: when it takes effect, and when it completes.
+    /// Random: the times of its effect and of its completion.
     Drawn((u64, u64)),
-    /// A model, which has it by this number.
+    /// A model, in which it has this number.
     Modelled(u64),
 }
 
@@ -122,7 +122,7 @@ impl Inner {
         (now_ns + rng.within(0..=latency_ns), now_ns + latency_ns)
     }
 
-    /// What a modifying request makes of its span.
+    /// The new content of the span of a modifying request.
     fn data_of(&self, io: &Io) -> Option<Vec<u8>> {
         let span = io.span.offset as usize..io.span.end() as usize;
         match io.op {

@@ -1,4 +1,4 @@
-//! What a start with a flipped bit must come to.
+//! The permitted results of a start with a flipped bit.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, new_disks};
 use crate::{Image, Oracle, Rng, Sim};
 
-/// What became of a start.
+/// The result of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// All takes part, and all is there.
+    /// All members take part, and all data is there.
     Well,
     /// The member carries nothing that can be believed: all is there without it, or too few are left.
     Without,
@@ -155,7 +155,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the others suffice when the member that has the role of another leaves.
+    /// True if the others suffice when the member that has the role of another leaves.
     fn may_lose_stand_in(&self, assembled: &Assembled) -> bool {
         let holders = found::holders(assembled);
         let is_left = |role: usize| {

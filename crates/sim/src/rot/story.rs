@@ -1,4 +1,4 @@
-//! What members go through before a bit of theirs is flipped.
+//! The history of members before one of their bits is flipped.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,13 +26,13 @@ use crate::{Image, Oracle, Rng, Sim, SimDisk};
 pub(super) const UNIX: Duration = Duration::from_secs(1_700_000_000);
 /// More requests than there are before a crash.
 const UNTIL_CRASH: u64 = 1000;
-/// How long something may take, in steps of [`STEP_NS`].
+/// The longest time of an operation, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 2000;
 
-/// What happens to the members.
+/// The events of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Story {
-    /// A load, and the power goes in it.
+    /// A load, during which the power fails.
     Crash,
     /// A load, and the array is shut down.
     Rest,
@@ -70,16 +70,16 @@ impl Story {
     }
 }
 
-/// What is left at the end.
+/// The state at the end.
 pub(super) struct Left {
     /// By disk.
     pub(super) images: Vec<Option<Image>>,
     /// A disk that was a member and comes back.
     pub(super) away: Option<(usize, Image)>,
-    /// Who has its role until then.
+    /// The member that has its role until then.
     pub(super) stands_in: Option<usize>,
     pub(super) oracle: Oracle,
-    /// The array had all of its members.
+    /// True if the array had all of its members.
     pub(super) was_complete: bool,
     /// Whose bad-block log lists places.
     pub(super) listed: Option<usize>,

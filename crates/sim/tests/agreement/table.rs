@@ -1,5 +1,6 @@
-//! What `predict` says of tools past the page cache, beside braid's own arrays on the simulator's clock: shared buses,
-//! requests of 4 KiB to 1 MiB, up to 32 of them at once, several processes, mixes, caches that were filled.
+//! The predictions of `predict` for tools past the page cache, compared with braid's own arrays on the
+//! simulator's clock: shared buses, requests of 4 KiB to 1 MiB, up to 32 of them at once, several processes,
+//! mixes, caches that were filled.
 
 use braid_predict::{Closed, Outcome as Predicted, Places, Run, Workload as Asked};
 use braid_trace::{Kind as Direction, Request};
@@ -8,7 +9,7 @@ use super::*;
 
 const KIB: u64 = 1 << 10;
 const SIZE: u64 = 64 << 20;
-/// What is used of it.
+/// The used part of it.
 const REGION: u64 = 32 << 20;
 
 /// A member of a profile at a bus.
@@ -68,7 +69,7 @@ pub(super) fn load((kib, reads, sequential, depth, processes): Asks) -> Closed {
     Closed { count, request, reads, places, range, processes, depth }
 }
 
-/// How a tool runs: for `seconds` after `ramp_s`.
+/// The times of a tool: it runs for `seconds` after `ramp_s`.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) filled: u64,
@@ -162,7 +163,7 @@ pub(super) async fn tool(
     bytes as f64 / ((now_ns() - begun_ns) as f64 / 1e9)
 }
 
-/// What `predict` says of the same.
+/// The prediction of `predict` for the same run.
 fn said(tree: &Tree, loads: Vec<Closed>, times: Times) -> f64 {
     predicted(tree, &of_tool(loads, times)).rate()
 }

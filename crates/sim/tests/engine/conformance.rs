@@ -1,4 +1,4 @@
-//! What holds for every volume in every world.
+//! Properties of every volume in every world.
 //!
 //! Each body takes a world and the number of its run, which chooses the stack; in the simulation
 //! the number is the seed, and orders and latencies follow from it too.
@@ -91,7 +91,7 @@ fn random_requests_agree_with_the_oracle_while_a_member_fails(world: &dyn World,
     });
 }
 
-/// Whether any block of `span` lies in `part` of `member`.
+/// True if any block of `span` lies in `part` of `member`.
 fn touches(volume: &Volume, span: Span, member: usize, part: Span) -> bool {
     blocks(span, volume.block()).any(|offset| {
         let there = volume.offset_at(offset);
@@ -312,10 +312,10 @@ fn requests_that_are_dropped_give_their_memory_back(world: &dyn World, number: u
                 false => held.push(pending),
             }
         }
-        // Time passes: some of these are done by now, and nobody took their completions.
+        // Time passes: some of these are done by now, and their completions were not taken.
         volume.dev.start(Io::flush()).await.result.unwrap();
         drop(held);
-        // All of the pool: it is there only when every request has let go.
+        // This takes the whole pool: it is free only when every request has released its memory.
         drop(pool.get_wait(pool.total_bytes()).await);
         let done = volume.dev.start(Io::read(0, pool.get(size as usize).unwrap())).await;
         assert_eq!(done.result, Ok(()));
@@ -367,7 +367,7 @@ fn zeroes_and_discards_keep_to_their_span(world: &dyn World, number: u64) {
     });
 }
 
-/// What is done at once says so without being polled from an executor.
+/// A request that is done at once completes without being polled from an executor.
 #[test]
 fn memory_answers_at_once() {
     let volume = crate::stack::Stack::number(1).build(512, &mut |size| {

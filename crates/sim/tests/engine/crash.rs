@@ -23,7 +23,7 @@ use crate::world::{Member, Simulation, World, rng, volume};
 
 const LOAD: Load = Load { requests: 40, depth: 6, longest: 24, overlapping: true };
 
-/// What is at the first crash that shows what it must not.
+/// The first crash with content that is not allowed.
 type Finding = Rc<RefCell<Option<Mismatch>>>;
 
 #[test]

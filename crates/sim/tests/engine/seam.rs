@@ -1,4 +1,4 @@
-//! What the seam refuses: requests and devices that break the contract are bugs, and panic.
+//! The refusals of the interface: requests and devices that break the contract are bugs, and panic.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,7 +190,7 @@ fn poll(pending: &mut Pending) -> Poll<Completion> {
     Pin::new(pending).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What the seam says of a device that answers `op` in this `way`, changed, when it is polled `times`.
+/// The panic message for a device that answers `op` in this `way`, changed, when it is polled `times`.
 fn said_of(way: Way, op: Op, times: usize, change: fn(&mut Completion)) -> Option<String> {
     let pool = Pool::new(1 << 20).unwrap();
     let buf = || pool.get(1024).unwrap();

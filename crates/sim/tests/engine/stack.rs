@@ -84,7 +84,7 @@ impl Volume {
         (self.locate)(offset).0
     }
 
-    /// Where byte `offset` lies on that member.
+    /// The place of byte `offset` on that member.
     pub(crate) fn offset_at(&self, offset: u64) -> u64 {
         (self.locate)(offset).1
     }

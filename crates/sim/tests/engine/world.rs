@@ -1,4 +1,4 @@
-//! Where the engine runs: the same bodies on the simulation and on the production executors.
+//! The worlds of the engine: the same bodies run on the simulation and on the production executors.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -18,10 +18,10 @@ use crate::stack::{Stack, Volume};
 /// Bytes that requests under way may have among them.
 const POOL: usize = 8 << 20;
 
-/// How long a body may take on a real clock before it is taken to wait for what never comes.
+/// The time on a real clock after which a body is assumed to hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a body of the conformance tests needs of its surroundings.
+/// The surroundings that a body of the conformance tests needs.
 pub(crate) trait World {
     /// A member of `size` bytes, all zeroes.
     fn member(&self, size: u64, read_only: bool) -> Member;
@@ -29,8 +29,8 @@ pub(crate) trait World {
     /// Sizes are multiples of this, in bytes.
     fn unit(&self) -> u64;
 
-    /// Whether requests that overlap in time and place leave whole blocks of either, as disks
-    /// do. (A file's page cache tears them anywhere.)
+    /// True if overlapping concurrent requests leave whole blocks of either, as on disks. (A file's page cache
+    /// tears them anywhere.)
     fn keeps_blocks_whole(&self) -> bool;
 
     /// Runs `task` to its end.

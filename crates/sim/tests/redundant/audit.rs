@@ -1,4 +1,4 @@
-//! What an audit found: each of these fails on the code that it was written against.
+//! Findings of an audit: each of these tests fails on the code that it was written against.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -49,9 +49,9 @@ fn who_was_filled_in_this_run_is_not_in_sync_before_a_flush() {
     });
 }
 
-/// One flush of one member fails, once, and with it goes what was not durable (as the page cache
-/// of Linux does it, and a drive that was reset). Whoever comes upon it, the member is out before
-/// a later flush is answered, or its bits are cleared.
+/// One flush of one member fails, once, and data that was not durable is lost with it (as in the page cache of
+/// Linux, and on a drive that was reset). Whichever part of the engine notices it, the member is out before a
+/// later flush is answered, or its bits are cleared.
 #[test]
 fn a_flush_that_failed_once_is_not_forgotten() {
     let name = "audit::a_flush_that_failed_once_is_not_forgotten";
@@ -226,9 +226,9 @@ fn growing_while_superblocks_are_written_is_not_forgotten() {
     });
 }
 
-/// A raid1 changes its size while a member takes over a role. Superblocks with as many events are of
-/// one shape, also that of a member that says first that it is in sync; and whoever a crash leaves an
-/// event behind has the room that the others use.
+/// A raid1 changes its size while a member takes over a role. Superblocks with equal events are of one shape,
+/// also that of a member that first announces that it is in sync; and a member that a crash leaves one event
+/// behind has enough room for the shape of the others.
 #[test]
 fn no_two_shapes_count_as_many_events() {
     const LARGER: u64 = 384 << 10;
@@ -283,8 +283,8 @@ fn no_two_shapes_count_as_many_events() {
     assert!(announced.get() > 0, "no member was seen that says first that it is in sync");
 }
 
-/// A crash without a log left a row whose parity does not fit. A sector of the same row, which
-/// nobody was writing, cannot be read: nobody knows what it held, and it must not be made up.
+/// A crash without a log left a row whose parity does not fit. A sector of the same row that was not being
+/// written cannot be read: its content is unknown, and must not be invented.
 #[test]
 fn what_cannot_be_read_is_not_made_up_from_parity_in_doubt() {
     let shape = tiny(Raid5, 2, 4, Consistency::Resync);
@@ -389,8 +389,8 @@ fn a_resync_that_has_just_begun_is_not_called_done() {
     });
 }
 
-/// Of a raid10 both members that are left are needed. A resync that cannot make the copies equal
-/// does not say that they are.
+/// Both remaining members of a raid10 are needed. A resync that cannot make the copies equal does not record
+/// that they are.
 #[test]
 fn a_resync_that_fails_is_not_done() {
     let shape = Shape { bitmap: None, consistency: Consistency::Resync, layout: FAR, ..SHAPES[6] };

@@ -1,5 +1,5 @@
-//! Places that cannot be read: healed by scrubs without harm to the member, passed over by
-//! recoveries, and entered in md's bad-block logs where nobody has them.
+//! Unreadable places: healed by scrubs without harm to the member, skipped by recoveries, and entered in md's
+//! bad-block logs if no member has their content.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::world::{
     DATA, PAIR, SHAPES, SUPERBLOCK, Shape, World, filled, pool, rng, superblock_of,
 };
 
-/// Where the bad-block log lies, behind the bitmap's only page.
+/// The place of the bad-block log, behind the bitmap's only page.
 const LIST: u64 = 12 << 10;
 
 fn with_list(member: &mut NewMember) {
@@ -78,7 +78,7 @@ fn a_check_heals_and_gives_nobody_up() {
     });
 }
 
-/// What a bad-block log lists is no new error, and does not count against the member.
+/// A listed bad block is no new error, and does not count against the member.
 #[test]
 fn a_check_passes_over_what_is_listed() {
     for shape in [tiny(Raid5, 2, 4, Consistency::Resync), tiny(Raid6, 2, 5, Consistency::Log), PAIR]
@@ -157,7 +157,7 @@ fn a_recovery_enters_what_nobody_has() {
             }
             status.lost
         });
-        // Both members say so themselves, for whoever starts the array next.
+        // Both members record it themselves, for the next start of the array.
         let images = world.images();
         for index in [1, shape.members] {
             let image = images[index].as_deref().unwrap();

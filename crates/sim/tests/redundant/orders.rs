@@ -1,4 +1,4 @@
-//! What operators change while an array works: its bitmap, and whether its passes run.
+//! Orders of operators while an array works: about its bitmap, and whether its passes run.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ fn shapes() -> Vec<Shape> {
     SHAPES.iter().copied().chain(stripes).collect()
 }
 
-/// Adds a bitmap, gives it other chunks, and takes it away, beside a client; whoever assembles the members
-/// finds what was ordered last, and copies agree.
+/// Adds a bitmap, changes its chunk, and removes it, beside a client; members that are assembled then have the
+/// bitmap of the last order, and copies agree.
 #[test]
 fn a_bitmap_comes_changes_and_goes_under_load() {
     let shapes = shapes();
@@ -110,7 +110,7 @@ fn a_member_comes_back_by_the_chunks_that_a_bitmap_has_by_then() {
     });
 }
 
-/// What has no bitmap, or not now, says why, and nothing is changed.
+/// An array without a bitmap, or with none at the moment, refuses with the reason, and nothing is changed.
 #[test]
 fn a_bitmap_that_cannot_be_is_refused() {
     let refused = |shape: Shape, chunk: Option<u64>, why: &str| {

@@ -20,11 +20,11 @@ use braid_md::{
 };
 use braid_sim::Rng;
 
-/// Where superblocks, bitmaps and data lie, in bytes.
+/// The places of superblocks, bitmaps and data, in bytes.
 pub(crate) const SUPERBLOCK: u64 = 4096;
 pub(crate) const BITMAP: u64 = 8192;
 pub(crate) const DATA: u64 = 64 << 10;
-/// Where the partial parity log starts, which ends at the data.
+/// The start of the partial parity log, which ends at the data.
 pub(crate) const PPL: u64 = 16 << 10;
 /// Bytes of the stripe log, which ends at the data with its head.
 pub(crate) const LOG: u64 = 40 << 10;
@@ -42,11 +42,11 @@ pub(crate) struct Shape {
     pub(crate) member_size: u64,
     /// The bitmap's chunk in bytes, if there is a bitmap.
     pub(crate) bitmap: Option<u64>,
-    /// What makes good what a crash leaves.
+    /// The way to repair the damage of a crash.
     pub(crate) consistency: Consistency,
 }
 
-/// When arrays were made.
+/// The time when arrays were made.
 const CREATED: Timestamp = Timestamp { seconds: 1_600_000_000, micros: 0 };
 
 const fn raid1(members: usize, bitmap: Option<u64>) -> Shape {

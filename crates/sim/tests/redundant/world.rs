@@ -4,9 +4,9 @@
 //!   images ──▶ superblocks ──▶ the freshest says who has which role ──▶ Setup ──▶ Redundant
 //! ```
 //!
-//! Images become an array as Linux since 6.8 assembles one: who has which role is what the member
-//! with the most events says, members that are two or more events behind are left out, and how
-//! far a member was filled is what it says itself.
+//! Images become an array as Linux since 6.8 assembles one: the member with the most events determines the
+//! roles, members that are two or more events behind are left out, and each member determines its own filled
+//! part.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -26,14 +26,13 @@ use braid_sim::{Handle, Rng, Sim, SimDisk};
 
 pub(crate) use crate::shape::*;
 
-/// How long a run may take, in steps of virtual time, before it is taken to wait for what never
-/// comes.
+/// The longest time of a run, in steps of virtual time, after which it is assumed to hang.
 const PATIENCE: u64 = 100_000;
-/// A step, in nanoseconds. Whoever waits long waits in steps: an event may overtake tasks that are
-/// ready, and so one long wait would leave the array no time to work.
+/// A step, in nanoseconds. A long wait is divided into steps: an event may overtake tasks that are ready, so
+/// one long wait would leave the array no time to work.
 const STEP_NS: u64 = 50_000_000;
 
-/// What an image says of itself.
+/// The superblock of an image.
 pub(crate) fn superblock_of(image: &[u8]) -> Superblock {
     let bytes = &image[SUPERBLOCK as usize..BITMAP as usize];
     Superblock::parse(Version::V1_2, SUPERBLOCK, image.len() as u64, bytes)
@@ -45,7 +44,7 @@ pub(crate) fn data_of(image: &[u8]) -> &[u8] {
     &image[DATA as usize..]
 }
 
-/// What a set of images is, by what they say.
+/// The array of a set of images, according to their superblocks.
 #[derive(Clone)]
 pub(crate) struct Assembly {
     pub(crate) array: Superblock,
@@ -90,7 +89,7 @@ impl Assembly {
                 superblock: own.clone(),
                 role,
                 state,
-                // One that has everything has announced itself: who was there before is out.
+                // A member that has all data has announced itself: the former member of its role is out.
                 replacement: own.is_replacement() && own.recovery_offset.is_some(),
                 by_bitmap: own.features.contains(Features::RECOVERY_BITMAP),
             };
@@ -128,7 +127,7 @@ impl Assembly {
         found
     }
 
-    /// Whether the superblocks say that the copies agree.
+    /// True if the superblocks say that the copies agree.
     pub(crate) fn is_clean(&self) -> bool {
         self.array.is_clean()
     }
@@ -350,12 +349,12 @@ impl World {
         new_member(&disk, index, Assembled { superblock, role, state, replacement, by_bitmap })
     }
 
-    /// What each disk holds now.
+    /// The present content of each disk.
     pub(crate) fn images(&self) -> Vec<Option<Vec<u8>>> {
         images_of(&self.disks.borrow())
     }
 
-    /// That all copies are the same on all members that take part, by their superblocks.
+    /// Checks that all copies are the same on all active members, according to their superblocks.
     pub(crate) fn check_copies_equal(&self) {
         let images = self.images();
         copies(&self.shape, &images, &Assembly::new(&images), |offset, copies| {
@@ -390,14 +389,14 @@ pub(crate) fn spare(
     new_member(&disk, index, Assembled { superblock, role, state, replacement, by_bitmap })
 }
 
-/// What each disk holds now; nothing for those that were missing.
+/// The present content of each disk; `None` for those that were missing.
 pub(crate) fn images_of(disks: &[SimDisk]) -> Vec<Option<Vec<u8>>> {
     let contents =
         |disk: &SimDisk| Some(disk.contents().to_vec()).filter(|image| !image.is_empty());
     disks.iter().map(contents).collect()
 }
 
-/// What a crash now may leave of each disk.
+/// A possible content of each disk after a crash now.
 pub(crate) fn crash_images(disks: &[SimDisk], dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
     disks
         .iter()

@@ -16,7 +16,7 @@ use crate::{MAX_MEMBERS, Span};
 /// The unit of every device: a size or an offset is a whole number of these.
 const SECTOR: ByteSize = ByteSize(512);
 
-/// The largest size of anything, 4 EiB: offset + length then fits in a signed 64-bit file offset.
+/// The largest size or offset, 4 EiB: offset + length then fits in a signed 64-bit file offset.
 const MAX_SIZE: ByteSize = ByteSize(1 << 62);
 
 /// The arguments of one call of a known level.
@@ -121,12 +121,12 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Where the value of parameter `key` stands, if it is given.
+    /// The place of the value of parameter `key`, if it is given.
     pub(crate) fn place(&self, key: &'static str) -> Option<Span> {
         self.named.iter().find(|(known, _)| known.text == key).map(|(_, value)| value.span())
     }
 
-    /// The device that is parameter `key`, if it is given.
+    /// The device of parameter `key`, if it is given.
     pub(crate) fn stack(&self, key: &'static str) -> Result<Option<Stack>, Fault> {
         let value = self.named.iter().find(|(known, _)| known.text == key);
         value.map(|(_, value)| check_expr(value)).transpose()
@@ -140,7 +140,7 @@ impl<'a> Args<'a> {
         self.word(key)?.map(|word| parse_value(key, word)).transpose()
     }
 
-    /// The rate of parameter `key`, if it is given: not zero, because nothing would ever end.
+    /// The rate of parameter `key`, if it is given. It is not zero, because a request would then never end.
     pub(crate) fn rate(&self, key: &'static str) -> Result<Option<Rate>, Fault> {
         let Some(word) = self.word(key)? else { return Ok(None) };
         let rate: Rate = parse_value(key, word)?;
@@ -164,7 +164,7 @@ impl<'a> Args<'a> {
         self.size(key)?.ok_or_else(|| self.missing(what))
     }
 
-    /// The offset of parameter `key`, 0 if it is not given: as a size, but may be zero.
+    /// The offset of parameter `key`: a size that may also be zero; 0 if it is not given.
     pub(crate) fn offset(&self, key: &'static str) -> Result<ByteSize, Fault> {
         match self.word(key)? {
             Some(word) => {
@@ -174,8 +174,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The first positional argument as a plain value, and what the others choose, each at most once.
-    /// `missing` names the first one with its article, `what` one of the others.
+    /// The first positional argument as a plain value, and the options that the other arguments select, each at
+    /// most once. `missing` names the first argument with its article, `what` an option.
     pub(crate) fn first_and_words<T: Copy>(
         &self,
         first: &'static str,
@@ -197,7 +197,7 @@ impl<'a> Args<'a> {
         Ok((plain_value(first, value)?, words.collect::<Result<_, _>>()?))
     }
 
-    /// The path of parameter `key`, if it is given: not empty, and without NUL.
+    /// The path of parameter `key`, if it is given: it is not empty and contains no NUL.
     pub(crate) fn path(&self, key: &'static str) -> Result<Option<String>, Fault> {
         let Some(word) = self.word(key)? else { return Ok(None) };
         if word.text.is_empty() || word.text.contains('\0') {
@@ -218,8 +218,8 @@ impl<'a> Args<'a> {
     /// The positional arguments as members.
     ///
     /// # Errors
-    /// None, or more than [`MAX_MEMBERS`]; a member that is itself wrong; all of them `missing`, or
-    /// one where the level does not take it.
+    /// No member, or more than [`MAX_MEMBERS`]; a member that is itself wrong; only `missing` members, or a
+    /// `missing` member in a level that accepts none.
     pub(crate) fn members(&self) -> Result<Vec<Stack>, Fault> {
         let count = self.positional.len();
         if count == 0 {

@@ -16,34 +16,34 @@ use crate::size::{ByteSize, Latency, Rate};
 pub struct Cache {
     /// Memory for data, in bytes: at least a block, of which as many are used as are whole.
     pub size: ByteSize,
-    /// What is held or dropped in one piece, in bytes: a power of two from 4 KiB to 64 KiB.
+    /// The unit that is held or dropped, in bytes: a power of two from 4 KiB to 64 KiB.
     pub block: ByteSize,
-    /// What becomes of writes.
+    /// The handling of writes.
     pub mode: CacheMode,
-    /// Which block leaves when it is full.
+    /// The choice of the block that leaves when it is full.
     pub policy: CachePolicy,
     /// Sequential runs longer than this go past the cache; none if none does.
     pub cutoff: Option<ByteSize>,
     /// In write-back mode: what a FLUSH makes durable beside the origin, and how much may be dirty.
     pub write_back: Option<WriteBack>,
-    /// Where what is held is kept between two lives; none if it is not.
+    /// The file that keeps its content between two runs; `None` if it is not kept.
     pub warm: Option<Warm>,
-    /// The device behind it; in write-back mode the log follows, if there is one.
+    /// The device behind it; in write-back mode followed by the log, if there is one.
     pub devices: Vec<Stack>,
 }
 
-/// How a cache in write-back mode keeps what its origin does not have.
+/// The way in which a cache in write-back mode keeps blocks that its origin does not have yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteBack {
-    /// Dirty bytes beyond which writers wait; half of the memory if none are given.
+    /// Dirty bytes beyond which writers wait; half of the memory if not given.
     pub dirty: Option<ByteSize>,
-    /// How long something may be dirty before it is drained.
+    /// The greatest age of a dirty block before it is drained.
     pub age: Option<Latency>,
-    /// What draining is held to while there is time; to nothing if none is given.
+    /// The limit of draining while there is time; no limit if not given.
     pub drain: Option<Rate>,
 }
 
-/// What of a cache is kept between two lives.
+/// The part of a cache that is kept between two runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warm {
     /// The file; not empty.
@@ -57,7 +57,7 @@ impl Cache {
     pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(4);
     /// The most bytes of a block.
     pub const MAX_BLOCK: ByteSize = ByteSize::kib(64);
-    /// How long something may be dirty if nothing is said.
+    /// The greatest age of a dirty block if none is given.
     pub const DEFAULT_AGE: Latency = Latency(30_000_000_000);
 
     /// The device behind it.
@@ -66,7 +66,7 @@ impl Cache {
         &self.devices[0]
     }
 
-    /// What keeps, over a crash, what was flushed and the origin does not have.
+    /// The device that keeps flushed blocks over a crash until the origin has them.
     #[must_use]
     pub fn log(&self) -> Option<&Stack> {
         self.devices.get(1)
@@ -148,7 +148,7 @@ impl Level for Cache {
     }
 }
 
-/// What is kept between two lives.
+/// The part that is kept between two runs.
 fn check_warm(args: &Args<'_>) -> Result<Option<Warm>, Fault> {
     let has_data = args.choice("saved", SAVED)?;
     let Some(word) = args.word("warm")? else {
@@ -161,7 +161,7 @@ fn check_warm(args: &Args<'_>) -> Result<Option<Warm>, Fault> {
     Ok(Some(Warm { path: word.text.clone(), has_data: has_data.unwrap_or(false) }))
 }
 
-/// What only write-back mode has, and has to have.
+/// The parameters that only write-back mode has, and must have.
 fn check_write_back(
     args: &Args<'_>,
     mode: CacheMode,

@@ -22,11 +22,11 @@ use crate::size::ByteSize;
 pub struct File {
     /// The path as written: UTF-8, not empty, without NUL; nothing is expanded.
     pub path: String,
-    /// Where the member begins, in bytes: a multiple of 512.
+    /// The start of the member, in bytes: a multiple of 512.
     pub offset: ByteSize,
-    /// How many bytes belong to the member: a multiple of 512, not zero; `None` is all up to the end.
+    /// The length of the member in bytes: a multiple of 512, not zero; `None` reaches to the end.
     pub length: Option<ByteSize>,
-    /// Which partition it is, from 1 on; then the table says where it begins and ends.
+    /// The number of the partition, from 1 on; then the partition table gives its start and end.
     pub partition: Option<u32>,
 }
 
@@ -37,11 +37,11 @@ impl File {
         Self { path, offset: ByteSize(0), length: None, partition: None }
     }
 
-    /// What a member is called: by its path, or, if it is a part of what is there, by its text in a stack,
-    /// with a path that is absolute.
+    /// The name of the member in messages: its path, or, for a part of a file or device, its text in a stack,
+    /// with an absolute path.
     #[must_use]
     pub fn called(name: &str) -> Self {
-        // An absolute path is no call.
+        // An absolute path cannot be taken for a call.
         let parsed = if name.starts_with('/') { None } else { Stack::parse(name).ok() };
         match parsed.map(|stack| stack.node) {
             Some(Node::File(file)) => file,
@@ -49,13 +49,13 @@ impl File {
         }
     }
 
-    /// Its name: see [`File::called`].
+    /// The member's name: see [`File::called`].
     #[must_use]
     pub fn name(&self) -> PathBuf {
         if self.is_whole() { self.path().to_owned() } else { self.to_string().into() }
     }
 
-    /// Whether it is all of what is at its path.
+    /// True if the member is the whole file or device at its path.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.offset.0 == 0 && self.length.is_none() && self.partition.is_none()
@@ -69,7 +69,7 @@ impl File {
         Ok(Self::whole_at(word.text.clone()))
     }
 
-    /// The path as the operating system takes it.
+    /// The path in the operating system's type.
     #[must_use]
     pub fn path(&self) -> &Path {
         Path::new(&self.path)
@@ -81,9 +81,9 @@ impl File {
         path.strip_prefix(".").unwrap_or(path)
     }
 
-    /// Whether both name the same path, but for `./` and doubled slashes, and share at least a byte.
+    /// True if both name the same path, apart from `./` and doubled slashes, and share at least a byte.
     ///
-    /// This is about the text only; links are not followed.
+    /// This compares the text only; links are not followed.
     #[must_use]
     pub fn overlaps(&self, other: &File) -> bool {
         let end = |file: &File| {
@@ -91,7 +91,7 @@ impl File {
         };
         let are_apart = match (self.partition, other.partition) {
             (Some(one), Some(other)) => one != other,
-            // Where a partition lies is not known here.
+            // The place of a partition is not known here.
             (Some(_), None) => !other.is_whole(),
             (None, Some(_)) => !self.is_whole(),
             (None, None) => self.offset.0 >= end(other) || other.offset.0 >= end(self),
@@ -112,7 +112,7 @@ impl Level for File {
 }
 
 impl fmt::Display for File {
-    /// The path alone when it is the whole file.
+    /// The path alone, if the member is the whole file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
             return fmt_path(f, &self.path);
@@ -134,14 +134,14 @@ impl fmt::Display for File {
     }
 }
 
-/// The path in what a member is called: see [`File::called`].
+/// The path in a member's name: see [`File::called`].
 #[must_use]
 pub fn path_of(name: &Path) -> PathBuf {
     let called = name.to_str().map(File::called);
     called.map_or(name.to_owned(), |file| file.path().to_owned())
 }
 
-/// `part(PATH, NUMBER)`: how a partition is written. It is a [`File`] from there on.
+/// `part(PATH, NUMBER)`: the notation for a partition. From there on it is a [`File`].
 pub(crate) struct Part(pub(crate) File);
 
 impl Level for Part {
@@ -161,7 +161,7 @@ impl Level for Part {
     }
 }
 
-/// More partitions than a table has.
+/// More partitions than a partition table can have.
 const MOST_PARTITIONS: u32 = 1024;
 
 impl From<Part> for File {

@@ -45,9 +45,9 @@ use args::Args;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Stack {
-    /// What kind of device it is.
+    /// The kind of device.
     pub node: Node,
-    /// Where it stood in the text; the empty span when it was not parsed.
+    /// Its place in the text; the empty span if it was not parsed.
     pub span: Span,
 }
 
@@ -73,7 +73,7 @@ impl Stack {
         self.node.members_mut()
     }
 
-    /// Whether it is the place of a member that is not there.
+    /// True if it is the place of a missing member.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self.node, Node::Missing(_))
@@ -98,11 +98,11 @@ impl fmt::Display for Stack {
 pub(crate) trait Level: Sized {
     /// The name in an expression.
     const NAME: &'static str;
-    /// How it is written, for people.
+    /// The notation, for people.
     const USAGE: &'static str;
     /// The named parameters.
     const PARAMETERS: &'static [&'static str];
-    /// Whether `missing` may stand for a member.
+    /// True if `missing` may stand for a member.
     const TAKES_MISSING: bool = false;
 
     /// Checks the arguments of a call.

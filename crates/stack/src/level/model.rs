@@ -25,11 +25,11 @@ pub struct Model {
     /// The bus that it shares with other models of the same bus, such as `usb2:0`; spelt as a
     /// profile's name.
     pub bus: Option<String>,
-    /// What replaces constants of the profile.
+    /// The values that replace constants of the profile.
     pub overrides: ModelOverrides,
 }
 
-/// What replaces constants of a profile; `None` keeps the profile's.
+/// Values that replace constants of a profile; `None` keeps the profile's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelOverrides {
     /// Rate of long sequential reads; not zero.
@@ -50,7 +50,7 @@ impl Model {
     }
 }
 
-/// Whether a profile is a file's path.
+/// True if a profile is a file's path.
 fn is_path(profile: &str) -> bool {
     profile.contains('/') || profile.ends_with(".toml")
 }

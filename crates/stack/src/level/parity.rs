@@ -39,7 +39,7 @@ pub struct Parity {
     pub level: ParityLevel,
     /// Bytes on one member before the next one takes over: a power of two from 4 KiB to 64 MiB.
     pub chunk: ByteSize,
-    /// Where the parities lie: one of [`ParityLayout::of`] its level; raid4 has one only.
+    /// The layout of the parities: one of [`ParityLayout::of`] its level; raid4 has only one.
     pub layout: ParityLayout,
     /// [`ParityLevel::least_members`] devices or more, in order. As many as the level has parities
     /// may be [`crate::Missing`]. [`crate::MAX_MEMBERS`] and the layout bound their number.
@@ -68,7 +68,7 @@ impl Parity {
     }
 }
 
-/// Whether `level` is written without a layout, because it has no choice of them.
+/// True if `level` is written without a layout, because it has only one.
 fn has_one_layout(level: ParityLevel) -> bool {
     ParityLayout::of(level).nth(1).is_none()
 }

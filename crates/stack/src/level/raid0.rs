@@ -30,9 +30,9 @@ pub struct Raid0 {
 }
 
 impl Raid0 {
-    /// What is used when no chunk is given: mdadm's default, 512 KiB.
+    /// The chunk if none is given: mdadm's default, 512 KiB.
     pub const DEFAULT_CHUNK: ByteSize = ByteSize::kib(512);
-    /// The least chunk, and what every chunk is a multiple of.
+    /// The smallest chunk; every chunk is a multiple of it.
     pub const MIN_CHUNK: ByteSize = ByteSize::kib(4);
     /// The greatest chunk.
     pub const MAX_CHUNK: ByteSize = ByteSize::mib(64);

@@ -31,7 +31,7 @@ use crate::size::ByteSize;
 pub struct Raid10 {
     /// Bytes on one member before the next one takes over: a power of two from 4 KiB to 64 MiB.
     pub chunk: ByteSize,
-    /// How many copies, and where.
+    /// The number of copies, and their places.
     pub layout: Raid10Layout,
     /// Devices, in order: at least as many as copies, at most [`crate::MAX_MEMBERS`]; any but all
     /// of them may be [`crate::Missing`].

@@ -63,7 +63,7 @@ impl Ram {
     }
 }
 
-/// What a word behind the size says.
+/// The option that a word after the size sets.
 type Set = fn(&mut Ram) -> &mut bool;
 
 const WORDS: &[(&str, Set)] = &[

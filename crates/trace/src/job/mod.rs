@@ -17,14 +17,14 @@ mod value;
 use crate::SyntaxError;
 use value::Value;
 
-/// What a section of a job file asks for.
+/// The work of one section of a job file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The section's.
+    /// The section's name.
     pub name: String,
-    /// Where offsets come from.
+    /// The source of offsets.
     pub pattern: Pattern,
-    /// How many of 100 requests are reads.
+    /// The number of reads in 100 requests.
     pub read_percent: u8,
     /// Bytes of each request, at least 1.
     pub block: u64,
@@ -44,28 +44,28 @@ pub struct Job {
     pub runtime_ns: Option<u64>,
     /// It goes on until `runtime_ns`, beginning anew as often as it takes.
     pub time_based: bool,
-    /// Where its part begins, in bytes.
+    /// The start of its part, in bytes.
     pub offset: u64,
 }
 
-/// Where offsets come from.
+/// The source of offsets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// Each where the one before ended.
+    /// Each at the end of the previous one.
     Sequential,
     /// Drawn.
     Random {
-        /// How.
+        /// The distribution of the offsets.
         distribution: Distribution,
-        /// No block again before all others were drawn; fio does so unless `norandommap` is given.
+        /// No block is drawn again before all others were drawn; fio does so unless `norandommap` is given.
         each_once: bool,
     },
 }
 
-/// How offsets are drawn.
+/// The distribution of offsets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// All alike.
+    /// All blocks with the same probability.
     Uniform,
     /// By Zipf's law: the k-th most frequent in proportion to k^−θ.
     Zipf {
@@ -74,10 +74,10 @@ pub enum Distribution {
     },
 }
 
-/// How much of a device.
+/// The length of a part of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All that follows.
+    /// The rest of the device.
     Whole,
     /// So many bytes, at least 1.
     Bytes(u64),
@@ -85,7 +85,7 @@ pub enum Extent {
     Percent(u8),
 }
 
-/// What a section says, each with where it is said.
+/// The values of a section, each with its place.
 #[derive(Clone)]
 struct Section {
     job: Job,
@@ -95,7 +95,7 @@ struct Section {
     /// The direction, and how many of 100 mixed requests are reads.
     direction: Direction,
     mixed_percent: u8,
-    /// Whether the engine keeps several requests under way, and its name.
+    /// True if the engine keeps several requests in flight, and its name.
     engine: (bool, String),
     /// The line and column of `iodepth`.
     depth_at: Option<(u64, usize)>,

@@ -41,7 +41,7 @@ impl<'a> Value<'a> {
         Value { text: part.trim(), line, column, whole }
     }
 
-    /// What stands before the first `=` and behind it.
+    /// The text before the first `=`, and the text after it.
     pub(super) fn split(&self) -> (Value<'a>, Value<'a>) {
         let len = self.whole.len();
         let equals = self.whole.find('=').unwrap_or(len);
@@ -56,7 +56,7 @@ impl<'a> Value<'a> {
         SyntaxError::new(self.line, self.column, self.text.as_bytes(), expected)
     }
 
-    /// Whether a key stands alone.
+    /// True if a key has no value.
     pub(super) fn is_absent(&self) -> bool {
         !self.whole.contains('=')
     }
@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it keeps several requests under way, and its name.
+    /// True if it keeps several requests in flight, and its name.
     pub(super) fn engine(&self) -> Result<(bool, String), SyntaxError> {
         let several = SEVERAL.contains(&self.text);
         if several || ONE_BY_ONE.contains(&self.text) {

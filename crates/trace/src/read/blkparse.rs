@@ -1,4 +1,4 @@
-//! blkparse's default text: an event a line.
+//! blkparse's default text: one event in each line.
 //!
 //! ```text
 //!   8,0    3      116     0.000027500  4242  Q  WS 8192 + 8 [fio]
@@ -6,11 +6,11 @@
 //!                                      action  RWBS: F before the letter: flush first; behind it: FUA
 //! ```
 //!
-//! Events `Q` are the workload: what was asked for, before anything was merged, split or sent on. All
-//! others are passed over, and so is the summary at the end. What has no range of sectors is a flush
-//! (`F`), or a command that is no request for blocks. A request that flushes first is two.
+//! Events `Q` are the workload: the requests before they are merged, split or sent on. All other events are
+//! ignored, and so is the summary at the end. An event without a range of sectors is a flush (`F`), or a
+//! command that is no request for blocks. A request that flushes first counts as two.
 //!
-//! What the program printed stands in `tests/data`.
+//! Real output of the program is in `tests/data`.
 
 use super::Sink;
 use crate::words::{Word, Words, decimal};
@@ -19,7 +19,7 @@ use crate::{Kind, Request, SyntaxError};
 /// Bytes of a sector, whatever the device has.
 const SECTOR: u64 = 512;
 
-/// Whether a text whose first line is `text` may be blkparse's.
+/// True if a text whose first line is `text` may be blkparse's.
 pub(super) fn is_one(text: &[u8]) -> bool {
     is_summary(text) || is_notice(text) || is_device(Words::new(0, text).next().text)
 }
@@ -85,13 +85,13 @@ pub(super) fn line(number: u64, text: &[u8], sink: &mut Sink) -> Result<bool, Sy
     Ok(true)
 }
 
-/// Whether a line begins what blkparse prints at the end.
+/// True if a line begins the summary that blkparse prints at the end.
 fn is_summary(text: &[u8]) -> bool {
     let is_cpu = |rest: &[u8]| rest.first().is_some_and(u8::is_ascii_digit);
     text.starts_with(b"Total (") || text.strip_prefix(b"CPU").is_some_and(is_cpu)
 }
 
-/// Whether a line is what blkparse says of its input, before the events or behind them.
+/// True if a line is a remark of blkparse about its input, before or after the events.
 fn is_notice(text: &[u8]) -> bool {
     text.starts_with(b"Input file ") && text.ends_with(b" added")
 }
@@ -112,10 +112,10 @@ fn time(word: Word<'_>) -> Result<u64, SyntaxError> {
     read().ok_or_else(|| word.error("a time in seconds with nine decimals"))
 }
 
-/// What the letters of an event say.
+/// The meaning of an event's letters.
 struct Rwbs {
     flushes_first: bool,
-    /// None for what moves nothing.
+    /// `None` for an event that moves nothing.
     kind: Option<Kind>,
     fua: bool,
 }

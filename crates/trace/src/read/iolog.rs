@@ -16,7 +16,7 @@ use crate::{Format, Kind, Request, SyntaxError};
 /// Reads lines behind the first.
 pub(super) struct Reader {
     is_version_3: bool,
-    /// What was waited for, in version 2.
+    /// The sum of the waits, in version 2.
     now_ns: u64,
     has_waited: bool,
 }

@@ -29,12 +29,12 @@ pub struct Reader {
     sink: Sink,
 }
 
-/// What the next line is read as.
+/// The format of the next line.
 enum State {
-    /// The first that says something says the format.
+    /// Unknown; the first line that is not empty determines the format.
     Unknown,
     Blkparse,
-    /// What follows the events is for people.
+    /// The lines after the events, which are for people.
     BlkparseSummary,
     Iolog(iolog::Reader),
 }
@@ -149,12 +149,12 @@ fn no_trace(line: u64, text: &[u8]) -> SyntaxError {
     SyntaxError::new(line, 1, text, expected)
 }
 
-/// Where requests go.
+/// The receiver of the requests.
 struct Sink {
     select: Option<Vec<u8>>,
-    /// Those who were asked, in order of their first requests; one more than [`NAMES`] at most.
+    /// The devices or files, in order of their first requests; one more than [`NAMES`] at most.
     names: Vec<Vec<u8>>,
-    /// The place of the one that was asked last.
+    /// The place of the latest one.
     last: usize,
     requests: Vec<Request>,
 }

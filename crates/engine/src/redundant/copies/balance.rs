@@ -1,18 +1,18 @@
-//! Which copy to read.
+//! The choice of the copy to read.
 //!
-//! In this order: a member that is not write-mostly; one that is not slower than the others; one whose last read ended where this one
-//! starts, so that a sequential stream stays where it is; the one with the fewest reads under
-//! way; the one whose last read ended nearest.
+//! In this order: a member that is not write-mostly; one that is not slower than the others; one whose last
+//! read ended where this read starts, so that a sequential stream stays on one member; the one with the fewest
+//! reads in flight; the one whose last read ended nearest.
 //!
-//! While the copies may differ, the first of them that is not write-mostly is read, always, also if it
-//! is slow: what was read once is then read again, until the resync has made it the truth.
+//! While the copies may differ, reads always use the first copy that is not write-mostly, even if it is slow:
+//! repeated reads then return the same data, until the resync has made that copy the valid one.
 
 use braid_array::{ArraySpan, ByRole, MemberSpan, Mirrored};
 
 use crate::redundant::roster::Slot;
 
-/// The copy of the first byte of `span` that is best read, of those that can be read for all of it
-/// (or up to the end of the piece): `None` if there is none. `first` asks for the first of them.
+/// Returns the best copy of the first byte of `span`, among those that can be read for all of it (or up to the
+/// end of the piece); `None` if there is none. `first` asks for the first of them.
 #[inline]
 pub(crate) fn choose(
     geometry: &dyn Mirrored,

@@ -1,21 +1,21 @@
-//! Which content of a block counts, by how many copies have it.
+//! The valid content of a block, by the number of copies that have it.
 //!
 //! ```text
-//!   A A B      the third copy is wrong: more than half have another content
+//!   A A B      the third copy is wrong: more than half have A
 //!   A B        nothing is proved: one of two
 //!   A A B B    nothing is proved
 //!   A B C      nothing is proved
-//!   A A ?      what cannot be read has no vote: two of two
+//!   A A ?      an unreadable copy has no vote: two of two
 //! ```
 //!
-//! A majority is a proof as far as copies went wrong independently of each other: a member that was filled
-//! from a wrong copy repeats it.
+//! A majority is a proof if copies went wrong independently of each other: a member that was filled from a
+//! wrong copy repeats the error.
 
 use crate::canary::Canary;
 use crate::redundant::kind::JobKind;
 
-/// The copies of a block: for each the number of its content, counted from the first copy on; `None`
-/// for a copy that cannot be read.
+/// The copies of a block: for each copy the number of its content, counted from the first copy on; `None` for a
+/// copy that cannot be read.
 pub(super) struct Ballot {
     contents: Vec<Option<usize>>,
 }
@@ -37,17 +37,17 @@ impl Ballot {
         Ballot { contents }
     }
 
-    /// The number of the content of copy `index`.
+    /// Returns the number of the content of copy `index`.
     pub(super) fn content(&self, index: usize) -> Option<usize> {
         self.contents[index]
     }
 
-    /// Whether no copy contradicts another one.
+    /// Returns true if all readable copies are equal.
     pub(super) fn is_unanimous(&self) -> bool {
         self.contents.iter().flatten().all(|content| *content == 0)
     }
 
-    /// The content that more than half of the readable copies have.
+    /// Returns the content that more than half of the readable copies have.
     pub(super) fn majority(&self) -> Option<usize> {
         let votes = self.contents.iter().flatten().count();
         let is_half = |content: &&usize| {
@@ -56,9 +56,8 @@ impl Ballot {
         self.contents.iter().flatten().find(is_half).copied()
     }
 
-    /// The content that all copies are to have after a pass of this kind. `None` if that is not proved,
-    /// and the pass writes only what is. After a crash the first copy counts, which reads were
-    /// answered from.
+    /// Returns the content that all copies get in a pass of this kind; `None` if no content is proved and the
+    /// pass writes only proved contents. After a crash the first copy counts, because reads used it.
     pub(super) fn result(&self, kind: JobKind) -> Option<usize> {
         let first = self.contents.iter().flatten().next().copied();
         match kind {
@@ -74,7 +73,7 @@ impl Ballot {
 mod tests {
     use super::*;
 
-    /// All ways in which `copies` copies can have one of as many contents, or be unreadable.
+    /// Returns all ways in which `copies` copies can have one of as many contents, or be unreadable.
     fn patterns(copies: usize) -> Vec<Vec<Option<u8>>> {
         let mut all = vec![Vec::new()];
         for _ in 0..copies {
@@ -100,7 +99,7 @@ mod tests {
             let votes: Vec<u8> = pattern.iter().flatten().copied().collect();
             let count = |content: u8| votes.iter().filter(|other| **other == content).count();
             let winner = (0..5).find(|content| count(*content) > votes.len() - count(*content));
-            // Contents are numbered anew: what they are is that of a copy that has them.
+            // Contents are numbered anew: the number of a content leads to a copy that has it.
             let of = |number: Option<usize>| {
                 let index = (0..copies.len()).find(|index| ballot.content(*index) == number);
                 number.and(index).map(|index| pattern[index])

@@ -1,11 +1,11 @@
-//! Every byte on several members: raid1 and raid10.
+//! Levels that keep every byte on several members: raid1 and raid10.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `read`, `balance` | where to read from; what to do when that fails |
-//! | `store` | to every copy |
+//! | `read`, `balance` | the choice of the copy to read; retries after a failure |
+//! | `store` | writes to every copy |
 //! | `window` | one window of a pass: filling a member, comparing copies |
-//! | `ballot` | which of several copies counts |
+//! | `ballot` | the valid one of several copies |
 
 mod balance;
 mod ballot;
@@ -34,18 +34,18 @@ use super::write::Finished;
 use crate::Pending;
 use crate::device::addressed;
 
-/// `span` of the array, in sync bytes: of copies they are the same.
+/// Converts `span` of the array to sync bytes: for copies they are the same.
 #[inline]
 fn in_sync_bytes(span: ArraySpan) -> SyncSpan {
     SyncSpan::new(SyncByte::new(span.offset.get()), span.len)
 }
 
-/// What lies at the sync bytes `span`.
+/// Converts sync bytes to bytes of the array.
 fn of_array(span: SyncSpan) -> ArraySpan {
     ArraySpan::new(ArrayByte::new(span.offset.get()), span.len)
 }
 
-/// Copies, as the array's geometry has them.
+/// Copies, placed by the array's geometry.
 pub(super) struct Copies {
     geometry: RefCell<Rc<dyn Mirrored>>,
 }
@@ -107,7 +107,7 @@ impl Keeping for Copies {
     }
 
     fn may_agree(&self, _: &Core) -> bool {
-        true // A copy that is alone agrees with itself.
+        true // A single copy agrees with itself.
     }
 
     fn piece_to_compare(&self, offset: SyncByte) -> SyncSpan {

@@ -1,4 +1,4 @@
-//! Reading copies: from the copy that is best placed, and from another when that fails.
+//! Reading copies: from the best placed copy, and from another after a failure.
 //!
 //! ```text
 //!   one member ── ok ──▶ answer                        the usual case: nothing is allocated
@@ -26,7 +26,7 @@ use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::read::CAREFUL;
 use crate::redundant::roster::Member;
 
-/// The least chunk of a level with copies, in bytes.
+/// Smallest chunk of a level with copies, in bytes.
 const LEAST_CHUNK: u64 = 4096;
 
 impl Copies {
@@ -92,8 +92,8 @@ impl Copies {
         (result, done)
     }
 
-    /// Reads what lies in one piece from whichever copy can be read; block by block from
-    /// different ones, if it must be.
+    /// Reads a span that lies in one piece from any copy that can be read, or block by block from different
+    /// copies.
     pub(super) fn read_part<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
@@ -104,7 +104,7 @@ impl Copies {
     ) -> Later<'a, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
             let candidates = self.candidates(&inner.core, span, failed);
-            // Who failed at first is asked last, and put right even if nobody gets so far.
+            // The member that failed at first is asked last, and repaired even if another copy answers before.
             let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
             let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
             for (member, offset) in candidates {
@@ -136,8 +136,8 @@ impl Copies {
         })
     }
 
-    /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
-    /// copy counts while they may differ comes first.
+    /// Returns the members that hold a copy of `span`, which lies in one piece, with its offset. The valid copy
+    /// comes first while copies may differ.
     pub(super) fn holders(&self, core: &Core, span: ArraySpan) -> Vec<(Rc<Member>, MemberByte)> {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
@@ -150,7 +150,7 @@ impl Copies {
         holders
     }
 
-    /// Of these, those that `span` may be read from; the one that failed already comes last.
+    /// Returns the holders from which `span` may be read. The member that failed already comes last.
     fn candidates(
         &self,
         core: &Core,
@@ -163,7 +163,7 @@ impl Copies {
         candidates
     }
 
-    /// Of the copy that reads begin with, up to the end of its piece.
+    /// Returns the extents of the first copy in read order, up to the end of its piece.
     pub(super) fn extents_of_copy(&self, core: &Core, span: ArraySpan) -> Vec<Extent> {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
@@ -178,7 +178,7 @@ impl Copies {
         member.dev.extents(there)
     }
 
-    /// Writes `span` again on `member`, which could not read it, from a copy that can be read.
+    /// Rewrites `span` on `member`, which could not read it, from a copy that can be read.
     pub(super) async fn rewrite(
         &self,
         inner: &Rc<Inner>,
@@ -188,7 +188,7 @@ impl Copies {
     ) {
         let core = &inner.core;
         let Some(buf) = core.work.pool().get(span.len as usize) else {
-            return; // The next read of it tries again.
+            return; // The next read of the place retries.
         };
         let _locked = core.lane.ranges().lock(in_sync_bytes(span)).await;
         if !member.is_in_sync() || core.gate.is_stopped() {
@@ -198,7 +198,7 @@ impl Copies {
         let is_it = |(one, _): &&(Rc<Member>, MemberByte)| Rc::ptr_eq(one, &member);
         let Some((_, offset)) = holders.iter().find(is_it) else { return };
         let at = member.on_device(*offset);
-        // Of several reads that met the same error the first has it written again.
+        // Of several reads that met the same error the first rewrites the place.
         let again = member.dev.start(Io::read(at, buf)).await;
         if again.result.is_ok() && !member.is_bad(MemberSpan::new(*offset, span.len)) {
             return;
@@ -218,7 +218,7 @@ impl Copies {
         }
     }
 
-    /// Returns what every readable copy has in its bad-block log.
+    /// Returns the parts that every readable copy lists in its bad-block log.
     pub(super) fn lost_of_copies(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
@@ -245,8 +245,8 @@ impl Copies {
         join_neighbours(lost)
     }
 
-    /// Cuts `piece`, which lies in one piece on its members, where a bad-block log begins or ceases
-    /// to list a copy: each part is listed as a whole, or not at all.
+    /// Cuts `piece`, which lies in one piece on its members, at the edges of bad-block entries. Each part is
+    /// listed as a whole by a copy, or not at all.
     fn parts_alike(&self, core: &Core, piece: ArraySpan) -> Vec<ArraySpan> {
         let block = u64::from(core.limits.logical_block);
         let edges = self.holders(core, piece).into_iter().flat_map(|(member, offset)| {
@@ -257,7 +257,7 @@ impl Copies {
     }
 }
 
-/// Spans in order, those that touch as one.
+/// Returns the spans in order, with adjacent spans joined.
 pub(in crate::redundant) fn join_neighbours(mut spans: Vec<ArraySpan>) -> Vec<ArraySpan> {
     spans.sort_unstable_by_key(|span| span.offset);
     let mut joined: Vec<ArraySpan> = Vec::new();

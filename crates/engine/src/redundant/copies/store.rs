@@ -1,5 +1,5 @@
-//! Storing on every copy: in the call over memory, where nothing stands in the way; else with all
-//! that belongs to a write ([`crate::redundant::write`]).
+//! Writing to every copy: within the call for members in memory, if nothing is in the way; else with all steps
+//! of a write ([`crate::redundant::write`]).
 
 use std::rc::Rc;
 
@@ -15,18 +15,18 @@ use crate::redundant::roster::Member;
 use crate::redundant::write::{Finished, Guard};
 use crate::{Pending, join_all};
 
-/// What storing on every copy came to.
+/// Result of a write to every copy.
 struct Stored {
     completion: Completion,
-    /// Whether all members have it.
+    /// True if all members have the data.
     everywhere: bool,
-    /// Where it lies on the members that have it.
+    /// The places on the members that have the data.
     places: Vec<(Rc<Member>, MemberSpan)>,
 }
 
 impl Copies {
-    /// Stores on members that answer in the call. What does not go smoothly is done again, with
-    /// care: the same bytes in the same places.
+    /// Stores on members that answer in the call. If a step fails, the write is repeated with care: the same
+    /// bytes in the same places.
     #[inline]
     pub(super) fn store_now(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let Io { op, span, flags, .. } = io;
@@ -45,7 +45,7 @@ impl Copies {
         }
     }
 
-    /// Answers the member's I/O that did not go smoothly, with the payload.
+    /// Returns the failed I/O of a member, with the payload, if a step fails.
     #[inline]
     fn store_in_the_call(&self, core: &Core, mut io: Io) -> Result<Completion, Pending> {
         let span = io.span;
@@ -73,7 +73,7 @@ impl Copies {
         Ok(io.complete(Ok(())))
     }
 
-    /// A write, a discard or zeroes, with all that belongs to it.
+    /// Carries out a write, a discard or zeroes, with all steps of a write.
     pub(super) async fn store_copies(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         let core = &inner.core;
         let guard = match core.begin_write(in_sync_bytes(addressed(io.span))).await {
@@ -98,7 +98,7 @@ impl Copies {
         }
         let result = match &failed[..] {
             [] => Ok(()),
-            // A hint: whoever cannot follow it has what it had.
+            // A discard is a hint: a member that refuses it keeps its contents.
             [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
             _ if core.take_out_failed(&failed, "a write") => Ok(()),
             [(_, errno), ..] => {
@@ -110,7 +110,7 @@ impl Copies {
                 Err(*errno)
             }
         };
-        // What was discarded may be anything, on each copy.
+        // Discarded bytes may be anything, on each copy.
         let everywhere = failed.is_empty() || io.op == Op::Discard;
         let has_it = |(member, _): &(Rc<Member>, MemberSpan)| {
             member.has_bad_blocks.get()
@@ -121,7 +121,7 @@ impl Copies {
         Stored { completion: io.complete(result), everywhere, places }
     }
 
-    /// Starts one I/O for each stretch on each member that is written.
+    /// Starts one I/O for each stretch on each written member.
     fn start_copies(
         &self,
         core: &Core,

@@ -16,8 +16,8 @@ use crate::redundant::kind::JobKind;
 use crate::redundant::roster::Member;
 
 impl Copies {
-    /// Copies `array` to `members`, where it lies at `offset` of their data. Answers what no copy
-    /// could be read of.
+    /// Copies `array` to `members`, at `offset` of their data. Returns the parts of which no copy could be
+    /// read.
     pub(super) async fn fill_copies(
         &self,
         inner: &Rc<Inner>,
@@ -26,7 +26,7 @@ impl Copies {
         offset: MemberByte,
     ) -> Vec<Lost> {
         let core = &inner.core;
-        // Memory first: whoever holds some then needs only the lock.
+        // Memory first: a holder of memory then needs only the lock.
         let buf = core.work.pool().get_wait(array.len as usize).await;
         let _locked = core.lane.ranges().lock(in_sync_bytes(array)).await;
         members.retain(|member| member.recovering().is_some());
@@ -56,9 +56,9 @@ impl Copies {
         lost
     }
 
-    /// Reads every copy of `array` and compares them block by block. But for a check, the copies of a
-    /// block that differ from [what counts](Ballot::result) are written again, and always what cannot be
-    /// read.
+    /// Reads every copy of `array` and compares them block by block. Except for a check, the copies of a block
+    /// that differ from [the valid content](Ballot::result) are rewritten. Unreadable copies are always
+    /// rewritten.
     pub(super) async fn compare_copies(
         &self,
         inner: &Rc<Inner>,
@@ -71,7 +71,7 @@ impl Copies {
         if count < 2 {
             return found;
         }
-        // In one piece, so that windows do not wait for each other's halves.
+        // One allocation, so that windows do not wait for memory that other windows hold.
         let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
@@ -97,9 +97,9 @@ impl Copies {
         found
     }
 
-    /// Compares the copies of `part`, with memory in `bufs`. `None` if one of them cannot be read
-    /// as a whole: its halves are to be compared, so that each page is judged by what was read of
-    /// it, and each sector where no copy of the page can be read.
+    /// Compares the copies of `part`, with memory in `bufs`. Returns `None` if one of them cannot be read as a
+    /// whole: the halves are to be compared, so that each page is judged by its own reads, and each sector if
+    /// no copy of the page can be read.
     async fn compare_part(
         &self,
         core: &Rc<Core>,
@@ -133,7 +133,7 @@ impl Copies {
             return None;
         }
         if is_lost {
-            found.is_unread(in_sync_bytes(part)); // A read of it says that it failed.
+            found.is_unread(in_sync_bytes(part)); // Reads of the part also fail.
             return Some(found);
         }
         if readable.iter().filter(|readable| **readable).count() > 1 {
@@ -156,7 +156,7 @@ impl Copies {
             match (is_written, readable[index]) {
                 (true, true) => found.repaired += place.len,
                 (true, false) => found.unreadable += 1,
-                // The members still do not agree, and whoever asked has to know.
+                // The members still disagree, and the caller has to know.
                 (false, _) if member.is_in_sync() => found.is_unsettled(in_sync_bytes(part)),
                 (false, _) => {}
             }
@@ -165,8 +165,8 @@ impl Copies {
     }
 }
 
-/// Compares what was read of `part` into `bufs`, of those of `holders` that were `readable`, block by
-/// block. Returns which of them is to be written where; its buffer then has what it should hold.
+/// Compares the contents of `part` in `bufs`, block by block, for those of `holders` that were `readable`.
+/// Returns the places to be rewritten, by holder; the holder's buffer then has the valid content.
 fn judge(
     part: ArraySpan,
     holders: &[(Rc<Member>, MemberByte)],
@@ -215,8 +215,8 @@ fn judge(
 }
 
 impl Core {
-    /// Writes `payload` at `offset` of the data of those of `members` that are still being filled;
-    /// who fails at it is out.
+    /// Writes `payload` at `offset` of the data of those of `members` that are still being filled. A member
+    /// that fails is taken out.
     pub(in crate::redundant) async fn store_filled(
         self: &Rc<Self>,
         members: &[Rc<Member>],
@@ -245,8 +245,8 @@ impl Core {
         payload
     }
 
-    /// Writes `payload` over what differs at `place` of `member`. Answers whether the
-    /// member has it now, and the payload.
+    /// Writes `payload` over the differing `place` of `member`. Returns true if the member has it now, and the
+    /// payload.
     pub(in crate::redundant) async fn make_equal(
         self: &Rc<Self>,
         member: &Rc<Member>,
@@ -260,14 +260,14 @@ impl Core {
             if !self.fail(member, &why) {
                 self.note(format!("{}: {why}; it is needed, and kept", member.label));
             }
-            // A stopped array answers its own error to whoever asks next.
+            // A stopped array returns its own error to the next caller.
             let _ = self.fence().await;
         }
         (result.is_ok(), payload)
     }
 }
 
-/// Puts memory back in front of where it was taken from: in one piece, whatever memory came back.
+/// Returns buffers to the front of the payloads that they were taken from, each in one piece.
 fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<Completion>) {
     for (buf, completion) in bufs.zip(completions) {
         let rest = std::mem::replace(buf, completion.payload);
@@ -276,7 +276,7 @@ fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<C
     }
 }
 
-/// The same bytes in one buffer.
+/// Returns the same bytes in one buffer.
 fn in_one(payload: Payload) -> Payload {
     payload.into_one().map_or(Payload::None, Payload::One)
 }

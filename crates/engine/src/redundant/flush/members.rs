@@ -1,22 +1,22 @@
-//! Flushing the members, which makes what was written durable.
+//! Flushing the members, which makes completed writes durable.
 //!
 //! ```text
 //!   writes completed ──▶ flush of every member ──▶ Flushed
-//!                                                    │ superblocks say who did not take part
+//!                                                    │ superblocks name the members that are out
 //!                                                    ▼
 //!                                                  Durable ──▶ a log may forget
 //! ```
 //!
-//! A flush counts for the members that were asked and answered. A member that is out by then has
-//! not been asked, and as long as superblocks count on it, a crash makes it a member in sync
-//! again whose cache was never flushed. So a [`Flushed`] proves nothing to a log; [`Durable`]
-//! does, and is had only when the membership that was flushed is the one that is recorded.
+//! A flush counts for the members that completed it. A member that was out by then was not flushed, but as long
+//! as superblocks count on that member, a crash makes it a member in sync again whose cache was never flushed.
+//! So a [`Flushed`] proves nothing to a log. A [`Durable`] does: it exists only if the flushed membership is
+//! the recorded one.
 //!
 //! Invariants
-//! * Every flush of an array is made here: a flush that fails takes its member out, whoever
-//!   asked, because no later flush can tell what the failed one lost.
-//! * One flush of the members at a time, for all who asked before it began: one beside it could
-//!   succeed on the member that the other is about to lose, and be answered before that is known.
+//! * Every flush of an array is made here: a flush that fails takes its member out, because no later flush can
+//!   tell what the failed one lost.
+//! * One flush of the members at a time, for all callers that asked before it began: a concurrent flush could
+//!   succeed on the member that the first is about to lose, and complete before the loss is known.
 //!
 //! Source: Linux `drivers/md/md.c` (`md_flush_request`), which merges flushes in the same way.
 
@@ -30,7 +30,7 @@ use crate::join_all;
 use crate::redundant::core::{Core, failures};
 
 impl Flushed {
-    /// The proof that a log needs, if superblocks on the members name the members that are out.
+    /// Returns the proof that a log needs, if superblocks on the members name the members that are out.
     pub(in crate::redundant) fn durable(&self, core: &Core) -> Option<Durable> {
         let is_recorded = core.publisher.recorded_generation() >= self.generation;
         let Flushed { of, number, units, .. } = *self;
@@ -43,10 +43,10 @@ impl Flushed {
 }
 
 impl Core {
-    /// Flushes every member that is written. Members that fail at it are taken out.
+    /// Flushes every written member. Members that fail are taken out.
     ///
     /// # Errors
-    /// The last members failed at it, or nothing is written any more.
+    /// The flush failed on the last members, or the array is stopped.
     pub(in crate::redundant) async fn flush(self: &Rc<Self>) -> Result<Flushed, Errno> {
         let running = match self.flushes.join(self.flushes.begun()).await {
             Ok(Ended { result, .. }) => {
@@ -73,8 +73,8 @@ impl Core {
         let completions = join_all(started).await;
         let failed = failures(members, &completions);
         if !failed.is_empty() && !self.take_out_failed(&failed, "a flush") {
-            // It is unknown which part of the only copy is durable, and no later flush can tell: a system
-            // that answered an error once may have dropped what it could not write.
+            // The durable part of the only copy is unknown, and no later flush can tell: a system that reported
+            // an error once may have dropped dirty pages.
             self.stop(&format!("a flush of the last members failed ({})", failed[0].1));
             return Err(failed[0].1);
         }
@@ -82,10 +82,10 @@ impl Core {
         Ok(Flushed { of: self.id, number, units, generation: self.roster.generation() })
     }
 
-    /// Flushes, and has the superblocks say who did not take part.
+    /// Flushes, and records in the superblocks which members did not take part.
     ///
     /// # Errors
-    /// Nothing is written any more.
+    /// The array is stopped.
     pub(in crate::redundant) async fn settle(self: &Rc<Self>) -> Result<Durable, Errno> {
         loop {
             let flushed = self.flush().await?;

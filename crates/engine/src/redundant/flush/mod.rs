@@ -1,7 +1,7 @@
-//! Flushes in turn, and the proofs of what they made durable: what an array remembers of them.
+//! The flushes of an array, one at a time, and the proofs of what they made durable.
 //!
-//! Deliberately absent: flushing members, and making a [`Flushed`] or a [`Durable`], which is done in
-//! [`members`] alone: the fields of both proofs are private to this folder.
+//! Deliberately absent: flushing members, and making a [`Flushed`] or a [`Durable`], both in [`members`] alone:
+//! the fields of both proofs are private to this folder.
 
 mod members;
 
@@ -15,19 +15,19 @@ use crate::signal::Signal;
 /// The flushes of an array, one at a time.
 #[derive(Default)]
 pub(crate) struct Flushes {
-    /// How many began.
+    /// Number of flushes that began.
     begun: Cell<u64>,
     busy: Cell<bool>,
-    /// The one that ended last.
+    /// The flush that ended last.
     last: Cell<Option<Ended>>,
     changed: Signal,
 }
 
 #[derive(Clone, Copy)]
 struct Ended {
-    /// How many had begun, with it.
+    /// Number of flushes that had begun, this one included.
     number: u64,
-    /// If it went well.
+    /// The proof, if the flush succeeded.
     result: Result<Flushed, Errno>,
 }
 
@@ -37,7 +37,7 @@ impl Flushes {
         self.begun.get()
     }
 
-    /// The result of a flush that began after `begun` others had, once there is one; or the turn to
+    /// Returns the result of a flush that began after `begun` others had, once there is one; or the turn to
     /// make one.
     async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
         let ended = || self.last.get().filter(|last| last.number > begun);
@@ -52,14 +52,14 @@ impl Flushes {
     }
 }
 
-/// A flush that is under way, until it is dropped.
+/// A flush in flight, until it is dropped.
 struct Running<'a> {
     flushes: &'a Flushes,
     number: u64,
 }
 
 impl Running<'_> {
-    /// Which flush it is: as many began up to it.
+    /// Returns the number of flushes that had begun, this one included.
     fn number(&self) -> u64 {
         self.number
     }
@@ -76,16 +76,16 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Proof that writes completed before a flush of all members are durable on those that are not out.
+/// Proof that writes completed before a flush are durable on all members that are not out.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Flushed {
     of: ArrayId,
-    /// Which flush it was.
+    /// Number of the flush.
     number: u64,
-    /// How many units of the log were in place when the flush began.
+    /// Number of units of the log that were in place when the flush began.
     units: u64,
-    /// The membership for which this is true.
+    /// The membership that was flushed.
     generation: u64,
 }
 
@@ -97,8 +97,8 @@ pub(crate) struct Durable {
 }
 
 impl Durable {
-    /// Returns how many units of the log of the array `id` are durable in place, of which `written` are there.
-    /// An earlier proof is true of fewer units.
+    /// Returns the number of units of the log of the array `id` that are durable in place, out of `written`. An
+    /// earlier proof covers fewer units.
     ///
     /// # Panics
     /// If the proof is of another array.

@@ -1,20 +1,20 @@
-//! What closes the write hole: a log that says what is coming, before any of it does.
+//! Logs that close the write hole: an entry describes each write before the write begins.
 //!
 //! ```text
-//!   a crash between the writes of a unit leaves its rows with parity that does not fit; if a
-//!   member is lost then, what it had of these rows is lost, also where nobody wrote
+//!   a crash between the writes of a unit leaves stale parity in its rows; if a member
+//!   is lost then, its data of these rows is lost, also data that was not written
 //!
-//!   Partial   md's partial parity log (raid5): the XOR of what the write leaves alone goes to the
-//!             member that has the parity; parity is computed anew from it and what arrived
-//!   Records   braid's stripe log: what each member is to hold goes to that member first; a write
-//!             that is complete there is done again, another one never began
+//!   Partial   md's partial parity log (raid5): the XOR of the unwritten data goes to the
+//!             member that has the parity; parity is recomputed from it and the new data
+//!   Records   braid's stripe log: the new contents of each member go to its log first; a write
+//!             that is complete in the logs is replayed, an incomplete one never began
 //! ```
 //!
 //! Invariants
-//! * No unit is written in place before what the log says of it is durable: [`Log::enter`].
-//! * What the log says is of the members that superblocks count on: it needs their [`CountedOn`].
-//! * What the log says of a unit is not written over before the unit is durable in place on every
-//!   member that superblocks count on: [`Units::forget`] needs that proof.
+//! * A unit is written in place only after its log entry is durable: [`Log::enter`].
+//! * Log entries describe the members that superblocks count on: an entry needs their [`CountedOn`].
+//! * The log entry of a unit is overwritten only after the unit is durable in place on every member that
+//!   superblocks count on: [`Units::forget`] needs that proof.
 //!
 //! Another log is another file here, and one line in [`new`].
 
@@ -42,12 +42,12 @@ use super::stripe::plan::Plan;
 use super::stripe::units::Unit;
 use crate::join_all;
 
-/// What protects the stripes of an array that is being written.
+/// The protection of an array's stripes against a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
-    /// Nothing: after a crash all of it is resynchronised.
+    /// None: after a crash the whole array is resynchronised.
     Resync,
-    /// The bitmap says what is to be resynchronised.
+    /// The bitmap names the chunks to be resynchronised.
     Bitmap,
     /// md's partial parity log.
     Ppl,
@@ -55,94 +55,94 @@ pub enum Consistency {
     Log,
 }
 
-/// The log that an array's members have room for.
+/// The log for which an array's members have room.
 #[derive(Clone, Debug)]
 pub enum LogSetup {
-    /// Where each member's superblock says, of raid5.
+    /// The partial parity log of raid5, at the place in each member's superblock.
     Partial {
-        /// What headers are signed with ([`braid_md::ppl::signature`]).
+        /// The signature of headers ([`braid_md::ppl::signature`]).
         signature: u32,
     },
-    /// In front of each member's data.
+    /// The stripe log, in front of each member's data.
     Records {
         /// The array's identifier.
         array_uuid: Uuid,
         /// Bytes of each member's log, its head included.
         area: u64,
-        /// A number that users of the array do not know.
+        /// A number that is unknown to users of the array.
         nonce: u64,
     },
 }
 
-/// What a log has cost since the array was started.
+/// The cost of a log since the array was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCost {
-    /// Writes that were logged: units, of a stripe's rows each.
+    /// Logged writes: units, each of rows of one stripe.
     pub writes: u64,
-    /// Bytes of data and parity that they stored in place.
+    /// Bytes of data and parity that these writes stored in place.
     pub stored_bytes: u64,
-    /// Bytes that the log stored for them.
+    /// Bytes that the log stored for these writes.
     pub log_bytes: u64,
-    /// How long they took, all added up.
+    /// Total duration of these writes.
     pub time: Duration,
-    /// How long of that they waited for the log.
+    /// The part of this duration that was spent waiting for the log.
     pub log_time: Duration,
 }
 
-/// Why what a crash left cannot be made good.
+/// Reasons why the effects of a crash cannot be repaired.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {
-    /// Members are missing, and what the log says of the others cannot be used.
+    /// Members are missing, and the log of the other members cannot be used.
     #[error(
         "the array was being written when it was left, members are missing, and the log that would \
          make it good cannot be used: {why}"
     )]
     Log {
-        /// What is wrong with the log.
+        /// The fault of the log.
         why: String,
     },
-    /// Making it good failed.
+    /// The repair failed.
     #[error("what the log says could not be written: {why}")]
     Write {
-        /// What failed.
+        /// The failed operation.
         why: String,
     },
 }
 
-/// A unit that is about to be stored, its old data and parity read.
+/// A unit that is about to be stored, with its old data and parity read.
 pub(super) struct Change<'a> {
     pub(super) unit: &'a mut Unit,
     pub(super) columns: &'a mut Columns,
     pub(super) plan: &'a Plan,
-    /// Whether superblocks may say, of some of its rows, that parity fits their data.
+    /// True if superblocks may say that parity fits the data of some of the rows.
     pub(super) is_counted_on: bool,
-    /// When it began.
+    /// The start of the write.
     pub(super) start: Duration,
 }
 
-/// A unit that the log knows of.
+/// A unit in the log.
 pub(super) struct Entry {
-    /// Of the partial parity log, whose role's; of the stripe log, its sequence.
+    /// In the partial parity log the role of the log; in the stripe log the sequence.
     place: u64,
     stored_bytes: u64,
     start: Duration,
 }
 
-/// What became of a unit that was shown to the log. Its parity is computed, but for `Replan`.
+/// Result of entering a unit in the log. Its parity is computed, except for `Replan`.
 pub(super) enum Entered {
-    /// It is in the log, durably.
+    /// The unit is in the log, durably.
     Logged(Entry),
-    /// There is no hole to be closed.
+    /// The unit has no write hole.
     NotNeeded,
-    /// The membership is not the one that it was planned for any more; the memory comes back.
+    /// The membership differs from the one in the unit's plan; the memory comes back.
     Replan(Buf),
 }
 
-/// What became of a log's content after a crash.
+/// Result of reading a log after a crash.
 pub(super) enum Outcome {
-    /// As many writes are to be made good, and the log is whole.
+    /// The log is valid, with this number of writes to repair.
     Good(usize),
-    /// It cannot be relied on.
+    /// The log cannot be relied on.
     Doubtful(String),
 }
 
@@ -150,21 +150,21 @@ pub(super) enum Outcome {
 pub(super) trait Log: Follower {
     fn consistency(&self) -> Consistency;
 
-    /// What it has cost.
+    /// Returns the cost so far.
     fn cost(&self) -> LogCost;
 
-    /// Memory that it needs for a unit of `rows`, in bytes.
+    /// Returns the memory for a unit of `rows`, in bytes.
     fn memory(&self, geometry: &Raid456, rows: u64, is_whole: bool) -> u64;
 
-    /// How many rows a unit may have, in bytes: a power of two. `is_whole` if it is of whole
+    /// Returns the largest number of rows of a unit, in bytes: a power of two. `is_whole` for units of whole
     /// stripes.
     fn most_rows(&self, core: &Core, is_whole: bool) -> u64;
 
-    /// Computes the parity of a unit and has the log know of the unit, durably. `memory` is as
-    /// much as [`Log::memory`] asks for.
+    /// Computes the parity of a unit and enters the unit in the log, durably. `memory` has the size that
+    /// [`Log::memory`] returns.
     ///
     /// # Errors
-    /// Nothing is written any more.
+    /// The array is stopped.
     fn enter<'a>(
         &'a self,
         core: &'a Rc<Core>,
@@ -172,15 +172,15 @@ pub(super) trait Log: Follower {
         memory: Buf,
     ) -> Later<'a, Result<Entered, Errno>>;
 
-    /// The unit of `entry` is in its place.
+    /// Notes that the unit of `entry` is in place.
     fn in_place(&self, core: &Core, entry: Entry);
 
-    /// The unit of `entry` failed: its rows hold some of it, and parity that fits. What the log says
-    /// of the unit must not be laid over what these rows hold next.
+    /// Notes that the unit of `entry` failed: its rows hold a part of it, with parity that fits. The entry must
+    /// not be replayed over later contents of these rows.
     fn failed(&self, core: &Core, entry: Entry);
 
-    /// What the members' logs say after a crash, made good as far as the log itself can.
-    /// `is_dirty` if superblocks say that the array was being written.
+    /// Reads the members' logs after a crash, and repairs as much as the log itself can. `is_dirty` if
+    /// superblocks say that the array was being written.
     fn restart<'a>(
         &'a self,
         core: &'a Rc<Core>,
@@ -189,16 +189,16 @@ pub(super) trait Log: Follower {
     ) -> Later<'a, Result<Restarted, RestartError>>;
 }
 
-/// What a log did after a crash.
+/// Result of a log's repair after a crash.
 pub(super) struct Restarted {
     pub(super) outcome: Outcome,
-    /// How far the array is in sync, once `unfit` are.
+    /// The extent to which the array is in sync, once the `unfit` rows are repaired.
     pub(super) resync: braid_md::Resync,
-    /// Rows whose parity is to be made to fit their data.
+    /// Rows whose parity must be recomputed.
     pub(super) unfit: Vec<MemberSpan>,
 }
 
-/// The log of `setup`, for the array `id` of `members`.
+/// Returns the log of `setup`, for the array `id` of `members`.
 pub(super) fn new(id: ArrayId, setup: LogSetup, members: usize) -> Rc<dyn Log> {
     let units = Units::new(id);
     match setup {
@@ -211,7 +211,7 @@ pub(super) fn new(id: ArrayId, setup: LogSetup, members: usize) -> Rc<dyn Log> {
     }
 }
 
-/// How many units were written in place, how many of them are durable, and what that cost.
+/// Counts of units that were written in place and of those that are durable, and their cost.
 struct Units {
     id: ArrayId,
     written: Cell<u64>,
@@ -225,7 +225,7 @@ impl Units {
         Units { id, written, durable, cost }
     }
 
-    /// Another unit is in its place; answers its number.
+    /// Counts a unit that is in place; returns its number.
     fn count(&self, core: &Core, entry: &Entry) -> u64 {
         let time = core.clock.now() - entry.start;
         self.add_cost(|cost| {
@@ -245,7 +245,7 @@ impl Units {
         self.durable.set(self.durable.get().max(durable.units(self.id, self.written())));
     }
 
-    /// Whether the first `written` units are durable on all members that superblocks count on.
+    /// Returns true if the first `written` units are durable on all members that superblocks count on.
     fn is_durable(&self, written: u64) -> bool {
         self.durable.get() >= written
     }
@@ -256,11 +256,11 @@ impl Units {
         self.cost.set(cost);
     }
 
-    /// Stores what the log has for each of these members, durably. Who fails is taken out, and
-    /// superblocks say so when this returns.
+    /// Stores the log area of each of these members, durably. A member that fails is taken out, and superblocks
+    /// say so when this returns.
     ///
     /// # Errors
-    /// Nothing is written any more.
+    /// The array is stopped.
     async fn store(
         &self,
         core: &Rc<Core>,
@@ -288,7 +288,7 @@ impl Units {
 }
 
 impl Change<'_> {
-    /// What is known of it afterwards.
+    /// Returns the log entry of the change.
     fn entry(&self, place: u64) -> Entry {
         let rows: u64 = self.unit.bands.iter().map(|band| band.rows.len).sum();
         let data: u64 = self.unit.pieces.iter().map(|piece| piece.rows.len).sum();
@@ -297,7 +297,7 @@ impl Change<'_> {
     }
 }
 
-/// Reads `area` of the device of `member`, whole.
+/// Reads all of `area` of the device of `member`.
 async fn read_area(core: &Core, member: &Member, area: Span) -> Result<Vec<u8>, String> {
     const PART: u64 = 1 << 20;
     let mut bytes = Vec::with_capacity(area.len as usize);
@@ -312,7 +312,7 @@ async fn read_area(core: &Core, member: &Member, area: Span) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// Writes `rows` of `role` to all members that are to have them.
+/// Writes `rows` of `role` to all written members of the role.
 async fn write_role(
     core: &Core,
     role: Role,

@@ -1,22 +1,22 @@
-//! Small writes in a row, put together into whole stripes.
+//! Joining consecutive small writes into whole stripes.
 //!
 //! ```text
-//!   a client with several writes under way, each where the last one ends
+//!   a client with several writes in flight, each at the end of the previous one
 //!
 //!        stripe 7                 stripe 8
 //!   … | 3 | 4 | 5 | 6 |      | 0 | 1 | 2 | …
 //!       └───────────┘          └───────┘
-//!        under way              held until the stripe is full, or HOLD after nothing is under
-//!                               way any more
+//!        in flight              held until the stripe is full, or HOLD after no other is
+//!                               in flight any more
 //! ```
 //!
-//! A whole stripe is written without reading anything. So a write that goes on where another ends
-//! that is still under way is held: its client sends more when that one is answered, however long
-//! members take. Of a client that waits for each write nothing is held, nor where members answer
-//! at once. A stream whose stripes do not get full in time is not held any more for a while.
+//! A whole stripe is written without reads. So a write at the end of another write in flight is held: its
+//! client sends more when that write completes, however long members take. Nothing is held for a client that
+//! waits for each write, nor if members answer at once. A stream whose stripes do not fill in time is not held
+//! for a while.
 //!
-//! Bounds: one stripe for each stream, held as long as the writes before it take, and [`HOLD`];
-//! and [`MOST_STREAMS`] streams. Nothing that is held is answered before it is stored.
+//! Bounds: one stripe for each stream, held as long as the earlier writes take, and [`HOLD`]; and
+//! [`MOST_STREAMS`] streams. A held write completes only after it is stored.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -31,48 +31,48 @@ use crate::redundant::core::Core;
 use crate::redundant::write::Finished;
 use crate::signal::Signal;
 
-/// How long a write is held when no other of its stream is under way.
+/// Time for which a write is held after no other write of its stream is in flight.
 const HOLD: Duration = Duration::from_millis(1);
-/// How many streams are told apart.
+/// Largest number of streams.
 const MOST_STREAMS: usize = 8;
-/// After a stripe that did not get full, how many writes of its stream are not held.
+/// Number of writes of a stream that are not held after a stripe that did not fill.
 const PENALTY: u32 = 64;
 
 /// The streams of writes.
 #[derive(Default)]
 pub(super) struct Gather {
-    /// The one that was written last is the last.
+    /// The stream that was written last is at the end.
     streams: RefCell<Vec<Rc<Stream>>>,
 }
 
-/// Writes that go on where each other end.
+/// Writes, each at the end of the previous one.
 struct Stream {
-    /// Where the next one starts, in bytes of the array.
+    /// Offset of the next write in bytes of the array.
     next: Cell<u64>,
     under_way: Cell<u32>,
-    /// How many more are not held.
+    /// Number of writes that will not be held.
     penalty: Cell<u32>,
     held: RefCell<Option<Rc<Run>>>,
-    /// One of them is not under way any more.
+    /// Notified when a write completes.
     changed: Signal,
 }
 
 /// Writes that are held, to be stored as one.
 struct Run {
     start: u64,
-    /// Where the stripe ends in which it starts.
+    /// End of the stripe in which the run starts.
     end: u64,
     flags: Cell<Flags>,
     payload: RefCell<Payload>,
-    /// The payloads' lengths, and the payloads when they are stored, of all but the first.
+    /// Length of each payload but the first, and the payload once it is stored.
     followers: RefCell<Vec<(u64, Payload)>>,
-    /// No more of them.
+    /// True if no more writes may join.
     is_closed: Cell<bool>,
     finished: Cell<Option<Finished>>,
     changed: Signal,
 }
 
-/// A write of a stream, as long as it is under way.
+/// A write of a stream, while it is in flight.
 struct UnderWay(Rc<Stream>);
 
 impl Drop for UnderWay {
@@ -83,7 +83,7 @@ impl Drop for UnderWay {
 }
 
 impl Gather {
-    /// The stream that `io` goes on with, or a new one.
+    /// Returns the stream that `io` continues, or a new one.
     fn stream_of(&self, io: &Io) -> Rc<Stream> {
         let mut streams = self.streams.borrow_mut();
         let known = streams.iter().position(|stream| stream.next.get() == io.span.offset);
@@ -122,7 +122,7 @@ impl Run {
         }
     }
 
-    /// How many writes are in it.
+    /// Returns the number of writes in the run.
     fn count(&self) -> u32 {
         1 + self.followers.borrow().len() as u32
     }
@@ -131,7 +131,7 @@ impl Run {
         self.start + self.payload.borrow().len() >= self.end
     }
 
-    /// Puts `io` behind the others; answers which it is.
+    /// Appends `io` to the run; returns its index among the followers.
     fn join(&self, io: Io) -> usize {
         self.flags.set(self.flags.get().union(io.flags));
         let mut followers = self.followers.borrow_mut();
@@ -147,8 +147,7 @@ impl Run {
 }
 
 impl Gather {
-    /// Has `store` store a write, together with those around it where that makes whole stripes of
-    /// `width` bytes.
+    /// Stores a write by `store`, together with adjacent writes if that makes whole stripes of `width` bytes.
     pub(super) async fn write<F: Future<Output = (Finished, Payload)>>(
         &self,
         core: &Core,
@@ -177,7 +176,7 @@ impl Gather {
 }
 
 impl Stream {
-    /// Holds `io` for others up to `end`, and has `store` store what came.
+    /// Holds `io` for writes up to `end`, and stores the run by `store`.
     async fn lead<F: Future<Output = (Finished, Payload)>>(
         &self,
         core: &Core,
@@ -212,7 +211,7 @@ impl Stream {
     }
 }
 
-/// Has `io` stored with the others of `run`. What goes beyond the stripe's end goes with it.
+/// Adds `io` to `run` and waits until it is stored. Bytes beyond the stripe's end are stored with it.
 async fn follow(run: &Rc<Run>, io: Io) -> (Finished, Payload) {
     let index = run.join(io);
     if run.is_full() {
@@ -224,7 +223,7 @@ async fn follow(run: &Rc<Run>, io: Io) -> (Finished, Payload) {
     (finished, payload)
 }
 
-/// Waits for one of them.
+/// Waits for one of the futures.
 async fn either(
     mut one: impl Future<Output = ()> + Unpin,
     mut other: impl Future<Output = ()> + Unpin,
@@ -236,7 +235,7 @@ async fn either(
     .await;
 }
 
-/// Counts down; answers whether there was anything to count.
+/// Counts down; returns false if the counter was 0.
 fn take_one(counter: &Cell<u32>) -> bool {
     let left = counter.get();
     counter.set(left.saturating_sub(1));

@@ -1,12 +1,12 @@
-//! Writing again what a member could not read, from what the others have of the same rows.
+//! Healing: rewriting rows that a member could not read, from the other members.
 //!
 //! ```text
 //!   a read failed ──▶ answered from the others ──▶ afterwards: rows locked, read again,
 //!                                                  reconstructed, written, read back
 //! ```
 //!
-//! Page by page where that is possible, since md counts errors in pages; in halves, down to blocks,
-//! where others cannot read all of a page either.
+//! Page by page if possible, since md counts errors in pages; in halves, down to blocks, if the other members
+//! cannot read all of a page either.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
 impl Parity {
-    /// Has `rows` written again on `member`, which could not read them.
+    /// Rewrites `rows` on `member`, which could not read them.
     pub(super) async fn rewrite_rows(
         &self,
         core: &Rc<Core>,
@@ -41,7 +41,7 @@ impl Parity {
         }
     }
 
-    /// Answers false if the others do not suffice.
+    /// Returns false if the other members do not suffice.
     async fn rewrite_part(
         &self,
         core: &Rc<Core>,
@@ -56,12 +56,12 @@ impl Parity {
         if core.gate.is_stopped() || !core.roster.slots()[role].readable().is_some_and(has_role) {
             return true;
         }
-        // Of several reads that met the same error the first has it written again.
+        // Of several reads that met the same error the first rewrites the rows.
         if !member.is_bad(rows) && columns.read(&core.roster, &[(role, rows)]).await.is_empty() {
             return true;
         }
-        // Whoever else cannot be read is healed by who needs that, or two would have each other
-        // healed for ever.
+        // Other unreadable members are healed by the reads that need them; otherwise two could heal each other
+        // for ever.
         let Reconstructed { is_known, .. } =
             self.reconstruct(core, &mut columns, role, false).await;
         if is_known {
@@ -71,9 +71,8 @@ impl Parity {
         is_known
     }
 
-    /// Has every block of the rows of `columns`, which nobody else changes meanwhile, written
-    /// again where a member cannot read it and the others can: each row on its own, where all of
-    /// them together cannot be reconstructed.
+    /// Rewrites every block of the rows of `columns` that a member cannot read and the others can. The caller
+    /// keeps other writes out. Blocks are reconstructed one by one, because all rows together may not suffice.
     pub(super) async fn heal_blocks(&self, core: &Rc<Core>, columns: &mut Columns, finder: Finder) {
         let block = u64::from(core.limits.logical_block);
         let rows = columns.rows;
@@ -113,8 +112,8 @@ impl Parity {
         }
     }
 
-    /// Returns what members have in their bad-block logs of rows of which so many others are listed
-    /// or missing that parity does not make up for them: in bytes of the array.
+    /// Returns the bytes of the array in bad-block logs that parity cannot reconstruct, because too many other
+    /// members list the rows or are missing.
     pub(super) fn lost_of_rows(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = &self.geometry;
         let used = MemberSpan::first(geometry.member_size());
@@ -136,7 +135,7 @@ impl Parity {
                     let column = geometry.span_of_stripe(stripe).offset
                         + index as u64 * geometry.chunk()
                         + within;
-                    // Each part is listed by a member as a whole, or not at all.
+                    // Each part is listed as a whole by a member, or not at all.
                     let bad = members.iter().flat_map(|member| member.bad_within(rows, block));
                     let edges =
                         bad.flat_map(|bad| [bad.offset - rows.offset, bad.end() - rows.offset]);

@@ -1,15 +1,15 @@
-//! Making parity fit the data of rows of which a write arrived only in part.
+//! Mending: recomputing the parity of rows in which a write arrived only in part.
 //!
 //! ```text
-//!   a write fails on more members than parity makes up for:  all of them are kept
+//!   a write fails on more members than parity makes up for:  all members are kept
 //!        D0 new   D1 old   P old        ──▶ all data is read, parity computed, compared, stored
 //!   agrees now: the write failed, and harmed nothing else
 //!   cannot be read or stored: the rows are torn
 //! ```
 //!
-//! It is done under the lock that the write holds: nobody reconstructs from these rows meanwhile.
-//! Where nothing of the write arrived, as on members that have no room left, nothing has to be
-//! written either, but to replacements: what these took of the write they are to forget.
+//! It is done under the lock of the write, so that these rows are no source of reconstruction meanwhile. If no
+//! part of the write arrived, as on members without free space, only replacements are written: they must forget
+//! their part of the write.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,12 +27,12 @@ use crate::redundant::stripe::columns::Columns;
 
 /// Rows that are mended at a time, in bytes.
 const PART: u64 = 16 << 10;
-/// How often, and how long, memory is waited for: who has some may wait for these rows.
+/// Number and length of the waits for memory, whose holder may wait for these rows.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Parity {
-    /// Makes the parity of `rows`, which are locked, fit their data; answers whether it does now.
+    /// Makes the parity of `rows`, which are locked, fit their data. Returns true if it fits now.
     pub(super) async fn mend(&self, core: &Rc<Core>, rows: MemberSpan) -> bool {
         let mut start = rows.offset;
         while start < rows.end() {
@@ -80,8 +80,8 @@ impl Parity {
                 let source = sources[role.index()].as_ref();
                 let has_it =
                     |one: &Rc<Member>| source.is_some_and(|source| Rc::ptr_eq(source, one));
-                // A replacement may have taken what the member that it replaces refused, and may
-                // have replaced it since.
+                // A replacement may have stored data that the replaced member refused, and may have replaced
+                // that member since.
                 for member in slots[role].written().filter(|one| is_new || !has_it(one)) {
                     let offset = member.on_device(rows.offset);
                     let io = Io::write(offset, payload.share(), Flags::NONE);
@@ -93,7 +93,7 @@ impl Parity {
     }
 }
 
-/// Memory of the passes, if there is some soon.
+/// Returns memory of the passes, if some becomes free soon.
 async fn memory_soon(core: &Core, needed: usize) -> Option<Buf> {
     for _ in 0..TRIES {
         if let Some(memory) = core.work.pool().get(needed) {

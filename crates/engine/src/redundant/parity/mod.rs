@@ -1,7 +1,7 @@
-//! Data in stripes with parity: raid4, raid5 and raid6.
+//! Levels with stripes and parity: raid4, raid5 and raid6.
 //!
 //! ```text
-//!   read   ──▶ the member that has it ── missing, failed? ──▶ reconstructed from the rest of its rows
+//!   read   ──▶ the member that has it ── missing, failed? ──▶ reconstructed from the other members
 //!   write  ──▶ gathered ──▶ units: rows of one stripe
 //!                            │ memory ▸ rows entered ▸ old data read ▸ parity computed
 //!                            │ ▸ logged, so that no crash leaves half of it ▸ members written
@@ -9,25 +9,25 @@
 //!                          answer
 //! ```
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `read`, `heal` | from a member, or reconstructed from the others; what cannot be read is written again |
-//! | `store`, `mend` | a write, unit by unit, from its memory to its members; what to do when too many fail |
-//! | `gather` | small writes in a row, put together into whole stripes |
-//! | `restart` | what a log says after a crash, made good before the first request |
+//! | `read`, `heal` | reads from a member, or by reconstruction; rewriting unreadable rows |
+//! | `store`, `mend` | writing a unit, from memory to members; repairing rows after too many failures |
+//! | `gather` | joining consecutive small writes into whole stripes |
+//! | `restart` | repair by the log after a crash, before the first request |
 //! | `window` | one window of a pass: filling a member, comparing data with parity |
 //!
-//! A *row* is the byte at one offset of every member's data. Parity holds row by row, so a change
-//! locks rows: writes of the same rows wait for each other, whatever columns they are of, and
-//! others do not. Reads of what is there need no lock; what is recovered from several members does.
+//! A *row* is the byte at one offset of every member's data. Parity holds row by row, so a change locks rows:
+//! writes of the same rows wait for each other, whatever their columns; other writes do not. A read from one
+//! member needs no lock; a reconstruction from several members does.
 //!
 //! Invariants
-//! * Nothing is reconstructed from rows that somebody writes, or that are torn.
-//! * A unit takes all its memory at once, before its rows: whoever has rows never waits for memory.
-//!   What there is bounds what is under way; the rest waits.
-//! * Old parity is believed only where it was made to agree with its data: below the resync's
-//!   frontier, and where the bitmap says that nothing was written. What a member that is there
-//!   cannot read is not made up from other parity; what a missing member had has to be.
+//! * Rows that are being written, or are torn, are never a source of reconstruction.
+//! * A unit takes all its memory at once, before its rows: a holder of rows never waits for memory. The memory
+//!   bounds the units in flight; other units wait.
+//! * Old parity is believed only where it was made to agree with its data: below the resync's frontier, and in
+//!   chunks whose bits are clear. Unreadable data of a present member is not reconstructed from other parity;
+//!   data of a missing member has to be.
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, `raid5-ppl.c`).
 
@@ -59,15 +59,15 @@ use crate::Pending;
 use crate::canary::Canary;
 use gather::Gather;
 
-/// Memory of a unit, in bytes: it bounds how many rows a unit has.
+/// Memory of a unit, in bytes: it bounds the rows of a unit.
 const UNIT: u64 = 2 << 20;
-/// Bytes of parity that the unit of a whole stripe may have.
+/// Largest size of the parity in the unit of a whole stripe, in bytes.
 const WHOLE_STRIPE: u64 = 1 << 20;
 
-/// Memory for stripes under way, in bytes, if nothing else is asked for.
+/// Default of the memory for stripes in flight, in bytes.
 pub const STRIPE_CACHE: usize = 32 << 20;
 
-/// Stripes and parity, as the array's geometry has them.
+/// Stripes with parity, placed by the array's geometry.
 pub(super) struct Parity {
     geometry: Raid456,
     cache: Pool,
@@ -81,7 +81,7 @@ impl Parity {
         cache: usize,
         log: Option<Rc<dyn Log>>,
     ) -> std::io::Result<Parity> {
-        // At least two of the largest units, so that one never waits for itself.
+        // At least two of the largest units, so that one unit never waits for itself.
         let of_log = log.as_deref();
         let largest = unit_memory(&geometry, of_log, rows_of_unit(&geometry), false)
             .max(unit_memory(&geometry, of_log, WHOLE_STRIPE / geometry.parities() as u64, true));
@@ -90,17 +90,16 @@ impl Parity {
         Ok(Parity { geometry, cache, gather: Gather::default(), log })
     }
 
-    /// Whether the parity of `rows` agrees with its data, apart from writes under way. What the
-    /// bitmap says beside does not matter to a write: where members are missing its bits stand for
-    /// what those lack.
+    /// Returns true if the parity of `rows` agrees with its data, apart from writes in flight. A write need not
+    /// look at the bitmap: if members are missing, its bits stand for their missing data.
     fn is_parity_trusted(&self, core: &Core, rows: MemberSpan) -> bool {
-        // What was written without a log must not be passed by the frontier while it is under
-        // way. It is not: rows that nobody is done with are locked before.
+        // The frontier must not pass a write without a log in flight. It does not: a pass locks rows before it
+        // is done with them.
         core.agreement.holds_for(in_sync_bytes(rows))
     }
 
-    /// Whether superblocks may say, now or while `rows` are locked, that parity fits some of them: a
-    /// resync's frontier may lie between them, and superblocks may be behind what is known here.
+    /// Returns true if superblocks may say, now or while `rows` are locked, that parity fits some of the rows:
+    /// a resync's frontier may lie between them, and superblocks may be older than this state.
     fn is_counted_on(&self, core: &Core, rows: MemberSpan) -> bool {
         let first = in_sync_bytes(rows).offset;
         self.is_parity_trusted(core, rows)
@@ -108,9 +107,9 @@ impl Parity {
             || core.publisher.may_call_in_sync(first)
     }
 
-    /// Whether what some roles have of `rows` may be worked out from those that are `readable`.
-    /// What a missing member had can be had in no other way; what a member that is there cannot
-    /// read is not made up from parity that may not fit.
+    /// Returns true if the rows of some roles may be reconstructed from the roles that are `readable`. Data of
+    /// a missing member has no other source; data that a present member cannot read is not reconstructed from
+    /// parity that may not fit.
     fn may_reconstruct(&self, core: &Core, rows: MemberSpan, readable: &ByRole<bool>) -> bool {
         if core.agreement.is_torn(in_sync_bytes(rows)) {
             return false;
@@ -120,7 +119,7 @@ impl Parity {
         let stripe = self.geometry.stripe_of_row(rows.offset);
         let is_data = |role: &Role| !is_parity(self.geometry.column_of(stripe, *role));
         if readable.roles().filter(is_data).all(|role| readable[role]) {
-            return true; // Parity is computed from the data, whatever it was.
+            return true; // Parity is computed from the data, whatever its old value.
         }
         if readable.roles().all(|role| readable[role] || is_missing(role)) {
             return true;
@@ -132,7 +131,8 @@ impl Parity {
             || (is_complete && quiet)
     }
 
-    /// Memory for a unit of `rows` bytes, its log included; one of a whole stripe reads nothing.
+    /// Waits for the memory of a unit of `rows` bytes, its log included; a unit of a whole stripe reads
+    /// nothing.
     async fn unit_memory(&self, rows: u64, is_whole: bool) -> Buf {
         let needed = unit_memory(&self.geometry, self.log.as_deref(), rows, is_whole);
         self.cache.get_wait(needed as usize).await
@@ -144,45 +144,45 @@ fn unit_memory(geometry: &Raid456, log: Option<&dyn Log>, rows: u64, is_whole: b
     columns as u64 * rows + log.map_or(0, |log| log.memory(geometry, rows, is_whole))
 }
 
-/// How many rows a unit has at most, in bytes: a power of two.
+/// Returns the largest number of rows of a unit, in bytes: a power of two.
 fn rows_of_unit(geometry: &Raid456) -> u64 {
     let rows = UNIT / (geometry.members() as u64 + 2);
     (1 << rows.ilog2()).clamp(4096, geometry.chunk())
 }
 
-/// Whether `rows` may be read of a role.
+/// Returns for each role whether `rows` may be read.
 fn readable_roles(core: &Core, rows: MemberSpan) -> ByRole<bool> {
     let count = core.roster.slots().len();
     ByRole::new(count, |role| core.is_readable(role, rows))
 }
 
-/// Whether a role has a member that is in sync.
+/// Returns for each role whether it has a member in sync.
 fn roles_in_sync(core: &Core) -> ByRole<bool> {
     core.roster.slots().values().map(|slot| slot.readable().is_some()).collect()
 }
 
-/// Whether a role has a member that is written.
+/// Returns for each role whether it has a written member.
 fn written_roles(core: &Core) -> ByRole<bool> {
     core.roster.slots().values().map(|slot| slot.written().next().is_some()).collect()
 }
 
-/// Whether `column` is parity.
+/// Returns true if `column` is parity.
 fn is_parity(column: Column) -> bool {
     matches!(column, Column::P | Column::Q)
 }
 
-/// Members have the same columns up to the end of a chunk.
+/// Returns the rows up to the end of the chunk: members have the same columns there.
 fn rest_of_chunk(geometry: &Raid456, row: MemberByte) -> SyncSpan {
     let rows = MemberSpan::new(row, geometry.chunk() - row % geometry.chunk());
     in_sync_bytes(rows)
 }
 
-/// `rows` in sync bytes: with parity they are the same.
+/// Converts `rows` to sync bytes: with parity they are the same.
 fn in_sync_bytes(rows: MemberSpan) -> SyncSpan {
     SyncSpan::new(SyncByte::new(rows.offset.get()), rows.len)
 }
 
-/// The rows that the sync bytes `span` are.
+/// Converts sync bytes to rows.
 fn rows_of(span: SyncSpan) -> MemberSpan {
     MemberSpan::new(MemberByte::new(span.offset.get()), span.len)
 }

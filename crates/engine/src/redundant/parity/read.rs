@@ -1,8 +1,8 @@
-//! Reading data: from the member that has it (a read of a complete stripe), or reconstructed from
-//! the other members' rows (a degraded read).
+//! Reading data from its member (a read of a complete stripe), or by reconstruction from the rows of the other
+//! members (a degraded read).
 //!
-//! What is reconstructed is read under a lock: between the writes of a unit's data and of its parity
-//! the rows mean nothing.
+//! A reconstruction reads under a lock: between the writes of a unit's data and of its parity the rows do not
+//! agree.
 
 use std::rc::Rc;
 
@@ -23,11 +23,11 @@ use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::units::{Piece, Unit, cut, join};
 
-/// What became of reconstructing rows.
+/// Result of a reconstruction of rows.
 pub(super) struct Reconstructed {
-    /// Whether the members that could be read suffice.
+    /// True if the readable members suffice.
     pub(super) is_known: bool,
-    /// Who could not be read.
+    /// The members that could not be read.
     pub(super) unreadable: Vec<Rc<Member>>,
 }
 
@@ -62,8 +62,7 @@ impl Parity {
         }
     }
 
-    /// Reads stripe by stripe, whatever of it can be read; `failed` is the member that was asked
-    /// first.
+    /// Reads stripe by stripe, from all members that can be read; `failed` is the member that was asked first.
     pub(super) async fn read_units(
         &self,
         inner: &Rc<Inner>,
@@ -84,8 +83,8 @@ impl Parity {
         (result, join(units))
     }
 
-    /// Fills the pieces of `unit`. Where a member is missing and several pieces are wanted, all
-    /// rows are read once, and what is missing is reconstructed from what the client wants anyway.
+    /// Fills the pieces of `unit`. If a member is missing and several pieces are wanted, all rows are read
+    /// once, and the missing ones are reconstructed from those that the client wants.
     async fn read_unit(
         &self,
         inner: &Rc<Inner>,
@@ -117,8 +116,8 @@ impl Parity {
         (result, unit)
     }
 
-    /// Fills the pieces of `unit` from all rows of the members that are there, without `role`;
-    /// answers whether they suffice.
+    /// Fills the pieces of `unit` from all rows of the present members, without `role`. Returns true if they
+    /// suffice.
     async fn read_all_rows(&self, inner: &Rc<Inner>, unit: &mut Unit, role: Role) -> bool {
         let mut columns = self.columns(unit.rows).await;
         if !self.reconstruct_alone(inner, &mut columns, role).await {
@@ -131,8 +130,8 @@ impl Parity {
         true
     }
 
-    /// Reads `rows` of `role`, of whichever member has it, or from the others; if they do not
-    /// suffice, in halves, down to blocks.
+    /// Reads `rows` of `role` from its member, or by reconstruction; if the members do not suffice, in halves,
+    /// down to blocks.
     fn read_rows<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
@@ -165,7 +164,7 @@ impl Parity {
                     }
                     return (Ok(()), payload);
                 }
-                // Meanwhile somebody may have been filled, before another failed.
+                // Another member may have been filled before this one failed.
                 tried = member.map(|member| member.number);
                 if holder().is_none_or(|now| Some(now.number) == tried) {
                     break;
@@ -186,15 +185,15 @@ impl Parity {
         })
     }
 
-    /// Room for `rows` of every role.
+    /// Waits for memory for `rows` of every role.
     pub(super) async fn columns(&self, rows: MemberSpan) -> Columns {
         let needed = self.geometry.members() * rows.len as usize;
         let memory = self.cache.get_wait(needed).await;
         Columns::new(&self.geometry, rows, memory, |_| true).0
     }
 
-    /// Reconstructs what `role` has of the rows of `columns`, while nobody writes them; answers
-    /// whether the other members suffice. Who could not be read is healed afterwards.
+    /// Reconstructs `role` in the rows of `columns`, while writes are kept out. Returns true if the other
+    /// members suffice. Unreadable members are healed afterwards.
     async fn reconstruct_alone(
         &self,
         inner: &Rc<Inner>,
@@ -212,10 +211,9 @@ impl Parity {
         is_known
     }
 
-    /// Reconstructs what `role` has of the rows of `columns`, which nobody else changes meanwhile,
-    /// from the other members: from those that suffice, or with `all` by reading all that can be
-    /// read, as a pass does, which goes over each member from one end to the other: a disk that
-    /// leaves rows out loses more than they take.
+    /// Reconstructs `role` in the rows of `columns` from the other members. The caller keeps writes out. Reads
+    /// the members that suffice, or with `all` every readable member: a pass reads each member from one end to
+    /// the other, and a disk loses more time by skipped rows than by reading them.
     pub(super) async fn reconstruct(
         &self,
         core: &Core,
@@ -255,7 +253,7 @@ impl Parity {
     }
 }
 
-/// Copies `from` into `payload`, which is as long.
+/// Copies `from` into `payload`, which has the same length.
 fn fill(payload: &mut Payload, mut from: &[u8]) {
     for buf in payload.bufs_mut() {
         let (part, rest) = from.split_at(buf.len());

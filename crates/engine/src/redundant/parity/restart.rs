@@ -1,15 +1,15 @@
-//! After a crash: what the log says is made good, before the first request.
+//! Repair by the log after a crash, before the first request.
 //!
 //! ```text
 //!   superblocks say "clean" ──▶ nothing to do; the log starts anew
 //!   they say "active"       ──▶ partial parity: rows that were being written get the parity of
-//!                               what is left of them and what arrived
-//!                           ──▶ records: what is complete is written again
+//!                               the old and the new data on the members
+//!                           ──▶ records: complete records are replayed
 //!                           ──▶ durable, and the array is in sync as far as it was
 //! ```
 //!
-//! A log that cannot be read, or not all of it, makes nothing worse: what it would have made good
-//! is resynchronised, if all members are there. If one is missing, the array is not started.
+//! A log that is unreadable, even in part, does no harm: its rows are resynchronised, if all members are there.
+//! If a member is missing, the array is not started.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::redundant::kind::JobKind;
 use crate::redundant::log::{Outcome, RestartError, Restarted};
 
 impl Parity {
-    /// Answers what is to be noted, if anything was done, which then has to be recorded.
+    /// Returns a line for the notes if a repair was made, which then has to be recorded.
     pub(super) async fn make_good(
         &self,
         inner: &Rc<Inner>,

@@ -1,11 +1,11 @@
 //! Writing data with its parity.
 //!
 //! ```text
-//!   1  memory for the unit              so that whoever has rows never waits for any
-//!   2  its rows, and all that a change stands in (crate::redundant::write)
-//!   3  old data and parity are read     as few as the planner can do with
+//!   1  memory for the unit              a holder of rows never waits for memory
+//!   2  its rows, and the steps before a write (crate::redundant::write)
+//!   3  old data and parity are read     as few as the plan needs
 //!   4  the new parity is computed
-//!   5  the log says what is coming      so that a crash, and the loss of a member, harm nothing
+//!   5  the log entry                    so that a crash, and the loss of a member, do no harm
 //!   6  data and parity                  at the same time
 //! ```
 
@@ -34,25 +34,25 @@ use crate::redundant::stripe::plan::{Plan, compute};
 use crate::redundant::stripe::units::{Unit, cut, join};
 use crate::redundant::write::{Finished, Guard};
 
-/// How a unit was changed.
+/// Result of the change of a unit.
 struct Changed {
     result: Result<(), Errno>,
-    /// Whether every member has it.
+    /// True if every member has the new data.
     everywhere: bool,
 }
 
 impl Changed {
-    /// Nothing was changed.
+    /// Returns the result of a change that was not begun.
     fn nothing(errno: Errno) -> Changed {
         Changed { result: Err(errno), everywhere: true }
     }
 }
 
 impl Parity {
-    /// A write, a discard or zeroes.
+    /// Carries out a write, a discard or zeroes.
     pub(super) async fn store_io(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         match io.op {
-            // A hint. What members read as after a discard is anything, and parity would not fit.
+            // A discard is a hint. Discarded bytes of members may be anything, and parity would not fit.
             Op::Discard => (Finished::nothing_to_do(), io.payload),
             Op::WriteZeroes => {
                 (self.write_zeroes(inner, addressed(io.span), io.flags).await, io.payload)
@@ -65,8 +65,7 @@ impl Parity {
         }
     }
 
-    /// Zeroes; over whole stripes the members are asked for them, since zeroes have zeroes for
-    /// parity.
+    /// Writes zeroes. For whole stripes the members zero their parts, since the parity of zeroes is zero.
     async fn write_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
         let geometry = &self.geometry;
         let width = geometry.stripe();
@@ -107,8 +106,7 @@ impl Parity {
         guard.finish(changed.everywhere, changed.result).await
     }
 
-    /// Stores zeroes as if a client had sent them, in parts for which there is memory; `span` lies
-    /// within a stripe.
+    /// Stores zeroes as a client's write, in parts for which there is memory; `span` lies within a stripe.
     async fn store_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
         const MOST: u64 = 2 << 20;
         let geometry = &self.geometry;
@@ -126,7 +124,7 @@ impl Parity {
         finished
     }
 
-    /// Stores a write, unit by unit, as many at once as there is memory for.
+    /// Stores a write in units, as many at once as there is memory for.
     pub(super) async fn store_span(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         let Io { span, flags, payload, .. } = io;
         let geometry = &self.geometry;
@@ -153,7 +151,7 @@ impl Parity {
         (finished, join(stored))
     }
 
-    /// Stores one unit, which comes back with its payload.
+    /// Stores one unit. Returns the unit with its payload.
     async fn store_unit(
         &self,
         inner: &Rc<Inner>,
@@ -178,7 +176,7 @@ impl Parity {
         (guard.finish(changed.everywhere, changed.result).await, unit)
     }
 
-    /// Steps 3 to 6.
+    /// Carries out steps 3 to 6.
     async fn change(
         &self,
         inner: &Rc<Inner>,
@@ -212,8 +210,8 @@ impl Parity {
             };
             let changed = self.store_columns(inner, guard, unit, columns, &plan, flags).await;
             if let Some(entry) = entry {
-                // Who does not have it is out, by the superblocks, before the log may forget it.
-                // The log of a stopped array forgets nothing: no flush counts for it any more.
+                // Superblocks name the members that lack the unit, before the log may forget it. The log of a
+                // stopped array forgets nothing: no flush counts for it any more.
                 if !changed.everywhere {
                     let _ = core.fence().await;
                 }
@@ -226,8 +224,8 @@ impl Parity {
         }
     }
 
-    /// Steps 3 and what it is planned from: what of the old data and parity is read, and is in
-    /// `columns` then. `None` if the unit cannot be written.
+    /// Plans, and carries out step 3: reads old data and parity into `columns`. Returns `None` if the unit
+    /// cannot be written.
     async fn plan_and_read(
         &self,
         inner: &Rc<Inner>,
@@ -239,7 +237,7 @@ impl Parity {
         let mut tried = false;
         loop {
             let Some(plan) = self.plan(core, unit, &unreadable) else {
-                // Too many members cannot read all of these rows; but perhaps not the same ones.
+                // Too many members cannot read all of these rows; but each block may have enough members.
                 if !std::mem::replace(&mut tried, true) && !unreadable.is_empty() {
                     self.heal_blocks(core, columns, Finder::Request).await;
                     unreadable.clear();
@@ -265,15 +263,15 @@ impl Parity {
         }
     }
 
-    /// How `unit` is worked out, where the members of the roles `unreadable` could not read it;
-    /// `None` if parity does not make up for all that cannot be read.
+    /// Plans `unit`, if the members of the roles `unreadable` could not read their rows. Returns `None` if
+    /// parity does not make up for all of them.
     fn plan(&self, core: &Core, unit: &Unit, unreadable: &[Role]) -> Option<Plan> {
         let geometry = &self.geometry;
         let generation = core.roster.generation();
         let mut readable = readable_roles(core, unit.rows);
         unreadable.iter().for_each(|role| readable[*role] = false);
         if unit.is_whole(geometry) {
-            // Nothing is read, so that what nobody has can be written anew.
+            // Nothing is read, so rows that no member has can be written.
             readable = roles_in_sync(core);
         }
         let mut parity = written_roles(core);
@@ -297,7 +295,7 @@ impl Parity {
         Some(Plan { methods, reads, readable, parity, generation })
     }
 
-    /// Step 6, under the guard of the unit's rows.
+    /// Carries out step 6, under the guard of the unit's rows.
     async fn store_columns(
         &self,
         inner: &Rc<Inner>,
@@ -338,10 +336,9 @@ impl Parity {
         self.judge_writes(inner, unit.rows, places, failed).await
     }
 
-    /// What becomes of writes of `rows` to `places`, of which those of `failed` failed. Members
-    /// are taken out if parity makes up for them. If not, it is the write that failed: parity is
-    /// made to fit whatever of it arrived; and where that fails, too, the rows are torn, and
-    /// nothing is written any more.
+    /// Judges writes of `rows` to `places`, of which those of `failed` failed. The members are taken out if
+    /// parity makes up for them. Otherwise the write has failed: parity is recomputed from the data that
+    /// arrived. If that also fails, the rows are torn, and the array is stopped.
     async fn judge_writes(
         &self,
         inner: &Rc<Inner>,
@@ -364,9 +361,8 @@ impl Parity {
             "a write of the rows {rows} failed on more members than parity makes up for: {errno}"
         ));
         if !self.mend(core, rows).await {
-            // What is missing there can be reconstructed no more, and nothing can make that good
-            // but the log, or a resync, at the next start: the superblocks go on saying that it
-            // was being written.
+            // Missing data in these rows cannot be reconstructed any more. Only the log, or a resync, can
+            // repair them at the next start: the superblocks still say "active".
             core.agreement.tear(in_sync_bytes(rows));
             core.stop(&format!("the rows {rows} are half written, and could not be mended"));
         }

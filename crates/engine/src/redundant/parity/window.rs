@@ -16,20 +16,19 @@ use crate::redundant::kind::JobKind;
 use crate::redundant::roster::{Member, Slot};
 use crate::redundant::stripe::columns::Columns;
 
-/// What became of comparing a part of a window.
+/// Result of the comparison of a part of a window.
 enum Compared {
     Done(Found),
-    /// Members could not read it and have it again: it is still to be compared.
+    /// Unreadable blocks were rewritten: the part is still to be compared.
     Healed(Found),
-    /// A member cannot read all of it: its halves are to be compared, so that each page, and where
-    /// that does not do each block, is judged by what can be read of it.
+    /// A member cannot read all of it: the halves are to be compared, so that each page, and if necessary each
+    /// block, is judged by its own reads.
     InHalves,
 }
 
 impl Parity {
-    /// Fills `rows` of `members`, which are locked meanwhile: from the members that they are to
-    /// replace, or from the others; all of them from what is read once. Answers what nobody can
-    /// give.
+    /// Fills `rows` of `members` under a lock: from the members that they are to replace, or from the others,
+    /// with one read for all of them. Returns the parts that no member can provide.
     pub(super) async fn fill_columns(
         &self,
         inner: &Rc<Inner>,
@@ -37,7 +36,7 @@ impl Parity {
         rows: MemberSpan,
     ) -> Vec<Lost> {
         let core = &inner.core;
-        // Memory first: whoever holds some then needs only the lock.
+        // Memory first: a holder of memory then needs only the lock.
         let needed = self.geometry.members() * rows.len as usize;
         let memory = core.work.pool().get_wait(needed).await;
         let (mut columns, _) = Columns::new(&self.geometry, rows, memory, |_| true);
@@ -60,8 +59,8 @@ impl Parity {
         lost
     }
 
-    /// Fills `part` of the rows of `columns`. If the members that can be read do not suffice,
-    /// answers those in sync that cannot.
+    /// Fills `part` of the rows of `columns`. If the readable members do not suffice, returns those in sync
+    /// that cannot be read.
     async fn fill_part(
         &self,
         inner: &Rc<Inner>,
@@ -79,7 +78,7 @@ impl Parity {
         let holder = |role: Role| core.roster.slots()[role].readable().cloned();
         let listed = readable.roles_where(|is_readable| !is_readable);
         let mut unreadable: Vec<Rc<Member>> = listed.filter_map(holder).collect();
-        // Of members that are replaced while they work only those are read.
+        // If all targets replace working members, only these are read.
         let mut sources = wanted.clone();
         loop {
             if !sources.iter().all(|role| readable[*role]) {
@@ -122,10 +121,9 @@ impl Parity {
         Ok(())
     }
 
-    /// Compares the data of `rows` with their parity. A resync makes parity fit its data. A
-    /// repair writes what is proved wrong: with two parities that are there, the one member that
-    /// explains the mismatch. A forced repair makes parity fit where nothing is proved. Always written
-    /// again is what cannot be read.
+    /// Compares the data of `rows` with their parity. A resync recomputes parity. A repair rewrites the data or
+    /// parity that is proved wrong: with two present parities, of the one member that explains the mismatch. A
+    /// forced repair recomputes parity without a proof. Unreadable blocks are always rewritten.
     pub(super) async fn compare_rows(
         &self,
         inner: &Rc<Inner>,
@@ -139,7 +137,7 @@ impl Parity {
         let mut parts = vec![rows];
         let mut again = 2 * rows.len / block;
         while let Some(part) = parts.pop() {
-            // Memory first, for each part: who waits for it may have what others wait for.
+            // Memory first, for each part: a lock held while waiting could block the holder of the memory.
             let needed = (geometry.members() + geometry.parities()) * part.len as usize;
             let memory = core.work.pool().get_wait(needed).await;
             let _locked = core.lane.ranges().lock(in_sync_bytes(part)).await;
@@ -156,7 +154,7 @@ impl Parity {
                     parts.push(part);
                 }
                 Compared::Healed(mut one) => {
-                    one.is_unsettled(in_sync_bytes(part)); // What was healed cannot be read, again and again.
+                    one.is_unsettled(in_sync_bytes(part)); // A rewritten block is unreadable again and again.
                     found.add(one, usize::MAX);
                 }
                 Compared::InHalves => {
@@ -181,12 +179,12 @@ impl Parity {
         let is_there = roles_in_sync(core);
         let missing = is_there.roles_where(|is_there| !is_there).count();
         if missing >= self.geometry.parities() {
-            return Compared::Done(found); // Whatever is there, nothing contradicts it.
+            return Compared::Done(found); // Without spare parity there is no mismatch to find.
         }
         let is_divisible = part.len > u64::from(core.limits.logical_block);
         let mut readable = readable_roles(core, part);
         if readable != is_there {
-            // What a bad-block log lists is no new error.
+            // A place in a bad-block log is no new error.
             if is_divisible {
                 return Compared::InHalves;
             }
@@ -203,8 +201,8 @@ impl Parity {
         }
         if failed.is_empty() {
             if kind == JobKind::Resync && !core.agreement.holds_for(in_sync_bytes(part)) {
-                // Nobody has what is listed, and the parity of these rows cannot be made to fit it:
-                // it must not be reconstructed from whatever lies there.
+                // No member has the listed data, and the parity of these rows cannot be made to fit it: the
+                // data there must not be used for reconstruction.
                 found.is_unsettled(in_sync_bytes(part));
             }
             return Compared::Done(found);
@@ -237,8 +235,8 @@ impl Parity {
         if found.unsettled.is_none() { Compared::Healed(found) } else { Compared::Done(found) }
     }
 
-    /// Writes the rows of the roles in `wrong`, which hold what they should, to their members, and to
-    /// those that are filled beside them.
+    /// Writes the rows of the roles in `wrong`, whose buffers are correct, to their members, and to their
+    /// replacements.
     async fn rewrite_columns(
         &self,
         core: &Rc<Core>,
@@ -254,7 +252,7 @@ impl Parity {
                 let (is_written, _) = core.make_equal(&member, rows, copy).await;
                 match is_written {
                     true if member.is_in_sync() => found.repaired += rows.len,
-                    // The rows still do not agree, and whoever asked has to know.
+                    // The rows still differ, and the caller has to know.
                     false if member.is_in_sync() => found.is_unsettled(in_sync_bytes(rows)),
                     _ => {}
                 }
@@ -264,8 +262,8 @@ impl Parity {
     }
 }
 
-/// Compares block by block; answers which rows of which roles are to be written, whose buffers then
-/// hold what they should there. `memory` is room for the parities.
+/// Compares block by block. Returns the rows of the roles that are to be written, whose buffers are then
+/// correct. `memory` has room for the parities.
 fn judge(
     core: &Core,
     columns: &mut Columns,
@@ -277,15 +275,15 @@ fn judge(
     let rows = columns.rows;
     let parity = [Column::P, Column::Q].into_iter().take(columns.geometry.parities());
     let parity: Vec<Role> = parity.map(|column| columns.role_of(column)).collect();
-    // After a crash no member is wrong; with one parity, or none to spare, none can be told.
+    // After a crash no member is wrong. With one parity, or none to spare, no wrong member can be found.
     let is_provable =
         kind != JobKind::Resync && parity.len() == 2 && is_there.values().all(|is_there| *is_there);
-    // What lacks is worked out first, by P if it can be, and with it nothing contradicts P.
+    // Missing data is reconstructed first, by P if possible, and then nothing contradicts P.
     let lost_data =
         (0..columns.geometry.data()).any(|index| !is_there[columns.role_of(Column::Data(index))]);
     let recovered = columns.recover(rows, &|role| is_there[role]);
     assert!(recovered, "fewer are missing than there is parity");
-    // What was stored goes aside, and what it should be comes in its place.
+    // The stored parity is put aside, and the computed parity takes its place.
     let mut stored: Vec<Buf> = Vec::new();
     for role in &parity {
         let rest = memory.split_off(rows.len as usize);
@@ -322,7 +320,7 @@ fn judge(
                 put_in_place(columns, &parity, &stored, role, block, &range);
                 wrong.push((role, block));
             }
-            // Only a crash, or an order, has parity made anew to fit what may be wrong.
+            // Parity is recomputed from possibly wrong data only after a crash, or by order.
             None if kind.settles() || Canary::UnprovedWritten.is_planted() => {
                 wrong.extend(differs.into_iter().map(|role| (role, block)));
             }
@@ -332,7 +330,7 @@ fn judge(
     join_places(wrong)
 }
 
-/// The mismatch at `block`, where data and parity do not agree.
+/// Returns the mismatch at `block`, where data and parity do not agree.
 fn mismatch(core: &Core, columns: &Columns, block: MemberSpan, suspect: Option<Role>) -> Mismatch {
     let Columns { geometry, stripe, .. } = columns;
     let member = |(role, slot): (Role, &Slot)| {
@@ -353,8 +351,7 @@ fn mismatch(core: &Core, columns: &Columns, block: MemberSpan, suspect: Option<R
     }
 }
 
-/// Which role alone explains that P and Q are not what they should be; `stored` then holds the
-/// differences.
+/// Returns the one role that explains why P and Q do not fit; `stored` then holds the differences.
 fn suspect_of(
     columns: &Columns,
     parity: &[Role],
@@ -375,8 +372,7 @@ fn suspect_of(
     }
 }
 
-/// Has the buffer of `role` hold what it should in `block`: parity does already, data lacks what P
-/// differs by.
+/// Corrects the buffer of `role` in `block`: parity is correct already, data lacks the difference of P.
 fn put_in_place(
     columns: &mut Columns,
     parity: &[Role],

@@ -1,8 +1,8 @@
-//! Contents that superblocks are to get, how far that is done, whose turn it is to write them, and the proofs
-//! that they have been written: what an array remembers of its publications.
+//! The state of publications: the array's part of the superblocks, the changes that are required and done, the
+//! turn to write, and the proofs.
 //!
-//! Deliberately absent: writing superblocks, and making a proof, which is done in [`writing`] alone: the
-//! fields of proofs are private to this folder.
+//! Deliberately absent: writing superblocks, and making proofs, both in [`writing`] alone: the fields of proofs
+//! are private to this folder.
 
 mod writing;
 
@@ -15,35 +15,35 @@ use crate::redundant::array_id::ArrayId;
 use crate::redundant::layout::SyncByte;
 use crate::signal::Signal;
 
-/// What is to be recorded, and how far that is done.
+/// The state of an array's publications.
 pub(crate) struct Publisher {
-    /// The array's part of the superblocks; none for an array without.
+    /// The array's part of the superblocks; none for an array without superblocks.
     pub(crate) array: RefCell<Option<Superblock>>,
-    /// How many changes were required, and how many of them are on the members.
+    /// Number of changes that were required, and number of those that are on the members.
     required: Cell<u64>,
     done: Cell<u64>,
-    /// How many events superblocks are to count before anybody relies on them: two more than those
-    /// of whoever is out may count.
+    /// Events that superblocks must reach before the absence of a member counts: two more than the superblock
+    /// of that member may have.
     goal: Cell<u64>,
     busy: Cell<bool>,
-    /// When the superblocks before the latest were written.
+    /// Time of the superblocks before the latest.
     before: Cell<Timestamp>,
-    /// The events for which these times are: those of superblocks that are tried again stay.
+    /// Events for which these times were set: a retry of the same superblocks keeps the times.
     timed: Cell<u64>,
-    /// How far the array was in sync when superblocks were last made, and when they were last
+    /// Extent to which the array was in sync when superblocks were last prepared, and when they were last
     /// stored.
     prepared: Cell<Resync>,
     recorded: Cell<Resync>,
-    /// The membership that stored superblocks tell of.
+    /// The membership in the stored superblocks.
     recorded_generation: Cell<u64>,
-    /// The change by which the array's part came to name another bitmap, or none.
+    /// The change that named another bitmap, or none, in the array's part.
     bitmap_named: Cell<u64>,
-    /// What they say of the resync: from the start of the array on while writes may be under way.
+    /// Resync state in the superblocks: from the start of the array while writes may be in flight.
     pub(crate) said: Cell<Resync>,
     changed: Signal,
 }
 
-/// The proof that what was required before it is on the members.
+/// The proof that earlier requirements are on the members.
 pub(crate) struct Published {
     of: ArrayId,
     /// The changes up to this one are on the members.
@@ -51,11 +51,10 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Checks that the proof is of the array `id`, and that the first `required` changes are on the
-    /// members.
+    /// Checks that the proof is of the array `id`, and that the first `required` changes are on the members.
     ///
     /// # Panics
-    /// If it is of another array, or of an earlier state.
+    /// If the proof is of another array, or of an earlier state.
     #[inline]
     pub(crate) fn check(&self, id: ArrayId, required: u64) {
         id.check(self.of);
@@ -63,16 +62,15 @@ impl Published {
     }
 }
 
-/// The proof that superblocks count on parity only where a resync has been, so that entries of a
-/// partial parity log do not make a resync that has just begun look done.
+/// The proof that superblocks count on parity only below a resync's frontier, so that entries of a partial
+/// parity log do not make a resync that has just begun look done.
 pub(crate) struct RecordedFrontier {
     of: ArrayId,
     recorded: Resync,
 }
 
 impl RecordedFrontier {
-    /// Checks that the superblocks of the array `id`, whose publications `publisher` has, still say
-    /// what the proof says.
+    /// Checks that the superblocks of the array `id` with this `publisher` still say what the proof says.
     ///
     /// # Panics
     /// If the proof is of another array, or of an earlier state.
@@ -82,8 +80,8 @@ impl RecordedFrontier {
     }
 }
 
-/// The proof that what a member was filled with is durable, and that its own superblock says that
-/// it is in sync.
+/// The proof that the contents of a filled member are durable, and that the member's own superblock says "in
+/// sync".
 pub(crate) struct Announced {
     of: ArrayId,
     /// The member's device number.
@@ -105,8 +103,7 @@ impl Announced {
     }
 }
 
-/// The proof that superblocks count on exactly the members of one membership, for which a plan was
-/// made.
+/// The proof that superblocks count on exactly the members of one membership, for which a plan was made.
 pub(crate) struct CountedOn {
     of: ArrayId,
     generation: u64,
@@ -116,7 +113,7 @@ impl CountedOn {
     /// Checks that the proof is of the array `id` with the membership `generation`.
     ///
     /// # Panics
-    /// If it is of another array, or of an earlier state.
+    /// If the proof is of another array, or of an earlier state.
     pub(crate) fn check(&self, id: ArrayId, generation: u64) {
         id.check(self.of);
         check_generation(self.generation, generation);
@@ -147,7 +144,7 @@ impl Publisher {
         }
     }
 
-    /// The state changed: what is answered from now on depends on its being recorded.
+    /// Requires a publication of a changed state: later completions depend on it.
     pub(crate) fn require(&self) {
         self.required.set(self.required.get() + 1);
     }
@@ -158,18 +155,18 @@ impl Publisher {
         self.required.get()
     }
 
-    /// The superblocks that are required now name the bitmap that the array has from now on.
+    /// Notes that the required superblocks name the array's new bitmap.
     pub(crate) fn name_bitmap(&self) {
         self.bitmap_named.set(self.required.get());
     }
 
-    /// The change by which superblocks came to name the bitmap that the array has now.
+    /// Returns the change by which superblocks came to name the array's present bitmap.
     pub(crate) fn bitmap_named(&self) -> u64 {
         self.bitmap_named.get()
     }
 
-    /// A member is out, or missing, whose superblock may count as many as `events`, at most one more
-    /// than the others': they are to be two ahead of it.
+    /// Raises the goal for a member that is out or missing, whose superblock may have `events`, at most one
+    /// more than the others': the others must get two ahead of it.
     pub(crate) fn leave_behind(&self, events: u64) {
         let lead = if Canary::SecondSuperblockLeftOut.is_planted() { 1 } else { 2 };
         if let Some(array) = &*self.array.borrow() {
@@ -178,23 +175,23 @@ impl Publisher {
         }
     }
 
-    /// Whether the next superblocks leave behind whoever is out.
+    /// Returns true if the next superblocks leave all members that are out behind.
     fn is_last(&self) -> bool {
         self.leaves_behind(self.events() + 1)
     }
 
-    /// Whether superblocks with so many `events` leave behind whoever is out.
+    /// Returns true if superblocks with `events` leave all members that are out behind.
     pub(crate) fn leaves_behind(&self, events: u64) -> bool {
         events >= self.goal.get()
     }
 
-    /// Whether everything is recorded.
+    /// Returns true if all required changes are recorded.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.done.get() == self.required.get()
     }
 
-    /// Has those look again that wait for their turn.
+    /// Wakes the tasks that wait for their turn.
     pub(crate) fn wake(&self) {
         self.changed.notify();
     }
@@ -206,18 +203,18 @@ impl Publisher {
         Turn { publisher: self }
     }
 
-    /// When the superblocks are written, and when those before them were.
+    /// Returns the time of the superblocks, and the time of those before.
     pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
         let updated = self.array.borrow().as_ref().map_or(Timestamp::default(), |one| one.updated);
         (updated, self.before.get())
     }
 
-    /// The membership that the superblocks on the members tell of.
+    /// Returns the membership in the superblocks on the members.
     pub(crate) fn recorded_generation(&self) -> u64 {
         self.recorded_generation.get()
     }
 
-    /// Whether superblocks on the members may say that parity fits the row at sync byte `row`.
+    /// Returns true if superblocks on the members may say that parity fits the row at sync byte `row`.
     pub(crate) fn may_call_in_sync(&self, row: SyncByte) -> bool {
         match self.recorded.get() {
             Resync::Clean => true,
@@ -225,8 +222,8 @@ impl Publisher {
         }
     }
 
-    /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
-    /// as far as `resync` says now.
+    /// Returns the bytes to which the array was in sync before the last flush began, if it is in sync to
+    /// `resync` now.
     pub(crate) fn synced(&self, resync: Resync) -> u64 {
         let bytes = |resync| match resync {
             Resync::Clean => u64::MAX,
@@ -239,7 +236,7 @@ impl Publisher {
         self.array.borrow().as_ref().map_or(0, |array| array.events)
     }
 
-    /// The next superblocks have `events`, and are made at `now`: the array's time of update.
+    /// Sets the array's time of update for the next superblocks, with `events` and made at `now`.
     pub(crate) fn set_time(&self, events: u64, now: Timestamp) {
         if self.timed.replace(events) != events
             && let Some(array) = &mut *self.array.borrow_mut()

@@ -4,26 +4,25 @@
 //!   bitmap's first page (it counts events, too) ──▶ flush ──▶ logs ──▶ superblocks, durable
 //! ```
 //!
-//! The flush is what makes a "clean" true: the data of all members is durable before any
-//! superblock says that they agree.
+//! The flush makes "clean" true: the data of all members is durable before any superblock says that they agree.
 //!
 //! Invariants
-//! * One writing at a time; what is asked for meanwhile is in the next one.
-//! * [`Core::fence`] returns when every change that was required before it is on the members
-//!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
-//! * Before anybody relies on a member's absence, or announces itself, the others are two events
-//!   ahead of it: kernels before 6.8 take a member that is one behind for as good as the others. A
-//!   member that was to announce something, and is out before the others followed, counts one event
-//!   more than they do ([`Member::told`]).
-//! * Whoever takes a role has a superblock that says so before those of the others do: who has
-//!   which role is read from the freshest, how far it was filled from its own.
-//! * A member is in sync when what it was filled with is durable and its own superblock says so
-//!   ([`Core::promote`]); until then the one that it replaces keeps the role.
-//! * No two members come to be two events apart that were one apart when the array was started:
-//!   a crash then, the second in a row, would leave good ones out.
-//! * A log forgets what superblocks do not make up for: a flush counts for it only when they say
-//!   who is out, and its heads say of the resync what was done before the flush began.
-//! * An array without superblocks has the same order of events; there is nothing to write.
+//! * One publication at a time; changes that are required meanwhile are in the next one.
+//! * [`Core::fence`] returns when every change that was required before it is on the remaining members.
+//!   Completions and writes in place rely on its [`Published`].
+//! * Before the absence of a member counts, or a member announces itself, the others are two events ahead of
+//!   the absent member: kernels before 6.8 accept a member that is one event behind. A member that was to
+//!   announce a change, and is out before the others followed, has one event more than they do
+//!   ([`Member::told`]).
+//! * A member that takes a role says so in its superblock before the others do: roles are read from the
+//!   freshest superblock, the filled part of a member from its own.
+//! * A member is in sync when its contents are durable and its own superblock says so ([`Core::promote`]);
+//!   until then the member that it replaces keeps the role.
+//! * Two members that were one event apart at the start never become two events apart: a second crash in a row
+//!   would then leave good members out.
+//! * A log forgets only units that superblocks make up for: a flush counts for it only when superblocks name
+//!   the members that are out, and its heads record the resync as it was before the flush began.
+//! * An array without superblocks has the same order of events, and writes nothing.
 
 use std::rc::Rc;
 
@@ -46,8 +45,8 @@ impl Core {
         self.fence().await
     }
 
-    /// Has the others be two events ahead of whoever is not there, before another announces itself:
-    /// it may be as fresh as that one is then.
+    /// Gets the other members two events ahead of every absent member, before another member announces itself:
+    /// that member could be as fresh.
     ///
     /// # Errors
     /// Nothing is written any more.
@@ -58,7 +57,7 @@ impl Core {
         Ok(())
     }
 
-    /// Returns when all that was required up to now is recorded.
+    /// Returns when all changes that were required up to now are recorded.
     ///
     /// # Errors
     /// Nothing is written any more.
@@ -76,7 +75,7 @@ impl Core {
         Ok(Published { of: self.id, upto: self.publisher.done.get() })
     }
 
-    /// Returns what [`Core::fence`] would return at once, if everything is recorded and the array runs.
+    /// Returns the result of [`Core::fence`] if it would return at once.
     #[inline]
     pub(in crate::redundant) fn published(&self) -> Option<Published> {
         let upto = self.publisher.done.get();
@@ -84,15 +83,15 @@ impl Core {
         is_settled.then_some(Published { of: self.id, upto })
     }
 
-    /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed
-    /// since.
+    /// Returns [`CountedOn`], if the superblocks on the members have the membership `generation`, and it has
+    /// not changed since.
     pub(in crate::redundant) fn counted_on(&self, generation: u64) -> Option<CountedOn> {
         let recorded = self.publisher.recorded_generation.get();
         (recorded == generation && self.roster.generation() == generation)
             .then_some(CountedOn { of: self.id, generation })
     }
 
-    /// [`CountedOn`] of the members of now, once superblocks tell of them.
+    /// Returns [`CountedOn`] of the present membership, once superblocks have it.
     ///
     /// # Errors
     /// Nothing is written any more.
@@ -106,8 +105,8 @@ impl Core {
         }
     }
 
-    /// [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first
-    /// bytes, or that none is needed; `None` as long as they cannot say so.
+    /// Returns [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first bytes, or
+    /// that none is needed; `None` as long as they cannot say so.
     pub(in crate::redundant) async fn recorded_frontier(
         self: &Rc<Self>,
     ) -> Result<Option<RecordedFrontier>, Errno> {
@@ -119,7 +118,7 @@ impl Core {
         Ok((recorded != Resync::From(0)).then_some(frontier))
     }
 
-    /// Writes until all members that are left have it.
+    /// Writes superblocks until all remaining members have them.
     async fn write_superblocks(self: &Rc<Self>) {
         loop {
             let required = self.publisher.required.get();
@@ -146,9 +145,9 @@ impl Core {
         self.reopen();
     }
 
-    /// Without superblocks nothing tells the next who brings the array up that a member was taken
-    /// out and holds old data. So nothing is written any more: what both had is what both have.
-    /// Memory is gone by then, and need not be told.
+    /// Stops an array without superblocks after a member failed: at the next start nothing tells that the
+    /// member has old data. Later writes would make the members differ. Members in memory are gone by then, and
+    /// do not count.
     fn refuse_to_forget(&self) {
         let members = self.roster.members();
         let faulty = members
@@ -161,11 +160,11 @@ impl Core {
         }
     }
 
-    /// What one step found out is in the superblocks before the next is taken: no superblock counts
-    /// on a member that could not be flushed. Those before the last of several that leave a member
-    /// behind count as many events as it may, or one more, and are believed beside it. So they say of
-    /// the resync what was said before ([`Core::prepare_superblocks`]), and they give nobody a role: there
-    /// would be two with it.
+    /// Writes superblocks to all members. Each step sees the failures of the previous one: no superblock counts
+    /// on a member that could not be flushed. Of several publications that leave a member behind, those before
+    /// the last have as many events as that member may have, or one more, and the member is believed beside
+    /// them. So they repeat the earlier resync state ([`Core::prepare_superblocks`]) and assign no role: it
+    /// would have two members.
     async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
@@ -184,10 +183,10 @@ impl Core {
             return Round::Failed(failed);
         }
         if self.roster.generation() != generation {
-            // Who was to announce itself may be out, and have said nothing.
+            // The member that was to announce itself may be out before it did.
             return Round::Again;
         }
-        // Counted only now: a member that misses two events by no fault of its own is left out.
+        // Counted only now: otherwise a member could miss two events by no fault of its own, and be left out.
         let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
             array.count_event();
             array.resync
@@ -204,8 +203,8 @@ impl Core {
         Round::Done
     }
 
-    /// All that has to be on the members before superblocks are: what they count on, and what
-    /// counts events beside them. Answers the superblocks, which were made before.
+    /// Stores the metadata that must be on the members before superblocks: the bitmap's events, flushed data,
+    /// the log's heads. Returns the superblocks, which were prepared first.
     async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
         let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
         self.publisher.prepared.set(next.resync);
@@ -215,7 +214,7 @@ impl Core {
         }
         let flushed = self.flush().await.map_err(|_| Round::Again)?;
         if self.roster.generation() != next.generation {
-            // The superblocks that were made count on somebody who is out, or has another role.
+            // The prepared superblocks count on a member that is out, or has another role.
             return Err(Round::Again);
         }
         if let Some(log) = self.follower.clone() {
@@ -229,10 +228,10 @@ impl Core {
         Ok(next)
     }
 
-    /// Has members that are an event behind, as a crash left them, say what the others do, before
-    /// anybody is a further event ahead. (One that comes back is further behind: it is announced
-    /// when it has the bitmap.) A member that said of itself that it was being filled goes
-    /// on saying so: what it was given since is counted on when that is durable, and not before.
+    /// Updates members that a crash left one event behind, before any member gets another event ahead. (A
+    /// member that comes back is further behind: it is announced when it has the bitmap.) A member whose
+    /// superblock says that it is being filled keeps that state: its later contents count only once they are
+    /// durable.
     async fn catch_up(&self) -> Failures {
         let behind = {
             let array = self.publisher.array.borrow();
@@ -257,8 +256,8 @@ impl Core {
         self.write_to(behind).await
     }
 
-    /// Has members that are being filled say that they are filled below `first` only, in bytes of
-    /// their data, before a log forgets what it knows of the rows beyond.
+    /// Lowers the recovery offset of members that are being filled to `first`, in bytes of their data, before a
+    /// log forgets the rows beyond.
     pub(in crate::redundant) async fn fill_again_from(&self, first: MemberByte) {
         self.roster.fill_again_from(first);
         let lowered = |member: Rc<Member>| {
@@ -271,7 +270,7 @@ impl Core {
         self.fail_or_stop(failed.await);
     }
 
-    /// Stores the bitmap's first page, which counts events, and all of it if a member or the bitmap is new.
+    /// Stores the bitmap's first page, which has the events, and all pages if a member or the bitmap is new.
     async fn store_events(self: &Rc<Self>) -> Failures {
         let Some(pages) = self.lane.take_publication() else { return Failures::new() };
         let failed = self.store_pages(&pages.pages).await;
@@ -279,7 +278,7 @@ impl Core {
         failed
     }
 
-    /// Has who takes a role say so itself before anybody else counts on it: one after the other,
+    /// Writes the superblocks of members that take a role before those of the others: one after the other,
     /// since they would count on each other.
     async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
         let mut changed: Vec<_> =
@@ -299,12 +298,12 @@ impl Core {
         Failures::new()
     }
 
-    /// Makes `member`, to which a recovery gave all that its role has, a member in sync: what it
-    /// was filled with is flushed, then its own superblock says so, then the others' do. If that
-    /// superblock cannot be written, the member is out, and the one that it was to replace stays.
+    /// Makes `member`, which a recovery has filled, a member in sync: its contents are flushed, then its own
+    /// superblock says so, then the others' do. If its superblock cannot be written, the member is out, and the
+    /// member that it was to replace stays.
     ///
     /// # Errors
-    /// Nothing is written any more.
+    /// The array is stopped.
     pub(in crate::redundant) async fn promote(
         self: &Rc<Self>,
         member: &Rc<Member>,
@@ -327,7 +326,7 @@ impl Core {
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
                     failed = self.write_to(own.collect()).await;
                 }
-                // An array without superblocks has been flushed by whoever asks.
+                // The members of an array without superblocks are only flushed.
                 Err(Round::Done) => drop(self.flush().await?),
                 Err(Round::Again) => continue,
                 Err(Round::Failed(others)) => failed = others,
@@ -349,7 +348,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes `superblocks`, all at once. Who is out since they were made is told nothing more.
+    /// Writes `superblocks`, all at once. Members that are out by now are skipped.
     async fn write_to(&self, mut superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
         superblocks.retain(|(member, _)| member.is_known());
         let area = |(member, superblock): &(Rc<Member>, Superblock)| {
@@ -369,10 +368,10 @@ impl Core {
     }
 }
 
-/// How one writing of all superblocks went.
+/// Result of writing all superblocks once.
 enum Round {
     Done,
-    /// The membership changed under it: superblocks have to be made anew.
+    /// The membership changed meanwhile: superblocks must be prepared again.
     Again,
     Failed(Failures),
 }

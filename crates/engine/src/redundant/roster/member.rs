@@ -1,4 +1,4 @@
-//! A member at work: what it is good for, and what it is known not to hold.
+//! A member at work: its state, and the places that it is known not to hold.
 //!
 //! ```text
 //!   Spare ──put in──▶ Recovering(frontier) ──filled, flushed, announced──▶ InSync
@@ -6,9 +6,8 @@
 //!     └─────────────────────┴──────────── taken out ────────▶ Faulty ◀──────┘
 //! ```
 //!
-//! Invariant: the state and the role change by the transitions of [`super::Roster`] alone; what
-//! else changes here (counters, the superblock as it was last stored) decides nothing about who
-//! is believed.
+//! Invariant: only the transitions of [`super::Roster`] change the state and the role. The other fields
+//! (counters, the superblock as it was last stored) do not decide which member is believed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use braid_md::bad_blocks::{BadBlocks, BadRange};
 
 use crate::Dev;
 
-/// What a member is good for now.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
     /// Has every acknowledged write of its role.
@@ -34,42 +33,42 @@ pub enum MemberState {
     Faulty,
 }
 
-/// A member as it is given to an array.
+/// A member as an array receives it.
 pub struct NewMember {
-    /// What people call it: its path.
+    /// The name of the member in messages: its path.
     pub label: String,
-    /// The whole device, with its superblock, if there is one.
+    /// The whole device, with the superblock if there is one.
     pub dev: Dev,
-    /// Where its data starts, in bytes.
+    /// Start of the data in bytes.
     pub data_offset: u64,
     /// md's device number: unique in the array.
     pub number: u32,
-    /// Which role it has, if any.
+    /// The role, if any.
     pub role: Option<Role>,
-    /// Stands in for another of the same role, that still works.
+    /// The member replaces another of the same role, which still works.
     pub replacement: bool,
-    /// What it is good for.
+    /// The state.
     pub state: MemberState,
-    /// Recover only what the array's bitmap says.
+    /// Only the chunks in the array's bitmap are recovered.
     pub by_bitmap: bool,
-    /// Read it only if no other can be read.
+    /// The member is read only if no other can be read.
     pub write_mostly: bool,
-    /// As it is on the device; none for an array without superblocks.
+    /// The superblock on the device; none for an array without superblocks.
     pub superblock: Option<Superblock>,
-    /// What it cannot hold, in bytes from the start of the device, as md's log counts.
+    /// Unusable places, in bytes from the start of the device, as in md's log.
     pub bad_blocks: BadBlocks,
 }
 
-/// What md counts read errors in, in bytes.
+/// Unit in which md counts read errors, in bytes.
 const PAGE: u64 = 4096;
 
-/// Read errors of late.
+/// Recent read errors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Errors {
     count: u32,
-    /// When the last one was.
+    /// Time of the last error.
     last: Duration,
-    /// The page of the member's data where it was.
+    /// Page of the last error in the member's data.
     page: u64,
 }
 
@@ -84,28 +83,27 @@ pub(crate) struct Member {
     pub(super) state: Cell<MemberState>,
     pub(super) by_bitmap: Cell<bool>,
     pub(crate) write_mostly: bool,
-    /// Whether whoever watches the members found it slower than the others.
+    /// True if the operator's monitor found the member slower than the others.
     pub(crate) is_slow: Cell<bool>,
-    /// As it was written last: what the next one is to say is kept beside it, since one may be on its
-    /// way.
+    /// The superblock as it was last written. The next one is prepared separately, since one may be in flight.
     pub(crate) superblock: RefCell<Option<Superblock>>,
-    /// The most events of a superblock that it was told to write, whether or not it did.
+    /// The most events in a superblock that was sent to the member, even if the write failed.
     pub(crate) told: Cell<u64>,
-    /// How many bytes of data its next superblock says that it has room for.
+    /// Bytes of data for which the next superblock says that there is room.
     pub(crate) data_size: Cell<u64>,
     pub(crate) bad_blocks: RefCell<BadBlocks>,
-    /// Whether there are any, so that reads need not look.
+    /// True if there are bad blocks; false saves reads the search.
     pub(crate) has_bad_blocks: Cell<bool>,
-    /// Reads under way.
+    /// Reads in flight.
     pub(crate) reads: Cell<u32>,
-    /// Where the last read ended.
+    /// End of the last read.
     pub(crate) head: Cell<MemberByte>,
-    /// Read errors that were put right.
+    /// Number of read errors that were corrected.
     pub(crate) corrected: Cell<u32>,
     errors: Cell<Errors>,
-    /// Its log was made ready for the array as it is.
+    /// True if the member's log is ready for the present array.
     pub(crate) has_log: Cell<bool>,
-    /// Why it is faulty, or what was noticed last.
+    /// The reason why the member is faulty, or the last observation.
     pub(super) remark: RefCell<String>,
 }
 
@@ -136,34 +134,34 @@ impl Member {
         }
     }
 
-    /// What it is good for.
+    /// Returns the state.
     #[inline]
     pub(crate) fn state(&self) -> MemberState {
         self.state.get()
     }
 
-    /// Its role, if it has one.
+    /// Returns the role, if the member has one.
     #[inline]
     pub(crate) fn role(&self) -> Option<Role> {
         self.role.get()
     }
 
-    /// Whether it is filled beside the member that it is to replace.
+    /// Returns true if the member is filled beside the member that it is to replace.
     pub(crate) fn is_replacement(&self) -> bool {
         self.replacement.get()
     }
 
-    /// Whether only what the bitmap says is to be copied to it.
+    /// Returns true if only the chunks in the bitmap are to be copied to the member.
     pub(crate) fn is_by_bitmap(&self) -> bool {
         self.by_bitmap.get()
     }
 
-    /// Why it is faulty, or what was noticed last.
+    /// Returns the reason why the member is faulty, or the last observation.
     pub(crate) fn remark(&self) -> String {
         self.remark.borrow().clone()
     }
 
-    /// How far it is filled; none unless it is being filled.
+    /// Returns how far the member is filled; none unless it is being filled.
     pub(crate) fn recovering(&self) -> Option<MemberByte> {
         match self.state.get() {
             MemberState::Recovering(frontier) => Some(frontier),
@@ -176,20 +174,20 @@ impl Member {
         self.state.get() == MemberState::InSync
     }
 
-    /// Whether writes go to it.
+    /// Returns true if writes go to the member.
     #[inline]
     pub(crate) fn is_written(&self) -> bool {
         matches!(self.state.get(), MemberState::InSync | MemberState::Recovering(_))
     }
 
-    /// Whether its superblock is kept up to date.
+    /// Returns true if the member's superblock is kept up to date.
     pub(crate) fn is_known(&self) -> bool {
         self.state.get() != MemberState::Faulty
     }
 
-    /// Whether `next` says something else of this member than what is on it, by which others would
-    /// believe it differently: its role, that it is being filled, or that less of it is. (Of a full
-    /// member nobody believes anything else because it was to replace another.)
+    /// Returns true if `next` differs from the member's superblock in a way that changes how other members are
+    /// believed: the role, being filled, or a smaller filled part. (A full member is believed equally,
+    /// replacement or not.)
     pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
         let says = |one: &Superblock| {
             let is_being_filled = one.recovery_offset.is_some();
@@ -202,8 +200,8 @@ impl Member {
         })
     }
 
-    /// Counts a read error at `place`, unless the same page was the last: what was
-    /// counted is halved for each hour that passed (md's `check_decay_read_errors`).
+    /// Counts a read error at `place`, unless the last error was in the same page. The earlier count is halved
+    /// for each hour that passed (md's `check_decay_read_errors`). Returns the count.
     pub(crate) fn count_error(&self, now: Duration, place: MemberSpan) -> u32 {
         let Errors { count, last, page } = self.errors.get();
         if count > 0 && page == place.offset / PAGE {
@@ -217,21 +215,20 @@ impl Member {
         count
     }
 
-    /// Where `at` lies on the device: the one place where a byte of its data becomes one of its
-    /// device.
+    /// Returns the device offset of `at`: the one conversion from data offsets to device offsets.
     #[inline]
     pub(crate) fn on_device(&self, at: MemberByte) -> u64 {
         self.data_offset + at.get()
     }
 
-    /// Where `span` lies on the device.
+    /// Returns the span on the device.
     #[inline]
     pub(crate) fn span_on_device(&self, span: MemberSpan) -> Span {
         Span::new(self.on_device(span.offset), span.len)
     }
 
-    /// The parts of `place` of its data that its bad-block log lists, lowest first: in blocks of
-    /// `block` bytes, of which nothing can be read if some is listed.
+    /// Returns the parts of `place` in the data that the bad-block log lists, lowest first, in blocks of
+    /// `block` bytes: a block with a listed part is unreadable.
     pub(crate) fn bad_within(&self, place: MemberSpan, block: u64) -> Vec<MemberSpan> {
         let in_data = |range: BadRange| {
             let end = (range.offset + range.len).checked_sub(self.data_offset)?;
@@ -243,7 +240,7 @@ impl Member {
         bad.within(self.on_device(place.offset), place.len).filter_map(in_data).collect()
     }
 
-    /// Whether some of `place` is known not to be readable.
+    /// Returns true if some of `place` is known to be unreadable.
     #[inline]
     pub(crate) fn is_bad(&self, place: MemberSpan) -> bool {
         // The log counts from the start of the device (`is_badblock` in md.h).
@@ -252,29 +249,29 @@ impl Member {
     }
 }
 
-/// Who has a role.
+/// The members of a role.
 #[derive(Clone, Default)]
 pub(crate) struct Slot {
-    /// The member, faulty ones excepted.
+    /// The member of the role, unless it is faulty.
     pub(crate) primary: Option<Rc<Member>>,
-    /// Filled beside it, to take over.
+    /// The member that is filled beside it, to take over.
     pub(super) replacement: Option<Rc<Member>>,
 }
 
 impl Slot {
-    /// Those that writes go to.
+    /// Returns the members that writes go to.
     #[inline]
     pub(crate) fn written(&self) -> impl Iterator<Item = &Rc<Member>> {
         let both = self.primary.iter().chain(&self.replacement);
         both.filter(|member| member.is_written())
     }
 
-    /// Who is filled beside the member, to take its place.
+    /// Returns the member that is filled to take over the role.
     pub(crate) fn replacement(&self) -> Option<&Rc<Member>> {
         self.replacement.as_ref()
     }
 
-    /// The one that reads may come from.
+    /// Returns the member that reads may use.
     #[inline]
     pub(crate) fn readable(&self) -> Option<&Rc<Member>> {
         self.primary.as_ref().filter(|member| member.is_in_sync())

@@ -1,4 +1,4 @@
-//! Who takes part in an array, and in which role: the members and the slots that they fill.
+//! The members of an array and their roles: the slots that the members fill.
 //!
 //! ```text
 //!   slot 0   primary ● disk0   replacement ○ disk4 (filled beside disk0, then takes its place)
@@ -12,10 +12,9 @@
 //! * A member that is faulty or a spare is in no slot.
 //! * A replacement is never in sync: the transition that makes it so moves it to the first place.
 //!
-//! The transitions here are the only way to change who is believed. Each counts the
-//! [`Roster::generation`], by which a log's record and a publication know which membership they
-//! are of. Deliberately absent: whether a change may be made ([`super::core`]) and its being
-//! recorded ([`super::publish`]).
+//! Only the transitions here change which members are believed. Each increments the [`Roster::generation`], by
+//! which a log's record and a publication identify their membership. Deliberately absent: the check whether a
+//! change is allowed ([`super::core`]), and its recording ([`super::publish`]).
 
 mod member;
 
@@ -29,20 +28,20 @@ use super::publish::Announced;
 pub(crate) use member::{Member, Slot};
 pub use member::{MemberState, NewMember};
 
-/// What the remark of a member begins with that another took over from.
+/// Start of the remark of a member that was replaced.
 pub const REPLACED_BY: &str = "replaced by ";
 
 /// The members and their places.
 pub(crate) struct Roster {
     id: ArrayId,
     slots: RefCell<ByRole<Slot>>,
-    /// All that are there, also spares and faulty ones.
+    /// All members that are there, spares and faulty ones included.
     members: RefCell<Vec<Rc<Member>>>,
     generation: Cell<u64>,
 }
 
 impl Roster {
-    /// `members` in the array `id`, of `count` roles.
+    /// Puts `members` into the array `id`, which has `count` roles.
     ///
     /// # Panics
     /// If a role is out of range or taken twice.
@@ -63,36 +62,36 @@ impl Roster {
         roster
     }
 
-    /// The slots, by role. Not to be held over an await.
+    /// Returns the slots, by role. Not to be held over an await.
     #[inline]
     pub(crate) fn slots(&self) -> Ref<'_, ByRole<Slot>> {
         self.slots.borrow()
     }
 
-    /// All members that are there. Not to be held over an await.
+    /// Returns all members that are there. Not to be held over an await.
     #[inline]
     pub(crate) fn members(&self) -> Ref<'_, Vec<Rc<Member>>> {
         self.members.borrow()
     }
 
-    /// How many changes there were: equal numbers are the same membership.
+    /// Returns the number of changes so far: equal numbers are the same membership.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.get()
     }
 
-    /// Those that writes go to, each once.
+    /// Returns the members that writes go to, each once.
     pub(crate) fn written(&self) -> Vec<Rc<Member>> {
         self.slots.borrow().values().flat_map(|slot| slot.written().cloned()).collect()
     }
 
-    /// Those that are being filled, in the order of their roles.
+    /// Returns the members that are being filled, in the order of their roles.
     pub(crate) fn recovering(&self) -> Vec<Rc<Member>> {
         let slots = self.slots.borrow();
         let written = slots.values().flat_map(Slot::written);
         written.filter(|member| member.recovering().is_some()).cloned().collect()
     }
 
-    /// The lowest role without a member, and a spare that could have it.
+    /// Returns the lowest role without a member, and a spare that could have it.
     pub(crate) fn vacancy(&self) -> Option<(Rc<Member>, Role)> {
         let role = self.slots.borrow().roles_where(|slot| slot.primary.is_none()).next()?;
         let members = self.members.borrow();
@@ -100,7 +99,7 @@ impl Roster {
         Some((Rc::clone(spare), role))
     }
 
-    /// `member` is used no more because of `why`. What was to replace it goes on in its place.
+    /// Makes `member` faulty because of `why`. A replacement of it takes its place, and is filled further.
     pub(super) fn take_out(&self, member: &Rc<Member>, why: &str) {
         member.remark.replace(why.to_owned());
         member.state.set(MemberState::Faulty);
@@ -121,7 +120,7 @@ impl Roster {
         self.changed();
     }
 
-    /// `member` is there from now on, as what it says that it is.
+    /// Adds `member`, with the role and state that it has.
     pub(super) fn admit(&self, member: Rc<Member>) {
         self.members.borrow_mut().push(Rc::clone(&member));
         if let (Some(role), Some(_)) = (member.role(), member.recovering()) {
@@ -130,7 +129,7 @@ impl Roster {
         self.changed();
     }
 
-    /// `spare` is filled from now on, for `role`.
+    /// Begins to fill `spare`, for `role`.
     pub(super) fn take_over(&self, spare: &Rc<Member>, role: Role) {
         assert_eq!(spare.state(), MemberState::Spare, "{} is to take over", spare.label);
         spare.by_bitmap.set(false);
@@ -140,7 +139,7 @@ impl Roster {
         self.changed();
     }
 
-    /// `new` is filled beside the member of `role`.
+    /// Begins to fill `new` beside the member of `role`.
     pub(super) fn stand_in(&self, new: &Rc<Member>, role: Role) {
         new.by_bitmap.set(false);
         new.role.set(Some(role));
@@ -151,7 +150,7 @@ impl Roster {
         self.changed();
     }
 
-    /// `member`, a spare or faulty, is not there any more.
+    /// Removes `member`, a spare or faulty.
     pub(super) fn let_go(&self, member: &Rc<Member>) {
         assert!(!member.is_written(), "{} takes part", member.label);
         member.state.set(MemberState::Faulty);
@@ -159,7 +158,7 @@ impl Roster {
         self.changed();
     }
 
-    /// `member` has all that its role has; the one that it replaces is out, and answered.
+    /// Makes the filled `member` a member in sync. Returns the member that it replaces, which is out.
     pub(super) fn promote(&self, member: &Rc<Member>, announced: &Announced) -> Option<Rc<Member>> {
         announced.check(self.id, member.number, self.generation());
         assert!(member.recovering().is_some(), "{} is not being filled", member.label);
@@ -181,7 +180,7 @@ impl Roster {
         replaced
     }
 
-    /// `member` is filled below `frontier`.
+    /// Notes that `member` is filled below `frontier`.
     pub(super) fn is_filled_below(&self, member: &Member, frontier: MemberByte) {
         if let Some(before) = member.recovering() {
             assert!(before <= frontier, "{}: filled to {before}, now {frontier}", member.label);
@@ -189,7 +188,7 @@ impl Roster {
         }
     }
 
-    /// Those that are being filled have to be filled again from `first` on.
+    /// Requires members that are being filled to be filled again from `first` on.
     pub(super) fn fill_again_from(&self, first: MemberByte) {
         for member in self.recovering() {
             let filled = member.recovering().unwrap_or_default();
@@ -197,7 +196,7 @@ impl Roster {
         }
     }
 
-    /// There are `count` roles from now on.
+    /// Changes the number of roles.
     pub(super) fn resize(&self, count: usize) {
         let mut slots = self.slots.borrow_mut();
         assert!(slots.values().skip(count).all(|slot| slot.primary.is_none()), "a role is in use");

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   role          0      1      2      3
-//!   rows       | D 0  | D 1  |  P   |  Q   |     what was read, recovered or computed
+//!   rows       | D 0  | D 1  |  P   |  Q   |     read, recovered or computed
 //! ```
 //!
-//! Pure but for [`Columns::read`]. Deliberately absent: which columns are read and why
-//! (`braid_array`'s planner), and the bytes that a client writes, which stay in its own memory.
+//! Pure except for [`Columns::read`]. Deliberately absent: the choice of the columns to read (`braid_array`'s
+//! planner), and the data of a client's write, which stay in the client's memory.
 
 use std::rc::Rc;
 
@@ -19,19 +19,18 @@ use braid_mem::Buf;
 use crate::join_all;
 use crate::redundant::roster::{Member, Roster};
 
-/// The rows of a stripe.
+/// The rows of one stripe in memory.
 pub(in crate::redundant) struct Columns {
     pub(in crate::redundant) geometry: Raid456,
     pub(in crate::redundant) stripe: u64,
-    /// Inside the stripe.
+    /// The rows in the members' data.
     pub(in crate::redundant) rows: MemberSpan,
-    /// `None` where none is needed, and while a buffer is worked on.
+    /// `None` if no buffer is needed, and while a buffer is taken.
     bufs: ByRole<Option<Buf>>,
 }
 
 impl Columns {
-    /// Cuts room for `rows` of each column that `is_needed` from the front of `memory`; answers
-    /// the rest.
+    /// Cuts room for `rows` of each column that `is_needed` from the front of `memory`. Returns the rest.
     pub(in crate::redundant) fn new(
         geometry: &Raid456,
         rows: MemberSpan,
@@ -63,23 +62,23 @@ impl Columns {
         start..start + rows.len as usize
     }
 
-    /// What `role` has of `rows`.
+    /// Returns the rows `rows` of `role`.
     pub(in crate::redundant) fn get(&self, role: Role, rows: MemberSpan) -> &[u8] {
-        &self.bufs[role].as_ref().expect("nobody works on it")[self.range(rows)]
+        &self.bufs[role].as_ref().expect("the buffer is in place")[self.range(rows)]
     }
 
     pub(in crate::redundant) fn get_mut(&mut self, role: Role, rows: MemberSpan) -> &mut [u8] {
         let range = self.range(rows);
-        &mut self.bufs[role].as_mut().expect("nobody works on it")[range]
+        &mut self.bufs[role].as_mut().expect("the buffer is in place")[range]
     }
 
-    /// What `role` has, to be stored.
+    /// Shares the buffer of `role`, to be stored.
     pub(in crate::redundant) fn share(&mut self, role: Role) -> Payload {
-        Payload::One(self.bufs[role].as_mut().expect("nobody works on it").share())
+        Payload::One(self.bufs[role].as_mut().expect("the buffer is in place").share())
     }
 
-    /// The buffer of `role` in three: what comes before `rows`, these, and what comes behind.
-    /// [`Columns::put_together`] is to follow.
+    /// Takes the buffer of `role` in three parts: before `rows`, `rows`, and behind. [`Columns::put_together`]
+    /// is to follow.
     pub(in crate::redundant) fn take_apart(
         &mut self,
         role: Role,
@@ -98,16 +97,17 @@ impl Columns {
         self.put_back(role, whole);
     }
 
-    /// After what [`Columns::share`] answered is gone: the rows can be read and computed anew.
+    /// Takes the buffers back after the shares of [`Columns::share`] are dropped: they can be read and computed
+    /// anew.
     pub(in crate::redundant) fn reclaim(&mut self) {
         self.bufs.iter_mut().filter_map(|(_, buf)| buf.as_mut()).for_each(|buf| {
             buf.detach();
         });
     }
 
-    /// The buffer of `role`, to be stored and not used again.
+    /// Takes the buffer of `role`, to be stored and not used again.
     pub(in crate::redundant) fn take(&mut self, role: Role) -> Payload {
-        Payload::One(self.bufs[role].take().expect("nobody works on it"))
+        Payload::One(self.bufs[role].take().expect("the buffer is in place"))
     }
 
     fn put_back(&mut self, role: Role, mut payload: Payload) {
@@ -115,8 +115,8 @@ impl Columns {
         self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
     }
 
-    /// Reads `wanted`, role by role and in the order of the rows; answers the roles whose reads
-    /// failed, with the member that could not do it, if there is one.
+    /// Reads `wanted`, role by role and in the order of the rows. Returns the roles whose reads failed, with
+    /// the member that failed, if there is one.
     pub(in crate::redundant) async fn read(
         &mut self,
         roster: &Roster,
@@ -182,8 +182,8 @@ impl Columns {
         failed
     }
 
-    /// Fills the data columns of `rows` that are not among those for which `has` holds, from those
-    /// that are. Answers false, and does nothing, if they do not suffice.
+    /// Fills the data columns of `rows` for which `has` is false, from those for which it is true. Returns
+    /// false, and does nothing, if they do not suffice.
     pub(in crate::redundant) fn recover(
         &mut self,
         rows: MemberSpan,
@@ -214,7 +214,7 @@ impl Columns {
 
     fn recover_by_p(&mut self, rows: MemberSpan, index: usize) {
         let lost = self.role_of(Column::Data(index));
-        let mut target = self.bufs[lost].take().expect("nobody works on it");
+        let mut target = self.bufs[lost].take().expect("the buffer is in place");
         let others = (0..self.geometry.data()).filter(|other| *other != index);
         let mut sources: Vec<&[u8]> =
             others.map(|other| self.get(self.role_of(Column::Data(other)), rows)).collect();
@@ -225,7 +225,7 @@ impl Columns {
 
     fn recover_by_q(&mut self, rows: MemberSpan, index: usize, q: Role) {
         let lost = self.role_of(Column::Data(index));
-        let mut target = self.bufs[lost].take().expect("nobody works on it");
+        let mut target = self.bufs[lost].take().expect("the buffer is in place");
         let by_power = self.by_power(&|other| {
             (other != index).then(|| self.get(self.role_of(Column::Data(other)), rows))
         });
@@ -238,7 +238,7 @@ impl Columns {
     fn recover_two(&mut self, rows: MemberSpan, a: usize, b: usize, q: Role) {
         let roles = [a, b].map(|index| self.role_of(Column::Data(index)));
         let [mut first, mut second] =
-            roles.map(|role| self.bufs[role].take().expect("nobody works on it"));
+            roles.map(|role| self.bufs[role].take().expect("the buffer is in place"));
         let by_power = self.by_power(&|other| {
             (other != a && other != b).then(|| self.get(self.role_of(Column::Data(other)), rows))
         });
@@ -251,7 +251,7 @@ impl Columns {
         self.bufs[roles[1]] = Some(second);
     }
 
-    /// The data blocks in the order of Q's powers; `block` answers the one of a data column.
+    /// Returns the data blocks in the order of Q's powers; `block` returns that of a data column.
     fn by_power<'a>(&self, block: &dyn Fn(usize) -> Option<&'a [u8]>) -> Vec<Option<&'a [u8]>> {
         let mut by_power = vec![None; self.geometry.powers()];
         for index in 0..self.geometry.data() {
@@ -260,8 +260,8 @@ impl Columns {
         by_power
     }
 
-    /// Computes the parity of `rows` that `is_wanted`, by role, into its buffers. `new` answers
-    /// what a data column is to hold, where that is not in its buffer.
+    /// Computes the parity of `rows` into the buffers of the roles that `is_wanted`. `new` returns the new data
+    /// of a column that is not in its buffer.
     pub(in crate::redundant) fn compute<'a>(
         &mut self,
         rows: MemberSpan,
@@ -299,8 +299,8 @@ impl Columns {
         }
     }
 
-    /// Changes the parity of `rows` that `is_wanted`, which was read, by the difference between
-    /// what data column `index` held, which was read too, and `new`. Its buffer then holds that
+    /// Updates the parity of `rows` for the roles that `is_wanted`, by the difference between the old data of
+    /// column `index` and `new`. Old data and parity were read. The buffer of the column then holds the
     /// difference.
     pub(in crate::redundant) fn update(
         &mut self,
@@ -311,7 +311,7 @@ impl Columns {
     ) {
         let role = self.role_of(Column::Data(index));
         braid_parity::xor_into(self.get_mut(role, rows), new);
-        let difference = self.bufs[role].take().expect("nobody works on it");
+        let difference = self.bufs[role].take().expect("the buffer is in place");
         let range = self.range(rows);
         let p = self.role_of(Column::P);
         if is_wanted(p) {
@@ -324,8 +324,8 @@ impl Columns {
         self.bufs[role] = Some(difference);
     }
 
-    /// The XOR of the data of `band`'s rows that are not written, before [`Columns::update`]: what
-    /// parity and the old data are read for, or the other columns.
+    /// Computes the XOR of the unwritten data in `band`'s rows, before [`Columns::update`]: from parity and the
+    /// old data, or from the other columns, as `method` has read them.
     pub(in crate::redundant) fn partial(&self, band: &Band, method: Method, target: &mut [u8]) {
         let is_written = |index: &usize| (band.first..band.first + band.count).contains(index);
         let data = (0..self.geometry.data())

@@ -1,4 +1,4 @@
-//! How a unit's parity is worked out: which rows are read, and what is computed of them.
+//! The computation of a unit's parity: the rows to read, and the method.
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`: read-modify-write and
 //! reconstruct-write).
@@ -9,19 +9,19 @@ use braid_array::{ByRole, MemberSpan, Role};
 use super::columns::Columns;
 use super::units::Unit;
 
-/// How a unit is worked out.
+/// The plan of a unit.
 pub(in crate::redundant) struct Plan {
     pub(in crate::redundant) methods: [Method; MAX_BANDS],
     pub(in crate::redundant) reads: Vec<(Role, MemberSpan)>,
-    /// What can be read.
+    /// The roles that can be read.
     pub(in crate::redundant) readable: ByRole<bool>,
-    /// Whether it is parity that is to be written.
+    /// The parity roles that are to be written.
     pub(in crate::redundant) parity: ByRole<bool>,
-    /// The membership that this was planned for.
+    /// The membership of the plan.
     pub(in crate::redundant) generation: u64,
 }
 
-/// The new parity of a unit, in `columns`.
+/// Computes the new parity of a unit in `columns`.
 pub(in crate::redundant) fn compute(unit: &Unit, columns: &mut Columns, plan: &Plan) {
     for (band, method) in unit.bands.iter().zip(plan.methods) {
         if method == Method::Restore {
@@ -31,10 +31,10 @@ pub(in crate::redundant) fn compute(unit: &Unit, columns: &mut Columns, plan: &P
     }
 }
 
-/// What is lost of `rows`, from all that was read.
+/// Reconstructs the lost rows in `rows`, from all rows that were read.
 pub(in crate::redundant) fn restore(columns: &mut Columns, rows: MemberSpan, plan: &Plan) {
     let restored = columns.recover(rows, &|role| plan.readable[role]);
-    assert!(restored, "planned only where it can be done");
+    assert!(restored, "a plan restores only recoverable rows");
 }
 
 pub(in crate::redundant) fn compute_band(

@@ -7,40 +7,39 @@
 //!                                                         | *** | *** |     |
 //! ```
 //!
-//! Pure. A stripe whose chunks are large has several units, one below the other: what a unit needs
-//! in memory is bounded.
+//! Pure. A stripe with large chunks has several units, one below the other: the memory of a unit is bounded.
 
 use braid_array::geometry::Raid456;
 use braid_array::parity_plan::{Band, Bands, bands, split_stripes};
 use braid_array::{ArraySpan, Geometry, MemberSpan};
 use braid_block::Payload;
 
-/// What is written to one data column.
+/// The part of a write in one data column.
 #[derive(Debug)]
 pub(in crate::redundant) struct Piece {
-    /// Which, counted in the order of the array.
+    /// Number of the data column in the order of the array.
     pub(in crate::redundant) column: usize,
     pub(in crate::redundant) rows: MemberSpan,
-    /// What; empty for zeroes.
+    /// The new data; empty for zeroes.
     pub(in crate::redundant) payload: Payload,
 }
 
-/// Rows of one stripe, and what is written there.
+/// Rows of one stripe, and the data to be written there.
 #[derive(Debug)]
 pub(in crate::redundant) struct Unit {
     pub(in crate::redundant) stripe: u64,
-    /// From the first row that is written to the last.
+    /// From the first written row to the last.
     pub(in crate::redundant) rows: MemberSpan,
     pub(in crate::redundant) bands: Bands,
-    /// In the order of the columns.
+    /// The parts of the write, in the order of the columns.
     pub(in crate::redundant) pieces: Vec<Piece>,
 }
 
 impl Piece {
-    /// What is written to `rows`, which lie in one of the payload's buffers.
+    /// Returns the data for `rows`, which lie in one of the payload's buffers.
     ///
     /// # Panics
-    /// If they do not.
+    /// If the rows do not lie in one buffer.
     pub(in crate::redundant) fn slice(&self, rows: MemberSpan) -> &[u8] {
         let mut start = (rows.offset - self.rows.offset) as usize;
         for buf in self.payload.bufs() {
@@ -54,18 +53,18 @@ impl Piece {
 }
 
 impl Unit {
-    /// Whether every data column is written, in every row.
+    /// Returns true if every data column is written, in every row.
     pub(in crate::redundant) fn is_whole(&self, geometry: &Raid456) -> bool {
         matches!(&self.bands[..], [band] if band.count == geometry.data())
     }
 
-    /// What is written to `rows` of data column `index`, if anything is.
+    /// Returns the data for `rows` of data column `index`, if they are written.
     pub(in crate::redundant) fn new_data(&self, index: usize, rows: MemberSpan) -> Option<&[u8]> {
         let is_here = |piece: &&Piece| piece.column == index && piece.rows.covers(rows);
         self.pieces.iter().find(is_here).map(|piece| piece.slice(rows))
     }
 
-    /// Cuts `band` so that what is written to each part lies in one buffer a column.
+    /// Cuts `band` into parts whose new data lie in one buffer per column.
     pub(in crate::redundant) fn parts(&self, band: &Band) -> Vec<MemberSpan> {
         let mut cuts = vec![band.rows.offset, band.rows.end()];
         for piece in &self.pieces {
@@ -124,7 +123,7 @@ pub(in crate::redundant) fn cut(
     units
 }
 
-/// The data columns of `stripe` that `part` of the array touches, and their rows.
+/// Returns the data columns of `stripe` that `part` of the array touches, and their rows.
 fn columns_of(
     geometry: &Raid456,
     stripe: u64,
@@ -142,7 +141,7 @@ fn columns_of(
     })
 }
 
-/// Puts the payload together again, in the order of the array.
+/// Reassembles the payload, in the order of the array.
 pub(in crate::redundant) fn join(mut units: Vec<Unit>) -> Payload {
     let mut payload = Payload::None;
     let mut rest = &mut units[..];

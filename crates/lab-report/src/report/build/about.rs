@@ -1,4 +1,4 @@
-//! What was measured, where, with which commands, and how to do it again.
+//! The subjects, the machine, the commands, and the steps to measure again.
 
 use std::collections::BTreeSet;
 
@@ -45,13 +45,13 @@ pub(super) fn subtitle_of_predictions(context: &Context<'_>) -> String {
     )
 }
 
-/// What was measured, which says what the names mean.
+/// The subjects, which explain the names.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let blocks = vec![Block::Table(subjects(context))];
     section("what", "What was measured", String::new(), false, blocks)
 }
 
-/// Where it was measured, with which commands, and how to do it again.
+/// The machine, the commands, and the steps to measure again.
 pub(super) fn setting(context: &Context<'_>) -> Vec<Section> {
     let tables = match context.results.prediction() {
         Some(prediction) => vec![models(context, prediction), measured_then(context)],
@@ -142,7 +142,7 @@ fn environment(context: &Context<'_>) -> Table {
     list("environment", "Where", ["what", "which"], rows)
 }
 
-/// Where the hours went.
+/// The use of the time.
 fn time_spent(results: &Results) -> String {
     let minutes = |of: fn(&Times) -> f64| -> String {
         digits(results.sessions.iter().map(|session| of(&session.times)).sum::<f64>() / 60.0)
@@ -178,7 +178,7 @@ fn commands(context: &Context<'_>) -> Table {
     }
 }
 
-/// What stands in for the machine in predictions.
+/// The models that stand for the machine in predictions.
 fn models(context: &Context<'_>, prediction: &Prediction) -> Table {
     let last = context.results.sessions.last();
     let version = last.map_or_else(String::new, |one| one.environment.laboratory.clone());

@@ -74,7 +74,7 @@ fn in_brackets(effect: &Effect) -> String {
     interval(effect, 1.0).map_or_else(String::new, |ends| format!(" ({ends})"))
 }
 
-/// What the subjects are at each kind of work, of arrays when they are healthy.
+/// The results of the subjects at each kind of work, for healthy arrays.
 fn of_contests(context: &Context<'_>) -> Vec<String> {
     let is_healthy = |contest: &&Contest| {
         let works = contest.kind.workloads.iter();
@@ -108,14 +108,14 @@ fn of_contests(context: &Context<'_>) -> Vec<String> {
         (_, []) => Vec::new(),
         (_, many) => vec![format!("It depends on the work. Take {}.", many.join("; take "))],
     };
-    // Where the control is why nobody is named, that sentence gives its distance.
+    // If the control is the reason why no subject is named, that sentence gives its distance.
     let is_told = |one: &&Contest| matches!(one.outcome, Outcome::Open(Unknown::Place(_)));
     said.extend(control(context).filter(|_| !contests.iter().any(is_told)));
     said.extend(undecided::sentences(context, &contests));
     said
 }
 
-/// How far the baseline is from itself, measured in another place: what a place does here.
+/// The distance of the baseline from itself, measured in another place: the effect of a place.
 fn control(context: &Context<'_>) -> Option<String> {
     let control = context.analysis.control?;
     let (kind, effect) = context
@@ -167,7 +167,7 @@ fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], all: usize) -
     }
 }
 
-/// What taking a subject costs in another kind of work, the first of several.
+/// The disadvantage of a subject in another kind of work, the first of several.
 fn cost(context: &Context<'_>, winner: usize) -> String {
     let mut kinds = context.kinds.iter().zip(&context.effects);
     let lost = kinds.find_map(|(kind, effects)| {
@@ -179,8 +179,8 @@ fn cost(context: &Context<'_>, winner: usize) -> String {
     })
 }
 
-/// What each state costs, a sentence for each subject: "Of its healthy speed raid1 does, degraded reads
-/// 0.53 (0.52 to 0.54) and writes 1.00 (0.98 to 1.02)"; and how long the recovery took.
+/// The cost of each state, a sentence for each subject: "Of its healthy speed raid1 does, degraded reads 0.53
+/// (0.52 to 0.54) and writes 1.00 (0.98 to 1.02)"; and the time of the recovery.
 fn of_phases(context: &Context<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for subject in 0..context.analysis.subjects {
@@ -233,7 +233,7 @@ pub(super) fn rebuild_in_words(rebuilds: &[&Rebuild]) -> Option<String> {
     Some(format!("a recovery took {} s{ends}{open}", digits(took.median)))
 }
 
-/// What each factor does, the strongest first.
+/// The effect of each factor, the strongest first.
 fn of_factors(context: &Context<'_>) -> Vec<String> {
     let strength = |factor: &Factor| {
         let all = factor.levels.iter().flat_map(|level| level.effects.iter().flatten());

@@ -60,11 +60,11 @@ pub(crate) fn why_missing(cell: &Measured) -> String {
     }
 }
 
-/// What a table says of its percentiles that have no number.
+/// The remark of a table about its percentiles without a number.
 pub(super) const UNSUPPORTED: &str = "A percentile is left out where a repetition has fewer than ten \
      requests beyond it: 95 % takes 200, 99 % 1,000, 99.9 % 10,000.";
 
-/// What a standing looks like over a tone that it leaves alone.
+/// The tone of a standing, or another tone if the number is trusted.
 pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
     match standing {
         Standing::Ok => otherwise,

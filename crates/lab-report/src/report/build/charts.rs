@@ -57,7 +57,7 @@ pub(super) fn lines(
     parts.map(chart).collect()
 }
 
-/// How many times as fast.
+/// The speed ratio as a point.
 pub(super) fn of_effect(x: f64, effect: &Effect, standing: Standing) -> Point {
     Point {
         x,
@@ -80,7 +80,7 @@ pub(super) fn of_cell(x: f64, cell: &Cell, metric: Metric, scale: Scale) -> Opti
     })
 }
 
-/// Whether something speaks against the numbers of a cell.
+/// True if there is a reason to doubt the numbers of a cell.
 pub(super) fn is_suspect(cell: &Cell) -> bool {
     cell.standing == Standing::Suspect
 }

@@ -34,7 +34,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     context.factors.iter().enumerate().flat_map(of_factor).collect()
 }
 
-/// Whether a study would ask for it: not how large requests are, or how many are under way, which a
+/// True if a study would ask for it. That excludes the size of requests and the number in flight, which a
 /// campaign varies to look at subjects from several sides.
 pub(super) fn is_asked(factor: &Factor) -> bool {
     !["block_size", "bs", "iodepth", "threads", "drop_caches", "size"]

@@ -1,4 +1,4 @@
-//! What a lost member costs, state by state, and how long it took to be whole again.
+//! The cost of a lost member, state by state, and the time until the array was whole again.
 
 use super::answer::rebuild_in_words;
 use super::charts::{self, MOST_SERIES};

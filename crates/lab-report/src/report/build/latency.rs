@@ -1,4 +1,4 @@
-//! How long requests took: distributions, and percentiles where the sample supports them.
+//! The latency of requests: distributions, and percentiles if the sample supports them.
 
 use super::charts::{self, axis};
 use super::{Context, cells, section};
@@ -17,7 +17,7 @@ const POINTS: usize = 200;
 const PERCENTILES: [(f64, &str); 4] =
     [(0.5, "50 % [ms]"), (0.95, "95 % [ms]"), (0.99, "99 % [ms]"), (0.999, "99.9 % [ms]")];
 
-/// What the subjects' requests of one workload and direction took.
+/// The latencies of the subjects' requests of one workload and direction.
 struct Latencies<'a> {
     op: &'static str,
     cells: Vec<(&'a Measured, Histogram)>,
@@ -54,7 +54,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     section("latencies", "Latency", lead, true, blocks)
 }
 
-/// Where subjects differ most in the 99 % latency, in the campaign's order.
+/// The workloads in which subjects differ most in the 99 % latency, in the campaign's order.
 fn most_telling(all: &[Latencies<'_>]) -> Vec<usize> {
     let difference = |index: &usize| {
         let tails = || all[*index].cells.iter().filter_map(|(_, one)| one.percentile(0.99));

@@ -54,7 +54,7 @@ fn keys_of(work: &Work) -> Vec<Key> {
     metrics.into_iter().map(key).collect()
 }
 
-/// What the campaign is about.
+/// The main numbers of the campaign.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let mut groups: Vec<(Key, Vec<usize>)> = Vec::new();
     for (index, work) in context.analysis.workloads.iter().enumerate() {
@@ -264,7 +264,7 @@ impl Sheet<'_> {
         (columns, subjects.iter().map(row).collect())
     }
 
-    /// Whether a subject has a column of percents: a lone baseline is always 100.
+    /// True if a subject has a column of percentages: a lone baseline is always 100.
     fn has_percent(&self, subject: usize) -> bool {
         let baselines = &self.context.analysis.baselines;
         !baselines.is_empty() && *baselines != [subject]

@@ -1,8 +1,8 @@
-//! The marks of predictions: whatever of a report somebody looks at, or cuts out, says that nothing was
+//! The marks of predictions: every part of a report, also a part that is cut out, says that nothing was
 //! measured.
 //!
-//! Invariant: the title, the subtitle, the answer, each heading over numbers and each axis of values
-//! says "predicted"; the interval of repetitions is named nowhere, for there are none.
+//! Invariant: the title, the subtitle, the answer, each heading over numbers and each axis of values says
+//! "predicted"; the interval of repetitions is never mentioned, because there are none.
 
 use super::{Context, about};
 use crate::report::model::{Block, Chart, Report, Table};
@@ -55,7 +55,7 @@ fn mark_chart(chart: &mut Chart) {
     };
 }
 
-/// What is said of repetitions, said of predictions.
+/// A text about repetitions, changed into one about predictions.
 fn without_repetitions(text: &str, percent: u32) -> String {
     let range = format!("range of what models are off by, {percent} %");
     text.replace("95 % interval", &range)

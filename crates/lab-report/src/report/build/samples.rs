@@ -6,9 +6,9 @@ use crate::analysis::Analysis;
 use crate::report::render::TidyRow;
 use braid_lab::store::Results;
 
-/// One row for each number of each trial that went well, in the order of the schedule. The verdict
-/// is that of the sample's cell: "ok", "suspect" or "invalid", as the report has it; "unsettled" of
-/// a round that does not count, and "predicted" of what nobody measured.
+/// One row for each number of each successful trial, in the order of the schedule. The verdict is that of the
+/// sample's cell in the report: "ok", "suspect" or "invalid"; "unsettled" for a round that does not count, and
+/// "predicted" for a predicted number.
 pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
     let mut verdicts: HashMap<usize, String> = HashMap::new();
     for cell in &analysis.cells {

@@ -1,4 +1,4 @@
-//! Whether rounds have settled, for campaigns whose repetitions are rounds of one long run.
+//! The steady state of rounds, for campaigns whose repetitions are rounds of one long run.
 
 use super::charts::{self, axis};
 use super::{Context, cells, section};
@@ -100,7 +100,7 @@ fn in_words(window: &Window) -> String {
     format!("{} to {}", window.first, window.last())
 }
 
-/// Who has not settled, for an answer.
+/// The subjects that have not settled, for an answer.
 pub(super) fn sentence(context: &Context<'_>) -> Option<String> {
     let unsettled =
         |cell: &&Measured| cell.rounds.as_ref().is_some_and(|rounds| rounds.window().is_none());

@@ -61,8 +61,8 @@ fn of_subjects(context: &Context<'_>) -> Table {
     Table { note, columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// What a subject does by itself: of the baseline, and where nothing is compared. Several workloads
-/// have no number together.
+/// The number of a subject by itself: for the baseline, and if nothing is compared. Several workloads have no
+/// common number.
 fn absolute(context: &Context<'_>, subject: usize, workloads: &[usize]) -> Cell {
     let analysis = context.analysis;
     let is_baseline = analysis.is_baseline(subject);
@@ -104,7 +104,7 @@ fn of_factors(context: &Context<'_>) -> Table {
     Table { note: OF_LEVELS.to_owned(), columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// How a table of levels is read.
+/// The explanation of a table of levels.
 pub(super) const OF_LEVELS: &str =
     "How many times as fast as the level marked 1, all else alike, with the 95 % interval.";
 

@@ -206,7 +206,7 @@ fn sticks() -> Results {
     })
 }
 
-/// What every report keeps to, and that every renderer takes it.
+/// Checks the rules for every report, and that every renderer accepts it.
 fn check(report: &Report) {
     let mut ids: Vec<&str> = Vec::new();
     for section in &report.sections {

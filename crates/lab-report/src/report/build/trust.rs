@@ -1,4 +1,4 @@
-//! What can be believed, and why the rest cannot.
+//! The trusted numbers, and the reasons why the others are not.
 
 use super::{Context, cells};
 use crate::analysis::{Cell, Finding, Standing, State};

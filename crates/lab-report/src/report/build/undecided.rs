@@ -1,5 +1,5 @@
-//! What cannot be told, why, and what it would take: a sentence for each cause, of the contest in which it is
-//! clearest.
+//! The open questions, their reasons, and the effort to answer them: a sentence for each cause, about the
+//! contest in which it is clearest.
 
 use braid_shell::shell_path;
 
@@ -55,7 +55,7 @@ pub(super) fn sentences(context: &Context<'_>, contests: &[&Contest]) -> Vec<Str
     said
 }
 
-/// Of contests that are open for the same cause, the one that takes the most.
+/// Among contests that are open for the same cause, the one with the greatest effort.
 fn of_cause_in_words(
     context: &Context<'_>,
     open: &[(&Contest, Unknown)],

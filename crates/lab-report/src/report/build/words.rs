@@ -1,4 +1,4 @@
-//! What dimensions and their values are called.
+//! The names of dimensions and their values.
 
 use braid_lab::settings::Value;
 
@@ -41,7 +41,7 @@ pub(super) fn short(dimension: &str, value: &Value) -> String {
     }
 }
 
-/// What a dimension is called.
+/// The name of a dimension.
 pub(super) fn name_of(dimension: &str) -> String {
     match dimension {
         "iodepth" => "requests at once (depth)".to_owned(),

@@ -92,7 +92,7 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
     }
 }
 
-/// What a colour means, for those who do not see it; nothing where the text is all.
+/// The meaning of a colour in words, for readers who do not see it; empty if the text suffices.
 fn says(tone: &str) -> &'static str {
     match tone {
         "better" => "better than the baseline",

@@ -1,5 +1,5 @@
-//! The report for the terminal, on one screen: the question, the answer, a table of one row a subject,
-//! what to doubt in at most three lines, and where the rest is.
+//! The report for the terminal, on one screen: the question, the answer, a table with one row for each subject,
+//! at most three lines of doubts, and the place of the full report.
 //!
 //! ```text
 //! quick: Which layout is fastest?
@@ -16,8 +16,8 @@
 //! everything: results/report.html
 //! ```
 //!
-//! Invariants: nothing is wider than the terminal: sentences and cells are broken at spaces; what is
-//! left out is said, and where it is.
+//! Invariants: no line is wider than the terminal, since sentences and cells are broken at spaces; the report
+//! says when a part is left out, and names its place.
 
 use comfy_table::{
     Attribute, Cell as Shown, CellAlignment, Color, ContentArrangement, LineStyle, Table as Grid,
@@ -30,32 +30,31 @@ use crate::report::model::{Cell, Report, Section, Table, Tone, TrustBox, TrustRe
 /// A line under the header and none between rows.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: usize = 3;
-/// Longest text of a cell.
+/// The greatest length of a cell's text.
 const LONGEST: usize = 60;
-/// Characters of a line, where the terminal does not say how many it has or has more: longer
-/// lines are not read well.
+/// Characters in a line, if the terminal is wider or does not report its width: longer lines are hard to read.
 const WIDEST: usize = 120;
-/// A terminal narrower than this gets lines of this length all the same.
+/// The length of a line on a terminal that is narrower than this.
 const NARROWEST: usize = 60;
-/// Rows of a table that are shown of more.
+/// The greatest number of rows that a table shows.
 const MOST_ROWS: usize = 16;
-/// Lines of doubt.
+/// The number of lines for doubts.
 const MOST_DOUBTS: usize = 3;
 
-/// The report as text, as wide as the terminal; with terminal colours if `colour`. It ends with where
-/// all of it is: `whole`, a file or a command.
+/// The report as text, as wide as the terminal; with terminal colours if `colour`. Its last line names the
+/// place of the full report: `whole`, a file or a command.
 pub fn render_terminal(report: &Report, colour: bool, whole: &str) -> String {
     render_within(report, colour, screen_width(), whole)
 }
 
 fn screen_width() -> usize {
-    // `None` where the output is no terminal.
+    // `None` if the output is no terminal.
     Grid::new().width().map_or(WIDEST, usize::from).clamp(NARROWEST, WIDEST)
 }
 
-/// The same in lines of `width` characters.
+/// The same report in lines of `width` characters.
 fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> String {
     let mut out = Out::new(colour, width, whole);
     match report.question.as_str() {
@@ -72,14 +71,14 @@ fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> St
     }
     out.table(&report.table);
     out.doubts(&report.trust);
-    // A comparison of two runs has its lists here; a report's sections are in the files.
+    // A comparison of two runs has its lists here; for a report, the sections are in the files.
     let listed = report.sections.iter().filter(|section| section.id == NOT_COMPARED);
     listed.flat_map(Section::tables).for_each(|table| out.table(table));
     out.sentence("", &format!("everything: {whole}"));
     out.text
 }
 
-/// The section that a terminal shows.
+/// The section that is shown on a terminal.
 const NOT_COMPARED: &str = "not-compared";
 
 struct Out<'a> {
@@ -99,7 +98,7 @@ impl<'a> Out<'a> {
         self.text.push('\n');
     }
 
-    /// A text after a sign, its further lines under its first word; nothing of an empty one.
+    /// A text after a sign, with its further lines aligned under its first word; an empty text prints nothing.
     fn sentence(&mut self, sign: &str, text: &str) {
         if !text.is_empty() {
             let text = format!("{sign}{}", printable(text));
@@ -107,7 +106,7 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// That something was left out, and where it is.
+    /// A line that tells that a part was left out, and where it is.
     fn left_out(&mut self, count: usize, what: &str) {
         let plural = if count == 1 { "" } else { "s" };
         if count > 0 {
@@ -124,20 +123,21 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// The gravest reasons in three lines together.
+    /// The gravest doubts, in three lines in total.
     fn doubts(&mut self, trust: &TrustBox) {
         self.line("");
         let reasons: Vec<&TrustReason> = trust.doubts().collect();
         let shown = reasons.len().clamp(1, MOST_DOUBTS);
         for (place, reason) in reasons.iter().take(MOST_DOUBTS).enumerate() {
-            // The first have the lines that are left over.
+            // The first doubts get the lines that remain.
             let most = MOST_DOUBTS / shown + usize::from(place < MOST_DOUBTS % shown);
             self.doubt(reason, most);
         }
         self.left_out(reasons.len().saturating_sub(MOST_DOUBTS), "doubt");
     }
 
-    /// A reason in so many lines, its last words left out where there are more, and whom it concerns.
+    /// A doubt in at most `most` lines, followed by the cells it concerns; the last words are left out if the
+    /// lines do not suffice.
     fn doubt(&mut self, reason: &TrustReason, most: usize) {
         let concerned = match reason.cells.as_slice() {
             [] => String::new(),
@@ -164,7 +164,7 @@ impl<'a> Out<'a> {
         }
         self.line("");
         self.sentence("", &table.title);
-        // What is smaller elsewhere stands under its number where there is no room beside it.
+        // The detail of a number (small print in other reports) stands below it if there is no room beside it.
         let widths = (0..table.columns.len()).map(|column| width_of(table, column) + GAP);
         let between = if widths.sum::<usize>() > self.width { '\n' } else { ' ' };
         let mut grid = Grid::new();
@@ -189,7 +189,7 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Letters of the widest cell of a column.
+/// The number of characters in the widest cell of a column.
 fn width_of(table: &Table, column: usize) -> usize {
     let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' '));
     let texts = cells.chain([shown_text(&table.columns[column].heading)]);
@@ -246,7 +246,7 @@ mod tests {
         let many = (0..5).map(|n| reason("rule", &format!("reason {n} of them"), 2)).collect();
         let many = doubts(many);
         assert_eq!(many[2..], ["⚠ reason 2 of them (2 numbers)", "… 2 more doubts: report.html"]);
-        // One takes the lines that others leave.
+        // One column takes the lines that the others leave.
         let long = || reason("rule", &vec!["word"; 100].join(" "), 2);
         let alone = doubts(vec![long()]);
         assert_eq!(alone.len(), 3, "{alone:?}");
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(told, ["gone (0: x)"].map(|text| format!("- {text}")));
     }
 
-    /// Columns with a unit are numbers; a cell is `text / detail`.
+    /// A column with a unit contains numbers; a cell is `text / detail`.
     fn shown(columns: &[&str], rows: &[&[&str]], width: usize) -> String {
         let column = |heading: &&str| Column {
             heading: (*heading).to_owned(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::report::model::Tone;
 
-/// What the colour says where there is none.
+/// The sign that replaces a colour.
 pub(super) fn sign(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain | Tone::Baseline | Tone::Missing => "",

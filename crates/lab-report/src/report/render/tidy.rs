@@ -9,7 +9,7 @@ pub struct TidyRow {
     /// Conditions, name and value, such as ("subject", "stripe"), ("processes", "4"). Rows may
     /// differ in theirs: a condition that a row does not have is an empty field.
     pub dimensions: Vec<(String, String)>,
-    /// What was measured, such as "latency_p99".
+    /// The measured metric, such as "latency_p99".
     pub metric: String,
     /// The value, in `unit`.
     pub value: f64,
@@ -19,7 +19,7 @@ pub struct TidyRow {
     pub trial: u32,
     /// Which repetition of its cell, from 1.
     pub repetition: u32,
-    /// Whether it can be believed: "ok", "suspect", "invalid", or "unsettled".
+    /// The verdict: "ok", "suspect", "invalid", or "unsettled".
     pub verdict: String,
 }
 

@@ -35,10 +35,10 @@ impl Formats {
         Self { html: false, markdown: false, json: false, csv: false, xlsx: false, svg: false };
 }
 
-/// What was written.
+/// The files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The folder that all of it is in.
+    /// The folder that contains all of them.
     pub folder: PathBuf,
     /// The page, if it was asked for.
     pub html: Option<PathBuf>,

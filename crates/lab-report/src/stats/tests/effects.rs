@@ -136,8 +136,8 @@ fn noises() -> [(&'static str, Noise); 4] {
     ]
 }
 
-/// What `docs/statistics.md` states: of two equal subjects the interval leaves 1 out in at most 5.5 of
-/// 100 campaigns, whatever the noise, from three repetitions on.
+/// Statement of `docs/statistics.md`: for two equal subjects the interval excludes 1 in at most 5.5 of 100
+/// campaigns, for all kinds of noise, from three repetitions on.
 #[test]
 fn of_equal_subjects_an_interval_errs_in_five_of_a_hundred() {
     const CAMPAIGNS: usize = 4_000;

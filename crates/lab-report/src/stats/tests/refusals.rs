@@ -1,4 +1,4 @@
-//! What cannot be computed is refused, and nothing undefined leaves.
+//! Values that cannot be computed are refused, and no undefined number is returned.
 
 use super::*;
 

@@ -49,7 +49,7 @@ fn a_plateau_at_the_start_is_not_what_is_kept_up() {
     assert_eq!(steady(&rounds(&values)).first, 9);
 }
 
-/// What a flash disk with a full cache does in its last round: nothing has settled.
+/// A flash disk whose cache is full in the last round: nothing has settled.
 #[test]
 fn a_fall_after_the_window_leaves_it() {
     let values = [53.0, 57.0, 57.0, 60.0, 55.0, 59.0, 52.0, 33.0];

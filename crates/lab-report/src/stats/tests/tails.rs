@@ -32,8 +32,8 @@ fn percentiles_from_bins() {
     assert_eq!((bins.min_ns(), bins.max_ns(), bins.total()), (Some(10), Some(1_000), 1_000));
 }
 
-/// 1,000 requests at 1 ms and 20 at 100 ms: the 99 % latency of all is 100 ms, of the first run
-/// 1 ms; the mean of the two runs' would be 50.5 ms.
+/// 1,000 requests at 1 ms and 20 at 100 ms: the 99 % latency of all requests is 100 ms, that of the first run 1
+/// ms; the mean over the two runs would be 50.5 ms.
 #[test]
 fn merging_adds_requests() {
     let (fast, slow) = ((1_000_000, 1_000), (100_000_000, 20));
@@ -70,12 +70,12 @@ fn a_short_curve_is_whole() {
     let points: Vec<(u64, f64)> =
         bins.cumulative(4).iter().map(|point| (point.value_ns, point.at_most)).collect();
     assert_eq!(points, [(10, 0.25), (20, 0.75), (40, 1.0)]);
-    // Also where two bins are close enough to be one step.
+    // The same holds if two bins are so close that they are one step.
     let close = Histogram::from_bins([(10, 1), (11, 1), (1_000, 8)]).unwrap();
     assert_eq!(close.cumulative(4).len(), 3);
 }
 
-/// A tail of a millionth keeps its points, for half of them follow the latency.
+/// A tail of a millionth keeps its points, because half of the points follow the latency.
 #[test]
 fn a_thinned_curve_keeps_its_tail() {
     let body = (1..=1_000_u64).map(|v| (1_000 + v, 1_000));
@@ -113,7 +113,8 @@ proptest! {
         for q in [0.01, 0.1, 0.5, 0.9, 0.99, 0.999] {
             if let Some(value) = bins.percentile(q) {
                 prop_assert!(before <= value);
-                // The definition: q of all requests up to here, less than q before.
+                // The definition: a share of at least q has a latency up to this one, and a smaller share a
+                // lower latency.
                 let up_to = |v: f64| bins.bins().filter(|bin| bin.0 as f64 <= v).map(|bin| bin.1).sum::<u64>();
                 let mark = bins.total() as f64 * q;
                 prop_assert!(up_to(value) as f64 >= mark - 1e-6);

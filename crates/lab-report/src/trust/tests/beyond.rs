@@ -1,4 +1,4 @@
-//! Reading what nobody had written, and what a tool does beyond what it was told.
+//! Reads of areas that were never written, and writes of a tool beyond its region.
 
 use super::*;
 use braid_lab::campaign::FileSystem;
@@ -29,7 +29,7 @@ fn what_was_never_written_is_doubted() {
     let finding = holes(100).found("unwritten").unwrap();
     assert_eq!(finding.standing, Suspect);
     assert!(finding.why.starts_with("100 MiB of the first 1000 MiB (10 %)"), "{}", finding.why);
-    // Nobody knows of a disk, unless it turns and does not care.
+    // The content of a disk is unknown, unless it is a rotating one, for which it does not matter.
     assert_eq!(found(None).judge().unchecked["unwritten"], 3);
     let mut unknown = found(Some(RegionContent::Unknown));
     assert_eq!(unknown.judge().unchecked["unwritten"], 3);

@@ -28,11 +28,11 @@ fn a_cache_that_was_asked_for_is_no_cheat() {
     let finding = lab.found("page-cache").unwrap();
     assert_eq!(finding.standing, Suspect);
     assert!(finding.why.contains("kept as asked for"), "{}", finding.why);
-    // Nobody asks for writes that stay in memory.
+    // No question is about writes that stay in memory.
     let writes = Lab::new().buffered().each(write_instead).each(target(0));
     let writes = writes.setup(|setup| setup.drop_caches = false);
     assert_eq!(writes.standing("page-cache"), Some(Invalid));
-    // With O_DIRECT nobody asked for the cache.
+    // With O_DIRECT, the cache was not to be measured.
     let lab = Lab::new().each(target(0)).setup(|setup| setup.drop_caches = false);
     assert_eq!(lab.standing("page-cache"), Some(Invalid));
 }
@@ -48,7 +48,7 @@ fn writes_that_are_still_in_memory_are_found() {
     assert!(finding.why.contains("claims 1000 MiB written"), "{}", finding.why);
     assert!(finding.why.contains("in memory when the clock stopped"), "{}", finding.why);
     assert_eq!(of(1000), None);
-    // Reading is no substitute for writing.
+    // Reads are no substitute for writes.
     let lab = Lab::new().buffered().each(write_instead).each(target(1000 * MIB));
     assert_eq!(lab.standing("page-cache"), Some(Invalid));
 }
@@ -64,7 +64,7 @@ fn the_members_witness_where_there_is_no_device() {
     assert_eq!(of(950), None);
 }
 
-/// It passes requests on and counts none, so the disks below it are asked.
+/// The device passes requests on and counts none, so the counters of the disks below it are used.
 #[test]
 fn the_kernels_linear_is_no_witness() {
     let of = |array: &str, mib: u64| {
@@ -80,7 +80,7 @@ fn the_kernels_linear_is_no_witness() {
     assert!(finding.why.contains("its device moved 0.0 MiB"), "{}", finding.why);
 }
 
-/// A loop device over a file: the device was asked for everything, the disk for little.
+/// A loop device over a file: the device received all requests, the disk only few.
 #[test]
 fn a_cache_below_the_subject_is_a_doubt_and_no_more() {
     let of = |mib: u64| {
@@ -93,7 +93,7 @@ fn a_cache_below_the_subject_is_a_doubt_and_no_more() {
     assert_eq!(of(501), None);
 }
 
-/// Half of the array is memory, so the disk moves half: nobody knows what it should be.
+/// Half of the array is memory, so the disk moves half: the expected amount is unknown.
 #[test]
 fn members_in_memory_prove_nothing() {
     let mut lab = Lab::new().each(|trial| trial.evidence.members[0].1 = read(0));
@@ -127,11 +127,11 @@ fn data_that_fit_memory_are_doubted_when_nobody_saw_the_device() {
     let finding = lab.found("page-cache").unwrap();
     assert_eq!(finding.standing, Suspect);
     assert!(finding.why.contains("the data are 500 MiB and the memory is 8192 MiB"), "{finding:?}");
-    // Read once only, after caches were dropped; or past the cache.
+    // The file is read only once, after caches were dropped; or past the cache.
     let once = lab.each(|trial| trial.region_bytes = 1000 * MIB);
     assert_eq!(once.standing("page-cache"), None);
     assert_eq!(reread(Lab::new()).standing("page-cache"), None);
-    // Caches kept: what was there before may answer the first time.
+    // The caches are kept: earlier content may answer the first read.
     let kept = once.setup(|setup| setup.drop_caches = false);
     assert_eq!(kept.standing("page-cache"), Some(Suspect));
 }
@@ -145,7 +145,7 @@ fn data_of_twice_the_memory_do_not_fit() {
     assert_eq!([of(250 * MIB), of(250 * MIB + 1)], [None, Some(Suspect)]);
 }
 
-/// The device's counters are better than a guess from sizes.
+/// The device's counters are better than an estimate from sizes.
 #[test]
 fn a_device_that_moved_it_all_ends_the_doubt() {
     let lab = Lab::new().buffered().each(|trial| trial.region_bytes = 500 * MIB);
@@ -164,7 +164,7 @@ fn bonnie_reads_back_what_it_wrote() {
     assert_eq!(lab.standing("page-cache"), None);
 }
 
-/// Files of 3 GiB are below twice the memory of 8 GiB; six of them, one a process, are not.
+/// Files of 3 GiB are below twice the memory of 8 GiB; six of them, one for each process, are not.
 #[test]
 fn each_process_has_files_of_its_own() {
     let of = |name: &str, processes: u32| {
@@ -179,8 +179,8 @@ fn each_process_has_files_of_its_own() {
     assert_eq!(of("total_size", 6), Some(Suspect));
 }
 
-/// The tool counts 1000 MiB in 10 s. In a ramp as long it does as much, or at least half of it where
-/// something holds it up: the device moves 1500 MiB and more.
+/// The tool counts 1000 MiB in 10 s. In a ramp of the same length it moves as much, or at least half of it if
+/// it is delayed: the device moves 1500 MiB and more.
 #[test]
 fn the_ramps_bytes_are_expected_too() {
     let of = |mib: u64| Lab::new().ramped(10.0).each(target(mib * MIB)).found("page-cache");
@@ -192,13 +192,13 @@ fn the_ramps_bytes_are_expected_too() {
     let why = of(920).unwrap().why;
     assert!(why.contains("1000 MiB read, at least 1500 MiB with its ramp, and its dev"), "{why}");
     assert!(why.contains("moved 920 MiB of them (61 %)"), "{why}");
-    // A tool that has no ramp moves what it claims.
+    // A tool without a ramp moves exactly the amount that it reports.
     let mut lab = Lab::new().ramped(10.0);
     lab.workload.tool = "sysbench".into();
     assert_eq!(lab.standing("page-cache"), None);
 }
 
-/// What reaches the members' disks of a mirror that is written 1000 MiB, without a device between.
+/// The bytes that reach the members' disks if 1000 MiB are written to a mirror, without a device between.
 #[test]
 fn copies_are_expected_of_the_members() {
     let of = |stack: &str, health: Health, disks_mib: u64| {
@@ -222,7 +222,7 @@ fn copies_are_expected_of_the_members() {
     );
     let why = of(mirror, Health::Healthy, 920).unwrap().why;
     assert!(why.contains("written, at least 2000 MiB with copies or parity, and"), "{why}");
-    // After a ramp as long the half of it is twice on the disks as well.
+    // After a ramp of the same length, half of that amount is also on the disks twice.
     let mut lab = Lab::new();
     lab.add("array", Source::Stack(mirror.into()), &["sda", "sdb"]);
     let lab = lab.ramped(10.0).each(write_instead).each(|trial| {
@@ -233,19 +233,19 @@ fn copies_are_expected_of_the_members() {
     let finding = lab.found_about("array", "page-cache").unwrap();
     assert_eq!(finding.standing, Invalid);
     assert!(finding.why.contains("3000 MiB with its ramp and copies"), "{}", finding.why);
-    // Without one of its members it has one copy, and while that is filled perhaps.
+    // Without one of its members the mirror has one copy; while that member is filled, it may have two.
     for health in [Health::Degraded, Health::Rebuilding, Health::Story] {
         assert_eq!(of(mirror, health, 900), None, "{health:?}");
         assert_eq!(of(mirror, health, 498).unwrap().standing, Invalid, "{health:?}");
     }
-    // Reading moves no copies.
+    // Reads move no copies.
     let mut lab = Lab::new();
     lab.add("array", Source::Stack(mirror.into()), &["sda", "sdb"]);
     let lab = lab.each(|trial| trial.evidence.target = None);
     assert_eq!(lab.found_about("array", "page-cache"), None);
 }
 
-/// The kernel's md counts what it was asked for, and its members' disks twice of it.
+/// The kernel's md counts the requests it received, and its members' disks twice as many.
 #[test]
 fn copies_below_a_device_are_expected_too() {
     let of = |mib: u64| {
@@ -277,6 +277,6 @@ fn levels_have_a_least_as_well() {
     assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, /dev/d)"), 2.0);
     assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, missing)"), 1.5);
     assert_eq!(of("md(/dev/a, /dev/b)"), 1.0);
-    // One and a half on its members, and one on the other.
+    // One and a half on its members, and one on the other disk.
     assert_eq!(of("raid1(raid5(/dev/a, /dev/b, /dev/c), /dev/d)"), 2.5);
 }

@@ -41,7 +41,7 @@ fn one_repetition_far_off_is_no_drift() {
     assert_eq!(repeated(&rates).found("unsteady-repetitions"), None);
 }
 
-/// What `docs/trust.md` states: repetitions that only scatter are called a drift in about 5 of 100 cells.
+/// Statement of `docs/trust.md`: repetitions that only scatter are called a drift in about 5 of 100 cells.
 #[test]
 fn equal_repetitions_rarely_drift() {
     const CELLS: usize = 2_000;

@@ -278,7 +278,7 @@ fn a_full_machine_is_told_with_whose_it_was() {
     assert_eq!(own.standing, Remark);
     assert!(own.why.contains("what the processors allow"), "{own:?}");
     assert_eq!(of(0.96, 28.9).unwrap().standing, Suspect);
-    // Nobody knows whose it was.
+    // The owner of the processor time is unknown.
     let unknown = Lab::new().each(|trial| {
         trial.evidence.cpu_busy = Some(0.95);
         trial.evidence.tool_cores = None;

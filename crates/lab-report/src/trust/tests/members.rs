@@ -248,7 +248,7 @@ proptest! {
     }
 }
 
-/// What is said of the campaign by a rule.
+/// The finding of a rule about the campaign.
 fn said(lab: &Lab, rule: &str) -> Option<String> {
     let findings = lab.judge().campaign;
     findings.into_iter().find(|finding| finding.rule == rule).map(|finding| finding.why)

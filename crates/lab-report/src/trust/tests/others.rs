@@ -107,11 +107,11 @@ fn copies_and_parity_are_nobody_else() {
         of("raid1(raid0(/dev/sda, /dev/sdb), raid0(/dev/sdc, /dev/sdd))", 1500, healthy),
         None
     );
-    // What a rebuild moves nobody can say.
+    // The bytes of a rebuild are unknown.
     assert_eq!(of(&format!("raid0({disks})"), 9000, Health::Rebuilding), None);
 }
 
-/// As when a mirror fills itself while it is read: nobody asked for a single write.
+/// Like a mirror that fills itself while it is read: the tool requested no writes.
 #[test]
 fn writes_under_a_tool_that_only_reads_are_not_its_own() {
     let of = |mib: u64| {

@@ -2,7 +2,7 @@ use super::*;
 use crate::settings::Settings;
 use crate::world::{StopFlag, SystemWorld};
 
-/// A trial of a tool whose parser is not asked.
+/// Returns a trial of a tool whose parser is not used.
 fn spec<'a>(settings: &'a Settings, target: &'a Target, ramp_s: f64) -> TrialSpec<'a> {
     TrialSpec {
         settings,
@@ -28,7 +28,7 @@ fn a_server_works_during_a_ramp_only_for_tools_that_have_one() {
         let spec = spec(&settings, &target, ramp_s);
         server_cpu(&measured, &spec, Some(0.16)).map(|sample| sample.value)
     };
-    // 40 µs a request; fio did three times as many before it counted.
+    // 40 µs per request; fio sent three times as many before it counted.
     assert_eq!((cost("sysbench"), cost("fio")), (Some(40_000.0), Some(10_000.0)));
     let spec = spec(&settings, &target, 0.0);
     assert_eq!(server_cpu(&measured, &spec, None), None);
@@ -44,9 +44,9 @@ fn each_source_has_room_and_an_archive_beside_its_tree() {
     let archive = SourceData::Archive(SIZE);
     let room = |all: &[&SourceData]| room_of_sources(all.iter().map(|data| **data));
     assert_eq!(room(&[&file, &file]), SIZE);
-    // Of one size, and yet not one source.
+    // Equal sizes do not make one source.
     assert_eq!(room(&[&file, &archive]), room(&[&file]) + room(&[&archive]));
-    // What they do take.
+    // The space that they really take.
     let dir = tempfile::tempdir().unwrap();
     for data in [tree, archive] {
         make_source(data, dir.path(), 1, &StopFlag::default(), &mut SystemWorld::new()).unwrap();
@@ -55,6 +55,6 @@ fn each_source_has_room_and_an_archive_beside_its_tree() {
     let text = String::from_utf8(done.unwrap().stdout).unwrap();
     let taken: u64 = text.split_whitespace().next().unwrap().parse().unwrap();
     assert!(taken > 2 * SIZE, "{text}");
-    // The tree that is the archive's own takes as much as the one that is there.
+    // The archive's own tree takes as much as the existing one.
     assert!(taken <= room(&[&archive]), "{text}");
 }

@@ -1,5 +1,4 @@
-//! A machine without devices: it knows what exists, refuses what a real one would refuse, and fails
-//! where it is told to.
+//! A machine without devices: it knows which objects exist, refuses as a real one would, and fails on request.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +14,16 @@ use crate::world::{PathKind, StopFlag, World};
 
 const GIB: u64 = 1 << 30;
 
-/// What happens at the chosen step.
+/// The fault at the chosen step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It fails.
+    /// The step fails.
     Fails,
     /// The user presses Ctrl-C.
     IsStopped,
 }
 
-/// The machine as it is when a run is killed, and what it has noted by then.
+/// The machine when a run is killed, and the records at that time.
 pub(super) struct Moment {
     pub(super) before: String,
     pub(super) notes: String,
@@ -32,7 +31,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Whether a volume is there that does not answer yet.
+    /// Returns true if there is a volume that does not answer yet.
     pub(super) fn is_starting(&self) -> bool {
         self.state.starting.is_some()
     }
@@ -40,15 +39,15 @@ impl Moment {
 
 #[derive(Default, Clone)]
 struct State {
-    /// What exists: "loop /dev/loop100", "mount /tmp/x", ...
+    /// Existing objects: "loop /dev/loop100", "mount /tmp/x", ...
     things: BTreeSet<String>,
-    /// Who uses a path: path and user.
+    /// Paths in use, with the user of each.
     used: BTreeMap<String, String>,
     /// Files behind loop devices.
     files: BTreeMap<String, String>,
     /// Sockets of volumes that are not attached.
     sockets: BTreeMap<String, String>,
-    /// Volumes that are served for reading only.
+    /// Volumes that are served read-only.
     read_only: BTreeSet<String>,
     /// Members that have been written: filled, or under a new file system or superblock.
     written: BTreeSet<String>,
@@ -57,15 +56,15 @@ struct State {
     commands: Vec<String>,
     steps: usize,
     fills: usize,
-    /// The volume whose array was there before: its superblocks are the user's and are to stay.
+    /// The volume whose array existed before: its superblocks are the user's and must stay.
     users: Option<String>,
     is_degraded: bool,
-    /// How the first member is; empty: not there.
+    /// State of the first member; empty if it is absent.
     victim: String,
     is_busy: bool,
-    /// Members of the arrays that were created, by name, which are used when those are up.
+    /// Members of created arrays, by name; in use while the array is up.
     created: BTreeMap<String, Vec<String>>,
-    /// A volume whose process is there and does not answer yet.
+    /// A volume whose process runs and does not answer yet.
     starting: Option<String>,
 }
 
@@ -76,9 +75,9 @@ pub(super) struct Machine {
     state: Rc<RefCell<State>>,
     fault: Option<(usize, Fault, StopFlag)>,
     not_root: bool,
-    /// What it says of its memory; nothing of 0.
+    /// Size of the memory; 0 if unknown.
     memory_kib: u64,
-    /// Where notes are, and what was seen there at each step.
+    /// Path of the records, and the machine at each step.
     witness: Option<PathBuf>,
     moments: Vec<Moment>,
 }
@@ -92,12 +91,12 @@ impl Machine {
         Self { memory_kib, ..Self::default() }
     }
 
-    /// No fault from now on; answers whether there was one.
+    /// Removes the fault; returns true if it has occurred.
     pub(super) fn calm_down(&mut self) -> bool {
         self.fault.take().is_some_and(|(step, ..)| self.state.borrow().steps > step)
     }
 
-    /// All that exists, and all that is not as it was.
+    /// Returns all existing objects, and all changed settings.
     pub(super) fn left(&self) -> BTreeSet<String> {
         let state = self.state.borrow();
         let readahead = state.readahead.iter().filter(|(_, sectors)| *sectors != "256");
@@ -125,17 +124,17 @@ impl Machine {
         self.state.borrow().fills
     }
 
-    /// Paths and URIs that have been written.
+    /// Returns paths and URIs that have been written.
     pub(super) fn written(&self) -> BTreeSet<String> {
         self.state.borrow().written.clone()
     }
 
-    /// A trial's tool writes to its target.
+    /// Writes to the target, as a trial's tool does.
     pub(super) fn write(&mut self, target: &Target) {
         let text = match target {
             Target::Device(path) => path.display().to_string(),
             Target::Nbd(uri) => uri.clone(),
-            // It lies on a file system that was made before, or in a new folder.
+            // It is on a file system that was made before, or in a new folder.
             Target::Folder(_) => return,
         };
         self.state.borrow_mut().write(&text);
@@ -163,7 +162,7 @@ impl Machine {
         self.not_root = true;
     }
 
-    /// Keeps every moment from now on, with the notes in this file.
+    /// Keeps the machine at every step from now on, with the records in this file.
     pub(super) fn keep_moments(&mut self, notes: PathBuf) {
         self.witness = Some(notes);
     }
@@ -173,8 +172,8 @@ impl Machine {
         std::mem::take(&mut self.moments)
     }
 
-    /// The machine after a run was killed at a moment. What the run held in its own process is gone;
-    /// other processes are there.
+    /// Returns the machine after a run was killed at a moment. Objects of the run's own process are gone; other
+    /// processes are there.
     pub(super) fn after(moment: &Moment) -> Self {
         let state = Rc::new(RefCell::new(moment.state.clone()));
         Self { state, ..Self::default() }
@@ -187,10 +186,10 @@ impl Machine {
         self.moments.push(Moment { before: before.to_owned(), notes, state });
     }
 
-    /// A moment after a command whose outcome the run has not seen yet.
+    /// Keeps the moment after a command whose result the run has not seen yet.
     fn keep_moments_after(&mut self, command: &CommandLine) {
         let text = command.to_string();
-        // A loop device has no name before it is there.
+        // A loop device has no name before it exists.
         if text.starts_with("losetup --find") {
             return;
         }
@@ -207,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// Counts a step; answers whether it is to fail.
+    /// Counts a step; returns true if it must fail.
     fn step(&mut self) -> bool {
         let number = self.state.borrow().steps;
         self.state.borrow_mut().steps += 1;
@@ -221,7 +220,7 @@ impl Machine {
         }
     }
 
-    /// A step that is no command.
+    /// Carries out a step that is no command.
     fn act(&mut self, action: &str) -> Result<(), LabError> {
         self.keep_moment(action);
         if !self.step() {
@@ -236,7 +235,7 @@ impl Machine {
 }
 
 impl State {
-    /// What a command does and prints, or why it fails.
+    /// Returns the output of a command, or the reason of its failure.
     fn execute(&mut self, command: &CommandLine) -> Result<String, String> {
         let words: Vec<&str> = command.args.iter().map(String::as_str).collect();
         let last = words.last().copied().unwrap_or_default();
@@ -260,7 +259,7 @@ impl State {
             "mount" => self.add(format!("mount {last}")),
             "umount" if self.is_busy && words[0] != "--lazy" => Err("target is busy".into()),
             "umount" => {
-                // What lies on it goes with it.
+                // Objects on the mount are gone with it.
                 let below = format!(" {last}/");
                 self.things.retain(|thing| !thing.contains(&below));
                 self.remove(format!("mount {last}"))
@@ -301,7 +300,7 @@ impl State {
         }
     }
 
-    /// The members behind a device or an export. None of them is served for reading only.
+    /// Returns the members behind a device or an export. None of them is served read-only.
     fn members_of(&self, device: &str) -> Vec<String> {
         if let Some(file) = self.files.get(device) {
             return vec![file.clone()];
@@ -323,11 +322,11 @@ impl State {
 
     fn write(&mut self, device: &str) {
         let members = self.members_of(device);
-        // What a tmpfs holds is ours.
+        // Files on a tmpfs belong to the run.
         self.written.extend(members.into_iter().filter(|member| !member.ends_with("/disk")));
     }
 
-    /// Takes the paths in a text for a user, unless somebody has them.
+    /// Marks the paths in a text as used by a user, unless they are in use.
     fn take(&mut self, text: &str, user: &str) -> Result<(), String> {
         let paths: Vec<String> = text
             .split(|c: char| " (),".contains(c))
@@ -383,7 +382,7 @@ impl State {
             },
             "up" => {
                 let name = after("--name").unwrap_or(words[2]);
-                // As braid does: what is named to be overwritten must be in the stack.
+                // As in braid: a path after --force must be in the stack.
                 for (_, path) in
                     words.iter().zip(&words[1..]).filter(|(flag, _)| **flag == "--force")
                 {
@@ -402,7 +401,7 @@ impl State {
                 if words.contains(&"--read-only") {
                     self.read_only.insert(name.to_owned());
                 } else if words[2].contains("raid1(") {
-                    // Its copies are made to agree.
+                    // Its copies are resynchronised.
                     let mine = self.used.iter().filter(|(_, user)| *user == name);
                     let mine: Vec<String> = mine.map(|(path, _)| path.clone()).collect();
                     self.written.extend(mine);
@@ -428,7 +427,7 @@ impl State {
                 Ok(format!(r#"{{"members":[{{"superblocks":[{found}]}}]}}"#))
             }
             "status" if words[2] == "--json" => {
-                // One that is just coming up has no socket yet.
+                // A volume that is coming up has no socket yet.
                 let is_listening = |name: &&str| self.starting.as_deref() != Some(*name);
                 let names = self.things.iter().filter_map(|thing| thing.strip_prefix("volume "));
                 let names: Vec<String> = names
@@ -614,7 +613,7 @@ impl World for Machine {
             state.things.remove(stray);
             if let Some(name) = stray.strip_prefix("volume ") {
                 state.end_volume(name);
-                // One that was attaching leaves what it had attached.
+                // A volume that was attaching leaves its attached objects.
                 if state.starting.take_if(|one| one == name).is_some() {
                     state.things.insert(format!("remains {name}"));
                 }

@@ -1,5 +1,5 @@
-//! What a campaign writes is what had to be named: every trial of made-up campaigns, on a machine
-//! that notes each member that is written.
+//! A campaign writes only members that had to be named: every trial of random campaigns, on a machine that
+//! records each written member.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::matrix::{Planned, parse_campaign};
 use crate::safety::{check_overwrites, plan_overwrites};
 use crate::tool::Writes;
 
-/// As written in a campaign, after the name.
+/// Subjects in campaign syntax, without the name.
 const SUBJECTS: &[&str] = &[
     "stack = '/img/a'",
     "stack = 'raid0(/img/a, /img/b)'",
@@ -40,12 +40,12 @@ const JOBS: &[&str] = &[
     "tool = 'seek'",
 ];
 
-/// Subjects, and of each job the subjects that it is for.
+/// Returns campaigns of subjects and jobs, with the subjects of each job.
 fn campaigns() -> impl Strategy<Value = Campaign> {
     let subjects = proptest::sample::subsequence(SUBJECTS.to_vec(), 1..5);
     let jobs = proptest::sample::subsequence(JOBS.to_vec(), 1..4);
     let made = (subjects, jobs, any::<[usize; 4]>(), any::<bool>());
-    // A job with a file system for nothing but folders is refused.
+    // A job with a file system for folders only is refused.
     made.prop_filter_map("it makes sense", |(subjects, jobs, who, fill)| {
         let mut text = format!("name = 'made up'\nrepetitions = 2\nfill = {fill}\n");
         for (index, subject) in subjects.iter().enumerate() {
@@ -53,7 +53,7 @@ fn campaigns() -> impl Strategy<Value = Campaign> {
             text += &format!("[[subject]]\nname = 's{index}'\nbaseline = {first}\n{subject}\n");
         }
         for (job, who) in jobs.iter().zip(who) {
-            // One at least.
+            // At least one.
             let mine = (0..subjects.len())
                 .filter(|one| *one == who % subjects.len() || who >> (8 + one) & 1 == 1);
             let mine: Vec<String> = mine.map(|index| format!("'s{index}'")).collect();
@@ -63,7 +63,7 @@ fn campaigns() -> impl Strategy<Value = Campaign> {
     })
 }
 
-/// Runs every trial as the runner does; answers what was written.
+/// Runs every trial as the runner does; returns the written members.
 fn write_all(campaign: &Campaign, options: &LabOptions) -> BTreeSet<String> {
     let mut subjects = Subjects::new(&Planned::of(campaign), options).unwrap();
     let mut machine = Machine::default();

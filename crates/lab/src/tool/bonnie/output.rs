@@ -15,8 +15,8 @@ use crate::tool::parts::{excerpt, malformed, number};
 const FORMAT: &str = "1.98";
 const COLUMNS: usize = 50;
 
-/// Phases: the column of the rate, its metric, what one is in the metric's unit, and the longest wait,
-/// whose columns follow one another from [`FIRST_WAIT`] on.
+/// Phases: the column of the rate, its metric, the factor to the metric's unit, and the longest wait, whose
+/// columns are consecutive from [`FIRST_WAIT`] on.
 const PHASES: [(usize, Metric, f64, Metric); 12] = [
     (9, Metric::BonniePutc, 1024.0, Metric::BonniePutcLatency),
     (11, Metric::BonnieWrite, 1024.0, Metric::BonnieWriteLatency),
@@ -33,8 +33,7 @@ const PHASES: [(usize, Metric, f64, Metric); 12] = [
 ];
 const FIRST_WAIT: usize = 38;
 
-/// Rate and longest wait (ns) of each phase of one process; a phase that was left out or too short has
-/// none.
+/// Rate and longest wait (ns) of each phase of one process; absent for a phase that was skipped or too short.
 pub(super) type Report = Vec<[Option<f64>; 2]>;
 
 pub(super) fn parse_csv(stdout: &str) -> Result<Report, ToolError> {
@@ -56,7 +55,7 @@ pub(super) fn parse_csv(stdout: &str) -> Result<Report, ToolError> {
     let mut report = Report::new();
     for ((column, metric, unit, _), wait) in PHASES.into_iter().zip(FIRST_WAIT..) {
         let (rate, wait) = (cell(column), cell(wait));
-        // A phase was done or not: a rate, even one too fast to tell, has a wait.
+        // A phase that ran has both: even a rate that is too fast to measure has a wait.
         if rate.is_empty() != wait.is_empty() {
             let reason = format!("{metric} and its wait are not both there; was it cut off?");
             return Err(malformed(NAME, reason));
@@ -67,7 +66,7 @@ pub(super) fn parse_csv(stdout: &str) -> Result<Report, ToolError> {
     Ok(report)
 }
 
-/// Nothing for a phase that was left out (empty) or took less than half a second (`+++++`).
+/// Returns `None` for a phase that was skipped (empty) or took less than half a second (`+++++`).
 fn optional(text: &str, read: impl Fn(&str) -> Option<f64>) -> Result<Option<f64>, ToolError> {
     if text.chars().all(|c| c == '+') {
         return Ok(None);
@@ -87,7 +86,7 @@ fn nanoseconds(text: &str) -> Option<f64> {
     None
 }
 
-/// Rates added up, then the longest of the waits; of a phase that all processes have.
+/// Returns the sums of the rates, then the longest of the waits, of phases that all processes have.
 pub(super) fn merge(reports: &[Report]) -> Vec<(Metric, f64)> {
     let join = |which: usize, join: fn(f64, f64) -> f64| {
         PHASES.iter().enumerate().filter_map(move |(phase, (_, rate, _, wait))| {

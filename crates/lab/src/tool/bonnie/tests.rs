@@ -6,14 +6,14 @@ use crate::tool::tests::support::{
     changed, commands, folder, listed, output, run_of, settings, trial, value,
 };
 
-/// Written by bonnie++ 2.00a: two at once on one disk, the first without the phases per character.
+/// Output of bonnie++ 2.00a: two at once on one disk, the first without the phases per character.
 const FIRST: &str = include_str!("../../../testdata/bonnie-2.00a-process-1.txt");
 const SECOND: &str = include_str!("../../../testdata/bonnie-2.00a-process-2.txt");
-/// A file so small that almost every phase is too fast.
+/// Output for a file so small that almost every phase is too fast.
 const FAST: &str = include_str!("../../../testdata/bonnie-2.00a-too-fast.txt");
-/// Without phases of files.
+/// Output without phases of files.
 const NO_FILES: &str = include_str!("../../../testdata/bonnie-2.00a-no-files.txt");
-/// What it says without a folder, with status 1.
+/// Output without a folder, with status 1.
 const USAGE: &str = include_str!("../../../testdata/bonnie-2.00a-usage.txt");
 
 fn process(stdout: &str, wall_s: f64) -> ToolOutput {
@@ -106,7 +106,7 @@ fn other_formats_and_garbage_are_malformed() {
     };
     assert!(told("").contains("no line of values in nothing"));
     assert!(told("Can't open file ./Bonnie.1\n").contains("no line of values"));
-    // 1.03 began with the name of the machine and had 27 columns.
+    // 1.03 begins with the name of the machine and has 27 columns.
     assert!(told("1.96,1.96,host,1,1,16M,,1,1").contains("\"1.96\", known is 1.98"));
     assert!(told(SECOND.trim_end().rsplit_once(',').unwrap().0).contains("49 columns"));
     assert!(told(&format!("{},1", SECOND.trim_end())).contains("51 columns"));

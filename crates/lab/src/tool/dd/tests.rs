@@ -6,11 +6,11 @@ use crate::tool::tests::support::{
     changed, commands, device, folder, listed, output, run_of, settings, trial,
 };
 
-/// Written by dd of coreutils 9.1 for ten mebibytes.
+/// Output of dd of coreutils 9.1 for ten mebibytes.
 const WRITE: &str = include_str!("../../../testdata/dd-9.1-write.txt");
-/// For one sector: another form of the line.
+/// Output for one sector: another form of the line.
 const SECTOR: &str = include_str!("../../../testdata/dd-9.1-write-512.txt");
-/// When the file system is full; dd fails as well.
+/// Output on a full file system; dd fails as well.
 const FULL: &str = include_str!("../../../testdata/dd-9.1-full.txt");
 
 fn process(stderr: &str, wall_s: f64) -> ToolOutput {
@@ -85,7 +85,7 @@ fn devices_are_cut_into_parts() {
     let values = settings(&Dd, "op = \"write\"\nbs = \"64K\"\nsize = \"500K\"");
     let target = device();
     let script = Dd.plan(&trial(&values, &target, 2)).unwrap();
-    // 500 KiB hold seven blocks of 64 KiB.
+    // 500 KiB contain seven blocks of 64 KiB.
     assert_eq!(
         commands(&script),
         "dd if=/dev/zero of=/dev/sdx bs=65536 count=7 seek=0 conv=notrunc,nocreat,fdatasync\n\

@@ -7,10 +7,10 @@ use crate::command::{CommandLine, Step, Target};
 use crate::tool::parts::{arg, round_down};
 use crate::tool::{Script, TrialSpec};
 
-/// How what is measured is written down.
+/// Options for the output of measurements.
 pub(super) const OUTPUT: [&str; 2] = ["--output-format=json+", "--eta=never"];
 
-/// The beginning of a section: its threads counted as one process, and where it works.
+/// Returns the beginning of a section: its threads counted as one process, and its target.
 pub(super) fn job(name: &str, target: &Target) -> CommandLine {
     let command = CommandLine::new(NAME).arg(format!("--name={name}")).arg("--thread=1");
     let path = match target {
@@ -19,13 +19,13 @@ pub(super) fn job(name: &str, target: &Target) -> CommandLine {
         Target::Folder(folder) => data_file(folder),
     };
     command
-        // fio splits a file name at colons, which by-path device names hold.
+        // fio splits a file name at colons, which by-path device names contain.
         .arg(format!("--filename={}", arg(&path).replace(':', "\\:")))
         .arg("--ioengine=libaio")
         .arg("--allow_file_create=0")
 }
 
-/// The file that it works on in a folder.
+/// Returns fio's file in a folder.
 pub(super) fn file(target: &Target) -> Option<PathBuf> {
     match target {
         Target::Folder(folder) => Some(data_file(folder)),
@@ -37,14 +37,13 @@ fn data_file(folder: &Path) -> PathBuf {
     folder.join("fio.data")
 }
 
-/// What fio draws, and for how long it works.
+/// Returns the options for fio's draws, and for its time.
 pub(super) fn seed_and_time(spec: &TrialSpec<'_>) -> Vec<String> {
     let in_ms = |option: &str, seconds: f64| format!("--{option}={}ms", (seconds * 1000.0).round());
     let mut all = vec![
-        // What fio draws (offsets, contents, the order of reads and writes) follows the trial's seed.
-        // Without `--randrepeat=0` fio 3.33 gives its first job a fixed seed, whatever `--randseed`
-        // says; without `--randseed` the draws of a trial could not be repeated. It refuses seeds of
-        // 2^63 and more.
+        // fio's draws (offsets, contents, the order of reads and writes) follow the trial's seed. Without
+        // `--randrepeat=0` fio 3.33 gives its first job a fixed seed and ignores `--randseed`; without
+        // `--randseed` the draws of a trial could not be repeated. It refuses seeds of 2^63 and more.
         "--randrepeat=0".to_owned(),
         format!("--randseed={}", spec.seed >> 1),
         "--time_based=1".to_owned(),
@@ -61,7 +60,7 @@ pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
     let block = block_size(settings);
     let size = round_down(spec.region_bytes, block);
     let random = settings.word("pattern") == "rand";
-    // Processes in sequence each stream through a part of their own; at random each has all.
+    // Sequential processes each stream through a part of their own; random ones share the whole.
     let parts = if random { 1 } else { u64::from(spec.processes.max(1)) };
     let part = round_down(size / parts, block);
     if part == 0 {
@@ -81,7 +80,7 @@ pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
     Ok(script)
 }
 
-/// What is done, for how long.
+/// Returns the options for the workload and its time.
 fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
     let TrialSpec { settings, processes, .. } = *spec;
     let op = settings.word("op");
@@ -97,7 +96,7 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
     let word = |option: &str| Some(option.to_owned());
     let set = |option: &str, value: u64| Some(format!("{option}={value}"));
     [
-        // NBD never goes through the page cache.
+        // NBD never uses the page cache.
         set("--direct", settings.flag("direct").into())
             .filter(|_| !matches!(spec.target, Target::Nbd(_))),
         word(&format!("--rw={rw}")),
@@ -108,8 +107,8 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
         set("--offset_increment", part).filter(|_| processes > 1 && !random),
         set("--numjobs", processes.into()).filter(|_| processes > 1),
         word("--norandommap=1").filter(|_| random),
-        // Else fio writes the few buffers that it has in flight again and again, and a device
-        // that compresses finds the block before in the block after.
+        // Otherwise fio writes the few buffers in flight again and again, and a device that compresses finds
+        // each block in the next one.
         word("--refill_buffers=1").filter(|_| write),
         positive(settings, "flush_every").filter(|_| write).and_then(|n| set("--fsync", n)),
         positive(settings, "compressible")
@@ -122,8 +121,8 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
     .collect()
 }
 
-/// Logs of slices. With `log_max_value` fio keeps the longest latency of a slice; of the rates, of which
-/// there is one sample a slice (`bwavgtime`), that is the mean as well.
+/// Returns the options for logs of slices. With `log_max_value` fio keeps the longest latency of a slice; of
+/// the rates, of which there is one sample per slice (`bwavgtime`), that is also the mean.
 fn series(spec: &TrialSpec<'_>) -> Result<Vec<String>, String> {
     let Some(slice_ms) = series_ms(spec.settings) else { return Ok(Vec::new()) };
     if slice_ms as f64 > spec.runtime_s * 1000.0 {

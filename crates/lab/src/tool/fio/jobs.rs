@@ -1,8 +1,8 @@
 //! `fio-jobs`: the sections of a job file of fio, all at once, on the subject.
 //!
-//! What a section asks for is the file's: pattern, sizes, depth, processes, flushes. Where it works, for how
-//! long and by which seed is the trial's, and `size` in percent is of the region. Invariant: nothing reaches fio
-//! that [`braid_trace::parse_jobs`] did not understand.
+//! A section defines pattern, sizes, depth, processes and flushes. The trial defines target, time and seed, and
+//! `size` in percent is of the region. Invariant: fio gets only options that [`braid_trace::parse_jobs`] has
+//! parsed.
 
 use braid_stack::ByteSize;
 use braid_trace::{Distribution, Extent, Job, Pattern};
@@ -28,7 +28,7 @@ const ABOUT: About = About {
     version: Version::After("fio-"),
 };
 
-/// The sections, which [`FioJobs::check`] has let pass.
+/// Returns the sections, which [`FioJobs::check`] has accepted.
 fn jobs(settings: &Settings) -> Vec<Job> {
     braid_trace::parse_jobs(settings.word("jobs")).unwrap_or_default()
 }
@@ -40,7 +40,7 @@ fn ops(jobs: &[Job]) -> Ops {
     }
 }
 
-/// The bytes that a section uses of the region, from its offset on.
+/// Returns the bytes that a section uses of the region, from its offset on.
 fn extent(job: &Job, region: u64) -> Result<u64, String> {
     let bytes = match job.size {
         Extent::Whole => region.saturating_sub(job.offset),
@@ -90,7 +90,7 @@ fn section(job: &Job, region: u64) -> Result<Vec<String>, String> {
             Pattern::Random { .. } | Pattern::Sequential => None,
         },
         set("fsync", job.flush_every.into()).filter(|_| job.flush_every > 0),
-        // As the tool `fio` does it, for the same reasons.
+        // As in the tool `fio`, for the same reasons.
         Some("--refill_buffers=1".to_owned()).filter(|_| write),
         Some("--end_fsync=1".to_owned()).filter(|_| write),
     ];
@@ -177,7 +177,7 @@ impl Tool for FioJobs {
     fn label(&self, settings: &Settings) -> String {
         match braid_trace::parse_jobs(settings.word("jobs")) {
             Ok(jobs) => jobs.iter().map(words).collect::<Vec<_>>().join(" + "),
-            // It is refused by its own name.
+            // `check` refuses it.
             Err(_) => settings.word("jobs").to_owned(),
         }
     }
@@ -187,7 +187,7 @@ impl Tool for FioJobs {
         let jobs = braid_trace::parse_jobs(spec.settings.word("jobs"));
         let jobs = jobs.map_err(|error| format!("jobs: {error}"))?;
         let sections: Result<Vec<_>, _> = jobs.iter().map(|job| section(job, size)).collect();
-        // Of all sections, until one has a name of its own.
+        // For all sections, until one has a name of its own.
         let command = command::job("global", spec.target)
             .args(command::seed_and_time(spec))
             .args(sections?.concat())
@@ -206,7 +206,7 @@ impl Tool for FioJobs {
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
         let mut measured = output::totals(ops(&jobs(spec.settings)), &output::parse_jobs(run)?)?;
-        // Sections do not ask for the same: how even their shares are says nothing.
+        // Sections have different workloads: the evenness of their shares means nothing.
         let compares = [Metric::Fairness, Metric::SpreadOfProcesses];
         measured.samples.retain(|sample| !compares.contains(&sample.metric));
         Ok(measured)

@@ -1,7 +1,7 @@
 //! fio's json+ output: one job for each process, merged by adding.
 //!
-//! Percentiles are taken from the bins of all processes together, by fio's own rule, because
-//! percentiles of processes cannot be merged.
+//! Percentiles come from the bins of all processes together, by fio's own rule, because percentiles of
+//! processes cannot be merged.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,14 @@ use crate::metric::{LatencyBins, Measured, Metric};
 use crate::tool::parts::{malformed, push, push_percentiles, push_shares};
 use crate::tool::{RunOutput, ToolError};
 
-// Only what is read is named; fio's output holds some hundred fields more, and new ones with
-// each version.
+// Only the fields in use are named; fio's output has some hundred more, and new ones with each version.
 
 #[derive(Deserialize)]
 struct Output {
     jobs: Vec<Job>,
 }
 
-/// What one process did.
+/// The work of one process.
 #[derive(Deserialize)]
 pub(super) struct Job {
     #[serde(default)]
@@ -36,7 +35,7 @@ pub(super) struct Job {
 #[derive(Deserialize)]
 struct Direction {
     io_bytes: u64,
-    /// In milliseconds.
+    /// Time in milliseconds.
     runtime: u64,
     total_ios: u64,
     clat_ns: Latency,
@@ -54,7 +53,7 @@ struct Latency {
     bins: BTreeMap<u64, u64>,
 }
 
-/// The jobs of a run's output. Text before the first line that is `{` is fio talking ("fio:
+/// Returns the jobs in a run's output. Text before the first line that is `{` is a message of fio ("fio:
 /// connected to NBD server") and is skipped.
 pub(super) fn parse_jobs(run: &RunOutput) -> Result<Vec<Job>, ToolError> {
     let output = run.processes.first().map_or("", |process| process.stdout.as_str());
@@ -106,7 +105,7 @@ impl<'j> Total<'j> {
     }
 }
 
-/// How often which completion time was seen, in these directions together.
+/// Returns the counts of completion times, in these directions together.
 fn bins<'j>(directions: impl IntoIterator<Item = &'j Direction>) -> BTreeMap<u64, u64> {
     let mut bins = BTreeMap::new();
     for (&ns, &count) in directions.into_iter().flat_map(|direction| &direction.clat_ns.bins) {
@@ -116,13 +115,13 @@ fn bins<'j>(directions: impl IntoIterator<Item = &'j Direction>) -> BTreeMap<u64
     bins
 }
 
-/// Numbers and distributions of all jobs together, in the directions that were asked for.
+/// Returns numbers and distributions of all jobs together, in the given directions.
 pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
     let reads = ops.read.then(|| Total::of("read", jobs.iter().map(|job| &job.read).collect()));
     let writes = ops.write.then(|| Total::of("write", jobs.iter().map(|job| &job.write).collect()));
     let totals: Vec<Total<'_>> =
         [reads, writes].into_iter().flatten().filter(|total| total.requests > 0).collect();
-    // fio ends with error 0 and no request at all when an NBD server is not there.
+    // fio ends with error 0 and no request at all if an NBD server is absent.
     if totals.is_empty() {
         return Err(ToolError::Nothing { tool: NAME });
     }
@@ -142,8 +141,8 @@ pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
     let moved: Vec<&Direction> =
         totals.iter().flat_map(|total| total.directions.iter().copied()).collect();
     push_latencies(&mut measured, &moved)?;
-    // How evenly the processes were served. They run for the same time, so the time that one needs
-    // for a byte stands for its time, and of two shares the spread of x is that of 1/x.
+    // Evenness of the processes. They run for the same time, so the time per byte of a process stands for its
+    // time, and of two shares the spread of x is that of 1/x.
     let bytes =
         |wanted: bool, direction: &Direction| if wanted { direction.io_bytes as f64 } else { 0.0 };
     let share = |job: &Job| bytes(ops.read, &job.read) + bytes(ops.write, &job.write);
@@ -157,10 +156,10 @@ pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
     Ok(measured)
 }
 
-/// Mean, ends and percentiles of the requests in these directions together.
+/// Adds mean, extremes and percentiles of the requests in these directions together.
 fn push_latencies(measured: &mut Measured, moved: &[&Direction]) -> Result<(), ToolError> {
-    // Bins are of the completion time (submission to completion); mean and ends are taken of the
-    // same quantity, so that they agree, except from engines for which fio has none.
+    // Bins are of the completion time (submission to completion). Mean and extremes are of the same quantity,
+    // so that they agree, except for engines without completion times.
     let completion = moved.iter().any(|direction| direction.clat_ns.mean > 0.0);
     let seen: Vec<&Latency> = moved
         .iter()

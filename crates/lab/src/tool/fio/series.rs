@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! 250, 167072, 0, 4096, 0
-//! │    │       └ direction: 0 read, 1 write, 2 trim        (columns after it are not read)
+//! │    │       └ direction: 0 read, 1 write, 2 trim        (further columns are ignored)
 //! │    └ KiB/s, requests/s or ns of the slice
 //! └ milliseconds since the measured time began, at the slice's end
 //! ```
 //!
-//! What fio 3.33 does: slices end a few milliseconds beside their mark; a slice without any
-//! request is left out, so a missing slice is a stall and counts as zero; the last slice may be
-//! missing for some processes because they ended first, so it counts only if all have it.
+//! Behaviour of fio 3.33: slices end a few milliseconds beside their mark; a slice without any request is left
+//! out, so a missing slice is a stall and counts as zero; the last slice may be missing for processes that
+//! ended first, so it counts only if all have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use crate::metric::{Metric, TimeSeries};
 use crate::tool::ToolError;
 use crate::tool::parts::{excerpt, malformed, number};
 
-/// How the logs' names begin.
+/// Prefix of the logs' names.
 pub(super) const PREFIX: &str = "fio";
 
-/// A slice's number (1 is the first), the job, the direction.
+/// Values by slice number (1 is the first), job and direction.
 type Slices = BTreeMap<(u64, u32, u32), f64>;
 
-/// Rates and the longest latency over time, of all processes together.
+/// Returns rates and the longest latency over time, of all processes together.
 pub(super) fn parse_series(
     files: &BTreeMap<String, String>,
     slice_ms: u64,
@@ -33,7 +33,7 @@ pub(super) fn parse_series(
     let throughput = parse_kind(files, "bw", slice_ms)?;
     let iops = parse_kind(files, "iops", slice_ms)?;
     let latency = parse_kind(files, "clat", slice_ms)?;
-    // An hour of slices of 1 ms; more is no output of a trial that was planned here.
+    // An hour of slices of 1 ms: no planned trial has more.
     const MOST: u64 = 3_600_000;
     let last = last_slice(&throughput).min(last_slice(&iops)).min(MOST);
     let end = |slice: u64| slice.saturating_mul(slice_ms);
@@ -42,7 +42,7 @@ pub(super) fn parse_series(
         let value = |slice| sums.get(&slice).copied().unwrap_or(0.0);
         (1..=last).map(|slice| (end(slice), value(slice))).collect()
     };
-    // A slice in which no request ended has no latency.
+    // A slice in which no request completed has no latency.
     let longest = join(&latency, f64::max);
     let all: [(Metric, Vec<(u64, f64)>); 3] = [
         (Metric::Throughput, rate(&throughput, 1024.0)),
@@ -56,7 +56,7 @@ pub(super) fn parse_series(
     Ok(series.filter(|series| last > 0 && !series.points.is_empty()).collect())
 }
 
-/// One value for each slice, of all processes and directions.
+/// Joins the values of each slice, of all processes and directions.
 fn join(slices: &Slices, with: impl Fn(f64, f64) -> f64) -> BTreeMap<u64, f64> {
     let mut joined = BTreeMap::new();
     for ((slice, ..), value) in slices {
@@ -66,7 +66,7 @@ fn join(slices: &Slices, with: impl Fn(f64, f64) -> f64) -> BTreeMap<u64, f64> {
     joined
 }
 
-/// All logs of a kind.
+/// Parses all logs of a kind.
 fn parse_kind(
     files: &BTreeMap<String, String>,
     kind: &str,
@@ -98,7 +98,7 @@ fn parse_line(line: &str) -> Option<(u64, f64, u32)> {
     Some((time_ms, value, direction))
 }
 
-/// The last slice that counts.
+/// Returns the last slice that counts.
 fn last_slice(slices: &Slices) -> u64 {
     let Some(last) = slices.keys().map(|(slice, ..)| *slice).max() else { return 0 };
     let jobs: BTreeSet<u32> = slices.keys().map(|(_, job, _)| *job).collect();

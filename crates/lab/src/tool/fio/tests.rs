@@ -8,11 +8,11 @@ use crate::tool::tests::support::{
     changed, commands, device, folder, listed, output, run_of, settings, trial, value,
 };
 
-/// Written by fio 3.33 for a random read of a file.
+/// Output of fio 3.33 for a random read of a file.
 const READ: &str = include_str!("../../../testdata/fio-3.33-randread-file.json");
-/// Written by fio 3.33 for a sequential write through NBD; fio talks before the JSON.
+/// Output of fio 3.33 for a sequential write through NBD, with messages before the JSON.
 const WRITE: &str = include_str!("../../../testdata/fio-3.33-write-nbd.txt");
-/// Written by fio 3.33 for two processes that read 70 % and write 30 %, with these logs.
+/// Output of fio 3.33 for two processes that read 70 % and write 30 %, with these logs.
 const MIXED: &str = include_str!("../../../testdata/fio-3.33-mixed-2-processes.json");
 
 macro_rules! log {

@@ -6,7 +6,7 @@ use crate::tool::tests::support::{
     changed, commands, device, folder, listed, output, run_of, settings, trial,
 };
 
-/// Written by hdparm 9.65 for a loop device of 200 MiB.
+/// Output of hdparm 9.65 for a loop device of 200 MiB.
 const BOTH: &str = include_str!("../../../testdata/hdparm-9.65-tT.txt");
 
 fn parse(values: &str, stdout: &str, stderr: &str) -> Result<Measured, ToolError> {
@@ -35,14 +35,14 @@ fn slow_devices_and_direct_reads_read_alike() {
                   Timing O_DIRECT disk reads: 200 MB in  0.03 seconds = 5995.74 MB/sec\n";
     let measured = parse("direct = true", direct, "").unwrap();
     assert_eq!(measured.get(Metric::Throughput), Some(5995.74 * MIB));
-    // It did not come out of the page cache.
+    // It did not come from the page cache.
     assert_eq!(measured.get(Metric::CachedThroughput), None);
     assert_eq!(measured.get(Metric::DirectCachedThroughput), Some(9646.92 * MIB));
 }
 
 #[test]
 fn what_is_no_timing_is_refused() {
-    // What 9.65 prints for a file.
+    // Output of 9.65 for a file.
     let half = "\n/tmp/disk.img:\n Timing buffered disk reads: ";
     let without_cached = BOTH.replace("cached", "cashed");
     let other_unit = BOTH.replace("MB/sec", "MiB/s");
@@ -55,7 +55,7 @@ fn what_is_no_timing_is_refused() {
     assert_eq!(parse("", &zero, ""), Err(ToolError::Nothing { tool: "hdparm" }));
     let error = parse("", BOTH, "read() failed: Input/output error\n").unwrap_err();
     assert!(matches!(error, ToolError::IoErrors { .. }), "{error}");
-    // Loop and virtual disks do not answer the question for their identity; that is no error.
+    // Loop and virtual disks do not support the query of their identity; that is no error.
     assert!(parse("", BOTH, "HDIO_DRIVE_CMD(identify) failed: Inappropriate ioctl").is_ok());
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::world::SystemWorld;
 
-/// A source that nobody stops.
+/// Makes a source without a stop.
 fn make_source(data: SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
     super::make_source(data, folder, seed, &StopFlag::default(), &mut SystemWorld::new())
 }
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// Else Ctrl-C would be heard when gigabytes are written.
+/// Otherwise Ctrl-C would take effect only after gigabytes are written.
 #[test]
 fn a_stop_ends_the_making_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();

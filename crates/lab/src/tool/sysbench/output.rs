@@ -1,4 +1,4 @@
-//! What sysbench 1.0 prints: a histogram if asked for, then `key: value` lines.
+//! Output of sysbench 1.0: an optional histogram, then `key: value` lines.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) struct Report {
     sum_ms: f64,
     /// Mean and standard deviation over the threads.
     events_of_threads: (f64, f64),
-    /// Nanoseconds and how often, rising.
+    /// Nanoseconds and count, rising.
     histogram: BTreeMap<u64, u64>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn parse_report(stdout: &str) -> Result<Report, ToolError> {
     if let Some(line) = stdout.lines().find(|line| line.contains("FATAL: ")) {
         return Err(ToolError::IoErrors { tool: NAME, reason: excerpt(line) });
     }
-    // The histogram comes before; what follows has each key once.
+    // The histogram comes before; the rest has each key once.
     let (before, report) = stdout
         .split_once("File operations:")
         .ok_or_else(|| malformed(NAME, format!("no \"File operations\" in {}", excerpt(stdout))))?;
@@ -46,7 +46,7 @@ pub(super) fn parse_report(stdout: &str) -> Result<Report, ToolError> {
     let bad = |key: &str, text: &str| malformed(NAME, format!("{key} is {text:?}"));
     let value = |key: &str| {
         let text = text(key)?;
-        // Times carry their unit.
+        // Times have a unit.
         number(text.strip_suffix('s').unwrap_or(text))
             .filter(|value| *value >= 0.0)
             .ok_or_else(|| bad(key, text))
@@ -71,7 +71,7 @@ pub(super) fn parse_report(stdout: &str) -> Result<Report, ToolError> {
     })
 }
 
-/// Lines such as `       0.846 |*****                 33`, in milliseconds.
+/// Parses lines such as `       0.846 |*****                 33`, in milliseconds.
 fn parse_histogram(text: &str) -> Result<BTreeMap<u64, u64>, ToolError> {
     let mut histogram = BTreeMap::new();
     for line in text.lines() {
@@ -88,7 +88,7 @@ fn parse_histogram(text: &str) -> Result<BTreeMap<u64, u64>, ToolError> {
     Ok(histogram)
 }
 
-/// Numbers of a trial with these settings and so many threads.
+/// Returns the numbers of a trial with these settings and so many threads.
 pub(super) fn measured(
     report: &Report,
     settings: &Settings,
@@ -101,8 +101,8 @@ pub(super) fn measured(
     }
     let mut measured = Measured::default();
     let synced = report.fsyncs_per_s > 0.0;
-    // Its events are fsyncs as well, but for those at the end; the reads and writes among them are
-    // told by their rates alone. These are over a time that is some 0.1 % longer than the total.
+    // Its events include fsyncs, except for those at the end; only the rates count reads and writes. The rates
+    // are over a time that is some 0.1 % longer than the total.
     let requests = if synced { requests_per_s * report.total_s } else { report.events };
     let [reads, writes] = [report.reads_per_s, report.writes_per_s]
         .map(|rate| (requests * rate / requests_per_s).round());
@@ -119,20 +119,19 @@ pub(super) fn measured(
         }
     }
     if threads > 1 {
-        // Jain's index of shares is mean² / (mean² + variance); sysbench's deviation is that of
-        // all threads, not of a sample.
+        // Jain's index of shares is mean² / (mean² + variance); sysbench's deviation is that of all threads,
+        // not of a sample.
         let (mean, deviation) = report.events_of_threads;
         add(Metric::Fairness, mean * mean / (mean * mean + deviation * deviation))?;
     }
-    // Most fsyncs are of files that are clean, and fast: with them in the figures these say nothing
-    // about writes.
+    // Most fsyncs are of clean files, and fast: figures that include them do not describe writes.
     if !synced {
         push_latencies(&mut measured, report, direction(settings))?;
     }
     Ok(measured)
 }
 
-/// What the report says of single requests, all of which were reads or writes.
+/// Adds the latencies of a report without fsyncs.
 fn push_latencies(
     measured: &mut Measured,
     report: &Report,
@@ -140,7 +139,7 @@ fn push_latencies(
 ) -> Result<(), ToolError> {
     let mut add = |metric, value| push(measured, NAME, metric, value);
     add(Metric::LatencyMean, report.sum_ms / report.events * NS_PER_MS)?;
-    // "0.00" is not a time but all that two decimals say of less than 5 µs.
+    // "0.00" stands for all times below 5 µs.
     for (metric, ms) in [(Metric::LatencyMin, report.min_ms), (Metric::LatencyMax, report.max_ms)] {
         if ms > 0.0 {
             add(metric, ms * NS_PER_MS)?;

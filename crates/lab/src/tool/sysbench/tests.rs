@@ -6,9 +6,9 @@ use crate::tool::tests::support::{
     changed, commands, device, folder, listed, output, run_of, settings, trial, value,
 };
 
-/// Written by sysbench 1.0.20: two threads read at random, 64 KiB each, for a second.
+/// Output of sysbench 1.0.20: two threads read at random, 64 KiB each, for a second.
 const READ: &str = include_str!("../../../testdata/sysbench-1.0.20-rndrd.txt");
-/// One thread writes at random, 16 KiB each, until 2000 events.
+/// Output of one thread that writes at random, 16 KiB each, until 2000 events.
 const WRITE: &str = include_str!("../../../testdata/sysbench-1.0.20-rndwr.txt");
 
 const RNDRD: &str = "mode = \"rndrd\"\nblock_size = \"64K\"\ntotal_size = \"1M\"\nfiles = 4";
@@ -18,7 +18,7 @@ fn parse(values: &str, threads: u32, text: &str) -> Result<Measured, ToolError> 
     Sysbench.parse(&trial(&settings, &folder(), threads), &run_of(vec![output(text)]))
 }
 
-/// Equal but for the last digits of a sum of floating-point numbers.
+/// Asserts equality except for the last digits of a sum of floating-point numbers.
 fn assert_listed(measured: &Measured, expected: &[(&str, f64)]) {
     let listed = listed(measured);
     assert_eq!(listed.len(), expected.len(), "{listed:?}");
@@ -67,7 +67,8 @@ fn counted_writes_have_a_time() {
             ("throughput", 4782.30 * 16_384.0),
             ("iops", 4782.30),
             ("seconds", 0.4019),
-            // 4782.30 a second for 0.4019 s; the other events were fsyncs, whose times nobody can tell from those of writes.
+            // 4782.30 a second for 0.4019 s; the other events were fsyncs, whose times cannot be separated from
+            // those of writes.
             ("requests", 1922.0),
             ("bytes_written", 1922.0 * 16_384.0),
         ],
@@ -91,7 +92,7 @@ fn a_time_too_short_for_two_decimals_is_left_out() {
 
 #[test]
 fn other_versions_and_garbage_are_malformed() {
-    // 0.4.12 had other words for everything.
+    // 0.4.12 has other words for everything.
     let old = "Operations performed:  6000 Read, 4000 Write, 12800 Other = 22800 Total\n\
                Read 93.75Mb  Written 62.5Mb  Total transferred 156.25Mb  (26.1Mb/sec)\n";
     for bad in ["", "garbage", old, "File operations:", "File operations:\n reads/s: 1"] {

@@ -1,4 +1,4 @@
-//! For the tools' tests: trials and outputs without a runner.
+//! Support for the tools' tests: trials and outputs without a runner.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::command::{Exit, Target, ToolOutput};
 use crate::settings::{Settings, Value};
 use crate::tool::{RunOutput, Script, Tool, TrialSpec};
 
-/// What a program printed on standard output before it ended well.
+/// Returns the standard output of a program that ended well.
 pub(in crate::tool) fn output(stdout: &str) -> ToolOutput {
     ToolOutput {
         exit: Exit::Code(0),
@@ -16,18 +16,18 @@ pub(in crate::tool) fn output(stdout: &str) -> ToolOutput {
     }
 }
 
-/// A run of programs, each with its wall time.
+/// Returns a run of programs, each with its wall time.
 pub(in crate::tool) fn run_of(processes: Vec<ToolOutput>) -> RunOutput {
     let wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
     RunOutput { processes, wall_s, files: std::collections::BTreeMap::new() }
 }
 
-/// A run of programs of which nothing but the time is known.
+/// Returns a run of programs with times only.
 pub(in crate::tool) fn run_times(times: &[f64]) -> RunOutput {
     run_of(times.iter().map(|&wall_s| ToolOutput { wall_s, ..output("") }).collect())
 }
 
-/// Values set over a tool's defaults; values are spelt as in a campaign.
+/// Returns values set over a tool's defaults; values are spelt as in a campaign.
 pub(in crate::tool) fn settings(tool: &dyn Tool, values: &str) -> Settings {
     let table: toml::Table = values.parse().unwrap();
     let mut settings = Settings::defaults(tool.parameters());
@@ -39,7 +39,7 @@ pub(in crate::tool) fn settings(tool: &dyn Tool, values: &str) -> Settings {
     settings
 }
 
-/// A trial with a region of 1 MiB, 1 s, no ramp, seed 7.
+/// Returns a trial with a region of 1 MiB, 1 s, no ramp, seed 7.
 pub(in crate::tool) fn trial<'a>(
     settings: &'a Settings,
     target: &'a Target,
@@ -59,23 +59,23 @@ pub(in crate::tool) fn trial<'a>(
     }
 }
 
-/// The measured commands of a plan, one a line.
+/// Returns the measured commands of a plan, one per line.
 pub(in crate::tool) fn commands(script: &Script) -> String {
     let lines: Vec<String> = script.measured.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
-/// A raw device.
+/// Returns a raw device.
 pub(in crate::tool) fn device() -> Target {
     Target::Device("/dev/sdx".into())
 }
 
-/// A folder on the subject.
+/// Returns a folder on the subject.
 pub(in crate::tool) fn folder() -> Target {
     Target::Folder("/mnt/t".into())
 }
 
-/// The value of a metric.
+/// Returns the value of a metric.
 pub(in crate::tool) fn value(
     measured: &crate::metric::Measured,
     metric: crate::metric::Metric,
@@ -83,7 +83,7 @@ pub(in crate::tool) fn value(
     measured.get(metric).unwrap_or_else(|| panic!("{metric} is missing in {measured:?}"))
 }
 
-/// A text with the byte at `at` replaced; still text.
+/// Returns a text with the byte at `at` replaced; still text.
 pub(in crate::tool) fn changed(text: &str, at: usize, byte: u8) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = at % bytes.len().max(1);
@@ -91,7 +91,7 @@ pub(in crate::tool) fn changed(text: &str, at: usize, byte: u8) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// All samples as `name value`, in order: what a golden output gave.
+/// Returns all samples as `name value`, in order.
 pub(in crate::tool) fn listed(measured: &crate::metric::Measured) -> Vec<(&'static str, f64)> {
     measured.samples.iter().map(|sample| (sample.metric.name(), sample.value)).collect()
 }

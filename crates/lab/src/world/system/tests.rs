@@ -73,7 +73,7 @@ fn nothing_else_is_removed() {
     ] {
         assert!(perform(&mut world, Step::Remove(path.clone())).is_err(), "{}", path.display());
     }
-    // The link itself is ours; what it leads to is not.
+    // The link itself belongs to this world; its target does not.
     perform(&mut world, Step::Remove(link)).unwrap();
     assert!(world.remove_folder(outside.path(), true).is_err());
     assert!(precious.exists());

@@ -1,4 +1,4 @@
-//! Requests that nobody waits for any more.
+//! Requests whose client no longer waits for them.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -55,7 +55,7 @@ fn what_nobody_waits_for_is_seen_through() {
     });
 }
 
-/// An operator who no longer waits leaves nothing half done, while a client works.
+/// An operator that no longer waits leaves nothing half done, while a client works.
 #[test]
 fn an_operator_may_stop_waiting() {
     for_each_seed("cancel::an_operator_may_stop_waiting", 100, |seed| {

@@ -1,4 +1,4 @@
-//! What holds for every shape while nothing, or something survivable, fails.
+//! Properties of every shape without faults, or with survivable ones.
 
 use braid_block::{Flags, Io};
 use braid_sim::{Client, Load, for_each_seed};
@@ -53,7 +53,7 @@ fn many_members_work_as_few_do() {
     world.check_copies_equal();
 }
 
-/// Sectors behind the bitmap belong to somebody else.
+/// Sectors behind the bitmap do not belong to the array.
 #[test]
 fn nothing_is_written_behind_the_bitmap() {
     for shape in [PAIR_BITMAP, SHAPES[9]] {

@@ -21,7 +21,7 @@ use crate::world::{
 
 const LOAD: Load = Load { requests: 60, depth: 8, longest: 24, overlapping: true };
 
-/// That images of a crash are an array that shows what the oracle allows, whichever copy is read.
+/// Checks that images of a crash are an array with allowed content, whichever copy is read.
 pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Oracle) {
     let assembly = Assembly::new(images);
     let holders = assembly.holders();
@@ -153,8 +153,8 @@ fn no_flush_is_answered_beside_one_that_fails() {
     });
 }
 
-/// A flush fails on all members: nobody knows what of the only copies is durable, and no later flush can
-/// tell. What can be read is read.
+/// A flush fails on all members: it is unknown which data of the only copies is durable, and no later flush can
+/// tell. Readable data is read.
 #[test]
 fn nothing_is_written_after_a_flush_that_fails_on_the_last_members() {
     let name = "failure::nothing_is_written_after_a_flush_that_fails_on_the_last_members";
@@ -179,8 +179,8 @@ fn nothing_is_written_after_a_flush_that_fails_on_the_last_members() {
     });
 }
 
-/// A write that fails on one member after the array stopped takes nobody out: superblocks count on that
-/// member and cannot say otherwise any more, so the status does not say so either.
+/// A write that fails on one member after the array stopped removes no member: superblocks count on that member
+/// and can no longer be changed, so the status agrees with them.
 #[test]
 fn a_stopped_array_takes_nobody_out() {
     for_each_seed("failure::a_stopped_array_takes_nobody_out", 60, |seed| {

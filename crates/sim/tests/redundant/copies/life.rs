@@ -12,7 +12,7 @@ use crate::copies::crash::assemble_again;
 use crate::copies::failure::check_crash;
 use crate::world::{Shape, World, crash_images, pool, rng, spare};
 
-/// Whoever changes members while a client works.
+/// An operator that changes members while a client works.
 pub(crate) struct Operator {
     mirror: Redundant,
     handle: Handle,
@@ -185,7 +185,7 @@ fn whatever_operators_do_the_data_is_there() {
     assert!(crashes.get() > 30, "{} crashes", crashes.get());
 }
 
-/// Where the blocks begin that a scrub found to differ.
+/// The starts of the blocks that a scrub found to differ.
 pub(crate) fn blocks_of(found: &Status) -> Vec<u64> {
     let places = found.mismatch_places.iter();
     places.flat_map(|place| (place.offset..place.offset + place.len).step_by(4096)).collect()
@@ -316,8 +316,8 @@ fn a_member_that_was_away_too_long_is_filled_whole() {
     });
 }
 
-/// A spare keeps its superblock when it is let go of. Kernels since 6.8 ask the others which role its
-/// number has: nobody else may have that number.
+/// A spare keeps its superblock when it is removed. Kernels since 6.8 ask the other members which role its
+/// number has: no other member may get that number.
 #[test]
 fn the_number_of_a_spare_that_is_gone_is_not_given_to_another() {
     use crate::world::PAIR_BITMAP;
@@ -362,7 +362,7 @@ fn an_array_that_is_shut_down_is_clean() {
     });
 }
 
-/// A raid1 gets another role, which a spare takes; and gives it up again when nobody has it.
+/// A raid1 gets another role, which a spare takes; it gives the role up again when no member has it.
 #[test]
 fn a_raid1_grows_and_shrinks_under_load() {
     use crate::world::{PAIR, PAIR_BITMAP};

@@ -17,7 +17,7 @@ use crate::world::{
 #[derive(Clone)]
 struct Memory {
     bytes: Rc<RefCell<Vec<u8>>>,
-    /// How many writes to the data succeed.
+    /// The number of writes to the data that succeed.
     good_writes: Rc<Cell<usize>>,
 }
 

@@ -1,14 +1,14 @@
 //! Arrays of copies: raid1 and raid10.
 //!
-//! * `cancel`: requests that nobody waits for any more.
-//! * `conformance`: a random load agrees with the oracle, whatever the shape.
-//! * `failure`: members that fail; what is on the disks when a degraded write is answered.
-//! * `crash`: what holds after a crash at any moment, and after the resync that follows.
+//! * `cancel`: requests whose client no longer waits for them.
+//! * `conformance`: a random load agrees with the oracle, for every shape.
+//! * `failure`: members that fail; the content of disks when a degraded write is answered.
+//! * `crash`: the state after a crash at any moment, and after the resync that follows.
 //! * `life`: members that come, go, take over and are replaced, under load, and crashes meanwhile.
-//! * `reads`: reads that fail, and where reads go.
-//! * `speed`: how fast passes go, and what clients feel of them.
-//! * `majority`: copies that differ, and what a scrub does with them.
-//! * `memory`: members that answer in the call, where writes take a shorter way.
+//! * `reads`: reads that fail, and the choice of the member to read.
+//! * `speed`: the rate of passes, and their effect on clients.
+//! * `majority`: copies that differ, and their treatment by a scrub.
+//! * `memory`: members that answer in the call, for which writes take a shorter way.
 
 mod cancel;
 mod conformance;

@@ -1,4 +1,4 @@
-//! How fast passes go, and what clients feel of them.
+//! The rate of passes, and their effect on clients.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -96,7 +96,7 @@ fn a_pass_beside_a_client_keeps_to_the_minimum() {
     });
 }
 
-/// What waits for its turn does not keep waiting when it is told to stop, or to hurry.
+/// A waiting pass stops waiting when it gets the order to stop, or to go faster.
 #[test]
 fn a_pass_that_waits_hears_what_it_is_told() {
     for_each_seed("speed::a_pass_that_waits_hears_what_it_is_told", 10, |seed| {

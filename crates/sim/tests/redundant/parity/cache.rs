@@ -1,4 +1,4 @@
-//! Memory for stripes under way is bounded, and nobody who has some waits for more.
+//! Memory for stripes in flight is bounded, and no holder of memory waits for more.
 //!
 //! ```text
 //!   writes ──▶ memory ──▶ rows ──▶ …       hundreds wait here

@@ -1,5 +1,5 @@
-//! What holds for every shape while nothing fails: a random load agrees with the oracle, and all
-//! parity fits when it is over.
+//! Properties of every shape without faults: a random load agrees with the oracle, and all parity fits when it
+//! is over.
 
 use std::rc::Rc;
 
@@ -82,7 +82,7 @@ fn requests_that_do_not_overlap_agree_with_the_oracle() {
     });
 }
 
-/// What lies in front of the logs, and the superblocks of other arrays, belongs to somebody else.
+/// The area in front of the logs, and the superblocks of other arrays, do not belong to the array.
 #[test]
 fn nothing_is_written_between_the_superblock_and_the_log() {
     for consistency in [Consistency::Ppl, Consistency::Log] {

@@ -1,4 +1,4 @@
-//! How many requests of its members a write costs.
+//! The number of requests to its members that a write costs.
 //!
 //! ```text
 //!   4 KiB into a stripe       read old data and parity, write both
@@ -7,8 +7,7 @@
 //!   4 KiB in a row, one       each at once, as if it were alone
 //! ```
 //!
-//! Superblocks do not count: the array is marked active before. What goes into the logs is counted
-//! for itself.
+//! Superblocks do not count: the array is marked active before. Writes to the logs are counted separately.
 
 use std::future::poll_fn;
 
@@ -35,7 +34,7 @@ struct Count {
     superblocks: usize,
 }
 
-/// How many requests each disk had so far.
+/// The number of requests to each disk so far.
 fn mark(disks: &[SimDisk]) -> Vec<usize> {
     disks.iter().map(|disk| disk.trace().len()).collect()
 }
@@ -186,7 +185,7 @@ fn small_writes_in_a_row_become_whole_stripes() {
                 count(&disks, &since)
             });
             check_whole(&shape, &world.images());
-            // The first one goes alone, since nobody knows yet that there are more.
+            // The first one is carried out alone, since it is not known yet that more will come.
             let least = shape.stripes().stripes() as usize * members;
             let what = format!("{shape:?}, seed {seed}: {cost:?}, at least {least} writes");
             assert!(cost.reads <= 2 * members, "{what}");
@@ -217,7 +216,7 @@ fn nothing_is_held_for_a_client_that_waits() {
     check_whole(&shape, &world.images());
 }
 
-/// Of a stream that stops in the middle of a stripe nothing is held for long.
+/// Data of a stream that stops in the middle of a stripe is not held for long.
 #[test]
 fn what_is_held_is_not_held_for_long() {
     let shape = parity(Level::Raid5, 2, 5, Consistency::Resync);

@@ -1,4 +1,4 @@
-//! What a crash leaves of stripes, and what must be made of it: shared by the tests of crashes.
+//! The state of stripes after a crash, and the required recovery: shared by the tests of crashes.
 //!
 //! ```text
 //!   run        ──e──e──e──e──e──▶      e: a request took effect, or completed
@@ -9,18 +9,15 @@
 //!                                                    images      ✕ ── … again, some times
 //! ```
 //!
-//! What each log promises of a crash, together with the loss of members up to what parity makes
-//! up for, is [`Crash::may_be_anything`]: all blocks are what was written durably, or one of the
-//! versions since, but for
+//! The promise of each log for a crash, together with the loss of members up to the number of parities, is
+//! [`Crash::may_be_anything`]: every block has its durable content or one of the later versions, except
 //!
-//! * with partial parity (raid5), blocks of a member that is missing after the crash that were
-//!   written and not made durable (by a flush or FUA): their rows have the old or the new parity, and old or
-//!   new data beside it. It does not matter when the member went: before the write or with the
-//!   crash. Everything else in these rows is right;
-//! * with records, the same blocks where every data column of the row was being written at once by
-//!   a complete array: such rows have nothing to keep, and no record but of their number;
-//! * without a log, everything beside what was written is at risk as well: a crash is survived
-//!   by complete arrays only.
+//! * with partial parity (raid5), non-durable blocks (by a flush or FUA) of a member that is missing after the
+//!   crash: their rows have the old or the new parity, and old or new data beside it. The time of the loss does
+//!   not matter: before the write or with the crash. All other data in these rows is right;
+//! * with records, the same blocks if every data column of the row was being written at once by a complete
+//!   array: such rows have no unwritten data to keep, and their records contain only their number;
+//! * without a log, all data in rows of the write is at risk as well: only complete arrays survive a crash.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -50,13 +47,13 @@ pub(crate) const fn tiny(
 #[derive(Clone)]
 pub(crate) struct Crash {
     pub(crate) shape: Shape,
-    /// What it may hold.
+    /// Its possible content.
     pub(crate) oracle: Rc<RefCell<Oracle>>,
-    /// Whether it had all of its members when it was written.
+    /// True if it had all of its members when it was written.
     pub(crate) was_complete: bool,
-    /// The last word on the setup of those who restart it.
+    /// The last change of the setup before a restart.
     pub(crate) adjust: fn(&mut Setup),
-    /// AUDIT: blocks that an earlier crash may have left as anything.
+    /// AUDIT: blocks that may have any content after an earlier crash.
     pub(crate) excused: Vec<u64>,
 }
 
@@ -106,8 +103,8 @@ impl Crash {
         contents
     }
 
-    /// Whether the block at `offset` may hold anything, if these roles can be read after a crash
-    /// now (see the module's head).
+    /// True if the block at `offset` may have any content, if these roles can be read after a crash now (see
+    /// the module's head).
     fn may_be_anything(&self, offset: u64, readable: &[bool]) -> bool {
         if self.excused.binary_search(&offset).is_ok() {
             return true;
@@ -133,8 +130,8 @@ impl Crash {
         }
     }
 
-    /// That parity fits as far as the array believes, that what was read once is read again when
-    /// it has come to rest, and that parity fits everywhere then.
+    /// Checks that parity fits in the parts that the array trusts, that the first content that was read is read
+    /// again after the array has come to rest, and that parity fits everywhere then.
     fn check_redundancy(&self, world: &World, contents: &[u8], dice: &mut Rng) {
         if world.array.status().resync == Resync::Clean {
             self.check_parity(world, contents, dice);
@@ -152,7 +149,7 @@ impl Crash {
         self.check_parity(world, contents, dice);
     }
 
-    /// That parity fits what was read; where members are missing, by losing one more.
+    /// Checks that parity fits the content that was read; if members are missing, by losing one more.
     fn check_parity(&self, world: &World, contents: &[u8], dice: &mut Rng) {
         let images = images_of(&world.disks.borrow());
         let stripes = Stripes::new(&self.shape, &images);
@@ -171,8 +168,8 @@ impl Crash {
     }
 }
 
-/// What a crash may leave: disk by disk all that was written, nothing but what is sure to be
-/// there, or of each block what the dice say.
+/// A possible result of a crash: for each disk all written data, only the certain data, or for each block a
+/// random version.
 pub(crate) fn some_crash(disks: &[SimDisk], dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
     let way = dice.index(4);
     let image = |disk: &SimDisk| match if way == 3 { dice.index(3) } else { way } {

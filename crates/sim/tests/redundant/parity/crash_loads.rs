@@ -114,7 +114,7 @@ fn a_crash_of_a_random_load_with_any_loss() {
     assert!(crashes.get() > 100 || is_one_seed(), "{} crashes", crashes.get());
 }
 
-/// Without a log a crash is survived by those who are complete and stay so.
+/// Without a log, a crash is survived by arrays that are complete and stay so.
 #[test]
 fn a_crash_of_a_complete_array_without_a_log() {
     let name = "parity::crash_loads::a_crash_of_a_complete_array_without_a_log";
@@ -193,8 +193,8 @@ fn a_crash_while_a_member_fails() {
     });
 }
 
-/// An array in whose rows from the frontier on nobody ever made parity fit: a crash makes no
-/// "clean" of it, and the resync makes all of it fit.
+/// An array whose parity was never made to fit from the frontier on: a crash does not turn it "clean", and the
+/// resync makes all parity fit.
 #[test]
 fn what_was_never_in_sync_is_not_called_clean() {
     let name = "parity::crash_loads::what_was_never_in_sync_is_not_called_clean";

@@ -56,7 +56,8 @@ fn spans(chunk: u64, width: u64) -> Vec<Span> {
     .collect()
 }
 
-/// Without a log a crash is survived by those who are complete and stay so.
+/// The greatest number of missing members: without a log, a crash is survived by arrays that are complete and
+/// stay so.
 fn most_missing(shape: &Shape) -> usize {
     match shape.consistency {
         Resync | Bitmap => 0,

@@ -1,7 +1,7 @@
-//! What images of disks hold: the array's content, and whether its parity fits.
+//! The content of disks' images as an array, and whether its parity fits.
 //!
-//! Worked out byte by byte with plain arithmetic, apart from the geometry nothing of what is under
-//! test: a product in GF(2^8)/0x11d is a sum of shifts.
+//! It is computed byte by byte with plain arithmetic; apart from the geometry, no code under test is used: a
+//! product in GF(2^8)/0x11d is a sum of shifts.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use braid_array::geometry::{Column, Raid456};
 
 use crate::world::{Assembly, DATA, Shape, data_of};
 
-/// What is looked at in one go: rows of this many bytes.
+/// The unit of comparison: rows of this many bytes.
 const BLOCK: u64 = 512;
 
 /// The product of two numbers of the field.
@@ -77,7 +77,7 @@ impl<'a> Stripes<'a> {
         self.holders.iter().filter(in_sync).count()
     }
 
-    /// What `role` has of the block at `row`; nothing if no image has it.
+    /// The data of `role` in the block at `row`; `None` if no image has it.
     fn get(&self, role: usize, row: u64) -> Option<&'a [u8]> {
         let (index, _) = self.holders[role].iter().find(|(_, up_to)| row < *up_to)?;
         let image = self.images[*index].as_deref()?;
@@ -185,7 +185,7 @@ pub(crate) fn contents(shape: &Shape, images: &[Option<Vec<u8>>]) -> Vec<u8> {
     contents
 }
 
-/// That nothing is missing and all parity fits.
+/// Checks that no member is missing and all parity fits.
 pub(crate) fn check_whole(shape: &Shape, images: &[Option<Vec<u8>>]) {
     let stripes = Stripes::new(shape, images);
     assert_eq!(stripes.roles_in_sync(), shape.members, "members in sync");
@@ -193,8 +193,8 @@ pub(crate) fn check_whole(shape: &Shape, images: &[Option<Vec<u8>>]) {
     assert!(misfits.is_empty(), "parity does not fit at the rows {misfits:?}");
 }
 
-/// That the array holds `expected`, and still does whatever members are lost beside those that
-/// are missing, as far as there is parity for it.
+/// Checks that the array holds `expected`, also after the loss of any further members for which the parity
+/// suffices.
 pub(crate) fn check_recoverable(shape: &Shape, images: &[Option<Vec<u8>>], expected: &[u8]) {
     let missing = shape.members - Stripes::new(shape, images).roles_in_sync();
     for lost in losses(shape.members, shape.stripes().parities().saturating_sub(missing)) {

@@ -16,7 +16,7 @@ use crate::parity::conformance::all_shapes;
 use crate::parity::images::{check_whole, contents, images_with};
 use crate::world::{DATA, Shape, World, filled, parity, pool, rng, spare, superblock_of};
 
-/// Whoever changes members while a client works.
+/// An operator that changes members while a client works.
 struct Operator {
     array: Redundant,
     handle: braid_sim::Handle,

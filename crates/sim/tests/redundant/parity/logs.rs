@@ -1,14 +1,12 @@
-//! Logs that must not be used, or not all of them: somebody else wrote the array since, or what
-//! lies there is damaged.
+//! Logs that must not be used, or not completely: another program wrote the array since, or the log is damaged.
 //!
 //! ```text
 //!   a write that is in the log, and not in place ──▶ crash ──▶ superblocks, data, logs are
 //!                                                              changed ──▶ restart
 //! ```
 //!
-//! A complete array is resynchronised and says why; a degraded one is refused, with the reason;
-//! data are as they were found. A torn partial parity log is no damage: see
-//! [`a_torn_log_was_being_written`].
+//! A complete array is resynchronised and reports why; a degraded one is refused, with the reason; data remains
+//! unchanged. A torn partial parity log is no damage: see [`a_torn_log_was_being_written`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,10 +33,10 @@ const RECORDS: [Shape; 3] = [
     tiny(Raid6, 2, 5, Consistency::Log),
 ];
 const PARTIAL: Shape = tiny(Raid5, 2, 4, Consistency::Ppl);
-/// What is written: of stripe 0, the end of one column and the start of the next.
+/// The written range: in stripe 0, the end of one column and the start of the next.
 const SPAN: Span = Span::new(3072, 2048);
 
-/// What a crash left of an array with a write that the log has, and what it held before.
+/// The images after a crash of an array with a write that the log has, and the content before.
 fn crashed(seed: u64, shape: Shape) -> (Images, Vec<u8>) {
     let mut dice = rng(seed);
     let mut bytes = vec![0; shape.size() as usize];
@@ -51,7 +49,7 @@ fn crashed(seed: u64, shape: Shape) -> (Images, Vec<u8>) {
     (disks.iter().map(|disk| Some(disk.durable().to_vec())).collect(), bytes)
 }
 
-/// Gives the array other contents, as somebody does who does not know the log.
+/// Gives the array other contents, like a program that does not know the log.
 fn write_behind(shape: &Shape, images: &mut Images, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; shape.size() as usize];
     fill(&mut bytes, &mut rng(!seed));
@@ -99,7 +97,7 @@ fn check_contents(world: &World, expected: &[u8]) {
     assert_eq!(wrong, None, "{:#?}", world.array.status().log);
 }
 
-/// What the tests change is what would have been used.
+/// Without changes by a test, the log is used.
 #[test]
 fn a_log_that_is_left_alone_is_used() {
     for (seed, shape) in (0..).zip(RECORDS) {
@@ -137,7 +135,7 @@ fn a_clean_array_is_not_made_good() {
     }
 }
 
-/// Whoever wrote the array since left it dirty: whatever it counted its events to.
+/// Another program that wrote the array since left it dirty, for any number of events.
 #[test]
 fn records_are_not_laid_over_what_somebody_else_wrote() {
     for (seed, shape) in (0..).zip(RECORDS) {

@@ -1,20 +1,20 @@
 //! Arrays with parity: raid4, raid5 and raid6.
 //!
-//! * `images`: what images of disks hold, by plain arithmetic.
-//! * `conformance`: a random load agrees with the oracle, whatever the shape.
+//! * `images`: the content of disks' images, by plain arithmetic.
+//! * `conformance`: a random load agrees with the oracle, for every shape.
 //! * `shapes`: every write and read within two stripes, with every loss.
-//! * `counted`: how many requests of its members a write costs.
-//! * `crash`: what a crash may leave, and what is checked of it.
+//! * `counted`: the number of requests to its members that a write costs.
+//! * `crash`: the possible results of a crash, and the checks of them.
 //! * `crash_writes`: a crash at every moment of one write, of every shape, with every loss.
 //! * `crash_loads`: crashes of random loads, also while members fail, come and go.
 //! * `logs`: logs that must not be used.
-//! * `log_rules`: rules of logs that one small case each shows.
-//! * `rows`: which writes wait for each other.
-//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
+//! * `log_rules`: rules of logs, each shown by one small case.
+//! * `rows`: the writes that wait for each other.
+//! * `cache`: memory for stripes in flight is bounded, and no write blocks another for ever.
 //! * `failure`: members that fail under load.
-//! * `reads`: sectors that cannot be read.
+//! * `reads`: unreadable sectors.
 //! * `life`: members that come, go, take over and are replaced; resyncs.
-//! * `scrub`: silent corruption, what a check tells of it, and what a repair writes.
+//! * `scrub`: silent corruption, the report of a check about it, and the writes of a repair.
 
 mod cache;
 mod conformance;

@@ -120,7 +120,7 @@ fn check_recovery(shape: Shape, bad: &BTreeSet<usize>) {
     });
     let geometry = shape.stripes();
     for role in bad {
-        // Where it has data somebody read it, and so it is good again.
+        // A place with data was read by a client, so it has been repaired.
         for row in (place.offset..place.end()).step_by(512) {
             let stripe = (row - DATA) / shape.chunk;
             let is_data = matches!(geometry.column_of(stripe, Role::nth(*role)), Column::Data(_));

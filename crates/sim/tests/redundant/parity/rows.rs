@@ -1,4 +1,4 @@
-//! Writes of the same rows go one after the other, whatever columns they are of; others do not.
+//! Writes of the same rows are carried out one after the other, whatever their columns; other writes are not.
 //!
 //! ```text
 //!            D0    D1    D2    P
@@ -25,12 +25,11 @@ const SHAPES: [Shape; 4] = [
     parity(Level::Raid6, 2, 6, Consistency::Log),
     parity(Level::Raid4, 0, 5, Consistency::Bitmap),
 ];
-/// Until when a read of the first write's old data takes, in nanoseconds.
+/// The time at which a read of the first write's old data ends, in nanoseconds.
 const LATE: u64 = 40_000_000;
 
-/// Carries out a write of `a` whose read of old data takes until [`LATE`], and meanwhile one of
-/// `b`; answers what the disks were asked for `b`'s rows, in bytes of each member's data, after it
-/// came.
+/// Carries out a write of `a` whose read of old data takes until [`LATE`], and meanwhile one of `b`; returns
+/// the requests to the disks for `b`'s rows, in bytes of each member's data, from its arrival on.
 fn second_of(seed: u64, shape: Shape, a: Span, b: Span, rows_of_b: Span) -> Vec<Record> {
     let sim = Sim::new(seed);
     sim.be_punctual();
@@ -39,7 +38,7 @@ fn second_of(seed: u64, shape: Shape, a: Span, b: Span, rows_of_b: Span) -> Vec<
         (world.dev.clone(), world.sim.handle(), world.disks.borrow().clone());
     let late = disk_of(&shape, &disks, a.offset);
     let came = world.run(async move {
-        // Active before, so that nobody waits for superblocks.
+        // The array was active before, so that no write waits for superblocks.
         let at = shape.size() - 512;
         dev.start(Io::write(at, filled(512, 9), Flags::NONE)).await.result.unwrap();
         late.faults().add(Target::op(Op::Read), Fault::NotBefore(LATE));
@@ -79,7 +78,7 @@ fn disk_of(shape: &Shape, disks: &[SimDisk], offset: u64) -> SimDisk {
     disks[shape.stripes().locate(ArrayByte::new(offset)).role.index()].clone()
 }
 
-/// The writes among `records`, by when they began: those before [`LATE`], and those after it.
+/// The writes among `records`, by the time of their start: those before [`LATE`], and those after it.
 fn early_and_late(records: &[Record]) -> (usize, usize) {
     let writes = records.iter().filter(|one| one.op == Op::Write);
     let (early, late): (Vec<_>, Vec<_>) = writes.partition(|one| one.start_ns < LATE);
@@ -108,7 +107,7 @@ fn writes_of_other_rows_do_not_wait() {
     for_each_seed("parity::rows::writes_of_other_rows_do_not_wait", 8, |seed| {
         let shape = SHAPES[seed as usize % SHAPES.len()];
         let written = 2 + usize::from(shape.level == Level::Raid6);
-        // Where `b` lies in the array, and its rows. What reads the member that is late, waits.
+        // The place of `b` in the array, and its rows. A write that reads the late member waits.
         let a = Span::new(0, 4096);
         for (offset, row) in [(8192 + 4096, 4096), (16384 + 4096, 4096)] {
             let b = Span::new(offset, 2048);
@@ -119,7 +118,7 @@ fn writes_of_other_rows_do_not_wait() {
     });
 }
 
-/// Writes in a row are stored as one; it is durable if one of them is to be.
+/// Writes in a row are stored as one write; it is durable if one of them must be.
 #[test]
 fn a_write_with_fua_is_durable_together_with_others() {
     let shape = SHAPES[0];

@@ -29,7 +29,7 @@ const ONE_PARITY: [Shape; 4] = [
     parity(Level::Raid5, 1, 3, Consistency::Bitmap),
     parity(Level::Raid5, 2, 5, Consistency::Log),
 ];
-/// What comparisons count in.
+/// The unit of comparison.
 const BLOCK: u64 = 4096;
 
 fn random_bytes(shape: &Shape, dice: &mut Rng) -> Vec<u8> {
@@ -196,8 +196,8 @@ fn with_one_parity_only_a_forced_repair_makes_it_fit() {
     }
 }
 
-/// With a member missing there is one parity to compare: what it contradicts is counted, and
-/// nobody is suspected.
+/// With a member missing there is one parity to compare: contradictions are counted, and no member is
+/// suspected.
 #[test]
 fn two_parities_without_a_member_are_compared_as_one() {
     let shape = RAID6[1];

@@ -1,13 +1,13 @@
-//! Writes and reads of every shape within two stripes, with everything there and with every loss
-//! that parity makes up for.
+//! Writes and reads of every shape within two stripes, with all members present and with every loss that parity
+//! can compensate for.
 //!
 //! ```text
 //!   stripe 0   | D0 | D1 | D2 | P |     every offset and every length in blocks of 4 KiB,
 //!   stripe 1   | D0 | D1 | P | D2 |     and some in blocks of 512 bytes
 //! ```
 //!
-//! A vector of bytes says what the array holds; that the disks do, and still do without any
-//! members that parity makes up for, is worked out from their images by plain arithmetic.
+//! A vector holds the expected bytes of the array. The test computes from the disks' images, with plain
+//! arithmetic, that they contain these bytes, also without any members that parity can replace.
 
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ use braid_sim::{Fault, Rng, Sim, Target};
 use crate::parity::images::{check_recoverable, images_with, losses};
 use crate::world::{DATA, Shape, World, images_of, parity, pool, rng};
 
-/// One of each kind: data in one piece, parity that goes round in either direction, DDF's Q, a Q
-/// that stays; with each kind of log.
+/// One of each kind: data in one piece, parity that rotates in either direction, DDF's Q, a Q with a fixed
+/// place; with each kind of log.
 const SHAPES: [Shape; 10] = [
     small(Level::Raid4, 0, 4, Consistency::Resync),
     small(Level::Raid4, 0, 3, Consistency::Log),
@@ -39,7 +39,7 @@ const fn small(level: Level, layout: u32, members: usize, consistency: Consisten
     Shape { member_size: 24 << 10, ..parity(level, layout, members, consistency) }
 }
 
-/// What an array holds, and a client of it.
+/// The expected content of an array, and a client of it.
 struct Checked {
     dev: Dev,
     bytes: Vec<u8>,
@@ -47,7 +47,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// The array, and the disks it is made of, of which `missing` are not there.
+    /// The array, and the disks it consists of, without those that are `missing`.
     fn new(seed: u64, shape: Shape, missing: &[usize]) -> (World, Checked) {
         let mut rng = rng(seed);
         let mut bytes = vec![0; shape.size() as usize];
@@ -61,7 +61,7 @@ impl Checked {
         (world, Checked { dev, bytes, rng })
     }
 
-    /// Writes rubbish to `span`; what the array holds then is what was written, if that succeeds.
+    /// Writes random bytes to `span`, and records them as the expected content if the write succeeds.
     async fn write(&mut self, span: Span, flags: Flags) -> Result<(), Errno> {
         let mut buf = pool().get(span.len as usize).unwrap();
         fill(&mut buf, &mut self.rng);
@@ -104,14 +104,14 @@ fn spans(shape: &Shape, block: u64) -> Vec<Span> {
         .collect()
 }
 
-/// Those in blocks of 4 KiB, and some in blocks of 512 bytes.
+/// All spans in blocks of 4 KiB, and some in blocks of 512 bytes.
 fn some_spans(shape: &Shape, rng: &mut Rng, more: usize) -> Vec<Span> {
     let (mut spans, fine) = (spans(shape, 4096), spans(shape, 512));
     spans.extend((0..more).map(|_| fine[rng.index(fine.len())]));
     spans
 }
 
-/// Whatever is missing from the start.
+/// Every set of members that may be missing from the start.
 #[test]
 fn every_write_and_read_with_any_members_missing() {
     for shape in SHAPES {
@@ -143,14 +143,14 @@ fn every_write_and_read_with_any_members_missing() {
     }
 }
 
-/// What befalls the members of a loss, at the very write that is looked at.
+/// The fault of the lost members, during the very write that is checked.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
-    /// Their writes to data fail.
+    /// Their writes of data fail.
     Writes,
-    /// Everything does, the reads of old data, too.
+    /// All their requests fail, including reads of old data.
     All,
-    /// The reads do, of all but what the array writes again.
+    /// Their reads fail, except reads of bytes that the array writes again.
     Reads,
 }
 
@@ -160,7 +160,7 @@ fn every_write_at_which_members_fail() {
         let most = shape.stripes().parities();
         let all = spans(&shape, 4096);
         for (number, bad) in losses(shape.members, most).into_iter().enumerate().skip(1) {
-            // Each loss has its share of the spans, and each span every kind of loss.
+            // Each loss gets its share of the spans, and each span every kind of loss.
             let share = if bad.len() == 1 { 11 } else { 29 };
             for (index, span) in all.iter().copied().enumerate() {
                 if index % share == number % share {
@@ -200,7 +200,7 @@ fn check_blow(seed: u64, shape: Shape, bad: &[usize], blow: Blow, span: Span) {
             assert!(!faulty || bad.contains(&index), "{what}: {status:#?}");
             assert!(!faulty || !matches!(blow, Blow::Reads), "{what}: {status:#?}");
         }
-        // A read that failed is put right beside the write, and that is not waited for.
+        // The repair after a failed read runs beside the write, which does not wait for it.
         check_recoverable(&shape, &images, &checked.bytes);
         pause.await;
         checked.read(Span::new(0, checked.bytes.len() as u64)).await;

@@ -1,4 +1,4 @@
-//! md's partial parity log, written: for raid5.
+//! Writing md's partial parity log, for raid5.
 //!
 //! ```text
 //!   units ──▶ the queue of the member that has their parity ──▶ one header for all that wait
@@ -8,11 +8,11 @@
 //!                 └──▶ the next header, over this one
 //! ```
 //!
-//! A member's log has one group of units at a time, as the kernel's has: after a crash only the
-//! newest header counts. What comes meanwhile waits and is the next group.
+//! A member's log has one group of units at a time, as in the kernel: after a crash only the newest header
+//! counts. Units that arrive meanwhile wait and are the next group.
 //!
-//! Whole stripes are logged without parity: after a crash theirs is made anew, and what an older
-//! header says of these rows no longer counts.
+//! Whole stripes are logged without parity: after a crash their parity is recomputed, and older headers of
+//! these rows no longer count.
 
 mod restart;
 
@@ -38,12 +38,12 @@ use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{compute, compute_band, restore};
 use crate::signal::Signal;
 
-/// The logs of all members, by the role whose parity they are of.
+/// The logs of all members, by the role that has the parity.
 pub(super) struct Partial {
     signature: u32,
     generation: Cell<u64>,
     queues: ByRole<Queue>,
-    /// The devices' numbers of those whose log could not be relied on at the start: theirs are emptied last.
+    /// Device numbers of members whose log could not be relied on at the start: these logs are emptied last.
     doubtful: RefCell<Vec<u32>>,
     units: Units,
 }
@@ -51,26 +51,26 @@ pub(super) struct Partial {
 #[derive(Default)]
 struct Queue {
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Units that were put into the queue, and that came into a header.
+    /// Number of units that were added to the queue, and number of units in headers so far.
     joined: Cell<u64>,
     logged: Cell<u64>,
-    /// A header is being written, or its units are.
+    /// True if a header or its units are being written.
     is_busy: Cell<bool>,
-    /// The rows that the last header tells of.
+    /// The rows that the last header describes.
     told: RefCell<Vec<MemberSpan>>,
     /// Units of the last header that are not in place yet.
     active: Cell<usize>,
-    /// When the last of them was: as [`Units`] counts.
+    /// Number of its last unit that is in place, as [`Units`] counts.
     last: Cell<u64>,
     changed: Signal,
 }
 
 struct Waiting {
-    /// The rows that they tell of.
+    /// The rows that the entries describe.
     rows: Option<MemberSpan>,
     entries: Vec<ppl::Entry>,
     parity: Payload,
-    /// Room for a header, of which the first unit of a group gives its own.
+    /// Memory for a header. The first unit of a group provides it.
     header: Buf,
 }
 
@@ -85,7 +85,7 @@ impl Partial {
         self.generation.get()
     }
 
-    /// A unit of `role`'s log is in place.
+    /// Notes that a unit of `role`'s log is in place.
     fn leave(&self, role: Role, written: u64) {
         let queue = &self.queues[role];
         queue.last.set(written);
@@ -97,7 +97,7 @@ impl Partial {
     }
 }
 
-/// Where `member` has its log, on its device.
+/// Returns the area of the log on the device of `member`.
 fn area_of(member: &Member) -> Option<Span> {
     let superblock = member.superblock.borrow();
     let superblock = superblock.as_ref()?;
@@ -105,7 +105,7 @@ fn area_of(member: &Member) -> Option<Span> {
     Some(Span::new(superblock.super_offset.checked_add_signed(offset)?, size))
 }
 
-/// How many bytes of partial parity have room behind a header in the log of each of `members`.
+/// Returns the bytes of partial parity for which the logs of all `members` have room behind a header.
 fn room_for_parity(members: &[Rc<Member>]) -> u64 {
     let room = |member: &Rc<Member>| Some(area_of(member)?.len - ppl::HEADER_BYTES as u64);
     members.iter().filter_map(room).fold(ppl::RING_PARITY_BYTES, u64::min)
@@ -160,8 +160,8 @@ impl Log for Partial {
         self.leave(Role::nth(entry.place as usize), written);
     }
 
-    /// Parity that is made of the data that is there fits, whatever of the unit arrived; and who
-    /// writes these rows next writes over the header.
+    /// Parity that is recomputed from the present data fits, and the next write of these rows replaces the
+    /// header.
     fn failed(&self, core: &Core, entry: Entry) {
         self.in_place(core, entry);
     }
@@ -184,10 +184,10 @@ impl Partial {
         memory: Buf,
     ) -> Result<Entered, Errno> {
         let began = core.clock.now();
-        // Where superblocks do not count on parity there is nothing to be made good. And those of an
-        // array that nobody ever brought in sync look like those of one that is being written: an
-        // entry would make a crash call it clean. Of a unit on both sides of a resync's frontier
-        // all rows are logged: their parity is computed from all of their data.
+        // Superblocks that do not count on parity need no repair. An array that was never in sync has the same
+        // superblocks as an array that is being written, so an entry would make it look clean after a crash. Of
+        // a unit on both sides of a resync's frontier all rows are logged: their parity is computed from all of
+        // their data.
         let frontier = if change.is_counted_on { core.recorded_frontier().await? } else { None };
         if core.counted_on(change.plan.generation).is_none() {
             let _published = core.publish().await?;
@@ -198,12 +198,12 @@ impl Partial {
             Some(frontier) if change.plan.parity[role] => {
                 self.enter_partial(core, change, role, memory, &frontier).await?
             }
-            // Without parity there is no hole.
+            // Without parity there is no write hole.
             _ if !change.plan.parity[role] || !self.tells_of(role, change.unit.rows) => {
                 compute(change.unit, change.columns, change.plan);
                 Entered::NotNeeded
             }
-            // What the header says of these rows is true no more once they are written.
+            // The statements of the header about these rows are invalid once they are written.
             _ => {
                 let entry = change.entry(role.get().into());
                 compute(change.unit, change.columns, change.plan);
@@ -219,8 +219,8 @@ impl Partial {
         Ok(entered)
     }
 
-    /// Computes the parity of a unit and what is left of it without the data that is written;
-    /// returns when the log has that.
+    /// Computes the parity of a unit, and the partial parity of the unwritten data; returns when the log has
+    /// the latter.
     async fn enter_partial(
         &self,
         core: &Rc<Core>,
@@ -260,7 +260,7 @@ impl Partial {
         self.wait_for_header(core, role, waiting, entry).await
     }
 
-    /// Whether the last header of `role`, or the next, tells of some of `rows`.
+    /// Returns true if the last header of `role`, or the next, describes some of `rows`.
     fn tells_of(&self, role: Role, rows: MemberSpan) -> bool {
         let queue = &self.queues[role];
         let overlaps = |one: &MemberSpan| one.overlaps(rows);
@@ -268,7 +268,7 @@ impl Partial {
             || queue.waiting.borrow().iter().filter_map(|one| one.rows.as_ref()).any(overlaps)
     }
 
-    /// Has `waiting` written with the next header of `role`.
+    /// Waits until `waiting` is written with a header of `role`.
     async fn wait_for_header(
         &self,
         core: &Rc<Core>,
@@ -285,23 +285,23 @@ impl Partial {
             if queue.logged.get() > ticket {
                 break;
             }
-            // Whoever finds it idle has the next group logged, even if there is no room in it for
-            // its own unit.
+            // The caller that finds the queue idle logs the next group, even if that has no room for its own
+            // unit.
             queue.is_busy.set(true);
             self.log_group(core, role).await;
             queue.changed.notify();
         }
         if let Err(errno) = core.fence().await {
-            // Nothing is written any more, and nobody is to wait for this unit.
+            // The array is stopped, and no group must wait for this unit.
             self.in_place(core, entry);
             return Err(errno);
         }
         Ok(Entered::Logged(entry))
     }
 
-    /// Gives members that have none an empty log: what lay there may be newer than what comes.
-    /// Those that a crash left doubtful come last, so that a crash in between finds them as
-    /// doubtful as before.
+    /// Stores an empty log on members that have none: older data there may look newer than the next header.
+    /// Logs that a crash left doubtful are emptied last, so that after another crash they are as doubtful as
+    /// before.
     async fn make_ready(&self, core: &Rc<Core>) -> Failures {
         let mut without = core.roster.written();
         without.retain(|member| !member.has_log.get());
@@ -326,18 +326,18 @@ impl Partial {
         failed
     }
 
-    /// Writes a header for all that wait, as far as it has room.
+    /// Writes a header for all waiting units, as far as it has room.
     async fn log_group(&self, core: &Rc<Core>, role: Role) {
         let queue = &self.queues[role];
-        // What the header before describes has to be durable in place, on every member that
-        // superblocks count on. A stopped array finds that out below.
+        // The units of the previous header must be durable in place, on every member that superblocks count on.
+        // A stopped array is detected below.
         if !self.units.is_durable(queue.last.get())
             && let Ok(durable) = core.settle().await
         {
             self.units.forget(&durable);
         }
-        // Units waited for the header, and the membership that they were planned for may be an earlier
-        // one: superblocks have to name the members that are out since.
+        // Units waited for the header, so their plan may be of an earlier membership: superblocks must name the
+        // members that are out since.
         let counted_on = core.counted_on_now().await;
         let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
         let room = room_for_parity(&members);
@@ -361,7 +361,7 @@ impl Partial {
                 units += 1;
             }
         }
-        // Otherwise nothing is written any more, and all of them are told so.
+        // Otherwise the array is stopped, and all callers receive an error.
         if let (Some(mut header), Ok(counted_on)) = (header, counted_on) {
             let generation = self.next_generation();
             let signature = self.signature;
@@ -372,7 +372,7 @@ impl Partial {
                 let area = area_of(&member)?;
                 Some((member, area.offset, payload.share()))
             });
-            // Whoever waits for the group asks whether the array has stopped.
+            // The waiting callers check whether the array has stopped.
             let _ = self.units.store(core, areas.collect(), &counted_on).await;
         }
         queue.told.replace(told);

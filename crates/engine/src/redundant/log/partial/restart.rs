@@ -1,7 +1,7 @@
-//! md's partial parity log after a crash: parity of what was being written is computed anew.
+//! The partial parity log after a crash: recomputing the parity of writes that were in flight.
 //!
 //! ```text
-//!   newest header ──▶ entries ──▶ kept parity ⊕ data that was written, as it is now ──▶ parity
+//!   newest header ──▶ entries ──▶ partial parity ⊕ present data of the written roles ──▶ parity
 //! ```
 
 use std::ops::Range;
@@ -20,11 +20,11 @@ use crate::redundant::log::{Outcome, RestartError, Restarted, read_area, write_r
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
-/// How many rows are computed anew at a time after a crash, in bytes.
+/// Rows that are recomputed at a time after a crash, in bytes.
 const RECOMPUTED: u64 = 64 << 10;
 
 impl Partial {
-    /// After a crash: parity of what was being written is computed anew.
+    /// Recomputes the parity of writes that were in flight at a crash.
     pub(super) async fn make_good(
         &self,
         core: &Rc<Core>,
@@ -73,15 +73,14 @@ impl Partial {
         }
         core.fill_again_from(MemberByte::START).await;
         if core.gate.is_degraded() {
-            // What is missing is what parity says it is: there is nothing to resynchronise, and
-            // what is written from now on is logged.
+            // Parity defines the missing data: there is nothing to resynchronise, and later writes are logged.
             torn.into_iter().for_each(|why| core.note(format!("passed over in the log: {why}")));
             return Ok(restarted(Outcome::Good(count.max(1)), Resync::Clean));
         }
         if let Some(why) = torn.into_iter().next() {
             return Ok(restarted(Outcome::Doubtful(why), Resync::From(0)));
         }
-        // Where nothing was logged the parity was not known to fit.
+        // Without a log entry the parity was not known to fit.
         let is_whole = count > 0 && found == Resync::From(0);
         let resync = if is_whole { Resync::Clean } else { found };
         Ok(restarted(Outcome::Good(count), resync))
@@ -100,7 +99,7 @@ impl Partial {
     }
 }
 
-/// Gives the rows of a logged write the parity of what it left alone and of what arrived.
+/// Recomputes the parity of the rows of a logged write from partial parity and present data.
 async fn recompute(
     core: &Core,
     geometry: &Raid456,
@@ -120,8 +119,8 @@ async fn recompute(
     let mut start = first;
     while start < end {
         let rows = MemberSpan::new(start, (end - start).min(RECOMPUTED));
-        // What was written to a member that is gone is gone with it; the rest of these rows
-        // was not touched, and the old parity fits it as well as ever.
+        // Data that was written to a missing member is lost with it. The other data of these rows is unchanged,
+        // and the old parity still fits.
         if written.iter().all(|role| core.is_readable(*role, rows)) {
             let offset = (start - first) as usize;
             let kept = (!kept.is_empty()).then(|| &kept[offset..offset + rows.len as usize]);
@@ -161,8 +160,8 @@ async fn recompute_rows(
 }
 
 enum Trouble {
-    /// A checksum is another one, as it is if the log was being written at the crash: then nothing
-    /// that it says had begun.
+    /// A checksum does not match, as if the log was being written at the crash: then the writes in the log had
+    /// not begun.
     Torn(String),
     Log(String),
     Write(String),

@@ -1,11 +1,11 @@
-//! braid's stripe log, written: for raid4 and raid6.
+//! Writing braid's stripe log, for raid4 and raid6.
 //!
 //! ```text
 //!   unit ──▶ a record on each member that it changes ──▶ in place ──▶ durable ──▶ retired
 //!            (of whole stripes without their data)                    by a flush; heads say so
 //! ```
 //!
-//! Source: the format and what its writer owes, `braid_md::stripe_log`.
+//! Source: the format, and the duties of its writer, in `braid_md::stripe_log`.
 
 mod restart;
 mod share;
@@ -38,11 +38,11 @@ pub(super) struct Records {
     nonce: u64,
     /// The next sequence.
     next: Cell<u64>,
-    /// Below it all are retired, by heads that are durable on all members.
+    /// All sequences below are retired, by heads that are durable on all members.
     tail: Cell<u64>,
-    /// By the member's number.
+    /// Rings by the member's number.
     rings: RefCell<BTreeMap<u32, Ring>>,
-    /// Sequences from the tail on.
+    /// Units by sequence, from the tail on.
     live: RefCell<BTreeMap<u64, Live>>,
     changed: Signal,
     units: Units,
@@ -50,11 +50,11 @@ pub(super) struct Records {
 
 struct Live {
     rows: MemberSpan,
-    /// No newer record of its rows may be beside it: a replay would lay the newer one over what
-    /// this one makes of the rows, and that is not what the newer one was computed from. Of a
-    /// whole stripe nothing can be written again; a unit that failed arrived only in part.
+    /// True if no newer record of the rows may exist: a replay would write the newer record over the result of
+    /// this one, from which it was not computed. A record of a whole stripe has no data to replay, and a failed
+    /// unit arrived only in part.
     is_alone: bool,
-    /// When it was in place, as the log counts units.
+    /// Number of the unit when it was in place.
     written: Option<u64>,
 }
 
@@ -77,25 +77,25 @@ impl Records {
         self.area - BLOCK as u64
     }
 
-    /// Rows of a unit, so that several have room.
+    /// Returns the largest number of rows of a unit of which the ring has room for several.
     fn most_rows_of_part(&self) -> u64 {
         let most = (self.ring_bytes() / 4).saturating_sub(BLOCK as u64).max(BLOCK as u64);
         1 << most.ilog2()
     }
 
-    /// Rows of a unit of a whole stripe: so that it has room at all.
+    /// Returns the largest number of rows of a unit of a whole stripe for which the ring has room.
     fn most_rows_of_whole(&self) -> u64 {
         let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
         1 << most.ilog2()
     }
 
-    /// All below `next` is over.
+    /// Starts the log anew: all sequences below `next` are retired.
     fn start_at(&self, next: u64) {
         self.next.set(next.max(1));
         self.tail.set(next.max(1));
     }
 
-    /// A unit is in place.
+    /// Notes that a unit is in place.
     fn stored(&self, sequence: u64, written: u64) {
         if let Some(live) = self.live.borrow_mut().get_mut(&sequence) {
             live.written = Some(written);
@@ -103,14 +103,14 @@ impl Records {
         self.changed.notify();
     }
 
-    /// The first sequence that may be needed, if what `is_durable` is.
+    /// Returns the first sequence that may be needed, if the units for which `is_durable` holds are durable.
     fn tail_if(&self, is_durable: impl Fn(u64) -> bool) -> u64 {
         let live = self.live.borrow();
         let needed = live.iter().find(|(_, live)| !live.written.is_some_and(&is_durable));
         needed.map_or(self.next.get(), |(sequence, _)| *sequence)
     }
 
-    /// Heads with this tail are durable on all members.
+    /// Notes that heads with this tail are durable on all members.
     fn retire_below(&self, tail: u64) {
         self.tail.set(tail);
         let mut live = self.live.borrow_mut();
@@ -119,14 +119,14 @@ impl Records {
         self.changed.notify();
     }
 
-    /// Whether a record of these rows might be replayed; only of those that must be alone, if
-    /// `only_alone`.
+    /// Returns true if a record of these rows might be replayed. With `only_alone`, only records that must be
+    /// alone count.
     fn is_live(&self, rows: MemberSpan, only_alone: bool) -> bool {
         let overlaps = |live: &Live| live.rows.overlaps(rows) && (live.is_alone || !only_alone);
         self.live.borrow().values().any(overlaps)
     }
 
-    /// Places for records on all these members, or on none.
+    /// Reserves places for records on all these members, or on none.
     fn place(
         &self,
         rows: MemberSpan,
@@ -176,8 +176,7 @@ impl Log for Records {
     }
 
     fn memory(&self, geometry: &Raid456, _: u64, _: bool) -> u64 {
-        // What fills payloads up to whole blocks; a header for each member, and for who is to
-        // replace it.
+        // Padding of payloads to whole blocks; a header for each member, and for each replacement.
         BLOCK as u64 * (1 + 2 * geometry.members() as u64)
     }
 
@@ -218,7 +217,7 @@ impl Log for Records {
 }
 
 impl Records {
-    /// Has every member that the unit changes know what it is to hold.
+    /// Logs the new contents of every member that the unit changes.
     async fn enter_unit(
         &self,
         core: &Rc<Core>,
@@ -229,8 +228,8 @@ impl Records {
         compute(change.unit, change.columns, change.plan);
         let rows = change.unit.rows;
         if !change.plan.parity.values().any(|is_written| *is_written) && !has_twins(core) {
-            // Without parity, and with nobody who is filled beside another and has to hold the
-            // same, there is no hole; but an older record must not be laid over this.
+            // Without parity, and without a replacement that must get the same contents, there is no write
+            // hole; but an older record must not be replayed over this unit.
             self.retire_rows(core, rows, false).await?;
             return if core.counted_on(change.plan.generation).is_some() {
                 Ok(Entered::NotNeeded)
@@ -244,7 +243,7 @@ impl Records {
         let entry = change.entry(0);
         let mut shares = shares_of(change.unit, change.columns, change.plan);
         if is_short {
-            // Of a whole stripe nothing is to be kept: it is enough to know which.
+            // A record of a whole stripe keeps no data: it only names the rows.
             for share in &mut shares {
                 (share.payload, share.len) = (Payload::None, 0);
             }
@@ -252,15 +251,15 @@ impl Records {
         if Canary::PartialWriteNotLogged.is_planted() && !is_short {
             return Ok(Entered::NotNeeded);
         }
-        // A whole stripe supersedes older records, of which there would be no newer one to write
-        // again; and a part relies on what is in the other columns, where a whole stripe was put,
-        // or a unit that failed was not.
+        // A whole stripe supersedes older records, and has no newer record to replay after them. A part of a
+        // stripe depends on the contents of the other columns, which a whole stripe has changed, or a failed
+        // unit has not.
         if !(is_short && Canary::OldRecordsOfStripeKept.is_planted()) {
             self.retire_rows(core, rows, !is_short).await?;
         }
         let (holders, sequence, places, counted_on) = loop {
-            // Whom superblocks count on, and who is to have a record, are the same: who has none
-            // would make the write one that never began, or be left behind by it.
+            // The members that superblocks count on are those that get a record: a member without a record
+            // would make the write look as if it never began, or lack it after a replay.
             let Some(counted_on) = core.counted_on(change.plan.generation) else {
                 return self.replan(core, memory).await;
             };
@@ -278,7 +277,7 @@ impl Records {
         let log_time = core.clock.now() - began;
         self.units.add_cost(|cost| cost.log_time += log_time);
         if let Err(errno) = stored {
-            // Nothing is written any more, and nobody is to wait for this unit.
+            // The array is stopped, and no group must wait for this unit.
             self.in_place(core, entry);
             return Err(errno);
         }
@@ -290,7 +289,7 @@ impl Records {
         Ok(Entered::Replan(memory))
     }
 
-    /// The records as they lie in the rings.
+    /// Encodes the records as they lie in the rings.
     fn encode(
         &self,
         shares: &mut [Share],
@@ -339,8 +338,8 @@ impl Records {
         areas
     }
 
-    /// Returns when no record of `rows` can be replayed any more (of those that must be alone, if
-    /// `only_alone`): what is written there next has no record that would come after it.
+    /// Returns when no record of `rows` can be replayed any more (with `only_alone`, none that must be alone):
+    /// the next write there may have no record that would supersede an older one.
     async fn retire_rows(
         &self,
         core: &Rc<Core>,
@@ -353,7 +352,7 @@ impl Records {
         Ok(())
     }
 
-    /// Makes room: what is in place becomes durable, and the heads say so.
+    /// Makes room: units in place become durable, and the heads say so.
     async fn retire(&self, core: &Rc<Core>) -> Result<(), Errno> {
         let before = self.tail.get();
         if self.tail_if(|_| true) == before {
@@ -374,8 +373,8 @@ impl Records {
         Ok(())
     }
 
-    /// Stores the log's heads on all members that are written, with what of the log is needed no
-    /// more; the turn to write metadata is the caller's. Answers those that failed.
+    /// Stores the log's heads, with the tail of the log, on all written members. The caller holds the turn to
+    /// write metadata. Returns the members that failed.
     async fn store_heads(&self, core: &Rc<Core>, events: u64) -> Failures {
         let tail = self.tail_if(|written| self.units.is_durable(written));
         let synced = core.publisher.synced(core.agreement.resync());
@@ -404,7 +403,7 @@ impl Records {
     }
 }
 
-/// Whether some role has two members, one of which is to replace the other.
+/// Returns true if some role has two members, one of which is to replace the other.
 fn has_twins(core: &Core) -> bool {
     core.roster.slots().values().any(|slot| slot.written().count() > 1)
 }

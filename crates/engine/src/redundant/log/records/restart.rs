@@ -1,4 +1,4 @@
-//! braid's stripe log after a crash: what its records say is written in place.
+//! The stripe log after a crash: replaying its records in place.
 
 use std::rc::Rc;
 
@@ -78,7 +78,7 @@ impl Records {
         }
         self.start_at(replay.next_sequence);
         let unfit = replay_in_place(core, geometry, &replay, &areas).await?;
-        // Also without anything to be written: the array is in sync now, and that is recorded.
+        // Also without records: the array is in sync now, and that is recorded.
         let count = replay.transactions.len().max(1);
         let resync = if synced == u64::MAX { Resync::Clean } else { Resync::From(synced) };
         restarted(Outcome::Good(count), resync, unfit)
@@ -104,12 +104,12 @@ impl Records {
     }
 }
 
-/// Writes the transactions of `replay` in place. Answers the rows whose parity has to be made to
-/// fit: of those that never began, and of those of which nothing is kept.
+/// Writes the transactions of `replay` in place. Returns the rows whose parity must be recomputed: those of
+/// writes that never began, and those of records without data.
 ///
-/// A record that lacks because of rot looks as if its write never began; but the write may be in place, and answered.
-/// While all members are there nothing is laid over such rows: what is in place of them is as good, and parity is
-/// made to fit it.
+/// A record that is missing because of rot looks as if its write never began, but the write may have completed.
+/// While all members are there, such rows are not overwritten: their contents in place are as valid, and their
+/// parity is recomputed.
 async fn replay_in_place(
     core: &Rc<Core>,
     geometry: &Raid456,
@@ -140,7 +140,7 @@ async fn replay_in_place(
                 let content = &areas[part.member][from..from + (end - start) as usize];
                 let mut memory = core.work.pool().get_wait(content.len()).await;
                 memory.copy_from_slice(content);
-                // To the member that has the record, and to whoever else has its role.
+                // The contents go to all written members of the role, not only to the one with the record.
                 let (span, payload) =
                     (MemberSpan::new(MemberByte::new(start), end - start), Payload::One(memory));
                 write_role(core, Role::new(part.role), span, payload).await.map_err(error)?;
@@ -148,8 +148,8 @@ async fn replay_in_place(
         }
         let Transaction { rows, parts, missing_roles, .. } = transaction;
         let first = rows.first().map_or(0, |(start, _)| *start);
-        // A record without a payload says nothing of what arrived where; and who is being filled
-        // and has no record has to be given it again.
+        // A record without a payload does not tell which data arrived; and a member that is being filled and
+        // has no record must be filled there again.
         if parts.is_empty() {
             unfit.extend(rows);
         }
@@ -166,7 +166,7 @@ async fn replay_in_place(
     Ok(unfit.into_iter().map(within).collect())
 }
 
-/// The parts of a range that lie in none of `holes`.
+/// Returns the parts of a range outside `holes`.
 fn outside(range: (u64, u64), holes: &[(u64, u64)]) -> Vec<(u64, u64)> {
     holes.iter().fold(vec![range], |pieces, (start, end)| {
         let around = |(from, to): (u64, u64)| [(from, to.min(*start)), (from.max(*end), to)];
@@ -174,7 +174,7 @@ fn outside(range: (u64, u64), holes: &[(u64, u64)]) -> Vec<(u64, u64)> {
     })
 }
 
-/// Leaves the records up to the first that is missing.
+/// Keeps the records up to the first that is missing.
 fn end_at_gap(found: &mut Vec<Found>) {
     found.sort_by_key(|one| one.record.sequence);
     let follows = |pair: &[Found]| pair[0].record.sequence + 1 == pair[1].record.sequence;

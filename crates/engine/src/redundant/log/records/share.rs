@@ -1,4 +1,4 @@
-//! What each member is to hold of a unit, as its record in the stripe log has it.
+//! Shares of members in a unit, as the stripe log records them.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::Plan;
 use crate::redundant::stripe::units::Unit;
 
-/// A record to be written: to whom, of what.
+/// A record to be written for a role.
 pub(super) struct Share {
     pub(super) role: Role,
     pub(super) parts: Vec<Part>,
@@ -21,7 +21,7 @@ pub(super) struct Share {
     pub(super) len: u64,
 }
 
-/// Who has a record of `shares`, and of which.
+/// Returns the members that get a record of `shares`, each with the index of its share.
 pub(super) fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
     let slots = core.roster.slots();
     let of_role = |(index, share): (usize, &Share)| {
@@ -31,7 +31,7 @@ pub(super) fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usiz
     shares.iter().enumerate().flat_map(of_role).collect()
 }
 
-/// What each role is to store of `unit`.
+/// Returns the parts of `unit` that each role stores.
 pub(super) fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
     let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
     for piece in &mut unit.pieces {

@@ -1,4 +1,4 @@
-//! What a lost member costs is the first thing that is said.
+//! The cost of a lost member stands first in the answer.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Reports of what nobody measured.
+//! Reports of predictions.
 
 use super::*;
 use crate::fixture::predicted;
@@ -38,7 +38,7 @@ fn held() -> Results {
     }))
 }
 
-/// Whoever cuts out a table or a chart has the word with it.
+/// A table or a chart that is cut out still contains the word.
 #[test]
 fn every_heading_and_axis_says_predicted() {
     let results = held();

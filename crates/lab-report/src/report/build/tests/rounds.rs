@@ -21,7 +21,7 @@ op = "write"
 pattern = "rand"
 "#;
 
-/// What a fresh flash disk does: from 400,000 down to 120,000 in ten rounds, then 100,000.
+/// A typical new flash disk: from 400,000 down to 120,000 in ten rounds, then 100,000.
 fn fresh(round: u32) -> f64 {
     match round {
         1..=10 => 400e3 - 280e3 / 9.0 * f64::from(round - 1),
@@ -53,10 +53,10 @@ fn the_fast_rounds_of_a_fresh_device_win_nothing() {
     assert!(said.starts_with("Take b: 1.10 times a in random writes"), "{said}");
     let number = |column| cell(&report, "percent", "random write", column).text.as_str();
     assert_eq!([number("a"), number("b"), number("b [%]")], ["100000", "110000", "110"]);
-    // All rounds are drawn all the same.
+    // All rounds are drawn, including those that do not count.
     let chart = report.charts().find(|chart| chart.id == "rounds").unwrap();
     assert_eq!(chart.series[0].points.len(), 15);
-    // And every sample is written out, with what it is.
+    // And every sample is written out, with its verdict.
     let samples = tidy_rows(&analyse(&results), &results);
     let of_a = samples.iter().filter(|row| row.dimensions[0].1 == "a");
     let (early, late): (Vec<_>, Vec<_>) = of_a.partition(|row| row.repetition <= 10);

@@ -1,4 +1,4 @@
-//! What every chart writes along its axes and of its values.
+//! The texts of every chart along its axes and at its values.
 
 use super::canvas::{Anchor, Canvas, Look, SMALL, WIDTH, fit, text_width};
 use super::scale::Scale;
@@ -25,13 +25,13 @@ pub(super) fn draw_ticks(canvas: &mut Canvas, scale: &Scale, y: f64, bold: Optio
     }
 }
 
-/// What an axis means, in the middle between its ends.
+/// Writes the meaning of an axis, centred between its ends.
 pub(super) fn draw_title(canvas: &mut Canvas, axis: &Axis, (left, right): (f64, f64), y: f64) {
     let title = fit(&axis_title(axis), SMALL, right - left);
     canvas.text((f64::midpoint(left, right), y), Anchor::Middle, Look::TICK, &title);
 }
 
-/// That there is nothing to draw between two corners.
+/// Writes, between two corners, that there is nothing to draw.
 pub(super) fn draw_nothing(canvas: &mut Canvas, from: (f64, f64), to: (f64, f64)) {
     let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
     let look = Look { colour: Look::TICK.colour, ..Look::NAME };

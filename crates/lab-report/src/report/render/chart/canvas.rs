@@ -32,8 +32,7 @@ impl Display for Px {
     }
 }
 
-/// How wide a text will be, from a table of a wide font (DejaVu Sans), because the reader's font
-/// is not known.
+/// The width of a text, from a table of a wide font (DejaVu Sans), because the reader's font is not known.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -64,7 +63,7 @@ pub(super) fn fit(text: &str, size: f64, width: f64) -> String {
     shown.into_owned()
 }
 
-/// How a text is anchored to its point.
+/// The anchor of a text at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -72,12 +71,12 @@ pub(super) enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// The look of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) size: f64,
     pub(super) bold: bool,
-    /// Whether lines may run below it, which are kept at a distance.
+    /// True if lines may run below it, which are kept at a distance.
     pub(super) over: bool,
     pub(super) colour: Colour,
 }
@@ -112,7 +111,7 @@ pub(super) fn dashes(place: usize) -> &'static str {
 #[derive(Default)]
 pub(super) struct Canvas {
     pub(super) body: String,
-    /// Where the picture ends.
+    /// The lower end of the picture.
     pub(super) height: f64,
 }
 
@@ -129,7 +128,7 @@ impl Canvas {
         };
     }
 
-    /// What stands for a value of a series: pale inside of its edge if something speaks against the
+    /// Draws the shape for a value of a series: pale inside of its edge if there is a reason to doubt the
     /// value.
     pub(super) fn field(&mut self, from: Place, to: Place, colour: Colour, pale: bool, tip: &str) {
         let (x, y) = (Px(from.0.min(to.0)), Px(from.1.min(to.1)));

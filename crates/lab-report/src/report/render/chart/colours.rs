@@ -18,11 +18,11 @@ pub(super) const RULE: Colour = "#DFE3E8";
 /// The ground, also of marks with a hole.
 pub(super) const PAPER: Colour = "#FFFFFF";
 
-/// Of the series, in order.
+/// The colours of the series, in order.
 pub(super) const SERIES: [Colour; 8] =
     ["#143AA1", "#CF8E1B", "#2C7C58", "#89407E", "#469DFF", "#7D210E", "#99919F", "#7C6D00"];
 
-/// Gives a name the same looks in all charts of a report, as long as they last.
+/// Gives a name the same look in all charts of a report, as long as there are looks left.
 #[derive(Debug, Clone, Default)]
 pub struct Palette {
     /// The names of series, in the order in which they are drawn.
@@ -30,7 +30,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// Of a report with its charts.
+    /// The palette of a report with its charts.
     pub fn of(report: &Report) -> Self {
         let mut names: Vec<String> = Vec::new();
         for series in report.charts().flat_map(|chart| &chart.series) {
@@ -67,8 +67,8 @@ pub(in crate::report::render) fn series(place: usize) -> Colour {
 mod tests {
     use super::*;
 
-    /// What becomes of red, green and blue for an eye without one of them (Machado, Oliveira and
-    /// Fernandes 2009, severity 1), and for one that has all.
+    /// The perception of red, green and blue by an eye without one of them (Machado, Oliveira and Fernandes
+    /// 2009, severity 1), and by one that has all.
     const EYES: [(&str, [[f64; 3]; 3]); 4] = [
         ("all", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (

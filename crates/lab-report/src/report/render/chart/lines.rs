@@ -9,7 +9,7 @@ use crate::report::model::{Chart, Event, Point, Series, Shape};
 use crate::report::render::text::shorten;
 
 const HEIGHT: f64 = 225.0;
-/// Of a line with more points not every one is marked, and the line is thin and without dashes.
+/// A line with more points is thin and without dashes, and not every point is marked.
 const MARKED: usize = 24;
 const EVENT_ROW: f64 = 15.0;
 

@@ -15,7 +15,7 @@ pub(super) struct Scale {
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// Where an axis without a logarithm begins.
+/// The start of an axis without a logarithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     /// At zero, so that lengths can be compared, or below.

@@ -155,7 +155,7 @@ impl<'a> Charts<'a> {
             Shape::Lines => {
                 format.set_line(&line);
             }
-            // A mark over everything is a line all the same.
+            // A mark over the whole chart is drawn as a line.
             Shape::Marks if colour.is_none() => {
                 format.set_line(&line);
             }
@@ -210,8 +210,8 @@ impl<'a> Charts<'a> {
     }
 }
 
-/// What is drawn over the series: the mark in each group of bars, and the moments that have a name, from
-/// the lowest value to the highest.
+/// Draws over the series: the mark in each group of bars, and the named moments, from the lowest value to the
+/// highest.
 fn marks(chart: &Chart, (low, high): (f64, f64)) -> Vec<Series> {
     let point = |x: f64, y: f64| Point { x, y, ..Point::default() };
     let mark = chart.mark.filter(|mark| mark.is_finite() && chart.shape == Shape::Bars);

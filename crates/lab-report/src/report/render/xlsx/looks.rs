@@ -1,4 +1,4 @@
-//! How cells look.
+//! The look of cells.
 
 use rust_xlsxwriter::{Format, FormatAlign, FormatBorder};
 
@@ -12,7 +12,7 @@ pub(super) struct Looks {
     pub(super) wrapped: Format,
     pub(super) head: Format,
     pub(super) head_number: Format,
-    /// Of a number that something speaks against.
+    /// The look of a doubtful number.
     pub(super) suspect: Format,
 }
 
@@ -38,8 +38,7 @@ impl Looks {
     }
 }
 
-/// How a cell of a table looks: its tone as colour of the ground, its number with the digits that
-/// its text has.
+/// The look of a table's cell: its tone as background colour, its number with as many digits as its text.
 pub(super) fn of_cell(cell: &Cell, numeric: bool, total: bool) -> Format {
     let mut look = Format::new().set_align(FormatAlign::Top);
     if let Some(number) = cell.number {
