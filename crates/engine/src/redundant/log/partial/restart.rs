@@ -21,7 +21,7 @@ use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
 /// How many rows are computed anew at a time after a crash, in bytes.
-const RECOMPUTED: u64 = 64 << 10;
+const RECOMPUTED: u64 = 16 << 10;
 
 impl Partial {
     /// After a crash: parity of what was being written is computed anew.
