@@ -1,6 +1,6 @@
 //! `braid undo` and `braid wipe`: what was overwritten comes back, byte for byte, or not at all.
 
-use crate::common::Scratch;
+use crate::common::{Scratch, Tool, skip_without};
 use crate::{FAILED, REFUSED, Unchanged, edit, members, refuses, superblock};
 
 fn created(level: &str) -> (Scratch, [Vec<u8>; 2]) {
@@ -138,4 +138,34 @@ fn a_damaged_superblock_is_wiped_too() {
     scratch.patch("a.img", 4096 + 100, &[0xff; 8]);
     scratch.run(&["wipe", "a.img"]).ok();
     refuses(&scratch, &["examine", "a.img"], FAILED, &["no md superblock"]);
+}
+
+/// The bytes that are overwritten are on stable storage before, and each kind of bytes before the next kind.
+#[test]
+fn a_creation_is_durable_step_by_step() {
+    skip_without!("strace");
+    let scratch = Scratch::new();
+    members(&scratch, &["a.img", "b.img"]);
+    Tool::new("strace")
+        .args(["-f", "-y", "-qq", "-o", "calls", "-e", "trace=write,pwrite64,fsync,rename"])
+        .args([env!("CARGO_BIN_EXE_braid"), "create", "new", "--level", "raid1", "a.img", "b.img"])
+        .env("BRAID_RUN_DIR", scratch.run_folder())
+        .env("BRAID_CONFIG_DIR", scratch.join("config"))
+        .env("BRAID_STATE_DIR", scratch.join("state"))
+        .folder(scratch.path())
+        .run()
+        .ok();
+    let calls = std::fs::read_to_string(scratch.join("calls")).expect("a trace");
+    let step = |line: &str| {
+        let (call, arguments) = line.split_once('(')?;
+        let (_, call) = call.rsplit_once(' ')?;
+        let (_, name) = arguments.split(['<', '>', '"']).nth(1)?.rsplit_once('/')?;
+        let is_part = ["1.data", "1.new", "undo", "a.img", "b.img"].contains(&name);
+        is_part.then(|| format!("{call} {name}"))
+    };
+    let mut steps: Vec<String> = calls.lines().filter_map(step).collect();
+    steps.dedup();
+    let saved = ["write 1.data", "fsync 1.data", "write 1.new", "fsync 1.new", "rename 1.new"];
+    let group = ["pwrite64 a.img", "pwrite64 b.img", "fsync a.img", "fsync b.img"];
+    assert_eq!(steps, [&saved[..], &["fsync undo"], &group, &group].concat(), "{calls}");
 }

@@ -74,10 +74,13 @@ pub enum Canary {
     OlderHeadLeftOut,
     /// A pass takes the memory for its copies one by one, and holds some while it waits for more.
     MemoryInParts,
+    /// A member being filled has a vote in a repair of copies. Only a directed test finds this: no seed draws two
+    /// members that return with the same old content while a window waits for its lock.
+    FilledVotes,
 }
 
 impl Canary {
-    /// All planted faults.
+    /// All planted faults that seeds have to find.
     pub const ALL: &[Canary] = &[
         Canary::BitmapAfterData,
         Canary::SuperblocksAfterAnswer,

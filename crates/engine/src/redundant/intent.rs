@@ -275,13 +275,13 @@ impl Intent {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use braid_md::bitmap::BitmapHeader;
 
     use super::*;
 
     /// Returns a bitmap of two pages: the first has the bits of 30,720 chunks.
-    fn two_pages() -> Bitmap {
+    pub(in crate::redundant) fn two_pages() -> Bitmap {
         let header = BitmapHeader {
             version: 4,
             uuid: braid_md::Uuid::default(),

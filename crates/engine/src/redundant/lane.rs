@@ -248,3 +248,20 @@ impl Drop for Writer {
         self.writers.set(self.writers.get() - 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redundant::intent::tests::two_pages;
+
+    #[test]
+    fn the_last_page_is_stored_up_to_its_last_bit() {
+        let mut bitmap = two_pages();
+        let last = bitmap.chunk_count() - 1;
+        bitmap.set(last);
+        let place = (bitmap.byte_len() - 1) as usize % 4096;
+        let lane = Lane::new(Some(StartingBitmap { bitmap, is_on_members: true }));
+        let page = lane.page(1).expect("a page");
+        assert_eq!((page.len(), page[place]), (place.next_multiple_of(512), 1 << (last % 8)));
+    }
+}

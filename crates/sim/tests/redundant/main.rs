@@ -6,6 +6,7 @@
 //! * `parity`: raid4, raid5 and raid6.
 //! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
+//! * `roles`: who says first that a member has a role.
 //! * `rules`: rules that one small case each shows.
 //! * `spent`: exhausted pools.
 
@@ -15,6 +16,7 @@ mod copies;
 mod orders;
 mod parity;
 mod parts;
+mod roles;
 mod rules;
 mod shape;
 mod spent;

@@ -8,7 +8,7 @@ use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::assembled::{LogPlace, Newcomer, NotTaken};
 use braid_engine::redundant::{JobKind, MemberState, MemberStatus};
 use braid_md::superblock::BadBlockLog;
-use braid_md::{BadBlocks, Bitmap, Level, Resync, Role, Superblock, Uuid};
+use braid_md::{BadBlocks, Bitmap, BitmapHeader, Level, Resync, Role, Superblock, Uuid};
 use braid_sim::found::{There, assemble, carried, look};
 use braid_sim::kernel::{Kernel, Made, make};
 use braid_sim::{Client, Fault, Image, Load, Target, for_each_seed};
@@ -88,6 +88,53 @@ fn who_takes_a_role_does_not_say_so_after_a_flush_that_failed() {
             handle.sleep(dice.below(250_000_000)).await;
             weak.faults().add(Target::op(Op::Flush), Fault::Error(Errno::IO));
             rest.await;
+        });
+    });
+}
+
+/// The same where a sweep of the bitmap delays the superblocks that are to say "clean", and a replacement arrives
+/// meanwhile: it announces itself by the same superblocks.
+///
+/// ```text
+///   sweep    flush ──▶ clears bits ·············▶ superblocks: flush of disk1 fails ✕
+///   write             ■ (after the flush)
+///   200 ms later           "clean" waits ·······▶
+///   replacement                     waits ······▶
+/// ```
+#[test]
+fn a_replacement_does_not_announce_a_clean_array_after_a_flush_that_failed() {
+    const MS: u64 = 1_000_000;
+    const CHUNK: u64 = 8 << 10;
+    let name = "rules::a_replacement_does_not_announce_a_clean_array_after_a_flush_that_failed";
+    for_each_seed(name, 10, |seed| {
+        let world = World::new(seed, PAIR_BITMAP);
+        world.sim.be_prompt(MS);
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let (weak, rest) = (world.disk(1), world.sleep(1));
+        let spare = world.spare(array.free_number());
+        believed_copies_agree(&world, seed);
+        world.run(async move {
+            let write = async |chunk: u64, byte| {
+                let write = Io::write(chunk * CHUNK, filled(4096, byte), Flags::NONE);
+                dev.start(write).await.result.expect("it is written");
+            };
+            let until = async |ms: u64| handle.sleep((ms * MS).saturating_sub(handle.now())).await;
+            write(0, 1).await;
+            until(9_800).await;
+            write(1, 2).await;
+            // The second sweep clears the bit of the first chunk, and takes long.
+            let bitmap = Target::op(Op::Write).touching(Span::new(BITMAP, DATA - BITMAP));
+            weak.faults().add_some(bitmap, Fault::NotBefore(12_000 * MS), 1);
+            until(10_100).await;
+            write(1, 3).await;
+            until(11_000).await;
+            assert!(!array.status().active, "it is to become clean: {:#?}", array.status());
+            weak.faults().add(Target::op(Op::Flush), Fault::Error(Errno::IO));
+            array.replace("disk0", spare).await.expect("a replacement");
+            assert!(handle.now() >= 12_000 * MS, "the sweep was over before");
+            rest.await;
+            let status = array.status();
+            assert_eq!(status.members[1].state, MemberState::Faulty, "{status:#?}");
         });
     });
 }
@@ -177,6 +224,23 @@ fn bitmap_of(images: &[Option<Vec<u8>>]) -> Bitmap {
     let there: Vec<There> = look(&images).expect("sound superblocks");
     let assembled = assemble(&there).unwrap_or_else(|why| panic!("{why}"));
     assembled.bitmap.expect("it has one").bitmap
+}
+
+/// What a bitmap does not cover may differ. It must cover the array for raid10, and each member for raid1.
+#[test]
+fn a_bitmap_that_covers_a_part_of_the_array_is_refused() {
+    for shape in [PAIR_BITMAP, SHAPES[5]] {
+        let image = shape.image(0, Role::Active(0));
+        let header = Bitmap::parse(&image[BITMAP as usize..DATA as usize]).expect("one").header;
+        let trouble = |sync_size| {
+            let (header, mut image) = (BitmapHeader { sync_size, ..header.clone() }, image.clone());
+            image[BITMAP as usize..][..256].copy_from_slice(&header.encode());
+            carried(&Image::from(image)).expect("a member").bitmap_trouble
+        };
+        assert_eq!(trouble(header.sync_size), None);
+        let less = trouble(header.sync_size - header.chunk_size);
+        assert!(less.is_some_and(|why| why.starts_with("it is about ")), "{shape:?}");
+    }
 }
 
 /// A bitmap that counts fewer events than its superblock was left behind by whoever wrote without it.

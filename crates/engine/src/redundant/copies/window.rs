@@ -97,6 +97,16 @@ impl Copies {
         found
     }
 
+    /// Returns the members in sync whose copies of `part` are compared, and where the copies are.
+    fn voters(&self, core: &Core, part: ArraySpan) -> Vec<(Rc<Member>, MemberByte)> {
+        if !Canary::FilledVotes.is_planted() {
+            return self.holders(core, part);
+        }
+        let (geometry, slots) = (self.mirrored(), core.roster.slots());
+        let runs = (0..geometry.copies()).map(|copy| geometry.locate(part.offset, copy));
+        runs.filter_map(|run| Some((slots[run.role].primary.clone()?, run.offset))).collect()
+    }
+
     /// Compares the copies of `part`, with memory in `bufs`. Returns `None` if one of them cannot be read as a
     /// whole: the halves are to be compared, so that each page is judged by its own reads, and each sector if
     /// no copy of the page can be read.
@@ -110,7 +120,7 @@ impl Copies {
         let mut found = Found::default();
         let is_large = part.len > BLOCK as u64;
         let is_divisible = part.len > u64::from(core.limits.logical_block);
-        let mut holders = self.holders(core, part);
+        let mut holders = self.voters(core, part);
         holders.truncate(bufs.len());
         let is_bad = |(member, offset): &(Rc<Member>, MemberByte)| {
             member.is_bad(MemberSpan::new(*offset, part.len))

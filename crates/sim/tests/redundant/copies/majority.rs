@@ -8,14 +8,17 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use braid_array::{ArrayByte, Role};
-use braid_block::Span;
+use braid_block::{Flags, Io, Op, Span};
+use braid_engine::canary::{Canary, plant};
 use braid_engine::redundant::{JobKind, Status};
 use braid_md::Level;
+use braid_sim::{Fault, Target, for_each_seed};
 
 use crate::copies::life::blocks_of;
-use crate::world::{DATA, Shape, TRIPLE, World, data_of, rng};
+use crate::world::{DATA, SHAPES, Shape, TRIPLE, World, data_of, filled, rng};
 
 const BLOCK: u64 = 4096;
 
@@ -205,4 +208,54 @@ fn neighbours_are_told_as_one_place() {
     let expected =
         [(2 * BLOCK, 38 * BLOCK, vec![(1, at(2))]), (40 * BLOCK, BLOCK, vec![(2, at(40))])];
     assert_eq!(told, expected, "{status:#?}");
+}
+
+/// Two members that return with the same old content are no majority. Returns whether the array has what was written.
+///
+/// ```text
+///   write of Y    |■■■■■■■ in flight ■■■■■■■|        disk0: Y
+///   repair               waits for its lock  ▶       compares
+///   disk1, disk2      fail ▶ return, with X          are being filled
+/// ```
+fn repair_while_two_come_back(seed: u64) -> bool {
+    const LEN: u64 = 512;
+    const SLOW_NS: u64 = 3_000_000_000;
+    let world = World::new(seed, SHAPES[3]);
+    // No task is kept waiting until the write completes.
+    world.sim.be_prompt(10_000_000);
+    for disk in 0..3 {
+        let write = Target::op(Op::Write).touching(Span::new(DATA, LEN));
+        world.disk(disk).faults().add_some(write, Fault::NotBefore(SLOW_NS), 1);
+    }
+    let (dev, array, disks) = (world.dev.clone(), world.array.clone(), Rc::clone(&world.disks));
+    let (handle, rest) = (world.sim.handle(), world.sleep(30));
+    let mut dice = rng(seed);
+    world.run(async move {
+        let write = dev.start(Io::write(0, filled(LEN as usize, 7), Flags::NONE));
+        handle.spawn("client", async move { write.await.result.expect("disk0 has it") });
+        handle.sleep(100_000_000).await;
+        array.scrub(Some(JobKind::Repair)).expect("a repair");
+        handle.sleep(100_000_000).await;
+        for (disk, label) in [(1, "disk1"), (2, "disk2")] {
+            array.fail(label).await.expect("disk0 is left");
+            array.remove(label).await.expect("it is out");
+            array.add(World::comes_back(&handle, &disks, disk, &mut dice)).await.expect("a member");
+        }
+        assert!(handle.now() < SLOW_NS, "the write is in flight");
+        rest.await;
+        let status = array.status();
+        assert!(status.in_sync.iter().all(|in_sync| *in_sync), "{status:#?}");
+        let read = dev.start(Io::read(0, filled(LEN as usize, 0).into_one().expect("one"))).await;
+        read.payload.to_vec() == [7; LEN as usize]
+    })
+}
+
+#[test]
+fn a_member_that_is_being_filled_has_no_vote() {
+    let name = "copies::majority::a_member_that_is_being_filled_has_no_vote";
+    for_each_seed(name, 20, |seed| assert!(repair_while_two_come_back(seed)));
+    plant(Some(Canary::FilledVotes));
+    let found = (0..20).any(|seed| !repair_while_two_come_back(seed));
+    plant(None);
+    assert!(found);
 }

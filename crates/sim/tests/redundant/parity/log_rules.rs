@@ -234,3 +234,16 @@ fn a_crash_between_heads_of_a_restart_replays_no_part_of_the_records() {
         world.run(world.sleep(1));
     }
 }
+
+/// Parity of more rows than are computed at a time: each part is made of its own part of the log's entry.
+#[test]
+fn parity_of_many_rows_is_recomputed_from_all_of_an_entry() {
+    const WIDE: Shape = Shape { chunk: 32 << 10, member_size: 64 << 10, ..PARTIAL };
+    let mut case = Case::new(WIDE);
+    case.write(Span::new(0, 24 << 10), Flags::NONE);
+    let role = case.role_of(Column::P);
+    let parity = case.durable().swap_remove(role);
+    let mut images = case.world.images();
+    images[role] = parity;
+    comes_to_rest_whole(&case, &images);
+}

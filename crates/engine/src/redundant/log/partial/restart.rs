@@ -21,7 +21,7 @@ use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
 /// Rows that are recomputed at a time after a crash, in bytes.
-const RECOMPUTED: u64 = 64 << 10;
+const RECOMPUTED: u64 = 16 << 10;
 
 impl Partial {
     /// Recomputes the parity of writes that were in flight at a crash.
