@@ -37,6 +37,7 @@ mod leaf;
 mod level;
 mod link;
 mod live;
+mod long_orders;
 mod md;
 mod media;
 mod members;
