@@ -253,7 +253,9 @@ fn status_of_nothing() {
     let plain = scratch.run(&["status"]).ok();
     assert_eq!(plain.out.trim(), "no volumes are up");
     let json = scratch.run(&["status", "--json"]).ok().json();
-    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [], "unanswered": [] }));
+    let none =
+        serde_json::json!({ "output_version": 1, "health": "ok", "volumes": [], "unanswered": [] });
+    assert_eq!(json, none);
 }
 
 #[test]

@@ -72,6 +72,7 @@ class Braid:
             with open(token_file, encoding="ascii") as file:
                 token = file.read().strip()
         self._unix, self._token, self._timeout = unix, token, timeout
+        self.last_id = None
         self._url = urllib.parse.urlsplit(url) if url else None
         if self._url and self._url.scheme not in ("http", "https"):
             raise ValueError(f"{url!r} is neither http:// nor https://")
@@ -149,6 +150,10 @@ class Braid:
         options.update(name=name, level=level, members=list(members))
         return self.post(f"/volumes?plan={int(plan)}", {"create": options})
 
+    def forget(self, name, *, plan=False):
+        """Removes the record of a volume that is down."""
+        return self.post(f"/volumes?plan={int(plan)}", {"forget": {"name": name}})
+
     def rename(self, name, to, *, plan=False):
         """Calls a volume that is down otherwise."""
         return self.post(f"/volumes?plan={int(plan)}", {"rename": {"name": name, "to": to}})
@@ -156,14 +161,33 @@ class Braid:
     def reports(self):
         return self.get("/reports")["reports"]
 
-    def events(self):
-        """(kind, data), for ever: `state` first, then `patch`."""
-        connection, answer = self._ask("GET", "/events")
+    def jobs(self):
+        """Long work of all volumes that are up: scrubs, resyncs, recoveries, images."""
+        return self.get("/jobs")["jobs"]
+
+    def job(self, id, wait=0):
+        """A job; with `wait`, when it has ended, or after so many seconds (at most 300)."""
+        return self.get(f"/jobs/{urllib.parse.quote(id, safe='')}?wait={int(wait)}")
+
+    def end_job(self, id):
+        """Ends a check or a repair."""
+        connection, answer = self._ask("DELETE", f"/jobs/{urllib.parse.quote(id, safe='')}")
+        try:
+            return json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def events(self, after=None):
+        """(kind, data), for ever: `state` first, then `patch`, `event` and `missed`; `last_id` is that of the last event,
+        behind which `after` goes on."""
+        connection, answer = self._ask("GET", "/events" if after is None else f"/events?after={int(after)}")
         try:
             kind = None
             for line in answer:
                 line = line.decode().rstrip("\r\n")
-                if line.startswith("event: "):
+                if line.startswith("id: "):
+                    self.last_id = int(line.removeprefix("id: "))
+                elif line.startswith("event: "):
                     kind = line.removeprefix("event: ")
                 elif line.startswith("data: "):
                     yield kind, json.loads(line.removeprefix("data: "))
@@ -174,8 +198,9 @@ class Braid:
         """All volumes each time when something has changed: {"volumes": {NAME: …}, "error": …}."""
         state = {}
         for kind, data in self.events():
-            state = data if kind == "state" else merge(state, data)
-            yield state
+            if kind in ("state", "patch"):
+                state = data if kind == "state" else merge(state, data)
+                yield state
 
 
 class Volume:

@@ -86,6 +86,7 @@ fn events_begin_with_all_and_go_on_with_what_changed() {
     };
     let all = next("state");
     assert_eq!(all["volumes"]["home"]["state"], "online");
+    assert_eq!(all["health"], "ok");
     let member = scratch.join("b.img").display().to_string();
     scratch.run(&["member", "fail", "home", &member]).ok();
     let changed = loop {
@@ -95,7 +96,7 @@ fn events_begin_with_all_and_go_on_with_what_changed() {
         }
     };
     let home = &changed["volumes"]["home"];
-    assert_eq!(home["state"], "degraded");
+    assert_eq!((&home["state"], &changed["health"]), (&json!("degraded"), &json!("degraded")));
     assert!(home["stack"].is_null(), "what did not change is not sent: {home}");
     scratch.run(&["down", "home"]).ok();
     loop {
@@ -243,6 +244,17 @@ fn every_example_is_run_and_answered_as_described() {
         let name = example["name"].as_str().unwrap_or("home");
         let mut target =
             path.replace("{name}", name) + example["query"].as_str().unwrap_or_default();
+        if path.contains("{id}") {
+            // A job by its id, or the last one of a kind.
+            let of_kind = || {
+                let jobs = web.get("/api/v1/jobs").ok()["jobs"].as_array().cloned();
+                let mut jobs = jobs.into_iter().flatten().rev();
+                let job = jobs.find(|job| job["kind"] == example["id_of"]).expect("a job");
+                job["id"].as_str().expect("an id").to_owned()
+            };
+            let id = example["id"].as_str().map_or_else(of_kind, str::to_owned);
+            target = target.replace("{id}", &id);
+        }
         if path == "/reports/{ticket}" {
             let opened = web.post("/api/v1/reports/open", &json!({ "path": "report.html" })).ok();
             target = opened["url"].as_str().expect("an address").to_owned();
@@ -264,6 +276,7 @@ fn every_example_is_run_and_answered_as_described() {
                 );
                 crate::server::over_unix(&socket, &request).after_interim()
             }
+            (None, false) if method == "delete" => web.delete(&target),
             (Some(body), false) => web.post(&target, &serde_json::from_str(body).expect("JSON")),
             (None, false) => web.get(&target),
         };
@@ -310,6 +323,33 @@ fn the_words_for_errors_are_those_of_the_description() {
 }
 
 #[test]
+fn health_is_one_word_for_each_volume_and_for_all_and_that_of_the_command_line() {
+    let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
+    let words: Vec<&str> = braid_control::Health::ALL.iter().map(|one| one.word()).collect();
+    assert_eq!(document["components"]["schemas"]["Health"]["enum"], json!(words));
+    let scratch = Scratch::new();
+    with_home(&scratch);
+    let web = Web::start(&scratch, &[]);
+    let health = || {
+        let all = web.get("/api/v1/volumes").ok();
+        let typed = scratch.run(&["status", "--json"]).ok().json();
+        // One that is down is known to the server alone.
+        if all["volumes"][0]["health"] != "down" {
+            assert_eq!(typed["health"], all["health"]);
+            assert_eq!(typed["volumes"][0]["health"], all["volumes"][0]["health"]);
+        }
+        [all["health"].clone(), all["volumes"][0]["health"].clone()]
+    };
+    assert_eq!(health(), ["ok", "ok"]);
+    let member = scratch.join("b.img").display().to_string();
+    scratch.run(&["member", "fail", "home", &member]).ok();
+    assert_eq!(health(), ["degraded", "degraded"]);
+    assert_eq!(web.get("/api/v1/volumes/home").ok()["health"], "degraded");
+    scratch.run(&["down", "home"]).ok();
+    assert_eq!(health(), ["ok", "down"]);
+}
+
+#[test]
 fn programs_tell_errors_apart_and_may_say_things_twice() {
     let scratch = Scratch::new();
     with_home(&scratch);
@@ -326,7 +366,15 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
     assert!(!listed.contains("monitor"), "its file is no volume: {listed}");
     let up = |name: &str| json!({ "up": { "name": name, "attach": "none" } });
     assert_eq!(code(web.post(volumes, &up("monitor")), 400), "bad_request");
-    assert_eq!(code(web.post(volumes, &up("home")), 409), "already_up");
+    // As it is wanted already: said, and no error; otherwise refused, with the difference.
+    let planned = format!("{volumes}?plan=1");
+    assert_eq!(web.post(&planned, &up("home")).ok()["does"], "Nothing: home is up already.");
+    assert_eq!(web.post(volumes, &up("home")).ok()["done"], "Nothing: home is up already.");
+    let other = json!({ "up": { "name": "home", "read_only": true } });
+    assert_eq!(web.post(&planned, &other).ok()["possible"], false);
+    let refused = web.post(volumes, &other);
+    refused.refused(409, "home is up already, and it can be written to");
+    assert_eq!(code(refused, 409), "already_up");
     let create = |name: &str, member: &str| json!({ "create": { "name": name, "level": "raid1", "members": [member, "missing"] } });
     assert_eq!(code(web.post(volumes, &create("home", &path("c.img"))), 409), "name_taken");
     assert_eq!(code(web.post(volumes, &create("x", &path("a.img"))), 409), "in_use");

@@ -40,7 +40,8 @@ braid.create("home", "raid1", [a, b], assume_clean=True, bitmap="internal")
 braid.up("home", attach="none")
 home = braid.volume("home")
 assert home.look()["state"] == "online"
-refused(409, "is up already", lambda: braid.up("home"))
+assert braid.up("home") == {"done": "Nothing: home is up already.", "changed": False, "command": "braid up home", "answer": ""}
+refused(409, "home is up already, and it can be written to", lambda: braid.up("home", read_only=True))
 refused(404, "no volume called nobody", lambda: braid.volume("nobody").look())
 
 states = braid.follow()
@@ -63,6 +64,10 @@ home.add(b, again=True)
 wait("b is in sync", lambda: home.look()["arrays"][0]["in_sync"] == [True, True])
 # The recovery that filled it ends after that, which is a change.
 wait("the recovery has ended", lambda: home.look()["arrays"][0]["job"] is None)
+job = braid.jobs()[-1]
+assert (job["kind"], job["member"]) == ("recovery", b), job
+assert braid.job(job["id"], wait=60)["state"] == "done"
+refused(404, "no job", lambda: braid.end_job("nobody.a0.1"))
 home.look()
 home.speed(min=1 << 20, max=0, latency_us=20000)
 home.scrub()
@@ -78,6 +83,9 @@ wait("home is down", lambda: [one["state"] for one in braid.volumes()] == ["down
 assert braid.rename("home", "house", plan=True)["command"] == "braid rename home house"
 assert "is called house" in braid.rename("home", "house")["done"]
 assert [one["name"] for one in braid.volumes()] == ["house"]
+assert braid.forget("house", plan=True)["changes"]
+assert braid.forget("house")["changed"] and not braid.forget("house")["changed"]
+assert braid.volumes() == []
 braid.up("disk", stack="ram(8M)", attach="none")
 braid.volume("disk").resize(16 << 20)
 assert braid.volume("disk").look()["device"]["size_bytes"] == 16 << 20

@@ -7,5 +7,6 @@ mod api;
 mod browser;
 mod client;
 mod hostile;
+mod programs;
 mod server;
 mod slow;

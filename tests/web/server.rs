@@ -108,11 +108,20 @@ impl<'a> Web<'a> {
 
     /// A stream of events, and the line of the answer's status.
     pub(crate) fn follow(&self) -> (BufReader<TcpStream>, String) {
+        self.follow_as(self.token(), "", "")
+    }
+
+    /// The same with another token, a query, and lines of headers.
+    pub(crate) fn follow_as(
+        &self,
+        token: &str,
+        query: &str,
+        headers: &str,
+    ) -> (BufReader<TcpStream>, String) {
         let mut stream = self.connect();
+        let host = self.host();
         let request = format!(
-            "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-            self.host(),
-            self.token()
+            "GET /api/v1/events{query} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n{headers}\r\n"
         );
         stream.write_all(request.as_bytes()).unwrap();
         let (mut reader, mut line) = (BufReader::new(stream), String::new());
@@ -152,6 +161,11 @@ impl<'a> Web<'a> {
     pub(crate) fn get(&self, path: &str) -> Answer {
         let bearer = format!("Bearer {}", self.token());
         self.send("GET", path, &[("host", self.host()), ("authorization", &bearer)], "")
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        let bearer = format!("Bearer {}", self.token());
+        self.send("DELETE", path, &[("host", self.host()), ("authorization", &bearer)], "")
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {

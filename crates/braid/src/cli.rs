@@ -30,7 +30,7 @@ pub(crate) use cache::{
 pub(crate) use comfort::{Forget, Rename};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{
-    Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Files, Undo, Wipe,
+    Assemble, BitmapArg, Cat, ConsistencyArg, Create, Disks, Examine, Files, Undo, Wipe,
 };
 pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
@@ -42,7 +42,7 @@ pub(crate) use superblocks::{
 };
 pub(crate) use top::Top;
 pub(crate) use trace::{Trace, TraceArg, TraceReplay, TraceShow};
-pub(crate) use web::Web;
+pub(crate) use web::{Web, WebCommand, WebToken, WebTokenAdd};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
 /// Software RAID in user space, and a laboratory that measures it
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Metrics(Metrics),
     /// Print the md superblocks of members
     Examine(Examine),
+    /// List the block devices of this machine and what is on them
+    Disks(Disks),
     /// Create an md array: save the bytes that will be overwritten, then write superblocks
     Create(Create),
     /// Find the members of md arrays, show the state of each array, and record one array as a

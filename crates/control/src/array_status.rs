@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::Job;
+
 /// An array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArrayStatus {
@@ -48,6 +50,9 @@ pub struct ArrayStatus {
     pub bitmap_chunks_set: Option<u64>,
     /// The pass that runs.
     pub job: Option<JobStatus>,
+    /// Its jobs that wait or run, and the last ones that ended, the oldest first.
+    #[serde(default)]
+    pub jobs: Vec<Job>,
     /// `check` or `repair` that waits for its turn, or runs.
     pub requested: Option<String>,
     /// Members of old that are there and take no part, and whether they can come back by the bitmap.

@@ -27,6 +27,8 @@ codes! {
     BadRequest = "bad_request",
     /// The token is missing or wrong.
     Unauthorized = "unauthorized",
+    /// The token may only read.
+    ReadOnlyToken = "read_only_token",
     /// Another page asks.
     OtherPage = "other_page",
     /// There is no such thing.

@@ -22,8 +22,11 @@ mod cache_status;
 mod client;
 mod disk_status;
 mod error_code;
+mod event_log;
 mod fuzz;
 mod giver;
+mod health;
+mod job;
 mod member_status;
 mod order;
 mod problem;
@@ -47,14 +50,17 @@ pub use client::{
 };
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
+pub use event_log::{EventLog, LoggedEvent, are_missed, read_events};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
+pub use health::Health;
+pub use job::{Job, JobState};
 pub use member_status::{Latencies, MemberIo, MemberStatus};
 pub use order::{CacheOrder, DeviceOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
 pub use slow_status::{SlowPart, SlowRequest, SlowStatus, worked_us};
-pub use sockets::{MONITOR, Named, volumes};
+pub use sockets::{EVENTS, MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
 pub use status::{
     AttachedStatus, ClientIo, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status,

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// What no volume is called: `monitor.toml`, among the records of volumes, configures `braid monitor`.
 pub const MONITOR: &str = "monitor";
 
+/// The file in the state folder in which the monitor logs events: [`EventLog`](crate::EventLog).
+pub const EVENTS: &str = "events.jsonl";
+
 /// A volume by its socket, whether or not a process still answers there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array_status::ArrayStatus;
 use crate::cache_status::CacheStatus;
+use crate::job::Job;
 use crate::member_status::{Latencies, MemberStatus};
 
 /// Raised when a field changes its meaning or goes; new fields may come without.
@@ -40,6 +41,9 @@ pub struct Status {
     /// Of the stack, the outermost first.
     #[serde(default)]
     pub caches: Vec<CacheStatus>,
+    /// Long orders for the volume as a whole that are carried out, and the last ones that ended, the oldest first.
+    #[serde(default)]
+    pub jobs: Vec<Job>,
     /// RAM disks of the stack.
     #[serde(default)]
     pub rams: Vec<RamStatus>,

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use braid_control::{EVENTS, EventLog};
+
 use crate::config::Config;
 use crate::deliver::{Courier, Outcome};
 use crate::disks::Disks;
@@ -170,6 +172,8 @@ struct Session<'a> {
     disks: Disks,
     mover: Option<Mover>,
     receivers: Receivers,
+    /// None if it cannot be written.
+    log: Option<EventLog>,
 }
 
 impl<'a> Session<'a> {
@@ -185,8 +189,12 @@ impl<'a> Session<'a> {
         }
         let receivers = Receivers::start(monitor.config, monitor.host, state.waiting, wake)
             .map_err(MonitorError::Receiver)?;
+        let log = EventLog::open(&monitor.state.join(EVENTS)).inspect_err(|error| {
+            eprintln!("braid monitor: clients of `braid web` are told of no events: {error}");
+        });
         Ok(Session {
             monitor,
+            log: log.ok(),
             policy: monitor.config.policy(),
             store,
             known: state.known,
@@ -210,6 +218,11 @@ impl<'a> Session<'a> {
         self.seen = self.monitor.see(&self.seen)?;
         self.disks.turn(&mut self.seen);
         let told = self.known.step(&self.seen, &self.policy, now());
+        if let Some(log) = self.log.as_mut().filter(|_| !told.is_empty())
+            && let Err(error) = log.append(&told, now().saturating_mul(1000))
+        {
+            eprintln!("braid monitor: events are not logged: {error}");
+        }
         let step = if is_idle { self.known.next_move(&self.seen, now()) } else { None };
         let events: Vec<Event> =
             told.into_iter().filter(|event| self.monitor.config.is_told(&event.name)).collect();

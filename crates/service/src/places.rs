@@ -83,6 +83,11 @@ impl Places {
         Ok(self.state.join("web-token"))
     }
 
+    /// The file of further tokens of `braid web`.
+    pub fn web_tokens(&self) -> PathBuf {
+        self.state.join("web-tokens.json")
+    }
+
     /// The record of a volume, `NAME.toml`.
     pub fn config_file(&self, name: &str) -> PathBuf {
         self.config.join(format!("{name}.toml"))

@@ -76,7 +76,7 @@ async function follow() {
         const events = text.split('\n\n');
         text = events.pop();
         for (const event of events) {
-          const found = /^event: (\w+)\ndata: (.*)$/.exec(event);
+          const found = /^(?:id: .*\n)?event: (state|patch)\ndata: (.*)$/.exec(event);
           if (found) hear(found[1], JSON.parse(found[2]));
         }
       }

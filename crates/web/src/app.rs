@@ -1,32 +1,32 @@
 //! What is answered to whom.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{OriginalUri, Path, RawQuery, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::extract::{OriginalUri, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use braid_control::{ErrorCode, Order, Status, WholeOrder};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
+use crate::asked::{Asked, Named, name_of, nothing_done, number, only_planned, read};
 use crate::command::{Line, relative_path};
 use crate::doors::Door;
 use crate::followers::{FOLLOWERS, KEPT};
-use crate::guard::only_json;
+use crate::guard::{self, only_json};
 use crate::plan::{Plan, plan};
-use crate::reports::{LARGEST, Reports};
+use crate::report_pages::{open_report, report, reports};
+use crate::seen::health_of;
 use crate::shared::{Shared, blocking};
-use crate::up::{NewVolume, check_name};
+use crate::up::{NewVolume, Up};
 use crate::watch::{unanswered, view};
-use crate::{page, program, state};
+use crate::{disks, jobs, page, state};
 
 /// What can be asked for, as the description in OpenAPI has it.
 pub const ROUTES: &[(&str, &str)] = &[
@@ -38,6 +38,13 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/api/v1/volumes/{name}/curves"),
     ("post", "/api/v1/volumes/{name}/orders"),
     ("post", "/api/v1/volumes/{name}/stop"),
+    ("get", "/api/v1/disks"),
+    ("post", "/api/v1/disks"),
+    ("get", "/api/v1/changes"),
+    ("post", "/api/v1/examine"),
+    ("get", "/api/v1/jobs"),
+    ("get", "/api/v1/jobs/{id}"),
+    ("delete", "/api/v1/jobs/{id}"),
     ("get", "/api/v1/events"),
     ("get", "/api/v1/reports"),
     ("post", "/api/v1/reports/open"),
@@ -50,8 +57,6 @@ const OPENAPI: &str = include_str!("../../../docs/api/openapi.json");
 /// The most that a body may have, and how long it may take.
 const LARGEST_BODY: usize = 64 << 10;
 const BODY_COMES: Duration = Duration::from_secs(10);
-type Asked = State<Arc<Shared>>;
-type Named = Result<Path<String>, PathRejection>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let missing = |OriginalUri(uri): OriginalUri| async move {
@@ -79,6 +84,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/volumes/{name}/curves", get(curves))
         .route("/v1/volumes/{name}/orders", post(give_order).route_layer(json()))
         .route("/v1/volumes/{name}/stop", post(stop).route_layer(json()))
+        .route("/v1/disks", get(disks::disks).post(disks::give).route_layer(json()))
+        .route("/v1/changes", get(disks::changes))
+        .route("/v1/examine", post(disks::examine).route_layer(json()))
+        .route("/v1/jobs", get(jobs::jobs))
+        .route("/v1/jobs/{id}", get(jobs::job).delete(jobs::end_job))
         .route("/v1/events", get(events))
         .route("/v1/reports", get(reports))
         .route("/v1/reports/open", post(open_report).route_layer(json()))
@@ -108,7 +118,10 @@ async fn admit(State(shared): Asked, request: Request, next: Next) -> Response {
 }
 
 async fn admit_to_api(State(shared): Asked, request: Request, next: Next) -> Response {
-    if let Err(refusal) = shared.guard.admit_to_api(request.headers()) {
+    // The path as it was sent: below the prefix of the API it is a shorter one.
+    let path = request.extensions().get::<OriginalUri>().map_or(request.uri(), |uri| &uri.0);
+    let reads = guard::reads(request.method(), path.path(), path.query());
+    if let Err(refusal) = shared.guard.admit_to_api(request.headers(), reads) {
         return refusal.into_response();
     }
     // The page itself is anybody's; to ask for more is to be let in.
@@ -148,30 +161,6 @@ async fn receive(body: Body) -> Result<Bytes, Refusal> {
     came.map_err(|_| slow())?.map_err(|_| too_large())
 }
 
-/// Parses the JSON that a request brings.
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|error| {
-        Refusal::bad(format!("the body is not what was expected: {error}"))
-            .next("GET /api/v1/openapi.json has examples")
-    })
-}
-
-/// Whether only the plan is asked for.
-fn only_planned(query: Option<String>) -> Result<bool, Refusal> {
-    match query.as_deref() {
-        None | Some("" | "plan=0") => Ok(false),
-        Some("plan=1") => Ok(true),
-        Some(other) => {
-            Err(Refusal::bad(format!("{other:?} means nothing here")).next("?plan=1, or nothing"))
-        }
-    }
-}
-
-fn name_of(named: Named) -> Result<String, Refusal> {
-    let Path(name) = named.map_err(|error| Refusal::bad(error.body_text()))?;
-    check_name(&name).map(|()| name)
-}
-
 async fn about(State(shared): Asked) -> Json<Value> {
     Json(json!({
         "api_version": 1,
@@ -182,7 +171,9 @@ async fn about(State(shared): Asked) -> Json<Value> {
 
 async fn volumes(State(shared): Asked) -> Result<Json<Value>, Refusal> {
     let volumes = blocking(move || shared.folders.look()).await?;
-    Ok(Json(json!({ "volumes": volumes.into_iter().map(|(_, view)| view).collect::<Vec<_>>() })))
+    let health = health_of(&volumes);
+    let volumes: Vec<Value> = volumes.into_iter().map(|(_, view)| view).collect();
+    Ok(Json(json!({ "health": health, "volumes": volumes })))
 }
 
 async fn volume(State(shared): Asked, named: Named) -> Result<Json<Value>, Refusal> {
@@ -202,9 +193,22 @@ async fn curves(State(shared): Asked, named: Named) -> Result<Json<Value>, Refus
 async fn events(
     State(shared): Asked,
     Extension(door): Extension<Door>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let resumed = headers.get("last-event-id").map(|id| {
+        let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+        id.ok_or_else(|| {
+            Refusal::bad("Last-Event-ID is no id of this server").next("leave it out, or ?after=0")
+        })
+    });
+    let after = number(query.as_deref(), "after")?;
+    // A browser that connects again sends the query of the first time, too.
+    let after = resumed.transpose()?.or(after);
+    let guard = shared.guard.clone();
+    let is_admitted = move || guard.admit_to_api(&headers, true).is_ok();
     let now = tokio::time::Instant::now();
-    let body = shared.followers.begin(now, || shared.watch.follow(door.open()));
+    let body = shared.followers.begin(now, || shared.watch.follow(door.open(), after, is_admitted));
     let body = body.ok_or_else(|| {
         let text = format!("{FOLLOWERS} follow already");
         let next = format!("close one of the pages that are open, or wait {} s", KEPT.as_secs());
@@ -273,7 +277,7 @@ async fn give_order(
     RawQuery(query): RawQuery,
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let (name, only_plan) = (name_of(named)?, only_planned(query)?);
+    let (name, only_plan) = (name_of(named)?, only_planned(query.as_deref())?);
     let Ordered { order, if_state } = read(&body)?;
     if let Some(path) = relative_path(&order) {
         return Err(Refusal::bad(format!("{:?} is no whole path", path.display().to_string()))
@@ -286,7 +290,7 @@ async fn give_order(
         return Ok(Json(by_state(&plan, Some(&status))));
     }
     if let (true, Some(why)) = (is_so_already(&status, &order), &plan.why_not) {
-        return Ok(Json(json!({ "done": why, "command": plan.command, "answer": "" })));
+        return Ok(Json(nothing_done(why, &plan.command)));
     }
     possible(&plan)?;
     still(&status, if_state.as_deref())?;
@@ -307,7 +311,7 @@ async fn stop(
     RawQuery(query): RawQuery,
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let (name, only_plan) = (name_of(named)?, only_planned(query)?);
+    let (name, only_plan) = (name_of(named)?, only_planned(query.as_deref())?);
     let Stop { force, if_state } = read(&body)?;
     let line = Line::new(&["down"]).flag("force", force).without_json().name(&name);
     let (asked, of) = (shared.clone(), name.clone());
@@ -317,8 +321,8 @@ async fn stop(
         Err(refusal) if refusal.code == ErrorCode::NotUp => {
             let does = format!("Nothing: {name} is down already.");
             return Ok(Json(match only_plan {
-                true => json!(Plan::possible(does, None, line.typed())),
-                false => json!({ "done": does, "command": line.typed(), "answer": "" }),
+                true => json!(Plan::nothing(does, line.typed())),
+                false => nothing_done(&does, &line.typed()),
             }));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => return Err(refusal),
@@ -335,20 +339,75 @@ async fn stop(
     shared.carry_out(line).await
 }
 
+/// Returns the sentence for a volume that is up already as `up` wants it: nothing is to be done.
+///
+/// # Errors
+/// The volume differs (409), or is not up.
+async fn is_up(shared: &Arc<Shared>, up: &Up) -> Result<String, Refusal> {
+    let (shared, name) = (shared.clone(), up.name().unwrap_or_default().to_owned());
+    let status = blocking(move || shared.folders.status(&name)).await?;
+    let name = &status.name;
+    match up.differs(&status) {
+        None => Ok(format!("Nothing: {name} is up already.")),
+        Some(how) => Err(Refusal::conflict(format!("{name} is up already, and {how}"))
+            .next(format!("stop {name}, then bring it up again"))
+            .code(ErrorCode::AlreadyUp)),
+    }
+}
+
 async fn new_volume(
     State(shared): Asked,
     RawQuery(query): RawQuery,
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let only_plan = only_planned(query)?;
+    let only_plan = only_planned(query.as_deref())?;
     let new: NewVolume = read(&body)?;
     let line = new.line(false)?;
     match &new {
         NewVolume::Up(up) if only_plan => {
-            Ok(Json(json!(Plan::possible(up.does(), None, line.typed()))))
+            let command = line.typed();
+            let is = match up.is_by_name() {
+                true => is_up(&shared, up).await,
+                // A plan does not say which volume has that stack.
+                false => Err(Refusal::not_found("")),
+            };
+            Ok(Json(json!(match is {
+                Ok(does) => Plan::nothing(does, command),
+                Err(refusal) if refusal.code == ErrorCode::AlreadyUp => Plan {
+                    possible: false,
+                    why_not: Some(refusal.error),
+                    next: refusal.next,
+                    ..Plan::nothing("Nothing.".to_owned(), command)
+                },
+                Err(_) => Plan::possible(up.does(), None, command),
+            })))
+        }
+        NewVolume::Up(up) => {
+            let command = line.typed();
+            match shared.clone().carry_out(line).await {
+                Err(refusal) if refusal.code == ErrorCode::AlreadyUp => {
+                    match is_up(&shared, up).await {
+                        Ok(done) => Ok(Json(nothing_done(&done, &command))),
+                        Err(differs) if differs.code == ErrorCode::AlreadyUp => Err(differs),
+                        // It is being started, or has ended since.
+                        Err(_) => Err(refusal),
+                    }
+                }
+                answer => answer,
+            }
         }
         NewVolume::Rename(rename) if only_plan => {
             Ok(Json(json!(Plan::possible(rename.does(), None, line.typed()))))
+        }
+        NewVolume::Forget(forget) if !shared.folders.known().contains(forget.name()) => {
+            let does = format!("Nothing: no volume called {} is known.", forget.name());
+            Ok(Json(match only_plan {
+                true => json!(Plan::nothing(does, line.typed())),
+                false => nothing_done(&does, &line.typed()),
+            }))
+        }
+        NewVolume::Forget(forget) if only_plan => {
+            Ok(Json(json!(Plan::possible(forget.does(), None, line.typed()))))
         }
         NewVolume::Create(_) if only_plan => {
             let Json(planned) = shared.carry_out(new.line(true)?).await?;
@@ -360,67 +419,4 @@ async fn new_volume(
         }
         _ => shared.carry_out(line).await,
     }
-}
-
-fn reports_of(shared: &Shared) -> Result<&Reports, Refusal> {
-    shared.reports.as_ref().ok_or_else(|| {
-        Refusal::not_found("this server was not told where reports are")
-            .next("braid web --lab FOLDER")
-    })
-}
-
-async fn reports(State(shared): Asked) -> Result<Json<Value>, Refusal> {
-    let failed = |error: std::io::Error| Refusal::broken(format!("the folder of reports: {error}"));
-    let listed = blocking(move || reports_of(&shared)?.list().map_err(failed)).await?;
-    Ok(Json(json!({ "reports": listed })))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Open {
-    path: String,
-}
-
-fn no_report(path: &str) -> Refusal {
-    Refusal::not_found(format!("there is no report {path:?}"))
-        .next("GET /api/v1/reports lists those that are there")
-}
-
-async fn open_report(State(shared): Asked, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let Open { path } = read(&body)?;
-    blocking(move || {
-        let reports = reports_of(&shared)?;
-        if reports.results(&path).is_none() {
-            reports.read(&path).ok_or_else(|| no_report(&path))?;
-        }
-        let ticket = shared.tickets.issue(path, Instant::now());
-        let ticket = ticket.map_err(|error| Refusal::broken(error.to_string()))?;
-        Ok(Json(json!({ "url": format!("/reports/{ticket}") })))
-    })
-    .await
-}
-
-async fn report(State(shared): Asked, named: Named) -> Result<Response, Refusal> {
-    let Path(ticket) = named.map_err(|error| Refusal::bad(error.body_text()))?;
-    let over = || {
-        Refusal::not_found("that address of a report has been used, or is too old")
-            .next("open it again")
-    };
-    let path = shared.tickets.redeem(&ticket, Instant::now()).ok_or_else(over)?;
-    let (bytes, kind) = blocking(move || {
-        let reports = reports_of(&shared)?;
-        let Some(folder) = reports.results(&path) else {
-            return reports.read(&path).ok_or_else(|| no_report(&path));
-        };
-        let _permit = shared.begin()?;
-        let most = usize::try_from(LARGEST).unwrap_or(usize::MAX);
-        Ok((program::draw(&shared.program, &folder, most)?, "text/html; charset=utf-8"))
-    })
-    .await?;
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, page::REPORT_POLICY),
-        (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
-    ];
-    Ok((headers, bytes).into_response())
 }

@@ -7,10 +7,12 @@
 //! | a form or a link of another page         | the token, which is in a header and not a cookie      |
 //! | a body that a form could send            | `Content-Type: application/json`                      |
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use braid_control::ErrorCode;
 
 use crate::answer::Refusal;
 use crate::token::Token;
+use crate::tokens::{NotAdmitted, Rights, TokenFile};
 
 /// Names by which this server may be called.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Guard {
     pub(crate) scheme: &'static str,
     /// None over a Unix socket.
     pub(crate) token: Option<Token>,
+    /// Tokens beside it.
+    pub(crate) tokens: TokenFile,
 }
 
 /// A name without its port.
@@ -83,8 +87,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Lets a request that was admitted on to the API, or says why not.
-    pub(crate) fn admit_to_api(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Lets a request that was admitted on to the API, or says why not. `reads`: it changes nothing, whatever it has.
+    pub(crate) fn admit_to_api(&self, headers: &HeaderMap, reads: bool) -> Result<(), Refusal> {
         // A link elsewhere may lead to the page, which shows nothing by itself.
         if let Some(site) = only(headers, "sec-fetch-site")?
             && !["same-origin", "none"].contains(&site)
@@ -94,16 +98,44 @@ impl Guard {
         let Some(token) = &self.token else { return Ok(()) };
         let sent = only(headers, header::AUTHORIZATION.as_str())?.unwrap_or_default();
         // The scheme's letters may be small or capital (RFC 9110, 11.1).
-        let is_right = sent
-            .split_once(' ')
-            .is_some_and(|(scheme, sent)| scheme.eq_ignore_ascii_case("bearer") && token.is(sent));
-        let next = "send Authorization: Bearer TOKEN; `braid web` prints the address with it when it starts";
-        let wrong = match sent.is_empty() {
-            true => "the token is missing",
-            false => "that is not the token",
+        let (scheme, secret) = sent.split_once(' ').unwrap_or_default();
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        let rights = match is_bearer {
+            true if token.is(secret) => Ok(Rights::All),
+            true => self.tokens.rights(secret),
+            false => Err(NotAdmitted::Unknown),
         };
-        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, wrong).next(next);
-        if is_right { Ok(()) } else { Err(refusal) }
+        let unauthorized =
+            |why: &str, next: &str| Err(Refusal::new(StatusCode::UNAUTHORIZED, why).next(next));
+        let next = "send Authorization: Bearer TOKEN; `braid web` prints the address with it when it starts";
+        match rights {
+            Ok(Rights::ReadOnly) if !reads => Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "this token may only read, and the request changes something",
+            )
+            .code(ErrorCode::ReadOnlyToken)
+            .next("`braid web token add NAME` makes a token with all rights")),
+            Ok(_) => Ok(()),
+            Err(NotAdmitted::Unknown) if sent.is_empty() => {
+                unauthorized("the token is missing", next)
+            }
+            Err(NotAdmitted::Unknown) => unauthorized("that is not the token", next),
+            Err(NotAdmitted::Expired(name)) => unauthorized(
+                &format!("the token {name} has expired"),
+                "`braid web token remove` and `add` make a new one of its name",
+            ),
+            Err(NotAdmitted::Unreadable(why)) => unauthorized(&why, "`braid web token list`"),
+        }
+    }
+}
+
+/// Whether a request changes nothing: a `GET`, a plan, and what is a `POST` only because it has a body.
+pub(crate) fn reads(method: &Method, path: &str, query: Option<&str>) -> bool {
+    let by_post = ["/api/v1/reports/open", "/api/v1/examine"];
+    match *method {
+        Method::GET | Method::HEAD => true,
+        Method::POST => query == Some("plan=1") || by_post.contains(&path),
+        _ => false,
     }
 }
 
@@ -136,7 +168,8 @@ mod tests {
         let token = Token::random().unwrap();
         let bearer = format!("Bearer {}", token.secret());
         let names = Names::These(vec![OWN.into(), "localhost:80".into()]);
-        (Guard { names, scheme: "http", token: Some(token) }, bearer)
+        let tokens = TokenFile("/nowhere/tokens".into());
+        (Guard { names, scheme: "http", token: Some(token), tokens }, bearer)
     }
 
     /// What comes of a request with these headers, as a status: of the page, or of the API, with a body or without.
@@ -148,7 +181,7 @@ mod tests {
         }
         let admitted = guard
             .admit(None, &map)
-            .and_then(|()| if is_api { guard.admit_to_api(&map) } else { Ok(()) })
+            .and_then(|()| if is_api { guard.admit_to_api(&map, false) } else { Ok(()) })
             .and_then(|()| if has_body { only_json(&map) } else { Ok(()) });
         admitted.map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
@@ -233,8 +266,22 @@ mod tests {
     }
 
     #[test]
+    fn what_changes_something_needs_all_rights() {
+        let read = |method, path: &str, query| reads(&method, path, query);
+        assert!(read(Method::GET, "/api/v1/volumes", None) && read(Method::HEAD, "/", None));
+        let orders = "/api/v1/volumes/home/orders";
+        assert!(read(Method::POST, orders, Some("plan=1")));
+        assert!(read(Method::POST, "/api/v1/examine", None));
+        for query in [None, Some("plan=0"), Some("plan=1&plan=0"), Some("")] {
+            assert!(!read(Method::POST, orders, query), "{query:?}");
+        }
+        assert!(!read(Method::DELETE, "/api/v1/jobs/1", Some("plan=1")));
+    }
+
+    #[test]
     fn over_a_unix_socket_the_loopback_alone_is_a_name() {
-        let guard = Guard { names: Names::Loopback, scheme: "http", token: None };
+        let tokens = TokenFile("/nowhere/tokens".into());
+        let guard = Guard { names: Names::Loopback, scheme: "http", token: None, tokens };
         for good in ["localhost", "localhost:9000", "127.0.0.1:1", "[::1]:8", "[::1]"] {
             assert_eq!(asked(&guard, true, false, &[("host", good)]), 200, "{good}");
         }

@@ -17,20 +17,27 @@
 //! * Beyond the loopback there is no listener without TLS.
 //! * Whoever is slow costs a bounded number of connections and bytes, for a bounded time.
 //!
+//! * A token that may only read reaches nothing that changes anything: [`guard`] decides by method and path, before
+//!   a handler is called.
+//!
 //! Deliberately absent: the engine, and any state of its own but tickets for reports, which last a minute.
 
 mod answer;
 mod app;
+mod asked;
 mod change;
 mod command;
+mod disks;
 mod doors;
 mod followers;
 mod guard;
+mod jobs;
 mod listen;
 mod offers;
 mod page;
 mod plan;
 mod program;
+mod report_pages;
 mod reports;
 mod seen;
 mod shared;
@@ -38,6 +45,7 @@ mod state;
 mod ticket;
 mod tls;
 mod token;
+mod tokens;
 mod up;
 mod watch;
 
@@ -45,3 +53,4 @@ pub use app::ROUTES;
 pub use listen::{Bound, Config, Listen, ListenError, serve};
 pub use tls::Tls;
 pub use token::{Token, TokenError};
+pub use tokens::{NamedToken, Rights, TokenFile, TokenList, now_s};

@@ -22,6 +22,7 @@ use crate::reports::Reports;
 use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::token::Token;
+use crate::tokens::TokenFile;
 use crate::watch::Folders;
 
 /// Bytes that the kernel may hold for a client to take.
@@ -49,10 +50,14 @@ pub struct Config {
     pub listen: Listen,
     /// What lets requests in; none is needed over a Unix socket.
     pub token: Option<Token>,
+    /// Tokens beside that one.
+    pub tokens: TokenFile,
     /// The folder of control sockets.
     pub run: PathBuf,
     /// The folder of records.
     pub records: PathBuf,
+    /// The log of events that the monitor writes.
+    pub events: PathBuf,
     /// This program.
     pub program: PathBuf,
     /// Reports of the laboratory lie below it.
@@ -133,8 +138,8 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
         Listener::Tcp(_) => Some(config.token.ok_or(ListenError::NoToken)?),
         Listener::Unix(_) => config.token,
     };
-    let guard = Guard { names, scheme: scheme(acceptor.is_some()), token };
-    let folders = Folders { run: config.run, records: config.records };
+    let guard = Guard { names, scheme: scheme(acceptor.is_some()), token, tokens: config.tokens };
+    let folders = Folders { run: config.run, records: config.records, events: config.events };
     let shared = Shared::new(guard, folders, config.program, reports);
     tokio::spawn(shared.watch.clone().run());
     let app = app::router(shared);

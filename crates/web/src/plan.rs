@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) does: String,
     /// What could be lost, if anything.
     pub(crate) loses: Option<String>,
+    /// Whether anything is to be done: not if it is so already.
+    pub(crate) changes: bool,
     /// Whether it can be done now.
     pub(crate) possible: bool,
     /// Why not, if not.
@@ -36,7 +38,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// Something that may be tried.
     pub(crate) fn possible(does: String, loses: Option<String>, command: String) -> Plan {
-        Plan { does, loses, possible: true, why_not: None, next: None, command }
+        Plan { does, loses, changes: true, possible: true, why_not: None, next: None, command }
+    }
+
+    /// Something that is so already.
+    pub(crate) fn nothing(does: String, command: String) -> Plan {
+        Plan { changes: false, ..Plan::possible(does, None, command) }
     }
 }
 
@@ -48,6 +55,7 @@ pub(crate) fn plan(status: &Status, order: &Order) -> Plan {
         Err(Not(why, next)) => Plan {
             does: "Nothing.".to_owned(),
             loses: None,
+            changes: false,
             possible: false,
             why_not: Some(why),
             next,

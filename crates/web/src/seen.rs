@@ -11,6 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use braid_control::Health;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Who is asked and does not answer for so long is said to be silent: longer than a volume waits for a shard
@@ -113,10 +115,22 @@ impl One {
             }
             (None, None) => return None,
         };
-        Some(json!({
-            "name": name, "state": "stalled", "why": why, "next": next, "silent_since_ms": since,
-        }))
+        let mut view = not_told(name, "stalled", Some(&why), &next);
+        view["silent_since_ms"] = since.into();
+        Some(view)
     }
+}
+
+/// Returns the view of a volume that says nothing of itself.
+pub(crate) fn not_told(name: &str, state: &str, why: Option<&str>, next: &str) -> Value {
+    let health = Health::of_state(state);
+    json!({ "name": name, "state": state, "health": health, "why": why, "next": next })
+}
+
+/// Returns the health of all volumes by their views.
+pub(crate) fn health_of(views: &Map<String, Value>) -> Health {
+    let health = |view: &Value| Health::deserialize(&view["health"]).unwrap_or(Health::Failed);
+    Health::of_all(views.values().map(health))
 }
 
 #[cfg(test)]

@@ -82,7 +82,9 @@ impl Shared {
         let status = match outcome {
             Outcome::Done => {
                 let answer = json!({ "done": text });
-                return Ok(Json(json!({ "done": text, "command": typed, "answer": answer })));
+                return Ok(Json(
+                    json!({ "done": text, "changed": true, "command": typed, "answer": answer }),
+                ));
             }
             Outcome::Usage => StatusCode::BAD_REQUEST,
             Outcome::Refused => StatusCode::CONFLICT,
@@ -105,7 +107,9 @@ impl Shared {
             program::run(&self.program, &line)
         });
         let answer = answer.await?;
-        Ok(Json(json!({ "done": said(&answer), "command": command, "answer": answer })))
+        Ok(Json(json!({
+            "done": said(&answer), "changed": true, "command": command, "answer": answer,
+        })))
     }
 }
 

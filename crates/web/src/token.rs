@@ -34,6 +34,8 @@ pub enum TokenError {
     Open(PathBuf, u32),
     /// It holds no token.
     Malformed(PathBuf),
+    /// It holds no list of tokens, and why.
+    List(PathBuf, String),
 }
 
 impl std::fmt::Display for TokenError {
@@ -50,11 +52,39 @@ impl std::fmt::Display for TokenError {
                 "{} holds no token: one line of {LEAST} letters and digits or more, with - and _",
                 path.display()
             ),
+            TokenError::List(path, why) => {
+                write!(f, "{} holds no list of tokens: {why}", path.display())
+            }
         }
     }
 }
 
 impl std::error::Error for TokenError {}
+
+/// Returns the text of a file that only this user may read: at most `most` bytes of it.
+///
+/// # Errors
+/// It cannot be read, or others may read it.
+pub(crate) fn read_private(path: &Path, most: u64) -> Result<String, TokenError> {
+    let failed = |error| TokenError::Io(path.to_owned(), error);
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(no_link).open(path);
+    let file = file.map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.mode() & 0o077 != 0 || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(TokenError::Open(path.to_owned(), found.mode() & 0o7777));
+    }
+    let mut text = String::new();
+    file.take(most).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Whether two secrets, or digests of them, are equal, in a time that says nothing of where they differ.
+pub(crate) fn same(own: &str, sent: &str) -> bool {
+    let (own, sent) = (own.as_bytes(), sent.as_bytes());
+    let differ = |other: u8, (one, two): (&u8, &u8)| black_box(other | (one ^ two));
+    own.len() == sent.len() && own.iter().zip(sent).fold(0, differ) == 0
+}
 
 impl Token {
     /// The token in a file, which only this user may read.
@@ -62,16 +92,7 @@ impl Token {
     /// # Errors
     /// It cannot be read, others may read it, or it holds no token.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
-        let failed = |error| TokenError::Io(path.to_owned(), error);
-        let no_link = OFlags::NOFOLLOW.bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(no_link).open(path);
-        let file = file.map_err(failed)?;
-        let found = file.metadata().map_err(failed)?;
-        if found.mode() & 0o077 != 0 || found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(TokenError::Open(path.to_owned(), found.mode() & 0o7777));
-        }
-        let mut text = String::new();
-        file.take(MOST).read_to_string(&mut text).map_err(failed)?;
+        let text = read_private(path, MOST)?;
         Token::parse(text.trim()).ok_or_else(|| TokenError::Malformed(path.to_owned()))
     }
 
@@ -118,9 +139,7 @@ impl Token {
 
     /// Whether `sent` is it, in a time that says nothing of where they differ.
     pub(crate) fn is(&self, sent: &str) -> bool {
-        let (own, sent) = (self.0.as_bytes(), sent.as_bytes());
-        let differ = |other: u8, (one, two): (&u8, &u8)| black_box(other | (one ^ two));
-        own.len() == sent.len() && own.iter().zip(sent).fold(0, differ) == 0
+        same(&self.0, sent)
     }
 }
 

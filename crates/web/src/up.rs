@@ -1,5 +1,6 @@
 //! Volumes that are to be made, brought up or called otherwise: what a request may say, as a command line. Pure.
 
+use braid_control::Status;
 use serde::Deserialize;
 
 use crate::answer::Refusal;
@@ -15,6 +16,14 @@ pub(crate) enum NewVolume {
     Create(Create),
     /// Call a volume that is down otherwise.
     Rename(Rename),
+    /// Remove the record of a volume that is down.
+    Forget(Forget),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Forget {
+    name: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -89,7 +98,27 @@ impl NewVolume {
                 check_name(to)?;
                 Ok(Line::new(&["rename"]).without_json().name(name).name(to))
             }
+            NewVolume::Forget(Forget { name }) => {
+                check_name(name)?;
+                Ok(Line::new(&["forget"]).name(name))
+            }
         }
+    }
+}
+
+impl Forget {
+    /// Returns the name of the volume.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the effect, for people.
+    pub(crate) fn does(&self) -> String {
+        format!(
+            "Removes the record of {}, which has to be down: it is not started at boot any more. Its members stay as \
+             they are; the record is kept in the state folder.",
+            self.name
+        )
     }
 }
 
@@ -125,6 +154,40 @@ impl Up {
         let line = Line::new(&["up"]).option("name", name).option("attach", self.attach.as_ref());
         let line = self.nbd.iter().fold(line, |line, address| line.option("nbd", Some(address)));
         Ok(line.flag("read-only", self.read_only).flag("degraded", self.degraded).name(target))
+    }
+
+    /// The name of the volume that is to be up, if the request has it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether a volume is meant that has a record: a plan can say whether it is up already.
+    pub(crate) fn is_by_name(&self) -> bool {
+        self.stack.is_none()
+    }
+
+    /// Returns how a volume that is up already differs from the one that is asked for, apart from its stack.
+    pub(crate) fn differs(&self, status: &Status) -> Option<String> {
+        if self.read_only && !status.device.read_only {
+            return Some("it can be written to".to_owned());
+        }
+        match (self.attach.as_deref(), &status.attached) {
+            (Some("none"), Some(device)) => {
+                return Some(format!("it is attached as {}", device.path));
+            }
+            (Some("fuse"), None) => return Some("it is not attached".to_owned()),
+            _ => {}
+        }
+        let uris = || status.nbd.iter().flat_map(|nbd| &nbd.uris);
+        let listens = |address: &&String| {
+            let place = address.split_once(':').map_or("", |(_, place)| place);
+            let parts = [format!("/{place}/"), format!(":{place}/")];
+            uris().any(|uri| {
+                uri.ends_with(&format!("={place}")) || parts.iter().any(|part| uri.contains(part))
+            })
+        };
+        let missing = self.nbd.iter().find(|address| !listens(address));
+        missing.map(|address| format!("it does not listen at {address}"))
     }
 
     /// What it does, for people.
@@ -196,6 +259,47 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_that_is_up_is_compared_with_what_is_asked_for() {
+        let mut status: Status = serde_json::from_value(serde_json::json!({
+            "output_version": 1, "name": "v", "state": "online", "why": null, "next": null, "stack": "",
+            "device": {
+                "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
+                "optimal_io_bytes": 512, "read_only": false, "volatile": false,
+            },
+            "attached": null, "members": [], "arrays": [], "warnings": [], "pid": 1,
+            "nbd": {
+                "uris": ["nbd+unix:///v?socket=/run/v.nbd", "nbd://127.0.0.1:10809/v"], "connections": 0,
+                "connections_accepted": 0, "connections_refused": 0, "protocol_errors": 0,
+                "requests": 0, "replies": 0, "errors": 0, "receives": 0, "sends": 0,
+                "requests_per_receive": 0.0, "replies_per_send": 0.0, "read_bytes": 0,
+                "written_bytes": 0,
+            },
+            "uptime_seconds": 1, "io": "threads", "shards": 1, "cpu_ns": 0,
+        }))
+        .expect("a status");
+        let differs = |status: &Status, up: &str| {
+            serde_json::from_str::<Up>(up).expect("a request").differs(status)
+        };
+        for same in [
+            r#"{"name":"v"}"#,
+            r#"{"name":"v","attach":"none"}"#,
+            r#"{"name":"v","nbd":["unix:/run/v.nbd","tcp:127.0.0.1:10809","tcp:10809"]}"#,
+        ] {
+            assert_eq!(differs(&status, same), None, "{same}");
+        }
+        for (other, why) in [
+            (r#"{"name":"v","read_only":true}"#, "it can be written to"),
+            (r#"{"name":"v","attach":"fuse"}"#, "it is not attached"),
+            (r#"{"name":"v","nbd":["unix:/run/w.nbd"]}"#, "it does not listen at unix:/run/w.nbd"),
+            (r#"{"name":"v","nbd":["tcp:809"]}"#, "it does not listen at tcp:809"),
+        ] {
+            assert_eq!(differs(&status, other).as_deref(), Some(why), "{other}");
+        }
+        status.device.read_only = true;
+        assert_eq!(differs(&status, r#"{"name":"v","read_only":true}"#), None);
+    }
+
+    #[test]
     fn requests_are_command_lines() {
         let good = [
             (r#"{"up":{"name":"home"}}"#, "up --json -- home"),
@@ -208,6 +312,7 @@ mod tests {
                 "create --level=raid1 --bitmap=none --plan --spare=/y --json -- a /x missing",
             ),
             (r#"{"rename":{"name":"a","to":"b"}}"#, "rename -- a b"),
+            (r#"{"forget":{"name":"a"}}"#, "forget --json -- a"),
         ];
         for (request, arguments) in good {
             assert_eq!(line(request).as_deref(), Ok(arguments));

@@ -182,18 +182,19 @@ fn parse_factor(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number above 0, such as 0.01 or 1/100".to_owned())
 }
 
-/// Parses a time above 0 in seconds, minutes or hours.
+/// Parses a time above 0 in seconds, minutes, hours or days.
 pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let (number, unit_s) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1.0),
         Some((at, 'm')) => (&text[..at], 60.0),
         Some((at, 'h')) => (&text[..at], 3600.0),
-        _ => return Err("expected a number with s, m or h, such as 10m".to_owned()),
+        Some((at, 'd')) => (&text[..at], 86_400.0),
+        _ => return Err("expected a number with s, m, h or d, such as 10m".to_owned()),
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
     seconds
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected a number above 0 with s, m or h, such as 10m".to_owned())
+        .ok_or_else(|| "expected a number above 0 with s, m, h or d, such as 10m".to_owned())
 }

@@ -45,6 +45,13 @@ pub(crate) struct Examine {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Disks {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Create {
     /// Name of the array and of its volume
     pub(crate) name: String,

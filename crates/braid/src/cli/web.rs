@@ -2,16 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "The printed address contains the token that gives access. The token is kept in the state \
                         folder, readable by this user only. A Unix socket needs no token:\n\n    \
                         braid web --listen unix:/run/braid-web.sock\n    curl --unix-socket \
                         /run/braid-web.sock http://localhost/api/v1/volumes"
 )]
 pub(crate) struct Web {
+    #[command(subcommand)]
+    pub(crate) what: Option<WebCommand>,
     /// Listening address: a loopback address with a port, or unix:PATH
     #[arg(long, value_name = "IP:PORT|unix:PATH", default_value = "127.0.0.1:7374")]
     pub(crate) listen: String,
@@ -33,4 +38,56 @@ pub(crate) struct Web {
     /// Print the address without the token, for a log that others can read
     #[arg(long)]
     pub(crate) hide_token: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebCommand {
+    /// Manage further tokens, each with its rights and an expiry
+    #[command(subcommand)]
+    Token(WebToken),
+}
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Only digests of the tokens are kept. A server that runs uses the new list from the next \
+                        request on."
+)]
+pub(crate) enum WebToken {
+    /// Make a token and print it, this once
+    Add(WebTokenAdd),
+    /// List the tokens: their names, rights and expiry
+    List(WebTokenList),
+    /// Remove a token: it gives no access any more
+    Remove(WebTokenRemove),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WebTokenAdd {
+    /// Name of the token
+    pub(crate) name: String,
+    /// Only requests that change nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Time after which the token gives no access, such as 12h or 30d [default: never]
+    #[arg(long, value_name = "TIME", value_parser = super::lab::parse_time)]
+    pub(crate) expires: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WebTokenList {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WebTokenRemove {
+    /// Name of the token
+    pub(crate) name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

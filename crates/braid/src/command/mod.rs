@@ -8,6 +8,7 @@ mod cat;
 mod completions;
 mod create;
 mod direct;
+mod disks;
 mod doctor;
 mod down;
 mod examine;
@@ -84,6 +85,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Speed(speed) => member::speed(&speed),
         Command::Cache(cache) => cache::cache(&cache),
         Command::Examine(examine) => examine::examine(&examine),
+        Command::Disks(options) => disks::disks(&options),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),
         Command::Incremental(options) => incremental::incremental(&options),

@@ -9,7 +9,9 @@ use braid_shell::{shown, shown_lines};
 use braid_stack::ByteSize;
 
 use crate::cli;
-use braid_service::control::{self, ControlError, MemberStatus, OUTPUT_VERSION, Severity, Status};
+use braid_service::control::{
+    self, ControlError, Health, MemberStatus, OUTPUT_VERSION, Severity, Status,
+};
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
 
@@ -161,8 +163,10 @@ fn silent(places: &Places, name: &str, error: &ControlError) -> Failure {
 
 fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
     if options.json {
-        let volumes: Vec<_> =
-            answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+        let statuses = || answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        let volumes: Vec<_> = statuses().map(Status::with_health).collect();
+        let silent = answers.iter().any(|(_, answer)| answer.is_err());
+        let all = statuses().map(Status::health).chain(silent.then_some(Health::Stalled));
         let unanswered: Vec<_> = answers
             .iter()
             .filter_map(|(name, answer)| Some((name, answer.as_ref().err()?.text())))
@@ -170,6 +174,7 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
             .collect();
         let json = serde_json::json!({
             "output_version": OUTPUT_VERSION,
+            "health": Health::of_all(all),
             "volumes": volumes,
             "unanswered": unanswered,
         });

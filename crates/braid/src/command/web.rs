@@ -1,16 +1,22 @@
 //! `braid web`: the page and the interface for programs, until interrupted.
 
+mod tokens;
+
 use std::net::SocketAddr;
 
 use braid_shell::shell_path;
-use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, serve};
+use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, TokenFile, serve};
 
-use crate::cli::Web;
+use crate::cli::{Web, WebCommand};
+use braid_service::control::EVENTS;
 use braid_service::failure::{Context, Failure};
 use braid_service::places::Places;
 
 pub(super) fn web(web: &Web) -> Result<(), Failure> {
     let places = Places::from_environment();
+    if let Some(WebCommand::Token(what)) = &web.what {
+        return tokens::tokens(what, &places);
+    }
     let listen = match web.listen.strip_prefix("unix:") {
         Some(path) => Listen::Unix(path.into()),
         None => Listen::Tcp(address(&web.listen)?),
@@ -31,7 +37,9 @@ pub(super) fn web(web: &Web) -> Result<(), Failure> {
     let files = web.tls_cert.clone().zip(web.tls_key.clone());
     let tls = files.map(|(cert, key)| Tls { cert, key });
     let (lab, hosts) = (web.lab.clone(), web.host.clone());
-    let config = Config { listen, token, run, records, program, lab, tls, hosts };
+    let tokens = TokenFile(places.web_tokens());
+    let events = places.state_folder().join(EVENTS);
+    let config = Config { listen, token, tokens, events, run, records, program, lab, tls, hosts };
     serve(config, |bound| match (bound, &secret) {
         (Bound::Url(url), Some(token)) if !web.hide_token => {
             println!("{url}#token={}", token.secret());

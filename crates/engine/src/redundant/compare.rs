@@ -55,9 +55,18 @@ impl Inner {
         if end == End::Interrupted && !is_resync {
             self.scrub_is_interrupted(&comparing);
         }
-        if end == End::Done && comparing.is_as_large() {
+        let is_stuck = comparing.is_stuck.get();
+        let is_done = end == End::Done && comparing.is_as_large();
+        let outcome = match end {
+            End::Failed(why) => Err(why),
+            _ if is_done && is_resync && is_stuck => {
+                Err("not all members could be made to agree".to_owned())
+            }
+            _ => Ok(is_done),
+        };
+        if is_done {
             if is_resync {
-                self.finish_resync(comparing.is_stuck.get());
+                self.finish_resync(is_stuck);
             } else {
                 let found = core.work.found();
                 core.work.finish_request(kind, core.clock.unix_time());
@@ -66,7 +75,7 @@ impl Inner {
             // A stopped array has no next job.
             let _ = core.publish().await;
         }
-        self.end_pass();
+        self.end_pass(outcome);
     }
 
     /// Pauses a scrub whose time is over. A scrub that is interrupted for another reason and is still wanted
@@ -82,7 +91,7 @@ impl Inner {
             core.work.keep_place();
         } else if is_over
             && is_its
-            && let Some(place) = core.work.pause()
+            && let Some(place) = core.work.pause(core.clock.unix_time())
         {
             let ScrubPlace { kind, done, total, .. } = place;
             core.note(format!("{kind} pauses at {done} of {total} bytes: its time is over"));

@@ -233,7 +233,7 @@ impl Redundant {
         let core = self.writable()?;
         let kind = order.as_ref().map(|order| order.kind);
         debug_assert!(kind.is_none_or(JobKind::is_scrub));
-        core.work.request(order);
+        core.work.request(order, core.clock.unix_time());
         Ok(())
     }
 

@@ -74,6 +74,7 @@ mod flush;
 mod found;
 mod gate;
 mod grow;
+mod history;
 mod intent;
 mod job;
 mod keeping;
@@ -128,6 +129,7 @@ use work::Work;
 
 pub use control::{BY_ORDER, ControlError};
 pub use found::{Mismatch, MismatchMember};
+pub use history::{JobRecord, JobState};
 pub use intent::StartingBitmap;
 pub use job::{JobStatus, LastScrub};
 pub use keeping::CacheStatus;

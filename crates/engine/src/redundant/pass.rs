@@ -82,7 +82,8 @@ impl Inner {
     ) -> End {
         let started = self.core.clock.now();
         let (done, total) = (from.get(), walk.total().get());
-        self.core.work.begin(Current::new(walk.kind(), walk.member(), done, total, started));
+        let current = Current::new(walk.kind(), walk.member(), done, total, started);
+        self.core.work.begin(current, self.core.clock.unix_time());
         self.core.reopen();
         let mut recorded = started;
         let windows = VecDeque::new();
@@ -116,9 +117,10 @@ impl Inner {
         if pass.cursor >= walk.total() { End::Done } else { End::Interrupted }
     }
 
-    /// Notes that no pass runs any more.
-    pub(super) fn end_pass(&self) {
-        self.core.work.end();
+    /// Notes that no pass runs any more. `end`: the last one reached its aim, was interrupted (`false`), or the reason of
+    /// its failure.
+    pub(super) fn end_pass(&self, end: Result<bool, String>) {
+        self.core.work.end(end, self.core.clock.unix_time());
         self.core.reopen();
         self.core.work.tell();
     }

@@ -7,6 +7,7 @@ use braid_md::Resync;
 
 use super::Redundant;
 use super::found::Mismatch;
+use super::history::JobRecord;
 use super::job::{JobStatus, LastScrub};
 use super::keeping::{CacheStatus, Inner};
 use super::kind::JobKind;
@@ -68,6 +69,8 @@ pub struct Status {
     pub broken: bool,
     /// The running pass.
     pub job: Option<JobStatus>,
+    /// Jobs that wait, run or ended last, the oldest first.
+    pub jobs: Vec<JobRecord>,
     /// A scrub that was ordered and waits.
     pub requested: Option<JobKind>,
     /// Progress of a scrub with a time limit, running or paused at the limit.
@@ -132,6 +135,7 @@ impl Redundant {
             events: core.publisher.events(),
             broken: core.gate.is_stopped(),
             job: core.work.status(core.clock.now()),
+            jobs: core.work.jobs(core.clock.unix_time()),
             requested: core.work.requested(core.clock.unix_time()),
             scrub_place: core.work.place(),
             last_scrub: core.work.last(),

@@ -134,17 +134,21 @@ impl Inner {
             core.roster.fill_again_from(MemberByte::START);
         }
         let filling = Filling { inner: Rc::clone(self), targets, is_trusted };
-        match self.pass(&filling, from).await {
-            End::Done if filling.is_wanted() => self.finish_recovery(&members).await,
-            End::Failed(why) => {
-                let why = format!("it could not be filled: {why}");
+        let outcome = match self.pass(&filling, from).await {
+            End::Done if filling.is_wanted() => {
+                self.finish_recovery(&members).await;
+                Ok(true)
+            }
+            End::Failed(cause) => {
+                let why = format!("it could not be filled: {cause}");
                 let failed = members.iter().map(|member| (Rc::clone(member), why.clone()));
                 core.fail_or_stop(failed.collect());
                 let _ = core.fence().await;
+                Err(cause)
             }
-            _ => {}
-        }
-        self.end_pass();
+            _ => Ok(false),
+        };
+        self.end_pass(outcome);
     }
 
     async fn finish_recovery(self: &Rc<Self>, members: &[Rc<Member>]) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use braid_mem::Pool;
 
 use super::found::Found;
+use super::history::{History, JobRecord};
 use super::job::{JobStatus, LastScrub};
 use super::kind::JobKind;
 use super::scrub::{ScrubOrder, ScrubPlace};
@@ -40,6 +41,7 @@ pub(super) struct Work {
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
     last: RefCell<Option<LastScrub>>,
+    history: RefCell<History>,
     /// Time before which a stuck resync is not retried.
     put_off: Cell<Duration>,
     changed: Signal,
@@ -70,6 +72,7 @@ impl Work {
             current: RefCell::default(),
             found: RefCell::default(),
             last: RefCell::default(),
+            history: RefCell::default(),
             put_off: Cell::default(),
             changed: Signal::default(),
             changes: Cell::new(0),
@@ -142,7 +145,9 @@ impl Work {
         self.tell();
     }
 
-    pub(super) fn request(&self, order: Option<ScrubOrder>) {
+    pub(super) fn request(&self, order: Option<ScrubOrder>, unix_now: Duration) {
+        let kind = order.as_ref().map(|order| order.kind);
+        self.history.borrow_mut().order(kind, unix_now);
         self.requested.replace(order);
         self.paused.take();
         self.tell();
@@ -176,7 +181,8 @@ impl Work {
     }
 
     /// Ends the ordered scrub at its time limit. Returns its place.
-    pub(super) fn pause(&self) -> Option<ScrubPlace> {
+    pub(super) fn pause(&self, unix_now: Duration) -> Option<ScrubPlace> {
+        self.history.borrow_mut().order(None, unix_now);
         let place = self.place();
         self.requested.take();
         self.paused.replace(place.clone());
@@ -207,7 +213,11 @@ impl Work {
     }
 
     /// Begins a pass.
-    pub(super) fn begin(&self, current: Current) {
+    pub(super) fn begin(&self, current: Current, unix_now: Duration) {
+        let mut history = self.history.borrow_mut();
+        history.begin(current.kind, current.member.as_deref(), unix_now);
+        history.reached(current.done, current.total);
+        drop(history);
         self.current.replace(Some(current));
         self.timing.set(true);
     }
@@ -216,11 +226,13 @@ impl Work {
     pub(super) fn progress(&self, now: Duration, frontier: u64) {
         if let Some(current) = &mut *self.current.borrow_mut() {
             current.progress(now, frontier);
+            self.history.borrow_mut().reached(frontier, current.total);
         }
     }
 
-    /// Ends the pass.
-    pub(super) fn end(&self) {
+    /// Ends the pass: it reached its aim, was interrupted (`false`), or failed for a reason.
+    pub(super) fn end(&self, end: Result<bool, String>, unix_now: Duration) {
+        self.history.borrow_mut().end(end, unix_now);
         self.current.replace(None);
         self.timing.set(false);
     }
@@ -270,6 +282,16 @@ impl Work {
     /// Adds the findings of a window.
     pub(super) fn find(&self, found: Found) {
         self.found.borrow_mut().add(found, MOST_PLACES);
+    }
+
+    /// The last jobs, the oldest first.
+    pub(super) fn jobs(&self, unix_now: Duration) -> Vec<JobRecord> {
+        let mut history = self.history.borrow_mut();
+        // Its time was over before its turn came.
+        if self.current.borrow().is_none() && self.requested(unix_now).is_none() {
+            history.order(None, unix_now);
+        }
+        history.all()
     }
 
     pub(super) fn status(&self, now: Duration) -> Option<JobStatus> {

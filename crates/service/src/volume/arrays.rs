@@ -3,7 +3,8 @@
 use braid_array::Role;
 use braid_engine::assembled::Level;
 use braid_engine::redundant::{
-    self, Consistency, JobKind, LastScrub, LogCost, MemberState, MemberStatus, Mismatch, Status,
+    self, Consistency, JobKind, JobRecord, LastScrub, LogCost, MemberState, MemberStatus, Mismatch,
+    Status,
 };
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
@@ -15,8 +16,8 @@ use super::md::MdArray;
 use super::media::Media;
 use super::shard;
 use crate::control::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
-    MismatchStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, Job, JobState, JobStatus, LeftOutStatus, LogCostStatus,
+    MismatchMember, MismatchStatus, ScrubStatus, SuspectStatus,
 };
 
 /// What an array at work says of itself.
@@ -141,6 +142,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
         bitmap_chunks: status.bitmap.map(|bitmap| bitmap.chunks),
         bitmap_chunks_set: status.bitmap.map(|bitmap| bitmap.set),
         job: status.job.as_ref().map(job_of),
+        jobs: status.jobs.into_iter().map(record_of).collect(),
         requested: status.requested.map(|kind| kind.to_string()),
         scrub_place: None,
         last_scrub,
@@ -157,6 +159,26 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
         speed_max_bytes_per_second: status.speed.max,
         speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
         log: status.log.into_iter().map(|(at, what)| (at.as_secs(), what)).collect(),
+    }
+}
+
+fn record_of(job: JobRecord) -> Job {
+    Job {
+        number: job.number,
+        kind: job.kind.to_string(),
+        member: job.member,
+        state: match job.state {
+            redundant::JobState::Waiting => JobState::Waiting,
+            redundant::JobState::Running => JobState::Running,
+            redundant::JobState::Done => JobState::Done,
+            redundant::JobState::Failed => JobState::Failed,
+            redundant::JobState::Ended => JobState::Ended,
+        },
+        done_bytes: job.done,
+        total_bytes: job.total,
+        began_ms: job.began.as_millis() as u64,
+        ended_ms: job.ended.map(|ended| ended.as_millis() as u64),
+        why: job.why,
     }
 }
 
@@ -275,6 +297,7 @@ fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         bitmap_chunks: None,
         bitmap_chunks_set: None,
         job: None,
+        jobs: Vec::new(),
         requested: None,
         scrub_place: None,
         last_scrub: None,

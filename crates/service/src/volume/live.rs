@@ -36,6 +36,7 @@ use braid_uring::Remote;
 
 use super::all_shards::AllShards;
 use super::image::ImageError;
+use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
 use super::shard::Orders;
@@ -56,6 +57,8 @@ pub(super) struct Live {
     attached: OnceLock<AttachedDevice>,
     locked: AtomicBool,
     is_to_end: AtomicBool,
+    /// Orders that take long, also those for caches.
+    pub(super) long_orders: LongOrders,
     /// Held by the order that is being carried out.
     one: Mutex<()>,
 }
@@ -120,6 +123,7 @@ impl Live {
             attached: OnceLock::new(),
             locked: AtomicBool::new(false),
             is_to_end: AtomicBool::new(false),
+            long_orders: LongOrders::default(),
             one: Mutex::new(()),
         };
         // Memory that was not opened for reading only does not know that nobody is to write.

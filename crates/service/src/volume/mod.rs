@@ -36,6 +36,7 @@ mod image;
 mod keeper;
 mod link;
 mod live;
+mod long_orders;
 mod md;
 mod media;
 mod members;

@@ -79,7 +79,7 @@ impl control::Volume for Shared {
             recorded: &self.recorded,
             remote: &remote,
         };
-        orders.carry_out(order)
+        self.live.long_orders.carry_out(order, |order| orders.carry_out(order))
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
@@ -137,6 +137,7 @@ impl control::Volume for Shared {
             members,
             arrays,
             caches,
+            jobs: self.live.long_orders.all(),
             rams: self.rams(),
             trace: self.trace.as_ref().map(|trace| trace.status()),
             promised_bytes: stack.memory(),

@@ -139,12 +139,18 @@ impl Live {
         let _quiet = self
             .quiet()
             .map_err(|No(answer)| ImageError::ReadVolume(io::Error::other(answer.text)))?;
-        image::save(file, replace, self.limits().size, |offset, len| self.shards.read(offset, len))
+        let size = self.limits().size;
+        image::save(file, replace, size, |offset, len| {
+            self.long_orders.reached("save", offset, size);
+            self.shards.read(offset, len)
+        })
     }
 
     /// The content of an image, which is verified before. The caller keeps clients from writing.
     pub(in crate::volume) fn restore_from(&self, file: &Path) -> Result<(), ImageError> {
-        Image::verify(file, self.limits().size)?.restore(|offset, bytes| {
+        let size = self.limits().size;
+        Image::verify(file, size)?.restore(|offset, bytes| {
+            self.long_orders.reached("restore", offset, size);
             let mut pieces = Vec::new();
             for (index, grain) in bytes.chunks(GRAIN).enumerate() {
                 let at = offset + (index * GRAIN) as u64;
