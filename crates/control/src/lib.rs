@@ -21,6 +21,7 @@ mod cache_status;
 mod client;
 mod disk_status;
 mod error_code;
+mod export_status;
 mod fuzz;
 mod giver;
 mod member_status;
@@ -45,6 +46,7 @@ pub use client::{
 };
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
+pub use export_status::{ClientIo, ExportCounts, ExportStatus};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};
@@ -53,8 +55,5 @@ pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
 pub use sockets::{MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
-pub use status::{
-    AttachedStatus, ClientIo, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status,
-    TraceStatus,
-};
+pub use status::{DeviceStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus};
 pub use stop::StopAnswer;

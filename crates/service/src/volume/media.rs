@@ -6,7 +6,6 @@ use braid_array::GeometryError;
 use braid_block::Limits;
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
-use braid_export_nbd::Overlaps;
 use braid_stack::{ByteSize, Cache, Node, Stack};
 
 use super::cache_log::{self, WriteBack};
@@ -48,8 +47,6 @@ impl MediaError {
 /// A stack, opened: its leaves, and how they are joined.
 pub struct Media {
     pub(super) root: Part,
-    /// Of the writes of NBD clients, over all shards.
-    pub(super) overlaps: Overlaps,
 }
 
 /// Leaves that are members of one array, each with what the array calls it.
@@ -92,7 +89,7 @@ impl Media {
         let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
         let root = opener.part(stack)?;
         root.limits()?;
-        Ok(Media { root, overlaps: Overlaps::default() })
+        Ok(Media { root })
     }
 
     /// The RAM disk, if the stack is one and nothing else.
