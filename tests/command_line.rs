@@ -230,9 +230,8 @@ fn status_tells_a_script_everything() {
     assert_eq!([&nbd["requests"], &nbd["replies"]], [3, 3]);
     assert_eq!([&nbd["errors"], &nbd["protocol_errors"]], [0, 0]);
     assert_eq!([&nbd["written_bytes"], &nbd["read_bytes"]], [64 * KIB, 4096]);
-    for key in ["requests_per_receive", "replies_per_send"] {
-        let ratio = nbd[key].as_f64().unwrap_or_else(|| panic!("{key} in {nbd:#}"));
-        assert!(ratio > 0.0, "{key} in {nbd:#}");
+    for key in ["receives", "sends"] {
+        assert!(nbd[key].as_u64() > Some(0), "{key} in {nbd:#}");
     }
     for (member, name) in status["members"].as_array().unwrap().iter().zip(["a.img", "b.img"]) {
         assert!(member["member"].as_str().unwrap().ends_with(name));

@@ -127,8 +127,10 @@ fn clients_latencies_are_told_by_export() {
     Tool::new("dd").args(dd).run().ok();
     let status = volume.status();
     let attached = &status["attached"];
-    assert_eq!(attached["io"]["writes"]["count"], attached["writes"], "{attached}");
-    assert_eq!(attached["io"]["flushes"]["count"], attached["flushes"], "{attached}");
+    let count = |kind: &str| attached["io"][kind]["count"].as_u64().expect("a number");
+    let all: u64 = ["reads", "writes", "flushes"].into_iter().map(count).sum();
+    assert_eq!(attached["requests"], all, "{attached}");
+    assert_eq!(status["exports"], serde_json::json!([status["nbd"], attached]));
     assert!(attached["io"]["writes"]["count"].as_u64() >= Some(16), "{attached}");
     assert!(attached["io"]["flushes"]["count"].as_u64() > Some(0), "{attached}");
     assert_eq!(attached["io"]["in_flight"], 0, "{attached}");

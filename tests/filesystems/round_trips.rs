@@ -43,7 +43,7 @@ fn round_trip(kind: &Kind, drivers: &[&str]) {
         assert!(!point.join("1-0").exists());
         mounted.unmount();
         let attached = volume.status()["attached"].clone();
-        assert_eq!(attached["by"], "fuse");
+        assert_eq!(attached["kind"], "fuse");
         assert_eq!(attached["errors"], 0, "{attached:#}");
         assert!(attached["written_bytes"].as_u64() > Some(MIB), "{attached:#}");
         volume.down();

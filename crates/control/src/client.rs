@@ -93,12 +93,12 @@ impl Progress {
 
 /// Asks the volume at `socket` how it is.
 pub fn get_status(socket: &Path) -> Result<Status, ControlError> {
-    get(socket, "/v1/status", SOON)
+    get_status_within(socket, SOON)
 }
 
 /// The same, of one that is not waited for any longer than `limit`.
 pub fn get_status_within(socket: &Path, limit: Duration) -> Result<Status, ControlError> {
-    get(socket, "/v1/status", limit)
+    get(socket, "/v1/status", limit).map(Status::completed)
 }
 
 /// Asks the volume at `socket` what its caches would be if they were others; none if they do not answer.

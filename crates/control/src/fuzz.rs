@@ -33,11 +33,7 @@ pub fn fuzz_bodies(data: &[u8]) -> Option<Status> {
         let again = serde_json::from_slice::<SlowStatus>(&written);
         assert_eq!(again.expect("slow requests that were written"), slow);
     }
-    let mut status = serde_json::from_slice::<Status>(data).ok()?;
-    if let Some(nbd) = &mut status.nbd {
-        // Averages may differ in their last digit.
-        (nbd.requests_per_receive, nbd.replies_per_send) = (1.0, 2.5);
-    }
+    let status = serde_json::from_slice::<Status>(data).ok()?.completed();
     let written = serde_json::to_string(&status).expect("a status can be written");
     let again = serde_json::from_str::<Status>(&written).expect("a status that was written");
     assert_eq!(serde_json::to_string(&again).expect("what was read can be written"), written);

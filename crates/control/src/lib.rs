@@ -23,6 +23,7 @@ mod client;
 mod disk_status;
 mod error_code;
 mod event_log;
+mod export_status;
 mod fuzz;
 mod giver;
 mod health;
@@ -51,6 +52,7 @@ pub use client::{
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
 pub use event_log::{EventLog, LoggedEvent, are_missed, read_events};
+pub use export_status::{ClientIo, ExportCounts, ExportStatus};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use health::Health;
@@ -62,8 +64,5 @@ pub use process::{Process, is_ending};
 pub use slow_status::{SlowPart, SlowRequest, SlowStatus, worked_us};
 pub use sockets::{EVENTS, MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
-pub use status::{
-    AttachedStatus, ClientIo, DeviceStatus, ExportStatus, OUTPUT_VERSION, RamStatus, Status,
-    TraceStatus,
-};
+pub use status::{DeviceStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus};
 pub use stop::StopAnswer;

@@ -103,7 +103,7 @@ mod tests {
                 "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
                 "optimal_io_bytes": 512, "read_only": false, "volatile": false,
             },
-            "attached": null, "nbd": null, "members": [], "arrays": [], "warnings": warnings, "pid": 1,
+            "members": [], "arrays": [], "warnings": warnings, "pid": 1,
             "uptime_seconds": 1, "io": "threads", "shards": 1, "cpu_ns": 0,
         });
         serde_json::from_value(status).expect("a status")

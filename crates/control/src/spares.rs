@@ -137,7 +137,7 @@ mod tests {
                 "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
                 "optimal_io_bytes": 512, "read_only": false, "volatile": false,
             },
-            "attached": null, "nbd": null, "members": leaves, "arrays": [array], "warnings": [], "pid": 1,
+            "members": leaves, "arrays": [array], "warnings": [], "pid": 1,
             "uptime_seconds": 1, "io": "threads", "shards": 1, "cpu_ns": 0, "spare_group": group,
         });
         serde_json::from_value(status).expect("a status")

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::array_status::ArrayStatus;
 use crate::cache_status::CacheStatus;
+use crate::export_status::{ClientIo, ExportCounts, ExportStatus};
 use crate::job::Job;
-use crate::member_status::{Latencies, MemberStatus};
+use crate::member_status::MemberStatus;
 
 /// Raised when a field changes its meaning or goes; new fields may come without.
 pub const OUTPUT_VERSION: u32 = 1;
@@ -29,9 +30,14 @@ pub struct Status {
     pub stack: String,
     /// The device that the stack makes.
     pub device: DeviceStatus,
-    /// The block device of this machine, if it is one.
-    pub attached: Option<AttachedStatus>,
-    /// The NBD export, if there is one.
+    /// The ways by which clients reach the volume.
+    #[serde(default)]
+    pub exports: Vec<ExportStatus>,
+    /// Of `exports`, the block device of this machine, for programs that know no list.
+    #[serde(default)]
+    pub attached: Option<ExportStatus>,
+    /// Of `exports`, the one over NBD, for programs that know no list.
+    #[serde(default)]
     pub nbd: Option<ExportStatus>,
     /// In the order of the stack.
     pub members: Vec<MemberStatus>,
@@ -154,107 +160,34 @@ pub struct RamStatus {
     pub image: Option<String>,
 }
 
-/// The block device of this machine.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AttachedStatus {
-    /// `fuse`.
-    pub by: String,
-    /// Of the block device.
-    pub path: String,
-    /// A link to it under the volume's name, which stays when the number of the device changes; `null`
-    /// if it could not be made.
-    #[serde(default)]
-    pub link: Option<String>,
-    /// The folder of the file system below it.
-    pub mount: String,
-    /// Requests to read.
-    pub reads: u64,
-    /// Requests to write.
-    pub writes: u64,
-    /// Requests to make durable.
-    pub flushes: u64,
-    /// Requests that were answered with an error.
-    pub errors: u64,
-    /// What reads answered.
-    pub read_bytes: u64,
-    /// What writes brought.
-    pub written_bytes: u64,
-    /// How long the kernel waited for the volume.
-    #[serde(default)]
-    pub io: ClientIo,
-}
-
-/// How long the clients of an export waited for the volume: from when the export has a request whole to when it
-/// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
-/// of 128 KiB.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ClientIo {
-    /// Requests that the volume has not answered.
-    pub in_flight: u64,
-    /// Of reads.
-    pub reads: Latencies,
-    /// Of writes and discards.
-    pub writes: Latencies,
-    /// Of flushes.
-    pub flushes: Latencies,
-}
-
-impl ClientIo {
-    /// These and `other` together.
-    #[must_use]
-    pub fn plus(&self, other: &ClientIo) -> ClientIo {
-        ClientIo {
-            in_flight: self.in_flight + other.in_flight,
-            reads: self.reads.plus(&other.reads),
-            writes: self.writes.plus(&other.writes),
-            flushes: self.flushes.plus(&other.flushes),
-        }
-    }
-}
-
-/// The NBD export.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ExportStatus {
-    /// Where clients connect.
-    pub uris: Vec<String>,
-    /// Clients now.
-    pub connections: u64,
-    /// Clients up to now.
-    pub connections_accepted: u64,
-    /// Clients that were turned away.
-    pub connections_refused: u64,
-    /// Connections that ended because of what they sent.
-    pub protocol_errors: u64,
-    /// Requests up to now.
-    pub requests: u64,
-    /// Requests that were answered.
-    pub replies: u64,
-    /// Requests that were answered with an error.
-    pub errors: u64,
-    /// System calls that received.
-    pub receives: u64,
-    /// System calls that sent.
-    pub sends: u64,
-    /// How well requests come together.
-    pub requests_per_receive: f64,
-    /// How well replies go together.
-    pub replies_per_send: f64,
-    /// What reads answered.
-    pub read_bytes: u64,
-    /// What writes brought.
-    pub written_bytes: u64,
-    /// How long clients waited for the volume.
-    #[serde(default)]
-    pub io: ClientIo,
-}
-
 impl Status {
-    /// How long clients waited for the volume, whichever way they came.
+    /// Completes the status that a process of an earlier version of braid sent, which has no list of exports.
+    pub(crate) fn completed(mut self) -> Status {
+        if self.exports.is_empty() {
+            self.exports = [&self.attached, &self.nbd].into_iter().flatten().cloned().collect();
+            self.exports.iter_mut().for_each(ExportStatus::complete);
+        }
+        self
+    }
+
+    /// Returns the export that is a block device of this machine, if there is one.
+    pub fn device_export(&self) -> Option<&ExportStatus> {
+        self.exports.iter().find(|export| export.is_device())
+    }
+
+    /// Returns the number of clients that are connected now, to all exports together. A block device has none.
+    pub fn connections(&self) -> u64 {
+        self.exports.iter().map(|export| export.connections).sum()
+    }
+
+    /// Returns what all exports have served together.
+    pub fn served(&self) -> ExportCounts {
+        self.exports.iter().fold(ExportCounts::default(), |sum, one| sum.plus(&one.counts))
+    }
+
+    /// Returns how long clients waited for the volume, over all exports.
     #[must_use]
     pub fn waited(&self) -> ClientIo {
-        let ways =
-            [self.attached.as_ref().map(|one| &one.io), self.nbd.as_ref().map(|one| &one.io)];
-        ways.into_iter().flatten().fold(ClientIo::default(), |sum, one| sum.plus(one))
+        self.exports.iter().fold(ClientIo::default(), |sum, one| sum.plus(&one.io))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>, "Text-based format".
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -73,7 +74,7 @@ struct Family {
 /// All families so far.
 #[derive(Default)]
 pub(crate) struct Page {
-    families: BTreeMap<&'static str, Family>,
+    families: BTreeMap<Cow<'static, str>, Family>,
 }
 
 /// A name and a value of a label.
@@ -97,11 +98,11 @@ impl Page {
         labels: &[Label<'_>],
         value: impl Into<Value>,
     ) {
-        let samples = self.family(name, help, Kind::Gauge);
+        let samples = self.family(name.into(), help, Kind::Gauge);
         sample(samples, name, labels, value.into());
     }
 
-    fn family(&mut self, name: &'static str, help: &'static str, kind: Kind) -> &mut String {
+    fn family(&mut self, name: Cow<'static, str>, help: &'static str, kind: Kind) -> &mut String {
         let new = || Family { help, kind, samples: String::new() };
         &mut self.families.entry(name).or_insert_with(new).samples
     }
@@ -122,6 +123,11 @@ impl Page {
 }
 
 impl Of<'_> {
+    /// All of it.
+    pub(crate) fn all(&mut self) -> Of<'_> {
+        Of { page: self.page, labels: self.labels.clone() }
+    }
+
     /// A part of it: with another label.
     pub(crate) fn part(&mut self, label: &'static str, value: &str) -> Of<'_> {
         let mut labels = self.labels.clone();
@@ -131,20 +137,20 @@ impl Of<'_> {
 
     pub(crate) fn gauge(
         &mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         help: &'static str,
         value: impl Into<Value>,
     ) {
-        self.add(name, help, Kind::Gauge, value.into());
+        self.add(name.into(), help, Kind::Gauge, value.into());
     }
 
     pub(crate) fn counter(
         &mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         help: &'static str,
         value: impl Into<Value>,
     ) {
-        self.add(name, help, Kind::Counter, value.into());
+        self.add(name.into(), help, Kind::Counter, value.into());
     }
 
     /// A sample for each of `states`, 1 for the one that it is in and 0 for the others.
@@ -163,12 +169,13 @@ impl Of<'_> {
     /// A histogram. `le` is "at most" where [`Latencies`] has "less than": the clock's step apart.
     pub(crate) fn histogram(
         &mut self,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         help: &'static str,
         latencies: &Latencies,
     ) {
+        let name = name.into();
         let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
-        let samples = self.page.family(name, help, Kind::Histogram);
+        let samples = self.page.family(name.clone(), help, Kind::Histogram);
         let bucket = format!("{name}_bucket");
         let mut below = 0;
         let mut counts = latencies.buckets.iter();
@@ -187,9 +194,9 @@ impl Of<'_> {
         sample(samples, &format!("{name}_count"), &labels, Value::Whole(count));
     }
 
-    fn add(&mut self, name: &'static str, help: &'static str, kind: Kind, value: Value) {
+    fn add(&mut self, name: Cow<'static, str>, help: &'static str, kind: Kind, value: Value) {
         let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
-        sample(self.page.family(name, help, kind), name, &labels, value);
+        sample(self.page.family(name.clone(), help, kind), &name, &labels, value);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A volume as a whole, and how clients reach it.
 
-use braid_control::{AttachedStatus, ClientIo, ExportStatus, Status};
+use braid_control::{ExportStatus, Status};
 
 use crate::page::Of;
 use crate::told_apart;
@@ -50,12 +50,7 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
         "Memory for content that the volume may take.",
         status.promised_bytes,
     );
-    if let Some(attached) = &status.attached {
-        add_attached(&mut of.part("device", &attached.path), attached);
-    }
-    if let Some(nbd) = &status.nbd {
-        add_nbd(of, nbd);
-    }
+    status.exports.iter().for_each(|export| add_export(of, export));
     let rams = told_apart(status.rams.iter().map(|ram| ram.ram.as_str()));
     for (name, ram) in rams.iter().zip(&status.rams) {
         let mut of = of.part("ram", name);
@@ -72,62 +67,50 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
     }
 }
 
-fn add_attached(of: &mut Of<'_>, attached: &AttachedStatus) {
-    for (op, count) in
-        [("read", attached.reads), ("write", attached.writes), ("flush", attached.flushes)]
-    {
-        let help = "Requests of the block device of this machine.";
-        of.part("op", op).counter("braid_attached_requests_total", help, count);
-    }
-    let names = ["braid_attached_in_flight", "braid_attached_request_seconds"];
-    add_waited(of, names, &attached.io);
-    let help = "Of these, answered with an error.";
-    of.counter("braid_attached_errors_total", help, attached.errors);
-    of.counter("braid_attached_read_bytes_total", "What reads answered.", attached.read_bytes);
-    of.counter(
-        "braid_attached_written_bytes_total",
-        "What writes brought.",
-        attached.written_bytes,
-    );
-}
-
-/// How long the clients of an export waited: in flight, and a histogram.
-fn add_waited(of: &mut Of<'_>, [in_flight, seconds]: [&'static str; 2], io: &ClientIo) {
+/// An export: a block device of this machine under `attached`, whatever its kind; others under their kind, of which
+/// a volume has one each.
+fn add_export(of: &mut Of<'_>, export: &ExportStatus) {
+    let ExportStatus { counts, io, .. } = export;
+    let ops = [("read", &io.reads), ("write", &io.writes), ("flush", &io.flushes)];
+    let (mut of, prefix) = match export.is_device() {
+        true => (of.part("device", &export.address), "attached"),
+        false => (of.all(), export.kind.as_str()),
+    };
+    let name = |rest: &str| format!("braid_{prefix}_{rest}");
     let help = "Requests that the volume has not answered yet.";
-    of.gauge(in_flight, help, io.in_flight);
-    for (op, latencies) in [("read", &io.reads), ("write", &io.writes), ("flush", &io.flushes)] {
+    of.gauge(name("in_flight"), help, io.in_flight);
+    for (op, latencies) in ops {
         let help = "How long clients waited for the volume; writes are with discards.";
-        of.part("op", op).histogram(seconds, help, latencies);
+        of.part("op", op).histogram(name("request_seconds"), help, latencies);
     }
-}
-
-fn add_nbd(of: &mut Of<'_>, nbd: &ExportStatus) {
-    add_waited(of, ["braid_nbd_in_flight", "braid_nbd_request_seconds"], &nbd.io);
-    of.gauge("braid_nbd_connections", "NBD clients that are connected.", nbd.connections);
-    for (name, help, count) in [
-        (
-            "braid_nbd_connections_accepted_total",
-            "NBD clients up to now.",
-            nbd.connections_accepted,
-        ),
-        (
-            "braid_nbd_connections_refused_total",
-            "NBD clients that were turned away.",
-            nbd.connections_refused,
-        ),
-        (
-            "braid_nbd_protocol_errors_total",
-            "Connections that ended because of what they sent.",
-            nbd.protocol_errors,
-        ),
-        ("braid_nbd_requests_total", "Requests of NBD clients.", nbd.requests),
-        ("braid_nbd_replies_total", "Requests that were answered.", nbd.replies),
-        ("braid_nbd_errors_total", "Requests that were answered with an error.", nbd.errors),
-        ("braid_nbd_receives_total", "System calls that received.", nbd.receives),
-        ("braid_nbd_sends_total", "System calls that sent.", nbd.sends),
-        ("braid_nbd_read_bytes_total", "What reads answered.", nbd.read_bytes),
-        ("braid_nbd_written_bytes_total", "What writes brought.", nbd.written_bytes),
+    for (rest, help, count) in [
+        ("errors_total", "Requests that were answered with an error.", counts.errors),
+        ("read_bytes_total", "What reads answered.", counts.read_bytes),
+        ("written_bytes_total", "What writes brought.", counts.written_bytes),
     ] {
-        of.counter(name, help, count);
+        of.counter(name(rest), help, count);
+    }
+    if export.is_device() {
+        for (op, latencies) in ops {
+            let help = "Requests of the block device of this machine.";
+            of.part("op", op).counter(name("requests_total"), help, latencies.count);
+        }
+        return;
+    }
+    of.gauge(name("connections"), "Clients that are connected.", export.connections);
+    for (rest, help, count) in [
+        ("connections_accepted_total", "Clients up to now.", counts.connections_accepted),
+        ("connections_refused_total", "Clients that were turned away.", counts.connections_refused),
+        (
+            "protocol_errors_total",
+            "Connections that ended because of what they sent.",
+            counts.protocol_errors,
+        ),
+        ("requests_total", "Requests of clients.", counts.requests),
+        ("replies_total", "Requests that were answered.", counts.replies),
+        ("receives_total", "System calls that received.", counts.receives),
+        ("sends_total", "System calls that sent.", counts.sends),
+    ] {
+        of.counter(name(rest), help, count);
     }
 }

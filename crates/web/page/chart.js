@@ -76,8 +76,7 @@ function ioRate(before, io, seconds) {
 
 // Bytes that clients read and wrote, by whichever way they came.
 function totals(volume) {
-  const ways = [volume.attached, volume.nbd].filter(Boolean);
-  const sum = (of) => ways.reduce((all, way) => all + way[of], 0);
+  const sum = (of) => (volume.exports || []).reduce((all, way) => all + way[of], 0);
   return { read: sum('read_bytes'), written: sum('written_bytes') };
 }
 

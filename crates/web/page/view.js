@@ -176,10 +176,9 @@ function caches(volume) {
 
 // Below which half of the requests of clients are, and 99 of 100, to a power of two, since the volume is up.
 export function latency(volume) {
-  const ways = [volume.attached, volume.nbd].filter((way) => way && way.io);
   const of = (kind) => {
     const sum = [];
-    for (const way of ways) way.io[kind].buckets.forEach((number, place) => { sum[place] = (sum[place] || 0) + number; });
+    for (const way of volume.exports || []) way.io[kind].buckets.forEach((number, place) => { sum[place] = (sum[place] || 0) + number; });
     const all = sum.reduce((a, b) => a + b, 0);
     const below = (share) => {
       let seen = 0;
@@ -197,8 +196,10 @@ function facts(volume) {
     if (array.last_scrub) rows.push(['last scrub', `${array.last_scrub.kind}, ${new Date(array.last_scrub.ended_ms).toLocaleString()}: ${array.last_scrub.mismatch_bytes ? `${bytes(array.last_scrub.mismatch_bytes)} differed` : 'all agreed'}`]);
   }
   for (const ram of volume.rams || []) rows.push(['RAM', `${bytes(ram.used_bytes)} of ${bytes(ram.size_bytes)} written`]);
-  if (volume.attached) rows.push(['device', h('code', null, volume.attached.path)]);
-  if (volume.nbd) rows.push(['NBD', [volume.nbd.uris.join(', '), `, ${volume.nbd.connections} connected`]]);
+  for (const way of volume.exports) {
+    if (way.uris.length) rows.push([way.kind.toUpperCase(), [way.uris.join(', '), `, ${way.connections} connected`]]);
+    else rows.push(['device', h('code', null, way.address)]);
+  }
   const waited = latency(volume);
   if (waited) rows.push(['latency', waited]);
   if (volume.device.locked) rows.push(['locked', 'writes are refused']);

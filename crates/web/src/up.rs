@@ -173,7 +173,7 @@ impl Up {
         }
         match (self.attach.as_deref(), &status.attached) {
             (Some("none"), Some(device)) => {
-                return Some(format!("it is attached as {}", device.path));
+                return Some(format!("it is attached as {}", device.address));
             }
             (Some("fuse"), None) => return Some("it is not attached".to_owned()),
             _ => {}

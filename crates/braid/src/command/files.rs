@@ -138,11 +138,12 @@ impl Volume {
     /// Opens the block device of a volume that is up.
     fn attached(status: &Status) -> Result<Volume, Failure> {
         let name = &status.name;
-        let Some(attached) = &status.attached else {
+        let Some(export) = status.device_export() else {
             return Err(Failure::refused(format!("{name} is up without a block device to read"))
                 .next(format!("`braid down {name}`, and then this again")));
         };
-        let file = File::open(&attached.path).context(format!("cannot read {}", attached.path))?;
+        let path = &export.address;
+        let file = File::open(path).context(format!("cannot read {path}"))?;
         Ok(Volume::Device(file, status.device.size_bytes))
     }
 

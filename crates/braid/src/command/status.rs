@@ -10,7 +10,7 @@ use braid_stack::ByteSize;
 
 use crate::cli;
 use braid_service::control::{
-    self, ControlError, Health, MemberStatus, OUTPUT_VERSION, Severity, Status,
+    self, ControlError, ExportStatus, Health, MemberStatus, OUTPUT_VERSION, Severity, Status,
 };
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
@@ -205,7 +205,8 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
 
 /// State, why, what to do next; then what it is, and what it has done.
 pub(crate) fn render(status: &Status) -> String {
-    let mut lines = vec![("volume", status.name.clone()), ("state", status.state.clone())];
+    let mut lines: Vec<(&str, String)> =
+        vec![("volume", status.name.clone()), ("state", status.state.clone())];
     if let Some(why) = &status.why {
         lines.push(("why", why.clone()));
     }
@@ -229,21 +230,23 @@ pub(crate) fn render(status: &Status) -> String {
     }
     lines.push(("stack", status.stack.clone()));
     lines.push(("size", size));
-    if let Some(attached) = &status.attached {
-        let link = attached.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
-        lines.push(("device", format!("{link}{} (by {})", attached.path, attached.by)));
-    }
-    if let Some(nbd) = &status.nbd {
-        nbd.uris.iter().for_each(|uri| lines.push(("nbd", uri.clone())));
+    for export in &status.exports {
+        let ExportStatus { kind, address, counts, .. } = export;
+        if export.is_device() {
+            let link = export.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
+            lines.push(("device", format!("{link}{address} (by {kind})")));
+            continue;
+        }
+        export.uris.iter().for_each(|uri| lines.push((kind, uri.clone())));
         lines.push((
             "clients",
             format!(
                 "{} connected; {} requests, {:.1} a receive, {:.1} replies a send, {} errors",
-                nbd.connections,
-                nbd.requests,
-                nbd.requests_per_receive,
-                nbd.replies_per_send,
-                nbd.errors
+                export.connections,
+                counts.requests,
+                counts.requests_per_receive(),
+                counts.replies_per_send(),
+                counts.errors
             ),
         ));
     }

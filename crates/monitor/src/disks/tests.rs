@@ -154,7 +154,7 @@ fn what_disks_say_is_told_with_the_volumes_they_are_below() {
         "output_version": 1, "name": "home", "state": "online", "why": null, "next": null, "stack": "/dev/a",
         "device": {"size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
             "optimal_io_bytes": 512, "read_only": false, "volatile": false},
-        "attached": null, "nbd": null, "warnings": [], "pid": 1, "uptime_seconds": 1, "io": "threads",
+        "warnings": [], "pid": 1, "uptime_seconds": 1, "io": "threads",
         "members": [{"member": "/dev/none-of-this-name", "size_bytes": 1, "direct": true, "failures": 0,
             "last_failure": null}],
         "shards": 1, "cpu_ns": 1,

@@ -30,7 +30,7 @@ fn status(name: &str) -> Status {
         "output_version": 1, "name": name, "state": "online", "why": null, "next": null, "stack": "raid1(…)",
         "device": {"size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
             "optimal_io_bytes": 512, "read_only": false, "volatile": false},
-        "attached": null, "nbd": null, "members": [], "warnings": [], "pid": 1, "uptime_seconds": 1,
+        "members": [], "warnings": [], "pid": 1, "uptime_seconds": 1,
         "io": "threads", "shards": 1, "cpu_ns": 1,
     });
     serde_json::from_value(status).expect("a status")

@@ -42,7 +42,7 @@ impl VolumeView {
             .into_iter()
             .map(|(name, array)| (name, ArrayView::of(array, increment)))
             .collect();
-        let device = status.attached.as_ref().map(|attached| attached.path.clone());
+        let device = status.device_export().map(|export| export.address.clone());
         VolumeView { was_up: true, device, arrays }
     }
 

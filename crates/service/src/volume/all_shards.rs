@@ -81,12 +81,6 @@ impl AllShards {
         }
     }
 
-    /// NBD clients.
-    pub(super) fn connections(&self) -> io::Result<usize> {
-        let counts = self.on_each(|_, local, done| send(&done, local.server.open_connections()))?;
-        Ok(counts.iter().sum())
-    }
-
     /// Offers the RAM disk `leaf`, which was resized, with the size that it has now.
     pub(super) fn exchange(&self, leaf: &Arc<Member>) -> io::Result<()> {
         let leaf = Arc::clone(leaf);

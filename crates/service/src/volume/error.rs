@@ -8,7 +8,6 @@ use braid_member::MemberError;
 use braid_probe::{Reason, Refusal};
 use rustix::io::Errno;
 
-use super::attachment::AttachError;
 use super::image::ImageError;
 use super::media::MediaError;
 use super::memory::NotHeld;
@@ -30,7 +29,7 @@ pub enum RunError {
     #[error("{0}")]
     Listen(#[from] ListenError),
     #[error("{0}")]
-    Attach(#[from] AttachError),
+    Export(#[from] ExportError),
     #[error("io_uring is not to be had here ({0}): --io threads does without it")]
     NoUring(io::Error),
     #[error(
@@ -189,6 +188,23 @@ impl RunError {
     }
 }
 
+/// Why an export does not start, or stays.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{text}")]
+    InUse { text: String, holders: Vec<String> },
+    #[error("{0}")]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ExportError {
+    pub(super) fn failed(
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> ExportError {
+        ExportError::Failed(error.into())
+    }
+}
+
 /// The system said no to `what`.
 pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
     move |source| RunError::System { what, source }
@@ -198,7 +214,7 @@ pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StopError {
     #[error("{0}")]
-    Attached(#[from] AttachError),
+    Export(#[from] ExportError),
     #[error(
         "what it holds would be lost: {source}\n  next: make room; or `braid save {name} FILE` elsewhere; \
          `braid down {name} --force` loses it"
@@ -210,8 +226,8 @@ impl StopError {
     /// The users of the device, if they are the reason.
     pub(super) fn holders(&self) -> Vec<String> {
         match self {
-            StopError::Attached(error) => error.holders(),
-            StopError::NotSaved { .. } => Vec::new(),
+            StopError::Export(ExportError::InUse { holders, .. }) => holders.clone(),
+            StopError::Export(_) | StopError::NotSaved { .. } => Vec::new(),
         }
     }
 }

@@ -23,18 +23,19 @@ mod content;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_device::{Ram, RamError};
-use braid_export_fuse::AttachedDevice;
 use braid_mem::Pages;
 use braid_member::available_memory;
 use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
 use super::all_shards::AllShards;
+use super::error::ExportError;
+use super::exports::{Change, Exports};
 use super::image::ImageError;
 use super::long_orders::LongOrders;
 use super::media::Media;
@@ -54,7 +55,7 @@ pub(super) struct Live {
     shards: AllShards,
     /// As it came up.
     limits: Limits,
-    attached: OnceLock<AttachedDevice>,
+    exports: Arc<Exports>,
     locked: AtomicBool,
     is_to_end: AtomicBool,
     /// Orders that take long, also those for caches.
@@ -86,6 +87,12 @@ impl From<io::Error> for No {
     }
 }
 
+impl From<ExportError> for No {
+    fn from(error: ExportError) -> No {
+        No::failed(error.to_string())
+    }
+}
+
 impl From<ImageError> for No {
     fn from(error: ImageError) -> No {
         match error.is_refusal() {
@@ -112,6 +119,7 @@ impl Live {
     pub(super) fn new(
         spec: &Spec,
         media: &Arc<Media>,
+        exports: &Arc<Exports>,
         remotes: Vec<Remote>,
         limits: Limits,
     ) -> Live {
@@ -120,7 +128,7 @@ impl Live {
             media: Arc::clone(media),
             shards: AllShards::new(remotes),
             limits,
-            attached: OnceLock::new(),
+            exports: Arc::clone(exports),
             locked: AtomicBool::new(false),
             is_to_end: AtomicBool::new(false),
             long_orders: LongOrders::default(),
@@ -132,14 +140,6 @@ impl Live {
             live.shards.set_locked(true);
         }
         live
-    }
-
-    /// It is this block device now, too.
-    pub(super) fn set_attached(&self, device: Option<AttachedDevice>) {
-        if let Some(device) = device {
-            // Once in a life.
-            let _ = self.attached.set(device);
-        }
     }
 
     pub(super) fn is_locked(&self) -> bool {
@@ -188,7 +188,7 @@ impl Live {
         if self.is_locked() {
             return Ok(format!("{name} is locked already"));
         }
-        let holders = self.holders()?;
+        let holders = self.exports.holders()?;
         if !holders.is_empty() && !force {
             return Err(No::refused(format!(
                 "{name} is in use, and what is on it would get errors when it writes:\n  {}\n  next: \
@@ -199,18 +199,18 @@ impl Live {
             .code(ErrorCode::InUse));
         }
         begin()?;
-        self.tell_kernel(true)?;
+        self.tell_clients(true)?;
         if let Err(why) = self.lock_shards() {
-            self.tell_kernel(false)?;
+            self.tell_clients(false)?;
             return Err(why);
         }
         Ok(format!("{name} is locked: nobody can write to it"))
     }
 
-    /// Has the block layer refuse writes, or let them through, if it is a block device.
-    fn tell_kernel(&self, read_only: bool) -> Result<(), No> {
-        let Some(device) = self.attached.get() else { return Ok(()) };
-        device.set_read_only(read_only).map_err(|error| not_told(&error))
+    /// Has those refuse writes, or let them through, that the exports can tell: the block layer.
+    fn tell_clients(&self, read_only: bool) -> Result<(), No> {
+        let told = self.exports.follow(Change::ReadOnly(read_only));
+        told.map(drop).map_err(|error| No::failed(format!("the kernel could not be told: {error}")))
     }
 
     fn lock_shards(&self) -> Result<(), No> {
@@ -241,7 +241,7 @@ impl Live {
         self.locked.store(false, Ordering::Relaxed);
         self.shards.set_locked(false);
         self.shards.let_passes_go_on();
-        self.tell_kernel(false)?;
+        self.tell_clients(false)?;
         Ok(format!(
             "{name} is unlocked: it can be written to; NBD clients that came meanwhile connect again"
         ))
@@ -287,19 +287,14 @@ impl Live {
             self.shards.exchange(leaf)?;
         }
         drop(quiet);
-        let mut text = format!("{name} has {wish:#} now");
-        if let Some(device) = self.attached.get() {
-            device.refresh_size().map_err(|error| {
-                No::failed(format!(
-                    "{text}, but its device does not have that size yet: {error}\n  next: `losetup \
-                     --set-capacity` on it"
-                ))
-            })?;
-        }
-        if self.shards.connections()? > 0 {
-            text += ": NBD clients that are connected see that when they connect again";
-        }
-        Ok(text)
+        let text = format!("{name} has {wish:#} now");
+        let told = self.exports.follow(Change::Size).map_err(|error| {
+            No::failed(format!(
+                "{text}, but its device does not have that size yet: {error}\n  next: `losetup \
+                 --set-capacity` on it"
+            ))
+        })?;
+        Ok(std::iter::once(text).chain(told).collect::<Vec<_>>().join(": "))
     }
 
     fn not_resized(&self, ram: &Ram, wish: ByteSize, error: &RamError) -> No {
@@ -398,29 +393,12 @@ impl Live {
     fn users(&self) -> Result<Vec<String>, No> {
         let deadline = Instant::now() + LEAVING;
         loop {
-            let users = self.users_now()?;
+            let users = self.exports.users()?;
             if users.is_empty() || Instant::now() >= deadline {
                 return Ok(users);
             }
             std::thread::sleep(RETRY);
         }
-    }
-
-    fn users_now(&self) -> Result<Vec<String>, No> {
-        let mut users = self.holders()?;
-        match self.shards.connections()? {
-            0 => {}
-            1 => users.push("an NBD client is connected".to_owned()),
-            count => users.push(format!("{count} NBD clients are connected")),
-        }
-        Ok(users)
-    }
-
-    /// Who has the block device.
-    fn holders(&self) -> Result<Vec<String>, No> {
-        let Some(device) = self.attached.get() else { return Ok(Vec::new()) };
-        let holders = device.holders().map_err(|error| No::failed(error.to_string()))?;
-        Ok(holders.iter().map(ToString::to_string).collect())
     }
 
     /// Lets no more writes of clients in, and waits until those under way are answered.
@@ -429,8 +407,4 @@ impl Live {
         self.shards.lock_and_wait()?;
         Ok(quiet)
     }
-}
-
-fn not_told(error: &io::Error) -> No {
-    No::failed(format!("the kernel could not be told: {error}"))
 }

@@ -7,7 +7,6 @@ use braid_block::{HasLimits, Limits};
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
 use braid_engine::assembled::Level;
-use braid_export_nbd::Overlaps;
 use braid_member::{Member, MemberError, Opening, open};
 use braid_stack::{ByteSize, Cache, Node, Stack};
 
@@ -49,8 +48,6 @@ impl MediaError {
 /// A stack, opened: its leaves, and how they are joined.
 pub struct Media {
     pub(super) root: Part,
-    /// Of the writes of NBD clients, over all shards.
-    pub(super) overlaps: Overlaps,
 }
 
 /// Leaves that are members of one array, each with what the array calls it.
@@ -80,7 +77,7 @@ impl Media {
         let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
         let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
         let root = opener.part(stack)?;
-        Ok(Media { root, overlaps: Overlaps::default() })
+        Ok(Media { root })
     }
 
     /// The RAM disk, if the stack is one and nothing else.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::{Node, Stack};
 
-use super::attachment::process_of;
+use super::left::process_of;
 use super::spec::Spec;
 use crate::control::{CacheOrder, DeviceOrder, Order, WholeOrder, apply};
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use braid_export_nbd::{Address, Listener};
 use braid_stack::{Node, Stack};
 
 use super::admission::admit;
@@ -16,10 +15,9 @@ use super::memory;
 use super::name_lock::NameLock;
 use super::promises;
 use super::restart::ShardError;
-use super::shard::{self, Shard};
+use super::shard::Shard;
 use super::spec::Spec;
 use super::trace::{Lane, Recorder};
-use super::warnings::Warning;
 use crate::control::Event;
 
 /// How long a process that was killed may take to let go of its members.
@@ -128,22 +126,4 @@ pub(super) fn start_shards(
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
         error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),
     })
-}
-
-/// Listens where `spec` says; and what is to be said of it.
-pub(super) fn listen_on(spec: &Spec) -> Result<(Vec<Listener>, Vec<Warning>), RunError> {
-    let listen = |text: &String| Ok(text.parse::<Address>()?.listen(spec.insecure)?);
-    let listeners = spec.nbd.iter().map(listen).collect::<Result<Vec<Listener>, RunError>>()?;
-    let risks = listeners.iter().filter_map(|one| one.address().risk(spec.read_only));
-    let warnings = risks.map(Warning::lasting).collect();
-    Ok((listeners, warnings))
-}
-
-pub(super) fn accept_on(listeners: &[Listener], shards: &[Shard]) -> io::Result<()> {
-    for listener in listeners {
-        let fd = listener.try_clone_fd()?;
-        let remotes = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
-        shards[0].call(move |handle, local| shard::accept(handle, local, fd, remotes));
-    }
-    Ok(())
 }

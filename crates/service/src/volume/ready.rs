@@ -1,10 +1,8 @@
 //! A volume that is ready, as the command that brought it up shows it.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
-use crate::control;
+use crate::control::{self, ExportStatus};
 use crate::log;
 
 /// The ways in which a volume that is ready can be reached.
@@ -12,13 +10,8 @@ use crate::log;
 pub struct Ready {
     /// The volume's name.
     pub name: String,
-    /// The block device, if it is attached.
-    pub device: Option<PathBuf>,
-    /// A link to it, whose name stays.
-    #[serde(default)]
-    pub link: Option<PathBuf>,
-    /// Where NBD clients connect.
-    pub uris: Vec<String>,
+    /// The ways by which clients reach it.
+    pub exports: Vec<ExportStatus>,
     /// Warnings that hold from the start.
     pub warnings: Vec<String>,
 }
@@ -26,13 +19,16 @@ pub struct Ready {
 impl Ready {
     /// Shows it to the user: the device and addresses on standard output, all else on standard error.
     pub fn print(&self, how: Printed) {
+        let device = self.exports.iter().find(|export| export.is_device());
+        let link = device.and_then(|device| device.link.as_ref());
+        let uris = self.exports.iter().flat_map(|export| &export.uris);
         if how.json {
             let shown = serde_json::json!({
                 "output_version": control::OUTPUT_VERSION,
                 "name": self.name,
-                "device": self.device,
-                "link": self.link,
-                "nbd": self.uris,
+                "device": device.map(|device| &device.address),
+                "link": link,
+                "nbd": uris.collect::<Vec<_>>(),
                 "warnings": self.warnings,
             });
             return log::out(format_args!("{shown}\n"));
@@ -41,13 +37,13 @@ impl Ready {
         if how.quiet {
             return;
         }
-        if let Some(device) = &self.device {
-            log::out(format_args!("{}\n", device.display()));
+        if let Some(device) = device {
+            log::out(format_args!("{}\n", device.address));
         }
-        if let Some(link) = &self.link {
-            eprintln!("its name that stays is {}", link.display());
+        if let Some(link) = link {
+            eprintln!("its name that stays is {link}");
         }
-        self.uris.iter().for_each(|uri| log::out(format_args!("{uri}\n")));
+        uris.for_each(|uri| log::out(format_args!("{uri}\n")));
         if how.with_name {
             eprintln!("the volume is called {}: `braid down {}` ends it", self.name, self.name);
         }

@@ -8,17 +8,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use braid_export_nbd::Listener;
 use braid_uring::Remote;
 
 use super::arrays;
-use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::caching::Caching;
 use super::error::{RunError, StopError, system};
+use super::exports::{Exports, Start, clear_left};
 use super::health::Health;
 use super::held::Held;
 use super::image::ImageError;
 use super::keeper::Keeper;
+use super::left::leave_traces;
 use super::live::Live;
 use super::memory;
 use super::name_lock::NameLock;
@@ -26,8 +26,8 @@ use super::new_root;
 use super::notify::{Notify, feed_watchdog};
 use super::own::Own;
 use super::prepare::{
-    accept_on, check_open_files, claim_name, listen_on, open_members, refuse_nested_images,
-    start_shards, start_trace, written_files,
+    check_open_files, claim_name, open_members, refuse_nested_images, start_shards, start_trace,
+    written_files,
 };
 use super::ready::Ready;
 use super::recorded::Recorded;
@@ -78,8 +78,6 @@ pub fn run(
 
 struct Volume {
     shards: Vec<Shard>,
-    listeners: Vec<Listener>,
-    attached: Option<Attached>,
     shared: Arc<Shared>,
     events: Receiver<Event>,
     control: Option<PathBuf>,
@@ -117,8 +115,7 @@ impl Volume {
         if attaches {
             told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
         }
-        let (listeners, risks) = listen_on(spec)?;
-        warnings.extend(risks);
+        let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         // What keeps copies is one thread's, which is why it needs no locks.
@@ -127,24 +124,22 @@ impl Volume {
         let panicked = Arc::default();
         let shards = start_shards(spec, &media, lanes, &send, &panicked)?;
         told.extend(shard::pool_warning(&shards));
-        let limits = shards[0].facts.limits;
+        let mut limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
         let health =
             Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
-        let live = Live::new(spec, &media, remotes.clone(), limits);
+        let live = Live::new(spec, &media, &exports, remotes.clone(), limits);
         if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
             // Before anybody is served.
             live.restore_from(image).map_err(RunError::Restore)?;
         }
-        accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
-        let attached = match attaches {
-            false => None,
-            true => {
-                told.extend(memory::hold(spec.attach)?);
-                Some(attach(spec, &shards[0], send.clone(), &mut warnings)?)
-            }
-        };
-        live.set_attached(attached.as_ref().and_then(Attached::device));
+        if attaches {
+            leave_traces(spec).map_err(system("cannot note the process"))?;
+        }
+        // What is in memory is read-only at the exports alone.
+        limits.read_only |= spec.read_only;
+        let on = Start { spec, shards: &shards, limits, events: &send };
+        exports.start(&on, &mut told, &mut warnings)?;
         if spec.root_storage {
             new_root::follow().map_err(system("cannot follow init into its root file system"))?;
         }
@@ -152,7 +147,7 @@ impl Volume {
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
-        let arrays = arrays::all(&media, Some(&remotes[0]), limits.read_only);
+        let arrays = arrays::all(&media, Some(&remotes[0]), shards[0].facts.limits.read_only);
         told.extend(warnings.iter().map(|one| one.text.clone()));
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
@@ -165,12 +160,7 @@ impl Volume {
             scrubs: Arc::new(Scrubs::open(spec.scrubs.clone())),
             remotes,
             live,
-            nbd: shards
-                .iter()
-                .map(|shard| (Arc::clone(&shard.facts.counters), shard.facts.asked.clone()))
-                .collect(),
-            uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
-            attached: attached.as_ref().map(|attached| attached.facts().clone()),
+            exports,
             warnings: Warnings::new(warnings, &arrays),
             panicked,
             driver: shards[0].facts.driver,
@@ -183,13 +173,11 @@ impl Volume {
             recorded: Recorded::new(spec),
         });
         watch_members(&shared).map_err(system("cannot watch for members"))?;
-        let server = serve_control(spec, &shared, attached.is_some(), send)?;
+        let server = serve_control(spec, &shared, attaches, send)?;
         let control = spec.control.clone();
         trace.iter_mut().for_each(Recorder::keep);
         Ok(Volume {
             shards,
-            listeners,
-            attached,
             shared,
             events,
             control,
@@ -202,13 +190,8 @@ impl Volume {
     }
 
     fn ready(&self) -> Ready {
-        Ready {
-            name: self.shared.spec.name.clone(),
-            device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
-            link: self.attached.as_ref().and_then(|attached| attached.facts().link.clone()),
-            uris: self.shared.uris.clone(),
-            warnings: self.told.clone(),
-        }
+        let exports = self.shared.exports.statuses();
+        Ready { name: self.shared.spec.name.clone(), exports, warnings: self.told.clone() }
     }
 
     /// Serves until the end, and tells those that asked for it how that went.
@@ -276,11 +259,12 @@ impl Volume {
                 },
                 Ok(Event::Unmounted) => {
                     // A shard that panicked lets go of it, too: that is the next event.
-                    if self.attached.is_none() || self.shared.panicked.load(Ordering::SeqCst) {
+                    if self.shared.panicked.load(Ordering::SeqCst) {
                         continue;
                     }
                     eprintln!("the file system below the device was unmounted from outside");
-                    self.attached = None;
+                    // It is never refused by force.
+                    let _ = self.shared.exports.take_down(true);
                     return save_to_the_end(&self.shared.live).err();
                 }
                 Ok(Event::ShardEnded) => {
@@ -295,39 +279,26 @@ impl Volume {
         }
     }
 
-    /// Takes the block device away and saves what is to be saved; answers what was lost, which is
+    /// Takes the exports down and saves what is to be saved; answers what was lost, which is
     /// something by force only.
     fn let_go(&mut self, force: bool) -> Result<Option<ImageError>, StopError> {
         // An order that is being carried out is waited for, and none begins.
         let shared = Arc::clone(&self.shared);
         let _none = shared.live.hold();
         if force {
-            self.detach(true)?;
+            shared.exports.take_down(true)?;
             return Ok(save_to_the_end(&shared.live).err());
         }
         // What cannot be saved goes on being served: so first it is saved.
-        if let Some(attached) = &self.attached {
-            attached.check_unused()?;
-        }
+        shared.exports.check_unused()?;
         let name = shared.spec.name.clone();
         let sealed = shared.live.save_image();
         let sealed = sealed.map_err(|source| StopError::NotSaved { name, source })?;
-        self.detach(false)?;
+        shared.exports.take_down(false)?;
         if let Some(sealed) = sealed {
             sealed.keep();
         }
         Ok(None)
-    }
-
-    fn detach(&mut self, force: bool) -> Result<(), AttachError> {
-        match &mut self.attached {
-            None => Ok(()),
-            Some(attached) => {
-                attached.detach(force)?;
-                self.attached = None;
-                Ok(())
-            }
-        }
     }
 
     /// Takes no more requests, answers those under way, flushes.
@@ -336,7 +307,6 @@ impl Volume {
             // From here on nobody feeds its watchdog.
             manager.say("STOPPING=1");
         }
-        self.listeners.clear();
         let shards = std::mem::take(&mut self.shards);
         shards.iter().for_each(Shard::stop);
         let mut result = lost.map_or(Ok(()), |error| Err(RunError::Lost(error)));
@@ -366,32 +336,16 @@ impl Volume {
     }
 }
 
-/// Makes the volume a block device of this machine.
-fn attach(
-    spec: &Spec,
-    first: &Shard,
-    events: Sender<Event>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Attached, RunError> {
-    let mut limits = first.facts.limits;
-    // What is in memory is read-only at the exports alone.
-    limits.read_only |= spec.read_only;
-    let mut unlinked = Vec::new();
-    let attached = Attached::attach(spec, first, limits, events, &mut unlinked)?;
-    warnings.extend(unlinked.into_iter().map(Warning::lasting));
-    Ok(attached)
-}
-
 /// Serves the control socket, if the volume has one.
 fn serve_control(
     spec: &Spec,
     shared: &Arc<Shared>,
-    is_attached: bool,
+    attaches: bool,
     events: Sender<Event>,
 ) -> Result<Option<control::Server>, RunError> {
     let Some(path) = &spec.control else { return Ok(None) };
-    if !is_attached {
-        leave_traces(spec)?;
+    if !attaches {
+        leave_traces(spec).map_err(system("cannot note the process"))?;
     }
     let volume: Arc<Shared> = Arc::clone(shared);
     let served = control::serve(path, volume, events);

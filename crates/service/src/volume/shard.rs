@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -11,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
 use braid_device::{Stopwatch, Tally};
-use braid_export_nbd::{Bounds, Counters, Server, Stop};
+use braid_engine::Offered;
+use braid_export_nbd::Stop;
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 use braid_wiring::Array;
@@ -22,6 +22,7 @@ use super::front::Front;
 use super::media::Media;
 use super::memory;
 use super::restart::{ShardError, replay, restart};
+use super::sides::Sides;
 use super::spec::Spec;
 use super::trace::Lane;
 use crate::control::{Giver, OrderAnswer};
@@ -43,9 +44,6 @@ pub(super) struct Shard {
 /// What a shard says when it has started.
 pub(super) struct Facts {
     pub remote: Remote,
-    pub counters: Arc<Counters>,
-    /// How long requests of its NBD clients take.
-    pub asked: Tally,
     pub limits: Limits,
     /// `uring` or `threads`.
     pub driver: &'static str,
@@ -57,7 +55,8 @@ pub(super) struct Facts {
 
 /// What a shard's thread has at hand for calls from the main thread.
 pub(super) struct Local {
-    pub server: Server,
+    /// What the exports of the volume have here.
+    pub(super) sides: Sides,
     /// What its exports offer.
     pub(super) front: Front,
     pub pool: Pool,
@@ -68,6 +67,14 @@ pub(super) struct Local {
     pub(super) following: Rc<Following>,
     /// Raised when no other shard follows this one any more.
     alone: Stop,
+}
+
+impl Local {
+    /// What an export offers on this shard. `asked` is told how long its requests take.
+    pub(super) fn offered(&self, handle: &Handle, asked: &Tally) -> Offered {
+        let watch = Stopwatch::new(asked, Rc::new(ExecutorClock::new(handle)));
+        self.front.offered().seen_through(move |dev| watch.in_front_of(dev))
+    }
 }
 
 thread_local! {
@@ -129,9 +136,22 @@ impl Shard {
         call(&self.facts.remote, f);
     }
 
+    /// Returns the result of `f`, which is called on the shard's thread.
+    ///
+    /// # Errors
+    /// The shard has ended.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (send, receive) = channel();
+        self.call(move |handle, local| drop(send.send(f(handle, local))));
+        receive.recv().map_err(|_| io::Error::other("a shard has ended"))
+    }
+
     /// Takes no more requests; the thread answers what is under way.
     pub(super) fn stop(&self) {
-        self.call(|_, local| local.server.stop());
+        self.call(|_, local| local.sides.stop());
     }
 
     /// Has the thread, once it is stopped, flush and end: no other follows this shard any more.
@@ -318,32 +338,12 @@ fn run(
             eprintln!("{text}");
         }
     }
-    let bad = std::cell::Cell::new(0u64);
-    let on_end = move |end: &braid_export_nbd::End| {
-        if !end.is_protocol_error() && !matches!(end, braid_export_nbd::End::Idle) {
-            return;
-        }
-        bad.set(bad.get() + 1);
-        // The first, and then ever fewer: clients must not fill the log. A status counts them all.
-        match bad.get() {
-            1 => eprintln!("nbd: {end}"),
-            count if count.is_power_of_two() => {
-                eprintln!("nbd: {end} (the {count}th connection that ended so or alike)");
-            }
-            _ => {}
-        }
-    };
-    let bounds = Bounds::default();
     let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
-    let asked = Tally::default();
-    let watch = Stopwatch::new(&asked, Rc::new(ExecutorClock::new(&handle)));
-    let offered = front.offered().seen_through(move |dev| watch.in_front_of(dev));
-    let (name, overlaps) = (&spec.name, &media.overlaps);
-    let server = Server::new(&handle, offered, pool.clone(), name, bounds, overlaps, on_end)?;
     let caches = Rc::new(RefCell::new(built.caches));
     let (following, alone) = (Rc::<Following>::default(), Stop::default());
+    let sides = Sides::default();
     let local = Local {
-        server: server.clone(),
+        sides: sides.clone(),
         front: front.clone(),
         pool,
         arrays: arrays.clone(),
@@ -354,8 +354,6 @@ fn run(
     let _serving = Serving::begin(local, ended);
     let facts = Facts {
         remote: handle.remote(),
-        counters: server.counters(),
-        asked,
         limits: *dev.limits(),
         driver: handle.driver_name(),
         locked,
@@ -366,9 +364,9 @@ fn run(
     }
     planted_panic(&handle);
     let result = executor.block_on(async move {
-        server.stopped().await;
+        sides.stopped().await;
         let deadline = Instant::now() + DRAIN;
-        while server.open_connections() > 0 && Instant::now() < deadline {
+        while sides.clients() > 0 && Instant::now() < deadline {
             handle.sleep(Duration::from_millis(2)).await;
         }
         alone.wait().await;
@@ -427,32 +425,11 @@ pub(super) fn pool_warning(shards: &[Shard]) -> Option<String> {
     Some(format!("memory of requests could not be locked: {why} (`braid doctor` says what to do)"))
 }
 
-/// Accepts connections on `listener` and deals them out to `shards` in turn.
-pub(super) fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: Vec<Remote>) {
-    let server = local.server.clone();
-    let listener = braid_uring::Fd::new(listener);
-    let next = std::cell::Cell::new(0);
-    handle.spawn(async move {
-        let place = |fd: OwnedFd| {
-            let index = next.get();
-            next.set((index + 1) % shards.len());
-            call(&shards[index], move |_, local| match local.following.first() {
-                None => local.server.connect(fd),
-                Some(first) => call(&first, move |_, local| local.server.connect(fd)),
-            });
-        };
-        if let Err(error) = server.accept(&listener, place).await {
-            eprintln!("nbd: no more connections are accepted: {error}");
-        }
-    });
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use braid_engine::Dev;
-    use braid_export_nbd::Overlaps;
 
     use super::*;
 
@@ -475,12 +452,9 @@ pub(super) mod tests {
                 let executor = Executor::new(Config::default()).expect("an executor");
                 let (handle, pool) = (executor.handle(), Pool::new(1 << 20).expect("memory"));
                 let front = Front::new(make(&handle), None, ExecutorClock::new(&handle));
-                let (offered, lent) = (front.offered().clone(), pool.clone());
-                let (bounds, overlaps) = (Bounds::default(), Overlaps::default());
-                let server = Server::new(&handle, offered, lent, "v", bounds, &overlaps, |_| {});
                 let _serving = super::Serving::begin(
                     Local {
-                        server: server.expect("a server"),
+                        sides: Sides::default(),
                         front,
                         pool,
                         arrays: Vec::new(),

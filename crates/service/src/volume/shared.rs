@@ -5,16 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use braid_block::HasLimits;
-use braid_device::{Ram, Tally};
-use braid_export_nbd::{Counters, Counts};
+use braid_device::Ram;
 use braid_mem::Pages;
 use braid_member::Member;
 use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
-use super::attachment::Facts;
 use super::caching::Caching;
-use super::counts::{client_io, member_io};
+use super::counts::member_io;
+use super::exports::Exports;
 use super::health::Health;
 use super::held::Held;
 use super::keeper::Keeper;
@@ -30,9 +29,7 @@ use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, shard, slow_requests};
-use crate::control::{
-    self, ClientIo, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
-};
+use crate::control::{self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status};
 
 /// What a status is made of.
 pub(super) struct Shared {
@@ -44,10 +41,7 @@ pub(super) struct Shared {
     pub(super) live: Live,
     pub(super) caching: Caching,
     pub(super) scrubs: Arc<Scrubs>,
-    /// What each shard's NBD clients asked for, and how long that took.
-    pub(super) nbd: Vec<(Arc<Counters>, Tally)>,
-    pub(super) uris: Vec<String>,
-    pub(super) attached: Option<Facts>,
+    pub(super) exports: Arc<Exports>,
     pub(super) warnings: Warnings,
     /// A shard panicked: the volume is ending.
     pub(super) panicked: Arc<AtomicBool>,
@@ -98,6 +92,7 @@ impl control::Volume for Shared {
         let members = self.members();
         let limits = self.live.limits();
         let stack = self.stack();
+        let exports = self.exports.statuses();
         let silent = shard::silent(&self.remotes, shard::PATIENCE);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
         let mut arrays = arrays::all(&self.media, remote, limits.read_only);
@@ -132,8 +127,9 @@ impl control::Volume for Shared {
                 volatile: limits.volatile,
                 locked: self.live.is_locked(),
             },
-            attached: self.attached.as_ref().map(|facts| facts.status()),
-            nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
+            attached: exports.iter().find(|export| export.is_device()).cloned(),
+            nbd: exports.iter().find(|export| export.kind == "nbd").cloned(),
+            exports,
             members,
             arrays,
             caches,
@@ -151,7 +147,7 @@ impl control::Volume for Shared {
             memory_locked_bytes: memory::of_process("VmLck:"),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
-            shards: self.nbd.len(),
+            shards: self.remotes.len(),
             page_faults: self.page_faults(),
             cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
         }
@@ -226,31 +222,5 @@ impl Shared {
             }
         };
         all.iter().zip(held).map(status).collect()
-    }
-
-    fn nbd_status(&self) -> ExportStatus {
-        let (mut counts, mut io) = (Counts::default(), ClientIo::default());
-        for (counters, asked) in &self.nbd {
-            counts += counters.read();
-            io = io.plus(&client_io(asked));
-        }
-        let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
-        ExportStatus {
-            uris: self.uris.clone(),
-            connections: counts.connections.saturating_sub(counts.disconnections),
-            connections_accepted: counts.connections,
-            connections_refused: counts.connections_refused,
-            protocol_errors: counts.protocol_errors,
-            requests: counts.requests,
-            replies: counts.replies,
-            errors: counts.errors,
-            receives: counts.receives,
-            sends: counts.sends,
-            requests_per_receive: ratio(counts.requests, counts.receives),
-            replies_per_send: ratio(counts.replies, counts.sends),
-            read_bytes: counts.read_bytes,
-            written_bytes: counts.written_bytes,
-            io,
-        }
     }
 }

@@ -27,7 +27,7 @@ fn volume(level: &str, layout: u32, states: &[&str]) -> Status {
         "log": [] });
     let status = json!({ "output_version": 1, "name": "v", "state": "online", "why": null, "next": null,
         "stack": "md()", "device": { "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
-        "optimal_io_bytes": 512, "read_only": false, "volatile": false }, "attached": null, "nbd": null,
+        "optimal_io_bytes": 512, "read_only": false, "volatile": false },
         "members": [], "arrays": [array], "warnings": [], "pid": 1, "uptime_seconds": 0, "io": "uring",
         "shards": 1, "cpu_ns": 0 });
     serde_json::from_value(status).expect("a status")

@@ -7,12 +7,10 @@ use super::reason::{Not, Said};
 /// What an order does to a volume as a whole.
 pub(super) fn whole(status: &Status, order: &WholeOrder) -> Said {
     let name = &status.name;
-    let users = match (&status.attached, &status.nbd) {
-        (Some(device), _) => format!(" Whatever uses {} gets errors when it writes.", device.path),
-        (None, Some(nbd)) if nbd.connections > 0 => {
-            " Its NBD clients get errors when they write.".to_owned()
-        }
-        _ => String::new(),
+    let users = match status.device_export() {
+        Some(device) => format!(" Whatever uses {} gets errors when it writes.", device.address),
+        None if status.connections() > 0 => " Its clients get errors when they write.".to_owned(),
+        None => String::new(),
     };
     let ram = || match status.rams.as_slice() {
         [] => Err(Not::because(format!("{name} is no RAM disk"))),
@@ -122,7 +120,7 @@ pub(crate) fn stop(name: &str, status: Option<&Status>, force: bool) -> (String,
         let does = format!("Ends what is left of {name}, and removes what it left.");
         return (does, Some("What was being written and was not flushed may be lost.".to_owned()));
     };
-    let device = status.attached.as_ref().map(|device| format!("{} goes away, ", device.path));
+    let device = status.device_export().map(|device| format!("{} goes away, ", device.address));
     let does = format!(
         "Ends {name}: {}what is under way is answered and flushed. It can be brought up again.",
         device.unwrap_or_default()
@@ -134,17 +132,15 @@ pub(crate) fn stop(name: &str, status: Option<&Status>, force: bool) -> (String,
                 .to_owned(),
         );
     }
-    match (force, &status.attached, &status.nbd) {
+    match (force, status.device_export(), status.connections()) {
         (true, Some(_), _) => {
             loses.push("The device is taken away from whoever uses it.".to_owned())
         }
         (false, Some(_), _) => {
             loses.push("It is refused while anybody uses the device.".to_owned())
         }
-        (_, None, Some(nbd)) if nbd.connections > 0 => {
-            loses.push(format!("Connections of NBD clients end: {}.", nbd.connections));
-        }
-        _ => {}
+        (_, None, 0) => {}
+        (_, None, clients) => loses.push(format!("Connections of clients end: {clients}.")),
     }
     (does, (!loses.is_empty()).then(|| loses.join(" ")))
 }

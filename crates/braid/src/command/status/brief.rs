@@ -15,9 +15,8 @@ pub(super) fn brief<'a>(
 ) -> String {
     let line = |(name, answer): (&str, Result<&Status, &Failure>)| match answer {
         Ok(status) => {
-            let device = status.attached.as_ref().map(|attached| attached.path.as_str());
-            let uri = status.nbd.as_ref().and_then(|nbd| nbd.uris.first());
-            let reached = device.or(uri.map(String::as_str)).unwrap_or("-");
+            let export = status.device_export().or(status.exports.first());
+            let reached = export.map_or("-", |export| export.address.as_str());
             format!("{name} {} {reached}\n", status.state)
         }
         Err(_) => format!("{name} unanswered -\n"),

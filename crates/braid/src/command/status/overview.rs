@@ -14,7 +14,7 @@ use braid_shell::shown;
 use braid_stack::ByteSize;
 
 use super::array::job_line;
-use braid_service::control::{Severity, Status};
+use braid_service::control::{ExportStatus, Severity, Status};
 use braid_service::failure::Failure;
 
 /// A volume's name, and its status or the reason why there is none.
@@ -108,10 +108,8 @@ fn state(status: &Status) -> String {
 
 /// The name by which clients reach the volume: the link to its block device, the device, or the first URI.
 fn at(status: &Status) -> &str {
-    let device = status.attached.as_ref();
-    let device = device.map(|device| device.link.as_ref().unwrap_or(&device.path).as_str());
-    let uri = || status.nbd.as_ref().and_then(|nbd| nbd.uris.first()).map(String::as_str);
-    device.or_else(uri).unwrap_or("-")
+    let export = status.device_export().or(status.exports.first());
+    export.map_or("-", ExportStatus::name)
 }
 
 fn notes(status: &Status) -> Vec<(&'static str, String)> {
@@ -140,7 +138,7 @@ mod tests {
                 "size_bytes": 1 << 30, "logical_block_bytes": 512, "physical_block_bytes": 512,
                 "optimal_io_bytes": 512, "read_only": false, "volatile": false,
             },
-            "attached": null, "nbd": null, "members": [], "arrays": [], "warnings": [], "pid": 1,
+            "members": [], "arrays": [], "warnings": [], "pid": 1,
             "uptime_seconds": 1, "io": "threads", "shards": 1, "cpu_ns": 0,
         });
         serde_json::from_value(status).expect("a status")

@@ -93,7 +93,7 @@ pub(super) fn rows(before: &Look, now: &Look, sort: Sort) -> Vec<Volume> {
 }
 
 fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume {
-    let rate = |count: fn(&Status) -> u64| rate(count(before), count(now), seconds);
+    let (served, before_served) = (now.served(), before.served());
     let member = |(index, member): (usize, &MemberStatus)| {
         let same = before.members.get(index).filter(|one| one.member == member.member);
         of_member(same.unwrap_or(member), member, seconds, now)
@@ -106,21 +106,16 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
         reads: reads.count as f64 / seconds.max(f64::MIN_POSITIVE),
         writes: writes.count as f64 / seconds.max(f64::MIN_POSITIVE),
         in_flight: Some(io.in_flight),
-        read_bytes: rate(|one| {
-            one.attached.as_ref().map_or(0, |one| one.read_bytes)
-                + one.nbd.as_ref().map_or(0, |one| one.read_bytes)
-        }),
-        written_bytes: rate(|one| {
-            one.attached.as_ref().map_or(0, |one| one.written_bytes)
-                + one.nbd.as_ref().map_or(0, |one| one.written_bytes)
-        }),
-        errors: now.attached.as_ref().map_or(0, |one| one.errors)
-            + now.nbd.as_ref().map_or(0, |one| one.errors),
+        read_bytes: rate(before_served.read_bytes, served.read_bytes, seconds),
+        written_bytes: rate(before_served.written_bytes, served.written_bytes, seconds),
+        errors: served.errors,
         ..of_latencies(&reads.plus(&writes))
     };
-    let clients = now.nbd.as_ref().map(|nbd| {
-        let requests = rate(|one| one.nbd.as_ref().map_or(0, |one| one.requests));
-        format!("NBD: {} clients, {requests:.0} requests/s", nbd.connections)
+    let clients = now.exports.iter().filter(|one| !one.is_device()).map(|export| {
+        let same = before.exports.iter().find(|one| one.kind == export.kind).unwrap_or(export);
+        let requests = rate(same.counts.requests, export.counts.requests, seconds);
+        let kind = export.kind.to_uppercase();
+        format!("{kind}: {} clients, {requests:.0} requests/s", export.connections)
     });
     let passes = now.arrays.iter().filter_map(|array| {
         array.job.as_ref().map(|job| format!("{}: {}", array.called, of_pass(job)))
@@ -129,7 +124,7 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
         let same = before.caches.get(index).filter(|one| one.cache == cache.cache);
         of_cache(same.unwrap_or(cache), cache)
     });
-    let notes = clients.into_iter().chain(passes).chain(caches).collect();
+    let notes = clients.chain(passes).chain(caches).collect();
     Volume { name: now.name.clone(), state: now.state.clone(), figures, members, notes }
 }
 
@@ -240,7 +235,7 @@ mod tests {
         };
         let status = serde_json::json!({
             "output_version": 1, "name": "v", "state": "online", "why": null, "next": null,
-            "stack": "", "attached": null, "nbd": null, "warnings": [], "pid": pid,
+            "stack": "", "warnings": [], "pid": pid,
             "uptime_seconds": 0, "io": "uring", "shards": 1, "cpu_ns": 0,
             "device": {
                 "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
@@ -272,11 +267,10 @@ mod tests {
         let attached = |look: &Look| {
             let mut status = look.volumes[0].1.clone().expect("a status");
             let attached = serde_json::json!({
-                "by": "fuse", "path": "", "mount": "", "reads": 0, "writes": 0, "flushes": 0,
-                "errors": 1, "read_bytes": 0, "written_bytes": 0,
+                "kind": "fuse", "errors": 1,
                 "io": {"in_flight": 5, "reads": status.members[1].io.reads.clone()},
             });
-            status.attached = Some(serde_json::from_value(attached).expect("a status"));
+            status.exports = vec![serde_json::from_value(attached).expect("a status")];
             Look { at: look.at, volumes: vec![("v".to_owned(), Some(status))] }
         };
         let clients = &super::rows(&attached(&before), &attached(&now), Sort::Stack)[0].figures;

@@ -1,0 +1,176 @@
+//! What a volume says of its exports: a part of the schema of `braid status --json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::member_status::Latencies;
+
+/// A way by which clients reach the volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExportStatus {
+    /// `nbd`; `fuse` for a loop device on the file of a FUSE file system. Others may come.
+    #[serde(alias = "by")]
+    pub kind: String,
+    /// The path of the block device, or the first of `uris`.
+    #[serde(alias = "path")]
+    pub address: String,
+    /// Where clients connect; empty for a block device of this machine.
+    pub uris: Vec<String>,
+    /// A link to the block device under the volume's name, which stays when the number of the device changes;
+    /// `null` if it could not be made.
+    pub link: Option<String>,
+    /// The folder of the file system below the block device.
+    pub mount: Option<String>,
+    /// Clients that are connected now; 0 for a block device.
+    pub connections: u64,
+    /// Counts since the volume was brought up.
+    #[serde(flatten)]
+    pub counts: ExportCounts,
+    /// How long clients waited for the volume.
+    pub io: ClientIo,
+}
+
+/// What an export has served since the volume was brought up. A count that the kind of export does not have is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExportCounts {
+    /// Clients that connected.
+    pub connections_accepted: u64,
+    /// Clients that were turned away.
+    pub connections_refused: u64,
+    /// Connections that ended because of what they sent.
+    pub protocol_errors: u64,
+    /// Requests of clients.
+    pub requests: u64,
+    /// Requests that were answered.
+    pub replies: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+    /// System calls that received.
+    pub receives: u64,
+    /// System calls that sent.
+    pub sends: u64,
+    /// Bytes that clients read.
+    pub read_bytes: u64,
+    /// Bytes that clients wrote.
+    pub written_bytes: u64,
+}
+
+impl ExportCounts {
+    /// These and `other` together.
+    #[must_use]
+    pub fn plus(&self, other: &ExportCounts) -> ExportCounts {
+        ExportCounts {
+            connections_accepted: self.connections_accepted + other.connections_accepted,
+            connections_refused: self.connections_refused + other.connections_refused,
+            protocol_errors: self.protocol_errors + other.protocol_errors,
+            requests: self.requests + other.requests,
+            replies: self.replies + other.replies,
+            errors: self.errors + other.errors,
+            receives: self.receives + other.receives,
+            sends: self.sends + other.sends,
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+        }
+    }
+
+    /// Requests that came together, in the mean; 0 before the first.
+    pub fn requests_per_receive(&self) -> f64 {
+        ratio(self.requests, self.receives)
+    }
+
+    /// Replies that went together, in the mean; 0 before the first.
+    pub fn replies_per_send(&self) -> f64 {
+        ratio(self.replies, self.sends)
+    }
+}
+
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+impl ExportStatus {
+    /// Whether it is a block device of this machine. Otherwise clients connect to it.
+    pub fn is_device(&self) -> bool {
+        self.uris.is_empty()
+    }
+
+    /// The name by which it is best called: the link that stays, or its address.
+    pub fn name(&self) -> &str {
+        self.link.as_ref().unwrap_or(&self.address)
+    }
+
+    /// Fills in what a process of an earlier version of braid does not say.
+    pub(crate) fn complete(&mut self) {
+        if let Some(first) = self.uris.first() {
+            (self.kind, self.address) = ("nbd".to_owned(), first.clone());
+        }
+    }
+}
+
+/// How long the clients of an export waited for the volume: from when the export has a request whole to when it
+/// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
+/// of 128 KiB.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientIo {
+    /// Requests that the volume has not answered.
+    pub in_flight: u64,
+    /// Of reads.
+    pub reads: Latencies,
+    /// Of writes and discards.
+    pub writes: Latencies,
+    /// Of flushes.
+    pub flushes: Latencies,
+}
+
+impl ClientIo {
+    /// These and `other` together.
+    #[must_use]
+    pub fn plus(&self, other: &ClientIo) -> ClientIo {
+        ClientIo {
+            in_flight: self.in_flight + other.in_flight,
+            reads: self.reads.plus(&other.reads),
+            writes: self.writes.plus(&other.writes),
+            flushes: self.flushes.plus(&other.flushes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Status;
+
+    #[test]
+    fn exports_of_a_process_of_an_earlier_version_are_listed() {
+        let status = serde_json::json!({
+            "output_version": 1, "name": "v", "state": "online", "why": null, "next": null, "stack": "",
+            "device": {
+                "size_bytes": 1, "logical_block_bytes": 512, "physical_block_bytes": 512,
+                "optimal_io_bytes": 512, "read_only": false, "volatile": false,
+            },
+            "attached": {
+                "by": "fuse", "path": "/dev/loop0", "mount": "/run/m", "reads": 1, "writes": 2, "flushes": 3,
+                "errors": 4, "read_bytes": 5, "written_bytes": 6, "io": {"in_flight": 7},
+            },
+            "nbd": {
+                "uris": ["nbd://one", "nbd://two"], "connections": 1, "connections_accepted": 2,
+                "connections_refused": 3, "protocol_errors": 4, "requests": 5, "replies": 6, "errors": 7,
+                "receives": 8, "sends": 9, "requests_per_receive": 0.5, "replies_per_send": 0.5,
+                "read_bytes": 10, "written_bytes": 11, "io": {"in_flight": 12},
+            },
+            "members": [], "warnings": [], "pid": 1, "uptime_seconds": 0, "io": "uring", "shards": 1, "cpu_ns": 0,
+        });
+        let status: Status = serde_json::from_value(status).expect("a status");
+        let status = status.completed();
+        let is = |index: usize| {
+            let one = &status.exports[index];
+            (one.kind.as_str(), one.address.as_str(), one.is_device(), one.connections)
+        };
+        assert_eq!(is(0), ("fuse", "/dev/loop0", true, 0));
+        assert_eq!(is(1), ("nbd", "nbd://one", false, 1));
+        let served = status.served();
+        assert_eq!((served.read_bytes, served.errors, served.requests), (15, 11, 5));
+        assert_eq!((status.waited().in_flight, status.connections()), (19, 1));
+    }
+}

@@ -1,0 +1,51 @@
+//! Removes the exports that a process of a volume left which did not end by itself.
+
+use std::io;
+use std::path::Path;
+
+use super::KINDS;
+use crate::volume::error::ExportError;
+use crate::volume::left::Traces;
+use crate::volume::spec::Spec;
+
+/// What a process that was killed left of the volume.
+pub(in crate::volume) struct Left {
+    /// It may still be on its way out, with members open.
+    pub(in crate::volume) is_dying: bool,
+    /// What was done about it, for people.
+    pub(in crate::volume) told: Vec<String>,
+}
+
+/// Removes the exports that a process of this volume left that was killed. The caller has the volume's name locked: no
+/// such process lives.
+///
+/// # Errors
+/// What keeps one of them from being removed.
+pub(in crate::volume) fn clear_left(spec: &Spec) -> Result<Left, ExportError> {
+    let told = clear(&spec.mount, spec.link.as_deref())?;
+    Ok(Left { is_dying: spec.traces().exists(), told })
+}
+
+/// Ends the process that left `traces`, if it is still there, and removes its exports. Without
+/// traces there was none.
+///
+/// # Errors
+/// Why the process, or one of its exports, is still there.
+pub fn clean_up_after(traces: &Path) -> Result<(), String> {
+    let text = match std::fs::read_to_string(traces) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot read {}: {error}", traces.display())),
+    };
+    let traces: Traces =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", traces.display()))?;
+    if !traces.process.kill() {
+        return Err("its process does not end, though it was killed".to_owned());
+    }
+    clear(&traces.mount, traces.link.as_deref()).map(drop).map_err(|error| error.to_string())
+}
+
+/// Removes exports of all kinds: the mount, and the link to the device. Returns what was done, for people.
+fn clear(mount: &Path, link: Option<&Path>) -> Result<Vec<String>, ExportError> {
+    KINDS.iter().filter_map(|kind| (kind.clear_left)(mount, link).transpose()).collect()
+}

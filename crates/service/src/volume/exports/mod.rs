@@ -1,0 +1,191 @@
+//! The exports of a volume: the ways by which clients reach it, as a list behind one trait.
+//!
+//! ```text
+//!   prepare ──▶ start ──▶ status, users, follow ──▶ check_unused ──▶ take_down
+//!   may refuse   shards     while the volume is up    all exports     the last that was started first
+//!                serve
+//! ```
+//!
+//! Invariants
+//! * The list is for start, facts and end. A request passes from an export to the device of its shard without it.
+//! * All exports of a shard offer the same device, each through a stopwatch of its own ([`Local::offered`]).
+//! * Block devices of this machine are started last, when the memory of the process is held.
+//! * No export is taken down before all were asked whether they are used.
+//!
+//! [`Local::offered`]: super::shard::Local::offered
+//!
+//! A new kind of export is a file here and a line in [`KINDS`].
+
+mod clear;
+mod fuse;
+mod link;
+mod nbd;
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+use braid_block::Limits;
+
+pub use clear::clean_up_after;
+pub(super) use clear::clear_left;
+pub use link::backing_file;
+
+use super::error::{ExportError, RunError};
+use super::memory;
+use super::shard::Shard;
+use super::spec::Spec;
+use super::warnings::Warning;
+use crate::control::{Event, ExportStatus};
+
+/// All kinds, in the order in which they are started: block devices of this machine last.
+const KINDS: [Kind; 2] = [nbd::KIND, fuse::KIND];
+
+/// A kind of export.
+struct Kind {
+    /// Claims the addresses of the export that `spec` asks for, if it asks for one of this kind. Adds what is to be
+    /// said of it to the warnings.
+    prepare: fn(&Spec, &mut Vec<Warning>) -> Result<Option<Box<dyn Export>>, RunError>,
+    /// Removes the export that a killed process of the volume left: the mount, and the link to the device. Returns what
+    /// was done, for people.
+    clear_left: fn(&Path, Option<&Path>) -> Result<Option<String>, ExportError>,
+}
+
+/// A way by which clients reach the volume. Its methods are called by the threads of the process that serve no
+/// requests.
+pub(super) trait Export: Send + Sync {
+    /// Has the shards serve clients. Returns what is to be said of it for as long as the volume is up.
+    ///
+    /// # Errors
+    /// What keeps the export from being served.
+    fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError>;
+
+    /// The facts of an export that was started.
+    fn status(&self) -> ExportStatus;
+
+    /// Whether it is a block device of this machine.
+    fn is_device(&self) -> bool;
+
+    /// The present users, for people.
+    ///
+    /// # Errors
+    /// They cannot be found out.
+    fn users(&self) -> Result<Vec<String>, ExportError>;
+
+    /// Tells clients of a change that the shards have made, or are about to make. Returns what people must know.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn follow(&self, change: Change) -> io::Result<Option<String>>;
+
+    /// # Errors
+    /// The export stays while it is used, and it is.
+    fn check_unused(&self) -> Result<(), ExportError>;
+
+    /// Takes the export away; by `force` from those who use it. Once it is away, this does nothing.
+    ///
+    /// # Errors
+    /// It stays: never by force.
+    fn take_down(&self, force: bool) -> Result<(), ExportError>;
+}
+
+/// What an export is started with.
+pub(super) struct Start<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) shards: &'a [Shard],
+    /// What clients are told.
+    pub(super) limits: Limits,
+    /// Hears when an export ends that nobody has taken down.
+    pub(super) events: &'a Sender<Event>,
+}
+
+/// A change of what is offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    /// Clients may not write any more, or may again.
+    ReadOnly(bool),
+    /// The volume has another size.
+    Size,
+}
+
+/// The exports of a volume.
+pub(super) struct Exports(Vec<Box<dyn Export>>);
+
+impl Exports {
+    /// Prepares the exports that `spec` asks for, and adds what is to be said of them to `warnings`.
+    ///
+    /// # Errors
+    /// One of them cannot be.
+    pub(super) fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Result<Exports, RunError> {
+        let prepared = KINDS.iter().filter_map(|kind| (kind.prepare)(spec, warnings).transpose());
+        prepared.collect::<Result<_, RunError>>().map(Exports)
+    }
+
+    /// Starts all of them. What the start has to say is added to `told`, what lasts to `warnings`.
+    ///
+    /// # Errors
+    /// One of them cannot be served.
+    pub(super) fn start(
+        &self,
+        on: &Start<'_>,
+        told: &mut Vec<String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), RunError> {
+        let mut is_held = false;
+        for export in &self.0 {
+            if export.is_device() && !std::mem::replace(&mut is_held, true) {
+                told.extend(memory::hold(on.spec.attach)?);
+            }
+            warnings.extend(export.start(on)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn statuses(&self) -> Vec<ExportStatus> {
+        self.0.iter().map(|export| export.status()).collect()
+    }
+
+    /// The users of all exports.
+    ///
+    /// # Errors
+    /// They cannot be found out.
+    pub(super) fn users(&self) -> Result<Vec<String>, ExportError> {
+        self.users_of(|_| true)
+    }
+
+    /// The users of block devices of this machine.
+    ///
+    /// # Errors
+    /// They cannot be found out.
+    pub(super) fn holders(&self) -> Result<Vec<String>, ExportError> {
+        self.users_of(|export| export.is_device())
+    }
+
+    fn users_of(&self, of: impl Fn(&dyn Export) -> bool) -> Result<Vec<String>, ExportError> {
+        let exports = self.0.iter().filter(|export| of(&***export));
+        let users: Vec<_> = exports.map(|export| export.users()).collect::<Result<_, _>>()?;
+        Ok(users.concat())
+    }
+
+    /// Tells the clients of all exports of a change. Returns what people must know.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn follow(&self, change: Change) -> io::Result<Vec<String>> {
+        self.0.iter().filter_map(|export| export.follow(change).transpose()).collect()
+    }
+
+    /// # Errors
+    /// An export stays while it is used, and it is.
+    pub(super) fn check_unused(&self) -> Result<(), ExportError> {
+        self.0.iter().try_for_each(|export| export.check_unused())
+    }
+
+    /// Takes all of them down; by `force` from those who use them.
+    ///
+    /// # Errors
+    /// One stays, as do those that were started before it: never by force.
+    pub(super) fn take_down(&self, force: bool) -> Result<(), ExportError> {
+        self.0.iter().rev().try_for_each(|export| export.take_down(force))
+    }
+}

@@ -1,0 +1,196 @@
+//! The volume over NBD, on Unix sockets and TCP: a server on each shard. The first shard accepts connections and deals
+//! them out to all shards in turn.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use braid_device::Tally;
+use braid_export_nbd::{Address, Bounds, Counters, Counts, End, Listener, Overlaps, Server};
+use braid_uring::{Fd, Handle, Remote};
+
+use super::{Change, Export, Kind, Start};
+use crate::control::{ExportCounts, ExportStatus};
+use crate::volume::counts::client_io;
+use crate::volume::error::{ExportError, RunError, system};
+use crate::volume::shard::{Local, Shard, call};
+use crate::volume::sides::Side;
+use crate::volume::spec::Spec;
+use crate::volume::warnings::Warning;
+
+/// A killed process leaves sockets, which the next one recognises as stale.
+pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None) };
+
+struct Nbd {
+    listeners: Mutex<Vec<Listener>>,
+    uris: Vec<String>,
+    /// Of each shard.
+    counters: OnceLock<Vec<Arc<Counters>>>,
+    /// How long requests of clients take.
+    asked: Tally,
+}
+
+fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Result<Option<Box<dyn Export>>, RunError> {
+    if spec.nbd.is_empty() {
+        return Ok(None);
+    }
+    let listen = |text: &String| Ok(text.parse::<Address>()?.listen(spec.insecure)?);
+    let listeners = spec.nbd.iter().map(listen).collect::<Result<Vec<Listener>, RunError>>()?;
+    let risks = listeners.iter().filter_map(|one| one.address().risk(spec.read_only));
+    warnings.extend(risks.map(Warning::lasting));
+    let uris = listeners.iter().map(|listener| listener.address().uri()).collect();
+    let (counters, asked) = (OnceLock::new(), Tally::default());
+    Ok(Some(Box::new(Nbd { listeners: Mutex::new(listeners), uris, counters, asked })))
+}
+
+impl Nbd {
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.counters.get().into_iter().flatten().for_each(|counters| sum += counters.read());
+        sum
+    }
+
+    /// Clients that are connected now.
+    fn connections(&self) -> u64 {
+        let counts = self.counts();
+        counts.connections.saturating_sub(counts.disconnections)
+    }
+}
+
+impl Export for Nbd {
+    fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError> {
+        let overlaps = Overlaps::default();
+        let serve = |shard: &Shard| {
+            let (name, overlaps) = (on.spec.name.clone(), overlaps.clone());
+            let asked = self.asked.clone();
+            shard.ask(move |handle, local| {
+                let (offered, pool) = (local.offered(handle, &asked), local.pool.clone());
+                let (bounds, ends) = (Bounds::default(), ends());
+                let server = Server::new(handle, offered, pool, &name, bounds, &overlaps, ends)?;
+                let counters = server.counters();
+                local.sides.add(server);
+                Ok(counters)
+            })?
+        };
+        let counters = on.shards.iter().map(serve).collect::<io::Result<Vec<_>>>();
+        // Once in a life.
+        let _ = self.counters.set(counters.map_err(system("cannot serve over NBD"))?);
+        for listener in &*self.listeners.lock().unwrap_or_else(PoisonError::into_inner) {
+            let fd = listener.try_clone_fd().map_err(system("cannot accept connections"))?;
+            let remotes = on.shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+            on.shards[0].call(move |handle, local| accept(handle, local, fd, remotes));
+        }
+        Ok(Vec::new())
+    }
+
+    fn status(&self) -> ExportStatus {
+        let counts = self.counts();
+        ExportStatus {
+            kind: "nbd".to_owned(),
+            address: self.uris[0].clone(),
+            uris: self.uris.clone(),
+            link: None,
+            mount: None,
+            connections: self.connections(),
+            counts: ExportCounts {
+                connections_accepted: counts.connections,
+                connections_refused: counts.connections_refused,
+                protocol_errors: counts.protocol_errors,
+                requests: counts.requests,
+                replies: counts.replies,
+                errors: counts.errors,
+                receives: counts.receives,
+                sends: counts.sends,
+                read_bytes: counts.read_bytes,
+                written_bytes: counts.written_bytes,
+            },
+            io: client_io(&self.asked),
+        }
+    }
+
+    fn is_device(&self) -> bool {
+        false
+    }
+
+    fn users(&self) -> Result<Vec<String>, ExportError> {
+        Ok(match self.connections() {
+            0 => Vec::new(),
+            1 => vec!["an NBD client is connected".to_owned()],
+            count => vec![format!("{count} NBD clients are connected")],
+        })
+    }
+
+    /// A client is told of the size, and of whether it may write, when it connects.
+    fn follow(&self, change: Change) -> io::Result<Option<String>> {
+        let is_told = matches!(change, Change::Size) && self.connections() > 0;
+        let text = "NBD clients that are connected see that when they connect again";
+        Ok(is_told.then(|| text.to_owned()))
+    }
+
+    /// Clients do not keep a volume from going down.
+    fn check_unused(&self) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    /// Closes the listeners; shards that stop answer what is under way.
+    fn take_down(&self, _: bool) -> Result<(), ExportError> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+}
+
+impl Side for Server {
+    fn stop(&self) {
+        Server::stop(self);
+    }
+
+    fn clients(&self) -> usize {
+        self.open_connections()
+    }
+}
+
+/// Logs connections that ended badly: the first, and then ever fewer, so that clients do not fill the log. A status
+/// counts all of them.
+fn ends() -> impl Fn(&End) + 'static {
+    let bad = Cell::new(0u64);
+    move |end| {
+        if !end.is_protocol_error() && !matches!(end, End::Idle) {
+            return;
+        }
+        bad.set(bad.get() + 1);
+        match bad.get() {
+            1 => eprintln!("nbd: {end}"),
+            count if count.is_power_of_two() => {
+                eprintln!("nbd: {end} (the {count}th connection that ended so or alike)");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Accepts connections on `listener` and deals them out to `shards` in turn.
+fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: Vec<Remote>) {
+    let Some(server) = local.sides.get::<Server>() else { return };
+    let listener = Fd::new(listener);
+    let next = Cell::new(0);
+    handle.spawn(async move {
+        let place = |fd: OwnedFd| {
+            let index = next.get();
+            next.set((index + 1) % shards.len());
+            call(&shards[index], move |_, local| match local.following.first() {
+                None => connect(local, fd),
+                Some(first) => call(&first, move |_, local| connect(local, fd)),
+            });
+        };
+        if let Err(error) = server.accept(&listener, place).await {
+            eprintln!("nbd: no more connections are accepted: {error}");
+        }
+    });
+}
+
+fn connect(local: &Local, fd: OwnedFd) {
+    if let Some(server) = local.sides.get::<Server>() {
+        server.connect(fd);
+    }
+}
