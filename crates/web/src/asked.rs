@@ -39,7 +39,7 @@ pub(crate) fn nothing_done(why: &str, command: &str) -> Value {
     json!({ "done": why, "changed": false, "command": command, "answer": "" })
 }
 
-/// Whether only the plan is asked for.
+/// Returns true if only the plan is asked for.
 pub(crate) fn only_planned(query: Option<&str>) -> Result<bool, Refusal> {
     match query {
         None | Some("" | "plan=0") => Ok(false),

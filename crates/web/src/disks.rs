@@ -100,7 +100,7 @@ fn with_members(line: Line, members: &[String]) -> Result<Line, Refusal> {
 }
 
 impl DiskOrder {
-    /// What carries it out; with `plan`, what says what would be done.
+    /// Returns the command that carries out the order; with `plan`, the command that prints its effect.
     ///
     /// # Errors
     /// The request makes no sense.
@@ -155,7 +155,7 @@ impl DiskOrder {
         }
     }
 
-    /// Whether it overwrites something, so that its plan has to be seen before.
+    /// Returns true if the order overwrites something, so that its plan has to be seen before.
     fn needs_ticket(&self) -> bool {
         !matches!(self, DiskOrder::Assemble(Assemble { force: false, .. }))
     }
@@ -173,7 +173,7 @@ impl DiskOrder {
         })
     }
 
-    /// What a ticket is for: this request, with that plan.
+    /// Returns the subject of a ticket: this request with that plan.
     fn sealed(&self, plan: &Value) -> String {
         json!([self, plan]).to_string()
     }

@@ -161,7 +161,7 @@ impl Up {
         self.name.as_deref()
     }
 
-    /// Whether a volume is meant that has a record: a plan can say whether it is up already.
+    /// Returns true for a volume with a record: its plan can say if it is up already.
     pub(crate) fn is_by_name(&self) -> bool {
         self.stack.is_none()
     }
