@@ -36,7 +36,7 @@ struct Failure {
     disk: usize,
     /// Number of the request, from 0.
     request: u64,
-    /// Whether all later requests of the disk fail, too.
+    /// All later requests of the disk fail, too.
     lasts: bool,
 }
 
@@ -82,7 +82,7 @@ struct Begun {
     oracle: Oracle,
 }
 
-/// How a life ends.
+/// The end of a life.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Down,

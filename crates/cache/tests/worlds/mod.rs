@@ -66,7 +66,7 @@ pub(crate) struct Shape {
     /// The mode changes. In write-through mode a failed flush would lose completed writes
     /// of the origin, as without a cache, so no flush fails then.
     pub(crate) switches: bool,
-    /// Whether the pools have a limit, which changes.
+    /// The pools have a limit, which changes.
     pub(crate) little_memory: bool,
     /// Length of bursts of requests, and of the pauses between them, in nanoseconds.
     pub(crate) bursts: u64,
