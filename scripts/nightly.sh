@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-all='test inputs hostile members fuzz seeds soak crashes reproduce presets interop foreign guest memory kills cuts deny'
+all='test inputs hostile members fuzz seeds soak crashes caches reproduce presets interop foreign guest memory kills cuts deny'
 chosen=${*:-$all}
 for name in $chosen; do
     case " $all " in *" $name "*) continue ;; esac
@@ -104,6 +104,12 @@ crashes() {
         target/release/braid-sim rot --lives "${LIVES:-20000}"
 }
 
+caches() { # crashes, exhausted memory, failures of every request, flipped bits
+    for test in what_was_flushed small_logs short::; do
+        BRAID_SEEDS=${CACHES:-600} make only TEST="braid-cache write_back $test" || return
+    done
+}
+
 advisories() { # RustSec's are fetched, which a machine may not be able to
     cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny --version 0.20.2 || return
     if cargo deny fetch db; then
@@ -122,6 +128,7 @@ step fuzz long_fuzz
 step seeds make sim "SEEDS=${SEEDS:-200000}"
 step soak make soak "MINUTES=${MINUTES:-60}"
 step crashes crashes
+step caches caches
 step reproduce make reproduce
 step presets make lab-smoke
 step interop make interop

@@ -302,3 +302,29 @@ fn power_cut_over_files_that_pass_no_dsync_on() {
 fn power_cut_over_block_devices() {
     cut(Members::LoopDevices, 2);
 }
+
+/// A write and zeroes with FUA are durable when they are answered, also where the kernel passes no `RWF_DSYNC` on.
+#[test]
+fn fua_is_durable_in_a_file_system_in_user_space() {
+    skip_unless_root!();
+    for is_direct in [false, true] {
+        let scratch = Scratch::new();
+        let files = [("0".to_owned(), 8 * MIB)];
+        let medium = Medium::new(&scratch.join("medium"), &files, is_direct);
+        let Some(medium) = medium else { return };
+        let stack = medium.path("0").display().to_string();
+        let volume = scratch.up(&stack, &["--name", "w", "--attach", "none"]);
+        let mut client = volume.client();
+        let (offset, length, fua) = (0, 4096, true);
+        client.write(offset, &[7; 4096], fua).expect("it is written");
+        assert_eq!(medium.durable("0", 0..4096), [7; 4096], "direct: {is_direct}");
+        for no_hole in [true, false] {
+            let zeroes = Command::WriteZeroes { offset, length, fua, no_hole, fast_zero: false };
+            client.request(zeroes, &[]).expect("they are written");
+            assert_eq!(medium.durable("0", 0..4096), [0; 4096], "direct: {is_direct}");
+            client.write(offset, &[7; 4096], fua).expect("it is written");
+        }
+        drop(client);
+        volume.down();
+    }
+}

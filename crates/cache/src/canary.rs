@@ -40,10 +40,16 @@ pub enum Canary {
     SwitchNotFlushed,
     /// A failed log is abandoned although the origin lacks its data.
     ForsakenBeforeDrain,
+    /// Records in flight hold memory while the next record waits for some.
+    MemoryHeld,
+    /// An unreadable record counts as the end of the log.
+    UnreadableIsEnd,
+    /// Damage of a record counts as a torn end.
+    RotIsTornEnd,
 }
 
 impl Canary {
-    /// All canaries.
+    /// All canaries except those that need an exhausted pool, failed reads or damaged logs.
     pub const ALL: &[Canary] = &[
         Canary::HeaderBeforeData,
         Canary::OlderGenerationReplayed,

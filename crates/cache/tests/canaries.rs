@@ -51,6 +51,16 @@ fn canaries_are_found_over_arrays() {
     hunt(&canaries, &run);
 }
 
+/// It matters what holds memory only if the pools are exhausted.
+#[test]
+fn memory_that_is_held_is_found() {
+    let run = |canary, seed| {
+        let fit = |shape| Shape { little_memory: true, ..fit(canary, shape).cramped() };
+        worlds::lives(seed, fit)
+    };
+    hunt(&[Canary::MemoryHeld], &run);
+}
+
 /// Has `run` find each of `canaries`, by seeds that pass without a canary.
 fn hunt(canaries: &[Canary], run: &dyn Fn(Canary, u64) -> Result<(), String>) {
     std::panic::set_hook(Box::new(|_| {}));

@@ -1,5 +1,6 @@
 //! A write-back cache loses no flushed data, for any errors and power failures.
 
+mod short;
 mod worlds;
 
 use std::time::Duration;
@@ -41,6 +42,24 @@ fn what_was_flushed_survives_crashes_and_lost_members() {
             let log = shape.log.filter(|_| !is_through);
             let switches = shape.switches && !is_through;
             Shape { config: Config { mode, ..shape.config }, log, switches, ..shape }
+        });
+        if let Err(what) = result {
+            panic!("{what}");
+        }
+    });
+}
+
+#[test]
+fn what_was_flushed_survives_where_memory_is_spent() {
+    for_each_seed("write_back::what_was_flushed_survives_where_memory_is_spent", 150, |seed| {
+        let mut dice = Rng::new(seed);
+        let result = worlds::lives(seed, |shape| {
+            let shape = Shape { little_memory: true, tried: shape.tried.max(20), ..shape };
+            match seed % 3 {
+                0 => shape,
+                1 => shape.cramped(),
+                _ => shape.over_an_array(&mut dice),
+            }
         });
         if let Err(what) = result {
             panic!("{what}");

@@ -24,7 +24,7 @@ fn a_flipped_bit_of_a_bitmap_of_two_pages() {
     assert!(tally.flips > 0, "{tally:?}");
 }
 
-/// A fault of the past: disk2's superblocks said at rest for 5 s that the array was active.
+/// Lives that went wrong once. In one, the superblocks of disk2 said at rest for 5 s that the array was active.
 #[test]
 fn lives_that_went_wrong_before() {
     keep_panics();

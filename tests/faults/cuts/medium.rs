@@ -16,6 +16,7 @@
 //! everything else that no member needs.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,8 @@ struct Shared {
     fd: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
-    /// Files are opened with `FOPEN_DIRECT_IO`: the kernel then sends no FSYNC for `RWF_DSYNC`.
+    /// Files are opened with `FOPEN_DIRECT_IO`: the kernel then sends no FSYNC for `RWF_DSYNC`. Newer kernels flag
+    /// the write, which many file systems ignore: so does this one.
     is_direct: bool,
 }
 
@@ -169,6 +171,13 @@ impl Medium {
         volatile
     }
 
+    /// Returns what a power cut now leaves for sure of `place` of a file.
+    pub(crate) fn durable(&self, name: &str, place: Range<usize>) -> Vec<u8> {
+        let state = self.shared.lock();
+        let file = state.files.iter().find(|file| file.name == name).expect("it is there");
+        file.durable[place].to_vec()
+    }
+
     /// Overwrites a file with zeroes, durably.
     pub(crate) fn erase(&self, name: &str) {
         let mut state = self.shared.lock();
@@ -274,6 +283,7 @@ fn change(
         Operation::Write { offset, size, flags } => {
             file.write(offset as usize, body[..size as usize].to_vec());
             if flags & O_DSYNC != 0
+                && !is_direct
                 && let Some((offset, bytes)) = file.volatile.pop()
             {
                 file.durable[offset..][..bytes.len()].copy_from_slice(&bytes);

@@ -10,7 +10,7 @@
 mod clocks;
 #[path = "../front/mod.rs"]
 mod front;
-mod origin;
+pub(crate) mod origin;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,12 +26,11 @@ use braid_cache::{
 };
 use braid_engine::{Dev, Offered};
 use braid_level::{CacheMode, CachePolicy};
-use braid_md::{Level, Version};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::Handle;
 use braid_sim::found::SimClock;
-use braid_sim::spec::{Policy, Spec};
+use braid_sim::spec::Spec;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
 use clocks::Whimsical;
 use front::Front;
@@ -67,6 +66,8 @@ pub(crate) struct Shape {
     /// The mode changes. In write-through mode a failed flush would lose completed writes
     /// of the origin, as without a cache, so no flush fails then.
     pub(crate) switches: bool,
+    /// The pools have a limit, which changes.
+    pub(crate) little_memory: bool,
     /// Length of bursts of requests, and of the pauses between them, in nanoseconds.
     pub(crate) bursts: u64,
     pub(crate) calm_ns: u64,
@@ -100,6 +101,7 @@ impl Shape {
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
             is_timed: dice.percent(50),
             switches: dice.percent(60),
+            little_memory: false,
             bursts: 1,
             calm_ns: 3_000_000,
         }
@@ -107,22 +109,7 @@ impl Shape {
 
     /// In front of an array that survives the loss of a member with a crash; nothing else fails.
     pub(crate) fn over_an_array(self, dice: &mut Rng) -> Shape {
-        let tiny = |level, layout, members, chunk, member_size, policy| Spec {
-            level,
-            layout,
-            members,
-            chunk,
-            member_size,
-            policy,
-            version: Version::V1_2,
-        };
-        let specs = [
-            tiny(Level::Raid1, 0, 2, 0, SIZE, Policy::Resync),
-            tiny(Level::Raid1, 0, 2, 0, SIZE, Policy::Bitmap),
-            tiny(Level::Raid5, 2, 3, 4096, SIZE / 2, Policy::Log),
-            tiny(Level::Raid5, 2, 3, 4096, SIZE / 2, Policy::Ppl),
-        ];
-        let array = Some(specs[dice.index(specs.len())]);
+        let array = Some(origin::ARRAYS[dice.index(origin::ARRAYS.len())]);
         let tried = self.tried.max(50);
         Shape { array, errors: (false, false), tried, ..self }
     }
@@ -130,7 +117,11 @@ impl Shape {
     /// Returns the oracle with the losses that a crash of `origin` excuses; `None` if it excuses
     /// none. An array with parity may lose unflushed writes to a lost member, unless the log has
     /// all of them.
-    fn excused(&self, origin: &Images, before: &Oracle) -> Result<Option<Oracle>, String> {
+    pub(crate) fn excused(
+        &self,
+        origin: &Images,
+        before: &Oracle,
+    ) -> Result<Option<Oracle>, String> {
         let is_all_logged =
             self.log.is_some() && !self.switches && self.config.sequential_cutoff.is_none();
         let spec = self.array.filter(|spec| spec.has_parity() && !is_all_logged);
@@ -160,11 +151,11 @@ impl Shape {
 
 /// State of the devices after a crash.
 #[derive(Clone)]
-struct CrashImages {
-    origin: Images,
-    log: Option<Image>,
+pub(crate) struct CrashImages {
+    pub(crate) origin: Images,
+    pub(crate) log: Option<Image>,
     /// The last abandoned log.
-    given_up: Option<LogId>,
+    pub(crate) given_up: Option<LogId>,
 }
 
 /// List of abandoned logs.
@@ -182,11 +173,11 @@ impl GivenUp for Memento {
 }
 
 /// A simulation of both disks and a cache.
-struct World {
-    sim: Sim,
-    origin: Rc<Origin>,
-    log: Option<SimDisk>,
-    cache: Cache,
+pub(crate) struct World {
+    pub(crate) sim: Sim,
+    pub(crate) origin: Rc<Origin>,
+    pub(crate) log: Option<SimDisk>,
+    pub(crate) cache: Cache,
     bed: Bed,
 }
 
@@ -226,9 +217,13 @@ impl Bed {
 }
 
 impl World {
-    fn new(seed: u64, shape: &Shape, left: &CrashImages) -> Result<World, String> {
+    pub(crate) fn new(seed: u64, shape: &Shape, left: &CrashImages) -> Result<World, String> {
         let sim = Sim::new(seed);
         sim.be_quiet();
+        if shape.little_memory {
+            // The clock does not run ahead to the end of the patience of `little_memory`.
+            sim.be_prompt(origin::DELAY_NS);
+        }
         let handle = sim.handle();
         let origin = Rc::new(Origin::new(&sim, shape.array, shape.origin_block, &left.origin)?);
         let of_log = |image: &Image| {
@@ -250,8 +245,9 @@ impl World {
         Ok(World { sim, origin, log, cache, bed })
     }
 
-    fn crash(&self, rng: &mut Rng) -> CrashImages {
-        crash(&self.origin, true, self.log.as_ref(), self.bed.given_up.get(), rng)
+    /// Returns the images after a crash; with `loses`, a member may be lost.
+    pub(crate) fn crash(&self, loses: bool, rng: &mut Rng) -> CrashImages {
+        crash(&self.origin, loses, self.log.as_ref(), self.bed.given_up.get(), rng)
     }
 }
 
@@ -268,7 +264,7 @@ fn crash(
 
 /// Starts on the images of a crash, and compares the origin with the oracle; the power also fails
 /// during the start.
-fn try_restart(
+pub(crate) fn try_restart(
     seed: u64,
     shape: &Shape,
     left: &CrashImages,
@@ -392,21 +388,15 @@ pub(crate) fn lives_of(
     let block = if shape.array.is_some() { 512 } else { shape.origin_block };
     let oracle = Rc::new(RefCell::new(Oracle::new(&vec![0; SIZE as usize], block)));
     let (mut life, mut lived) = (0, Duration::ZERO);
+    let _limit = Limit;
     while !is_over(life, lived) {
         let world = World::new(seed.wrapping_mul(8).wrapping_add(life), shape, &left)
             .map_err(|what| format!("life {life}: {what}"))?;
-        let outcome = catch_unwind(AssertUnwindSafe(|| one_life(&world, shape, &oracle, dice)));
-        let text = |panic: Box<dyn std::any::Any + Send>| {
-            let text = panic.downcast_ref::<String>().cloned();
-            text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_default()
-        };
-        let is_at_rest = outcome
-            .unwrap_or_else(|panic| Err(text(panic)))
+        let is_at_rest = caught(|| one_life(&world, shape, &oracle, dice))
             .map_err(|what| format!("life {life}: {what}"))?;
         lived += Duration::from_nanos(world.sim.handle().now());
         life += 1;
-        left = world.crash(dice);
+        left = world.crash(true, dice);
         if !is_at_rest {
             let excused = shape.excused(&left.origin, &oracle.borrow())?;
             match excused {
@@ -416,6 +406,15 @@ pub(crate) fn lives_of(
         }
     }
     Ok(())
+}
+
+/// Runs `life`, whose panic is an error.
+pub(crate) fn caught<T>(life: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(life)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(text.unwrap_or_default())
+    })
 }
 
 /// Runs a life. Returns whether it ended by itself; otherwise the power failed.
@@ -451,7 +450,8 @@ fn one_life(
             handle.halt();
         }
     });
-    let pool = Pool::new(4 << 20).expect("memory");
+    // A request of the client has several buffers, which are allocated one by one.
+    let pool = Pool::new(4 << 20).expect("memory").without_limit();
     let offered = Offered::from(Dev::new(cache.clone()));
     let dev = Dev::new(Front(offered.clone()));
     let current = Rc::new(RefCell::new(cache.clone()));
@@ -500,6 +500,9 @@ fn one_life(
                 origin.disks[0].faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
             }
         }
+        if shape_then.little_memory {
+            handle.spawn("memory", little_memory(handle.clone(), dice.fork()));
+        }
         handle.spawn("whims", whims(bed, offered, Rc::clone(&current), dice.fork()));
         let mut report = client.run(load).await;
         for _ in 1..shape_then.bursts {
@@ -547,6 +550,26 @@ fn one_life(
         Outcome::Halted => Ok(false),
         Outcome::Stuck(stuck) => Err(stuck.to_string()),
     }
+}
+
+/// Removes the limit of the pools when it is dropped.
+struct Limit;
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        braid_mem::set_limit(None);
+    }
+}
+
+/// Changes the limit of the pools, often to one buffer at a time. Panics if the life does not end.
+async fn little_memory(handle: Handle, mut dice: Rng) {
+    for _ in 0..dice.within(1..=8) {
+        let bytes = [0, 0, 8 << 10, 32 << 10, 128 << 10][dice.index(5)];
+        braid_mem::set_limit(dice.percent(90).then_some(bytes));
+        handle.sleep(dice.below(4_000_000)).await;
+    }
+    handle.sleep(600_000_000_000).await;
+    panic!("a request waits for memory that is never released");
 }
 
 /// Grows and shrinks the cache, and leaves or enters write-back mode, at random.

@@ -11,17 +11,30 @@ use std::time::Duration;
 use braid_block::{Io, Limits};
 use braid_engine::Dev;
 use braid_engine::redundant::{Redundant, Speed};
-use braid_md::Resync;
+use braid_md::{Level, Resync, Version};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::found::{self, Frame};
-use braid_sim::spec::Spec;
+use braid_sim::spec::{Policy, Spec};
 use braid_sim::{Image, Oracle, Sim, SimDisk, atlas};
 
 use super::SIZE;
 
-/// Maximum delay of a task of an array by the processor, in nanoseconds.
-const DELAY_NS: u64 = 2_000_000;
+/// Maximum delay of a task by the processor, in nanoseconds.
+pub(crate) const DELAY_NS: u64 = 2_000_000;
+
+/// Arrays that survive the loss of a member with a crash.
+pub(crate) const ARRAYS: [Spec; 4] = [
+    tiny(Level::Raid1, 0, 2, SIZE, Policy::Resync),
+    tiny(Level::Raid1, 0, 2, SIZE, Policy::Bitmap),
+    tiny(Level::Raid5, 2, 3, SIZE / 2, Policy::Log),
+    tiny(Level::Raid5, 2, 3, SIZE / 2, Policy::Ppl),
+];
+
+const fn tiny(level: Level, layout: u32, members: usize, member_size: u64, policy: Policy) -> Spec {
+    let chunk = if matches!(level, Level::Raid1) { 0 } else { 4096 };
+    Spec { level, layout, members, chunk, member_size, policy, version: Version::V1_2 }
+}
 
 /// Content of each disk; `None` for a lost member.
 pub(crate) type Images = Vec<Option<Image>>;

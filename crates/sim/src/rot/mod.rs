@@ -184,30 +184,43 @@ impl std::fmt::Display for Rot {
     }
 }
 
-/// Two flips for each sector of each area of each member that is there; one where no bit is set.
+/// Returns the flips of each member that is there.
 fn rots(spec: &Spec, left: &Left, rng: &mut Rng) -> Vec<Rot> {
     let mut rots = Vec::new();
     for (disk, image) in left.images.iter().enumerate() {
-        let Some(image) = image else { continue };
-        for (area, start, len) in areas(image) {
-            for sector in (start..start + len).step_by(SECTOR as usize) {
-                let mut bytes = [0; SECTOR as usize];
-                image.read(sector as usize, &mut bytes);
-                let any = rng.below(SECTOR * 8);
-                let is_set = |bit: &u64| bytes[(bit / 8) as usize] & 1 << (bit % 8) != 0;
-                let set: Vec<u64> = (0..SECTOR * 8).filter(is_set).collect();
-                let of_set = (!set.is_empty()).then(|| set[rng.index(set.len())]);
-                rots.extend([Some(any), of_set].into_iter().flatten().map(|bit| {
-                    let (at, bit) = (sector + bit / 8, (bit % 8) as u32);
-                    Rot { area, disk, at, bit }
-                }));
-            }
-        }
+        let flips = image.iter().flat_map(|image| flips(image, rng));
+        rots.extend(flips.map(|(area, at, bit)| Rot { area, disk, at, bit }));
     }
     if spec.is_wide() {
         rots.retain(|rot| rot.area == "bitmap" && rng.percent(10));
     }
     rots
+}
+
+/// Draws two flips for each sector of each of md's areas on a member; one where no bit is set. Returns for each the
+/// area, the byte of the member, and the bit of the byte.
+pub fn flips(image: &Image, rng: &mut Rng) -> Vec<(&'static str, u64, u32)> {
+    let mut all = Vec::new();
+    for (area, start, len) in areas(image) {
+        for sector in (start..start + len).step_by(SECTOR as usize) {
+            let flips = flips_of(image, sector, SECTOR, rng);
+            all.extend(flips.into_iter().map(|(at, bit)| (area, at, bit)));
+        }
+    }
+    all
+}
+
+/// Draws two flips in the `len` bytes at `start`: any bit, and one of those that are set, if there is one. Returns for
+/// each the byte and the bit.
+pub fn flips_of(image: &Image, start: u64, len: u64, rng: &mut Rng) -> Vec<(u64, u32)> {
+    let mut bytes = vec![0; len as usize];
+    image.read(start as usize, &mut bytes);
+    let any = rng.below(len * 8);
+    let is_set = |bit: &u64| bytes[(bit / 8) as usize] & 1 << (bit % 8) != 0;
+    let set: Vec<u64> = (0..len * 8).filter(is_set).collect();
+    let of_set = (!set.is_empty()).then(|| set[rng.index(set.len())]);
+    let flips = [Some(any), of_set].into_iter().flatten();
+    flips.map(|bit| (start + bit / 8, (bit % 8) as u32)).collect()
 }
 
 /// Where md's own areas lie on a member: what each is, where it starts, and how many bytes it has.

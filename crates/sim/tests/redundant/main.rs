@@ -6,7 +6,7 @@
 //! * `parity`: raid4, raid5 and raid6.
 //! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
-//! * `roles`: which superblock names the new role of a member first.
+//! * `roles`: the order of superblocks when members take roles.
 //! * `rules`: rules that one small case each shows.
 //! * `spent`: exhausted pools.
 

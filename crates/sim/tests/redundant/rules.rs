@@ -226,7 +226,7 @@ fn bitmap_of(images: &[Option<Vec<u8>>]) -> Bitmap {
     assembled.bitmap.expect("it has one").bitmap
 }
 
-/// Copies may differ in a part that the bitmap does not cover. It must cover the array for raid10, and each member for raid1.
+/// A bitmap covers the whole array for raid10, and each member for raid1. The copies may differ elsewhere.
 #[test]
 fn a_bitmap_that_covers_a_part_of_the_array_is_refused() {
     for shape in [PAIR_BITMAP, SHAPES[5]] {

@@ -72,7 +72,7 @@ impl WriteBack {
         }
         let (mut writes, mut written) = (Vec::new(), Vec::new());
         while !(blocks.is_empty() && operations.is_empty()) {
-            let mut buf = log.buffer().await;
+            let mut buf = log.buffer(&mut writes).await?;
             let mut collected = RecordContents::default();
             self.collect(&mut blocks, &mut buf[BLOCK as usize..], &mut collected);
             let mut here = Vec::new();
