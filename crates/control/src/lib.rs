@@ -37,6 +37,7 @@ pub use array_status::{
     ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
     MismatchStatus, ScrubPlaceStatus, ScrubStatus, SuspectStatus,
 };
+pub use braid_status::{CacheCounts, Counters, ExportCounts};
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
 };
@@ -46,7 +47,7 @@ pub use client::{
 };
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
-pub use export_status::{ClientIo, ExportCounts, ExportStatus};
+pub use export_status::{ClientIo, ExportStatus};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use member_status::{Latencies, MemberIo, MemberStatus};
