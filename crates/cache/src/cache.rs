@@ -17,11 +17,11 @@ use std::rc::Rc;
 use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_level::CacheMode;
+use braid_status::CacheCounts;
 
 use crate::aside::{Aside, AsideStatus, Rules};
 use crate::config::{Config, slots_of};
 use crate::contents::Contents;
-use crate::counters::Counters;
 use crate::curve;
 use crate::log::error::{LogError, Replayed};
 use crate::memory::Memory;
@@ -284,7 +284,7 @@ impl Cache {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> CacheCounts {
         *self.state.counters.borrow()
     }
 

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use braid_block::{Completion, Io, Payload, Span};
 use braid_engine::{Clock, Dev};
+use braid_status::CacheCounts;
 
 use crate::aside::Aside;
 use crate::canary::Canary;
 use crate::config::Config;
 use crate::contents::{Contents, Piece};
-use crate::counters::Counters;
 use crate::cursor::Cursor;
 use crate::memory::Memory;
 use crate::ranges::Ranges;
@@ -34,7 +34,7 @@ pub(crate) struct CacheState {
     pub(crate) memory: RefCell<Memory>,
     pub(crate) contents: RefCell<Contents>,
     pub(crate) streams: RefCell<Streams>,
-    pub(crate) counters: RefCell<Counters>,
+    pub(crate) counters: RefCell<CacheCounts>,
     pub(crate) ranges: Rc<Ranges>,
     pub(crate) clock: OnceCell<Rc<dyn Clock>>,
     /// Decides whether clean data are inserted; without a clock they always are.
@@ -136,7 +136,8 @@ impl CacheState {
             counters.reads += 1;
             counters.cache_misses += u64::from(!is_past);
             counters.uncached_reads += u64::from(is_past);
-            counters.origin_read_time += took;
+            counters.origin_read_ns +=
+                took.as_secs() * 1_000_000_000 + u64::from(took.subsec_nanos());
             counters.bytes_read += span.len;
             counters.bytes_from_origin += span.len;
         }

@@ -1,105 +1,108 @@
 //! What a volume says of its arrays: a part of the schema of `braid status --json`.
 
+use braid_status::figures;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
 
-/// An array.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ArrayStatus {
-    /// Its name, if it has superblocks.
-    pub name: Option<String>,
-    /// What it is called where one array of several is meant: its name, or its level.
-    #[serde(default)]
-    pub called: String,
-    /// Its name with the host that it belongs to, as its superblocks have it: `HOST:NAME`; version 0.90
-    /// has none.
-    #[serde(default)]
-    pub full_name: Option<String>,
-    /// Its identifier, if it has superblocks.
-    pub uuid: Option<String>,
-    /// `1.2` …, if it has superblocks.
-    pub metadata: Option<String>,
-    /// As mdadm has it: `linear`, `raid0`, `raid1`, `raid10`, `raid4`, `raid5`, `raid6`.
-    pub level: String,
-    /// In md's words: `near=2` …, `left-symmetric` …; raid10, raid5 and raid6 only.
-    pub layout: Option<String>,
-    /// md's number of it.
-    pub layout_number: u32,
-    /// What one member has in one piece, of levels that have chunks.
-    pub chunk_bytes: Option<u64>,
-    /// In bytes.
-    pub size_bytes: u64,
-    /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.
-    pub state: String,
-    /// How many roles it has.
-    pub raid_disks: usize,
-    /// For each role whether its member is in sync.
-    pub in_sync: Vec<bool>,
-    /// In the order of the stack.
-    pub members: Vec<ArrayMember>,
-    /// Up to where copies agree, in bytes; none if they all do.
-    pub resync_from_bytes: Option<u64>,
-    /// A number in the superblocks that grows with each change.
-    pub events: u64,
-    /// What a bit of the write-intent bitmap stands for.
-    pub bitmap_chunk_bytes: Option<u64>,
-    /// Bits in it.
-    pub bitmap_chunks: Option<u64>,
-    /// Of these, set: these may differ after a crash.
-    pub bitmap_chunks_set: Option<u64>,
-    /// The pass that runs.
-    pub job: Option<JobStatus>,
-    /// Its jobs that wait or run, and the last ones that ended, the oldest first.
-    #[serde(default)]
-    pub jobs: Vec<Job>,
-    /// `check` or `repair` that waits for its turn, or runs.
-    pub requested: Option<String>,
-    /// Members of old that are there and take no part, and whether they can come back by the bitmap.
-    #[serde(default)]
-    pub left_out: Vec<LeftOutStatus>,
-    /// Places that no member can give any more: offset and length in bytes of the array.
-    #[serde(default)]
-    pub lost: Vec<(u64, u64)>,
-    /// How far a scrub in parts is, while one runs (a few seconds old) and between two.
-    #[serde(default)]
-    pub scrub_place: Option<ScrubPlaceStatus>,
-    /// The last check or repair that ran to its end; of one in parts, of all parts together.
-    pub last_scrub: Option<ScrubStatus>,
-    /// Of the pass that runs, or ran last.
-    pub mismatch_bytes: u64,
-    /// The first places, in bytes of the array; with parity, of each member's data.
-    pub mismatch_offsets: Vec<u64>,
-    /// Members that are proved to be wrong somewhere by that pass: by a majority of copies, or by both parities.
-    #[serde(default)]
-    pub suspects: Vec<SuspectStatus>,
-    /// Bytes of mismatches of which it is not proved which member is wrong.
-    #[serde(default)]
-    pub unexplained_bytes: u64,
-    /// Bytes that the pass wrote again.
-    #[serde(default)]
-    pub repaired_bytes: u64,
-    /// What makes good what a crash leaves, in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`,
-    /// braid's stripe log. None for levels that keep nothing twice.
-    #[serde(default)]
-    pub consistency: Option<String>,
-    /// What the log has cost since the array was brought up, if it has one.
-    #[serde(default)]
-    pub log_cost: Option<LogCostStatus>,
-    /// Memory for stripes under way, with parity: all of it, and what is in use.
-    #[serde(default)]
-    pub stripe_cache_bytes: Option<u64>,
-    /// Of it, in use.
-    #[serde(default)]
-    pub stripe_cache_used_bytes: Option<u64>,
-    /// What a pass does at least, whatever clients do.
-    pub speed_min_bytes_per_second: u64,
-    /// What a pass does at most; `null` for as fast as it goes.
-    pub speed_max_bytes_per_second: Option<u64>,
-    /// What 99 of 100 requests of clients are to stay below; `null` for no target.
-    pub speed_latency_us_p99: Option<u64>,
-    /// What happened, oldest first: seconds since 1970 and what.
-    pub log: Vec<(u64, String)>,
+figures! {
+    /// An array.
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct ArrayStatus {
+        /// Its name, if it has superblocks.
+        pub name: Option<String>,
+        /// What it is called where one array of several is meant: its name, or its level.
+        #[serde(default)]
+        pub called: String,
+        /// Its name with the host that it belongs to, as its superblocks have it: `HOST:NAME`; version 0.90
+        /// has none.
+        #[serde(default)]
+        pub full_name: Option<String>,
+        /// Its identifier, if it has superblocks.
+        pub uuid: Option<String>,
+        /// `1.2` …, if it has superblocks.
+        pub metadata: Option<String>,
+        /// As mdadm has it: `linear`, `raid0`, `raid1`, `raid10`, `raid4`, `raid5`, `raid6`.
+        pub level: String,
+        /// In md's words: `near=2` …, `left-symmetric` …; raid10, raid5 and raid6 only.
+        pub layout: Option<String>,
+        /// md's number of it.
+        pub layout_number: u32,
+        /// What one member has in one piece, of levels that have chunks.
+        pub chunk_bytes: Option<u64>,
+        /// In bytes.
+        pub size_bytes: u64,
+        /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.
+        pub state: String,
+        /// How many roles it has.
+        pub raid_disks: usize,
+        /// For each role whether its member is in sync.
+        pub in_sync: Vec<bool>,
+        /// In the order of the stack.
+        pub members: Vec<ArrayMember>,
+        /// Up to where copies agree, in bytes; none if they all do.
+        pub resync_from_bytes: Option<u64>,
+        /// A number in the superblocks that grows with each change.
+        pub events: u64,
+        /// What a bit of the write-intent bitmap stands for.
+        pub bitmap_chunk_bytes: Option<u64>,
+        /// Bits in it.
+        pub bitmap_chunks: Option<u64>,
+        /// Chunks of the write-intent bitmap that are set: they may differ after a crash.
+        pub bitmap_chunks_set: Option<u64> = Gauge "braid_array_bitmap_chunks_set",
+        /// The pass that runs.
+        pub job: Option<JobStatus>,
+        /// Its jobs that wait or run, and the last ones that ended, the oldest first.
+        #[serde(default)]
+        pub jobs: Vec<Job>,
+        /// `check` or `repair` that waits for its turn, or runs.
+        pub requested: Option<String>,
+        /// Members of old that are there and take no part, and whether they can come back by the bitmap.
+        #[serde(default)]
+        pub left_out: Vec<LeftOutStatus>,
+        /// Places that no member can give any more: offset and length in bytes of the array.
+        #[serde(default)]
+        pub lost: Vec<(u64, u64)>,
+        /// How far a scrub in parts is, while one runs (a few seconds old) and between two.
+        #[serde(default)]
+        pub scrub_place: Option<ScrubPlaceStatus>,
+        /// The last check or repair that ran to its end; of one in parts, of all parts together.
+        pub last_scrub: Option<ScrubStatus>,
+        /// Bytes that differ, of the comparison that runs or ran last.
+        pub mismatch_bytes: u64 = Gauge "braid_array_mismatch_bytes",
+        /// The first places, in bytes of the array; with parity, of each member's data.
+        pub mismatch_offsets: Vec<u64>,
+        /// Members that are proved to be wrong somewhere by that pass: by a majority of copies, or by both parities.
+        #[serde(default)]
+        pub suspects: Vec<SuspectStatus>,
+        /// Bytes of mismatches of which it is not proved which member is wrong.
+        #[serde(default)]
+        pub unexplained_bytes: u64 = Gauge "braid_array_unexplained_bytes",
+        /// Bytes that the pass wrote again.
+        #[serde(default)]
+        pub repaired_bytes: u64 = Gauge "braid_array_repaired_bytes",
+        /// What makes good what a crash leaves, in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`,
+        /// braid's stripe log. None for levels that keep nothing twice.
+        #[serde(default)]
+        pub consistency: Option<String>,
+        /// What the log has cost since the array was brought up, if it has one.
+        #[serde(default)]
+        pub log_cost: Option<LogCostStatus>,
+        /// Memory for stripes under way, with parity.
+        #[serde(default)]
+        pub stripe_cache_bytes: Option<u64> = Gauge "braid_stripe_cache_size_bytes",
+        /// Of it, in use.
+        #[serde(default)]
+        pub stripe_cache_used_bytes: Option<u64> = Gauge "braid_stripe_cache_used_bytes",
+        /// What a pass does at least, whatever clients do.
+        pub speed_min_bytes_per_second: u64,
+        /// What a pass does at most; `null` for as fast as it goes.
+        pub speed_max_bytes_per_second: Option<u64>,
+        /// What 99 of 100 requests of clients are to stay below; `null` for no target.
+        pub speed_latency_us_p99: Option<u64>,
+        /// What happened, oldest first: seconds since 1970 and what.
+        pub log: Vec<(u64, String)>,
+    }
 }
 
 impl ArrayStatus {
@@ -128,19 +131,21 @@ pub struct LeftOutStatus {
     pub by_bitmap: bool,
 }
 
-/// What the log of an array with parity has cost.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LogCostStatus {
-    /// Writes that were logged, of one stripe's rows each.
-    pub writes: u64,
-    /// Bytes of data and parity that they stored in place, and bytes of the log.
-    pub stored_bytes: u64,
-    /// What the log stored.
-    pub log_bytes: u64,
-    /// How long they took, added up, and how long of that they waited for the log.
-    pub time_us: u64,
-    /// Of that, waiting for the log.
-    pub log_time_us: u64,
+figures! {
+    /// What the log of an array with parity has cost.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct LogCostStatus {
+        /// Writes that were logged, of one stripe's rows each.
+        pub writes: u64 = Counter "braid_log_writes_total",
+        /// Bytes of data and parity that they stored in place, and bytes of the log.
+        pub stored_bytes: u64 = Counter "braid_log_stored_bytes_total",
+        /// What the log stored.
+        pub log_bytes: u64 = Counter "braid_log_written_bytes_total",
+        /// How long they took, added up, and how long of that they waited for the log.
+        pub time_us: u64 = Counter "braid_log_write_seconds_total",
+        /// Of that, waiting for the log.
+        pub log_time_us: u64 = Counter "braid_log_wait_seconds_total",
+    }
 }
 
 /// A member that is proved to be wrong, if the copies went wrong independently of each other, or if one member
@@ -191,88 +196,94 @@ impl MismatchStatus {
     }
 }
 
-/// A member of such an array.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ArrayMember {
-    /// As the stack spells it.
-    pub member: String,
-    /// md's device number.
-    pub number: u32,
-    /// Which part of the data it has.
-    pub role: Option<u16>,
-    /// `in_sync`, `recovering`, `spare`, `faulty`.
-    pub state: String,
-    /// Up to where it was filled.
-    pub recovered_bytes: Option<u64>,
-    /// It is filled beside another, which it then replaces.
-    pub replacement: bool,
-    /// It is read only where no other has the data.
-    pub write_mostly: bool,
-    /// Reads that failed and were put right from the others, as md counts them.
-    pub corrected_reads: u32,
-    /// Entries in its bad-block log.
-    pub bad_ranges: usize,
-    /// Why it is faulty.
-    pub remark: Option<String>,
+figures! {
+    /// A member of such an array.
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct ArrayMember {
+        /// As the stack spells it.
+        pub member: String,
+        /// md's device number.
+        pub number: u32,
+        /// Which part of the data it has.
+        pub role: Option<u16>,
+        /// `in_sync`, `recovering`, `spare`, `faulty`.
+        pub state: String,
+        /// Up to where it was filled.
+        pub recovered_bytes: Option<u64>,
+        /// It is filled beside another, which it then replaces.
+        pub replacement: bool,
+        /// It is read only where no other has the data.
+        pub write_mostly: bool,
+        /// Reads that failed and were put right from the others, as md counts them.
+        pub corrected_reads: u32 = Counter "braid_array_member_corrected_reads_total",
+        /// Entries in its bad-block log.
+        pub bad_ranges: usize = Gauge "braid_array_member_bad_ranges",
+        /// Why it is faulty.
+        pub remark: Option<String>,
+    }
 }
 
-/// A pass over the array.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct JobStatus {
-    /// `resync`, `recovery`, `replace`, `check`, `repair`.
-    pub kind: String,
-    /// As the stack spells it.
-    pub member: Option<String>,
-    /// How far it is.
-    pub done_bytes: u64,
-    /// How far it goes.
-    pub total_bytes: u64,
-    /// Over the last seconds.
-    pub bytes_per_second: u64,
-    /// At best and at worst, by the rates of the last minute.
-    pub eta_seconds: Option<(u64, u64)>,
+figures! {
+    /// A pass over the array.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct JobStatus {
+        /// `resync`, `recovery`, `replace`, `check`, `repair`.
+        pub kind: String,
+        /// As the stack spells it.
+        pub member: Option<String>,
+        /// How far the pass that runs is.
+        pub done_bytes: u64 = Gauge "braid_array_pass_done_bytes",
+        /// How far it goes.
+        pub total_bytes: u64 = Gauge "braid_array_pass_size_bytes",
+        /// Its rate over the last seconds.
+        pub bytes_per_second: u64 = Gauge "braid_array_pass_bytes_per_second",
+        /// At best and at worst, by the rates of the last minute.
+        pub eta_seconds: Option<(u64, u64)>,
+    }
 }
 
-/// A check or repair that ran to its end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ScrubStatus {
-    /// `check` or `repair`.
-    pub kind: String,
-    /// Milliseconds since 1970.
-    pub ended_ms: u64,
-    /// Bytes that differ.
-    pub mismatch_bytes: u64,
-    /// Bytes of each member's data that were compared with something; `null` where that was not
-    /// counted.
-    #[serde(default)]
-    pub compared_bytes: Option<u64>,
-    /// Bytes that could not be compared because nobody could read them, and the first places.
-    #[serde(default)]
-    pub unread_bytes: u64,
-    /// The first places of these.
-    #[serde(default)]
-    pub unread_offsets: Vec<u64>,
-    /// Offset and length of these places.
-    #[serde(default)]
-    pub unread_ranges: Vec<(u64, u64)>,
-    /// Bytes that members' bad-block logs list, which are not read.
-    #[serde(default)]
-    pub listed_bytes: u64,
-    /// Of the bytes that differ, those of which it is not proved which member is wrong.
-    #[serde(default)]
-    pub unproved_bytes: u64,
-    /// Bytes that were written again.
-    #[serde(default)]
-    pub repaired_bytes: u64,
-    /// Members that are proved to be wrong somewhere.
-    #[serde(default)]
-    pub suspects: Vec<SuspectStatus>,
-    /// Bytes that still differed when it ended; `null` where that was not counted.
-    #[serde(default)]
-    pub left_bytes: Option<u64>,
-    /// The first places that differ, neighbours as one; `mismatch_bytes` counts all.
-    #[serde(default)]
-    pub mismatches: Vec<MismatchStatus>,
+figures! {
+    /// A check or repair that ran to its end.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct ScrubStatus {
+        /// `check` or `repair`.
+        pub kind: String,
+        /// When the last scrub that went through ended: in milliseconds since 1970, as a metric in seconds.
+        pub ended_ms: u64 = Gauge "braid_scrub_ended_timestamp_seconds",
+        /// Bytes that it found to differ.
+        pub mismatch_bytes: u64 = Gauge "braid_scrub_mismatch_bytes",
+        /// Bytes of each member's data that were compared with something; `null` where that was not
+        /// counted.
+        #[serde(default)]
+        pub compared_bytes: Option<u64>,
+        /// Bytes that it could not read and did not compare.
+        #[serde(default)]
+        pub unread_bytes: u64 = Gauge "braid_scrub_unread_bytes",
+        /// The first places of these.
+        #[serde(default)]
+        pub unread_offsets: Vec<u64>,
+        /// Offset and length of these places.
+        #[serde(default)]
+        pub unread_ranges: Vec<(u64, u64)>,
+        /// Bytes that members' bad-block logs list, which are not read.
+        #[serde(default)]
+        pub listed_bytes: u64,
+        /// Of the bytes that differ, those of which it is not proved which member is wrong.
+        #[serde(default)]
+        pub unproved_bytes: u64,
+        /// Bytes that were written again.
+        #[serde(default)]
+        pub repaired_bytes: u64,
+        /// Members that are proved to be wrong somewhere.
+        #[serde(default)]
+        pub suspects: Vec<SuspectStatus>,
+        /// Bytes that still differed when it ended; `null` where that was not counted.
+        #[serde(default)]
+        pub left_bytes: Option<u64>,
+        /// The first places that differ, neighbours as one; `mismatch_bytes` counts all.
+        #[serde(default)]
+        pub mismatches: Vec<MismatchStatus>,
+    }
 }
 
 impl ScrubStatus {
@@ -302,21 +313,23 @@ impl ScrubStatus {
     }
 }
 
-/// How far a check or repair in parts is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScrubPlaceStatus {
-    /// `check` or `repair`.
-    pub kind: String,
-    /// All below was compared.
-    pub done_bytes: u64,
-    /// How far it goes.
-    pub total_bytes: u64,
-    /// When its first part began, in milliseconds since 1970.
-    pub began_ms: u64,
-    /// When it was there, in milliseconds since 1970.
-    pub seen_ms: u64,
-    /// Bytes that differed so far.
-    pub mismatch_bytes: u64,
-    /// Bytes that could not be read so far, and were not compared.
-    pub unread_bytes: u64,
+figures! {
+    /// How far a check or repair in parts is.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ScrubPlaceStatus {
+        /// `check` or `repair`.
+        pub kind: String,
+        /// How far a scrub in parts is.
+        pub done_bytes: u64 = Gauge "braid_scrub_part_done_bytes",
+        /// How far it goes.
+        pub total_bytes: u64 = Gauge "braid_scrub_part_size_bytes",
+        /// When its first part began, in milliseconds since 1970.
+        pub began_ms: u64,
+        /// When it was there, in milliseconds since 1970.
+        pub seen_ms: u64,
+        /// Bytes that differed so far.
+        pub mismatch_bytes: u64,
+        /// Bytes that could not be read so far, and were not compared.
+        pub unread_bytes: u64,
+    }
 }

@@ -1,75 +1,45 @@
 //! What a volume says of its caches: a part of the schema of `braid status --json`.
 
+use braid_status::{CacheCounts, figures};
 use serde::{Deserialize, Serialize};
 
-/// A cache. Counters are since it was brought up, of requests that were answered well, under the names
-/// that RapidCache gave to them, and others: `reads = cache_hits + cache_misses + uncached_reads`,
-/// `bytes_read = bytes_from_ram + bytes_from_origin`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CacheStatus {
-    /// As it is written in the stack.
-    pub cache: String,
-    /// `write-through`, `write-around`, `write-back`.
-    pub mode: String,
-    /// Replacement policy: `s3-fifo` or `lru`.
-    pub policy: String,
-    /// What is held or not held in one piece.
-    pub block_bytes: u64,
-    /// Memory for data, and how much of it is of blocks that are held.
-    pub size_bytes: u64,
-    /// Of that, of blocks that are held.
-    pub used_bytes: u64,
-    /// Memory beside that: what is where, and who leaves.
-    pub index_bytes: u64,
-    /// Requests to read.
-    pub reads: u64,
-    /// Requests to write.
-    pub writes: u64,
-    /// Reads that the cache had all of.
-    pub cache_hits: u64,
-    /// Reads that the origin was asked for.
-    #[serde(default)]
-    pub cache_misses: u64,
-    /// Blocks that left for others that were read.
-    pub replacement: u64,
-    /// Blocks that left for others that were written.
-    pub write_replacement: u64,
-    /// None ever: a read drops nothing. RapidCache has the number.
-    pub read_invalidates: u64,
-    /// Blocks that were dropped because they were written.
-    pub write_invalidates: u64,
-    /// Reads that went past the cache.
-    pub uncached_reads: u64,
-    /// Writes that went past the cache.
-    pub uncached_writes: u64,
-    /// Reads of the origin.
-    pub disk_reads: u64,
-    /// Writes to the origin.
-    pub disk_writes: u64,
-    /// Reads that found some of their data in the cache.
-    pub cache_reads: u64,
-    /// Writes that were put into the cache.
-    pub cache_writes: u64,
-    /// What reads answered.
-    pub bytes_read: u64,
-    /// Of that, from the cache.
-    pub bytes_from_ram: u64,
-    /// Of that, from the origin.
-    pub bytes_from_origin: u64,
-    /// What writes brought.
-    pub bytes_written: u64,
-    /// What a read of the origin takes in the mean; `null` before the first.
-    #[serde(default)]
-    pub origin_read_us: Option<u64>,
-    /// What the hits would have waited for the origin: their number times that.
-    #[serde(default)]
-    pub saved_us: u64,
-    /// Whether it holds what is read.
-    #[serde(default)]
-    pub aside: AsideStatus,
-    /// In write-back mode.
-    #[serde(default)]
-    pub write_back: Option<WriteBackStatus>,
+figures! {
+    /// A cache.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct CacheStatus {
+        /// As it is written in the stack.
+        pub cache: String,
+        /// `write-through`, `write-around`, `write-back`.
+        pub mode: String,
+        /// Replacement policy: `s3-fifo` or `lru`.
+        pub policy: String,
+        /// What is held or not held in one piece.
+        pub block_bytes: u64,
+        /// Memory for data.
+        pub size_bytes: u64 = Gauge "braid_cache_size_bytes",
+        /// Of that, of blocks that are held.
+        pub used_bytes: u64 = Gauge "braid_cache_used_bytes",
+        /// Memory beside that: what is where, and who leaves.
+        pub index_bytes: u64 = Gauge "braid_cache_index_bytes",
+        /// What it has counted.
+        #[serde(flatten)]
+        pub counts: CacheCounts,
+        /// None ever: a read drops nothing. RapidCache has the number.
+        #[serde(default)]
+        pub read_invalidates: u64,
+        /// What a read of the origin takes in the mean; `null` before the first.
+        #[serde(default)]
+        pub origin_read_us: Option<u64>,
+        /// What the hits would have waited for the origin: their number times that.
+        #[serde(default)]
+        pub saved_us: u64 = Counter "braid_cache_saved_seconds_total",
+        /// Whether it holds what is read.
+        #[serde(default)]
+        pub aside: AsideStatus,
+        /// In write-back mode.
+        #[serde(default)]
+        pub write_back: Option<WriteBackStatus>,
+    }
 }
 
 /// Whether a cache steps aside because it makes reads no faster, and by which figures.
@@ -120,40 +90,42 @@ impl AsideStatus {
     }
 }
 
-/// What a cache's origin does not have yet, and what becomes of that.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WriteBackStatus {
-    /// What an acknowledged FLUSH is kept by: `log`; `origin`; `log failing` while the log cannot be
-    /// written, and the origin does not have all of it: FLUSH waits or fails.
-    pub flushed_to: String,
-    /// Bytes that the origin does not have. Without a log a power cut loses them; with one, those of
-    /// them that were not flushed.
-    pub dirty_bytes: u64,
-    /// Beyond so many writers wait.
-    pub dirty_limit_bytes: u64,
-    /// How long the oldest of them may have been dirty.
-    pub oldest_dirty_ms: Option<u64>,
-    /// Written to the origin.
-    pub drained_bytes: u64,
-    /// What draining is held to while there is time; `null` for nothing.
-    #[serde(default)]
-    pub drain_bytes_per_second: Option<u64>,
-    /// The log as it is written in the stack.
-    pub log: Option<String>,
-    /// Bytes of it for records, and how many of these would have to be replayed.
-    pub log_size_bytes: Option<u64>,
-    /// Of the log, in use.
-    pub log_used_bytes: Option<u64>,
-    /// Records that were written to it, and their bytes.
-    pub log_writes: Option<u64>,
-    /// Written to the log since the volume was brought up.
-    pub log_written_bytes: Option<u64>,
-    /// What was replayed when it came up.
-    pub replayed_bytes: u64,
-    /// Why the origin does not take what is dirty: it is tried again.
-    pub drain_error: Option<String>,
-    /// Why the log is not used any more.
-    pub log_error: Option<String>,
+figures! {
+    /// What a cache's origin does not have yet, and what becomes of that.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct WriteBackStatus {
+        /// What an acknowledged FLUSH is kept by: `log`; `origin`; `log failing` while the log cannot be
+        /// written, and the origin does not have all of it: FLUSH waits or fails.
+        pub flushed_to: String,
+        /// Bytes that the origin does not have. Without a log a power cut loses them; with one, those of
+        /// them that were not flushed.
+        pub dirty_bytes: u64 = Gauge "braid_cache_dirty_bytes",
+        /// Beyond so many writers wait.
+        pub dirty_limit_bytes: u64 = Gauge "braid_cache_dirty_limit_bytes",
+        /// How long the oldest of them may have been dirty.
+        pub oldest_dirty_ms: Option<u64>,
+        /// Written to the origin.
+        pub drained_bytes: u64 = Counter "braid_cache_drained_bytes_total",
+        /// What draining is held to while there is time; `null` for nothing.
+        #[serde(default)]
+        pub drain_bytes_per_second: Option<u64>,
+        /// The log as it is written in the stack.
+        pub log: Option<String>,
+        /// Room for records in the log.
+        pub log_size_bytes: Option<u64> = Gauge "braid_cache_log_size_bytes",
+        /// Of the log, in use.
+        pub log_used_bytes: Option<u64> = Gauge "braid_cache_log_used_bytes",
+        /// Records that were written to the log.
+        pub log_writes: Option<u64> = Counter "braid_cache_log_writes_total",
+        /// Written to the log since the volume was brought up.
+        pub log_written_bytes: Option<u64> = Counter "braid_cache_log_written_bytes_total",
+        /// What was replayed when it came up.
+        pub replayed_bytes: u64,
+        /// Why the origin does not take what is dirty: it is tried again.
+        pub drain_error: Option<String>,
+        /// Why the log is not used any more.
+        pub log_error: Option<String>,
+    }
 }
 
 /// What a cache would be if it were another: its miss-ratio curve. The answer to `GET /v1/curves`.
@@ -188,7 +160,8 @@ pub struct CurvePoint {
 impl CacheStatus {
     /// How many of a hundred reads were answered from memory; none before the first.
     pub fn hit_percent(&self) -> Option<f64> {
-        (self.reads > 0).then(|| self.cache_hits as f64 * 100.0 / self.reads as f64)
+        (self.counts.reads > 0)
+            .then(|| self.counts.cache_hits as f64 * 100.0 / self.counts.reads as f64)
     }
 }
 

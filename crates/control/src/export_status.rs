@@ -1,92 +1,36 @@
 //! What a volume says of its exports: a part of the schema of `braid status --json`.
 
+use braid_status::{ExportCounts, figures};
 use serde::{Deserialize, Serialize};
 
 use crate::member_status::Latencies;
 
-/// A way by which clients reach the volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExportStatus {
-    /// `nbd`; `fuse` for a loop device on the file of a FUSE file system. Others may come.
-    #[serde(alias = "by")]
-    pub kind: String,
-    /// The path of the block device, or the first of `uris`.
-    #[serde(alias = "path")]
-    pub address: String,
-    /// Where clients connect; empty for a block device of this machine.
-    pub uris: Vec<String>,
-    /// A link to the block device under the volume's name, which stays when the number of the device changes;
-    /// `null` if it could not be made.
-    pub link: Option<String>,
-    /// The folder of the file system below the block device.
-    pub mount: Option<String>,
-    /// Clients that are connected now; 0 for a block device.
-    pub connections: u64,
-    /// Counts since the volume was brought up.
-    #[serde(flatten)]
-    pub counts: ExportCounts,
-    /// How long clients waited for the volume.
-    pub io: ClientIo,
-}
-
-/// What an export has served since the volume was brought up. A count that the kind of export does not have is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExportCounts {
-    /// Clients that connected.
-    pub connections_accepted: u64,
-    /// Clients that were turned away.
-    pub connections_refused: u64,
-    /// Connections that ended because of what they sent.
-    pub protocol_errors: u64,
-    /// Requests of clients.
-    pub requests: u64,
-    /// Requests that were answered.
-    pub replies: u64,
-    /// Requests that were answered with an error.
-    pub errors: u64,
-    /// System calls that received.
-    pub receives: u64,
-    /// System calls that sent.
-    pub sends: u64,
-    /// Bytes that clients read.
-    pub read_bytes: u64,
-    /// Bytes that clients wrote.
-    pub written_bytes: u64,
-}
-
-impl ExportCounts {
-    /// These and `other` together.
-    #[must_use]
-    pub fn plus(&self, other: &ExportCounts) -> ExportCounts {
-        ExportCounts {
-            connections_accepted: self.connections_accepted + other.connections_accepted,
-            connections_refused: self.connections_refused + other.connections_refused,
-            protocol_errors: self.protocol_errors + other.protocol_errors,
-            requests: self.requests + other.requests,
-            replies: self.replies + other.replies,
-            errors: self.errors + other.errors,
-            receives: self.receives + other.receives,
-            sends: self.sends + other.sends,
-            read_bytes: self.read_bytes + other.read_bytes,
-            written_bytes: self.written_bytes + other.written_bytes,
-        }
+figures! {
+    /// A way by which clients reach the volume.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct ExportStatus {
+        /// `nbd`; `fuse` for a loop device on the file of a FUSE file system. Others may come.
+        #[serde(alias = "by")]
+        pub kind: String,
+        /// The path of the block device, or the first of `uris`.
+        #[serde(alias = "path")]
+        pub address: String,
+        /// Where clients connect; empty for a block device of this machine.
+        pub uris: Vec<String>,
+        /// A link to the block device under the volume's name, which stays when the number of the device changes;
+        /// `null` if it could not be made.
+        pub link: Option<String>,
+        /// The folder of the file system below the block device.
+        pub mount: Option<String>,
+        /// Clients that are connected now; 0 for a block device.
+        pub connections: u64 = Gauge "connections",
+        /// Counts since the volume was brought up.
+        #[serde(flatten)]
+        pub counts: ExportCounts,
+        /// How long clients waited for the volume.
+        pub io: ClientIo,
     }
-
-    /// Requests that came together, in the mean; 0 before the first.
-    pub fn requests_per_receive(&self) -> f64 {
-        ratio(self.requests, self.receives)
-    }
-
-    /// Replies that went together, in the mean; 0 before the first.
-    pub fn replies_per_send(&self) -> f64 {
-        ratio(self.replies, self.sends)
-    }
-}
-
-fn ratio(a: u64, b: u64) -> f64 {
-    if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
 impl ExportStatus {
@@ -108,20 +52,22 @@ impl ExportStatus {
     }
 }
 
-/// How long the clients of an export waited for the volume: from when the export has a request whole to when it
-/// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
-/// of 128 KiB.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ClientIo {
-    /// Requests that the volume has not answered.
-    pub in_flight: u64,
-    /// Of reads.
-    pub reads: Latencies,
-    /// Of writes and discards.
-    pub writes: Latencies,
-    /// Of flushes.
-    pub flushes: Latencies,
+figures! {
+    /// How long the clients of an export waited for the volume: from when the export has a request whole to when it
+    /// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
+    /// of 128 KiB.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct ClientIo {
+        /// Requests that the volume has not answered yet.
+        pub in_flight: u64 = Gauge "in_flight",
+        /// Of reads.
+        pub reads: Latencies,
+        /// Of writes and discards.
+        pub writes: Latencies,
+        /// Of flushes.
+        pub flushes: Latencies,
+    }
 }
 
 impl ClientIo {

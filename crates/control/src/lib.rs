@@ -42,6 +42,7 @@ pub use array_status::{
     ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
     MismatchStatus, ScrubPlaceStatus, ScrubStatus, SuspectStatus,
 };
+pub use braid_status::{CacheCounts, Counters, ExportCounts};
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
 };
@@ -52,7 +53,7 @@ pub use client::{
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
 pub use event_log::{EventLog, LoggedEvent, are_missed, read_events};
-pub use export_status::{ClientIo, ExportCounts, ExportStatus};
+pub use export_status::{ClientIo, ExportStatus};
 pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use health::Health;

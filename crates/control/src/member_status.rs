@@ -1,61 +1,66 @@
 //! What a volume says of the leaves of its stack: a part of the schema of `braid status --json`.
 
+use braid_status::figures;
 use serde::{Deserialize, Serialize};
 
 use crate::disk_status::DiskStatus;
 
-/// A leaf of the stack.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MemberStatus {
-    /// As the stack spells it.
-    pub member: String,
-    /// In bytes.
-    pub size_bytes: u64,
-    /// Whether the page cache is bypassed; `null` where there is none.
-    pub direct: Option<bool>,
-    /// Reads, writes and flushes that failed.
-    pub failures: u64,
-    /// The error of the last of them.
-    pub last_failure: Option<String>,
-    /// Why what it holds goes with the volume: its file was deleted, or another one lies at its path.
-    #[serde(default)]
-    pub gone: Option<String>,
-    /// The error of the first flush that failed: what was written before may not be on the member,
-    /// and every flush fails until the volume is brought up anew.
-    #[serde(default)]
-    pub lost: Option<String>,
-    /// What it was asked for, and how long that took.
-    #[serde(default)]
-    pub io: MemberIo,
-    /// Why it is an outlier among its siblings, if it is.
-    #[serde(default)]
-    pub slow: Option<String>,
-    /// The disk below, where somebody looked at it: `braid status NAME`, `braid monitor`.
-    #[serde(default)]
-    pub disk: Option<DiskStatus>,
+figures! {
+    /// A leaf of the stack.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    pub struct MemberStatus {
+        /// As the stack spells it.
+        pub member: String,
+        /// Size of the member.
+        pub size_bytes: u64 = Gauge "braid_member_size_bytes",
+        /// Whether the page cache is bypassed; `null` where there is none.
+        pub direct: Option<bool>,
+        /// Reads, writes and flushes that failed.
+        pub failures: u64 = Counter "braid_member_failures_total",
+        /// The error of the last of them.
+        pub last_failure: Option<String>,
+        /// Why what it holds goes with the volume: its file was deleted, or another one lies at its path.
+        #[serde(default)]
+        pub gone: Option<String>,
+        /// The error of the first flush that failed: what was written before may not be on the member,
+        /// and every flush fails until the volume is brought up anew.
+        #[serde(default)]
+        pub lost: Option<String>,
+        /// What it was asked for, and how long that took.
+        #[serde(default)]
+        pub io: MemberIo,
+        /// Why it is an outlier among its siblings, if it is.
+        #[serde(default)]
+        pub slow: Option<String>,
+        /// The disk below, where somebody looked at it: `braid status NAME`, `braid monitor`.
+        #[serde(default)]
+        pub disk: Option<DiskStatus>,
+    }
 }
 
-/// What a member was asked for since it was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MemberIo {
-    /// Bytes that were read.
-    pub read_bytes: u64,
-    /// Bytes that were written.
-    pub written_bytes: u64,
-    /// Requests that the medium has not answered.
-    pub in_flight: u64,
-    /// Of these, those that were answered with an error at their deadline: until the medium is through
-    /// with them it is asked for nothing.
-    pub overdue: u64,
-    /// Requests that were answered with an error at their deadline, or because others had been.
-    pub timeouts: u64,
-    /// Of reads.
-    pub reads: Latencies,
-    /// Of writes and discards.
-    pub writes: Latencies,
-    /// Of flushes.
-    pub flushes: Latencies,
+figures! {
+    /// What a member was asked for since it was opened.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct MemberIo {
+        /// Bytes read from the member.
+        pub read_bytes: u64 = Counter "braid_member_read_bytes_total",
+        /// Bytes written to the member.
+        pub written_bytes: u64 = Counter "braid_member_written_bytes_total",
+        /// Requests that the member has not answered yet.
+        pub in_flight: u64 = Gauge "braid_member_in_flight",
+        /// Of these, those that were answered with an error at their deadline: until the medium is through
+        /// with them it is asked for nothing.
+        pub overdue: u64 = Gauge "braid_member_overdue",
+        /// Requests that were answered with an error at their deadline, or because others had been.
+        pub timeouts: u64 = Counter "braid_member_timeouts_total",
+        /// Of reads.
+        pub reads: Latencies,
+        /// Of writes and discards.
+        pub writes: Latencies,
+        /// Of flushes.
+        pub flushes: Latencies,
+    }
 }
 
 /// How many requests took how long: a histogram of powers of two.

@@ -197,11 +197,11 @@ impl Server {
     /// Serves one connection, in a task of its own, when there is room for it.
     pub fn connect(&self, fd: OwnedFd) {
         let inner = &self.inner;
-        inner.count(Counts { connections: 1, ..Counts::default() });
+        inner.count(Counts { connections_accepted: 1, ..Counts::default() });
         if inner.find_room() {
             return self.admit(fd);
         }
-        let refused = Counts { connections_refused: 1, disconnections: 1, ..Counts::default() };
+        let refused = Counts { connections_refused: 1, connections_ended: 1, ..Counts::default() };
         if inner.waiting.get() >= MOST_WAITING {
             return inner.count(refused);
         }
@@ -245,7 +245,7 @@ impl Server {
                 inner.open.set(inner.open.get() - 1);
             }
             let protocol_errors = u64::from(end.is_protocol_error());
-            inner.count(Counts { disconnections: 1, protocol_errors, ..Counts::default() });
+            inner.count(Counts { connections_ended: 1, protocol_errors, ..Counts::default() });
             (inner.on_end)(&end);
         });
     }

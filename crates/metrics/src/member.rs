@@ -10,18 +10,8 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
     for (name, member) in names.iter().zip(&status.members) {
         let mut of = of.part("member", name);
         let io = &member.io;
-        of.gauge("braid_member_size_bytes", "Size of the member.", member.size_bytes);
-        of.counter("braid_member_read_bytes_total", "Bytes read from the member.", io.read_bytes);
-        of.counter(
-            "braid_member_written_bytes_total",
-            "Bytes written to the member.",
-            io.written_bytes,
-        );
-        of.gauge(
-            "braid_member_in_flight",
-            "Requests that the member has not answered yet.",
-            io.in_flight,
-        );
+        of.figures("", member);
+        of.figures("", io);
         for (op, latencies) in [("read", &io.reads), ("write", &io.writes), ("flush", &io.flushes)]
         {
             of.part("op", op).histogram(
@@ -30,11 +20,6 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
                 latencies,
             );
         }
-        of.counter(
-            "braid_member_failures_total",
-            "Requests that the member answered with an error.",
-            member.failures,
-        );
         of.gauge(
             "braid_member_slow",
             "Whether it is an outlier among its siblings.",

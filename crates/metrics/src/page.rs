@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use braid_control::Latencies;
+use braid_status::{Figure, Figures, Kind, Measure, Value};
 
 /// What an HTTP answer with this text says that it is.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -17,57 +18,19 @@ const BOUNDS: std::ops::RangeInclusive<u32> = 4..=24;
 
 /// What kind of number a family has.
 #[derive(Clone, Copy)]
-enum Kind {
-    Gauge,
-    Counter,
+enum FamilyKind {
+    Number(Kind),
     Histogram,
 }
 
-/// A number of a sample; what is whole is written as it is, also beyond 2^53.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
-    Whole(u64),
-    Real(f64),
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Value {
-        Value::Whole(value)
-    }
-}
-
-impl From<usize> for Value {
-    fn from(value: usize) -> Value {
-        Value::Whole(value as u64)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(value: u32) -> Value {
-        Value::Whole(value.into())
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Value {
-        Value::Whole(value.into())
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Value {
-        Value::Real(value)
-    }
-}
-
 /// µs in seconds.
-pub(crate) fn micros(us: u64) -> f64 {
+fn micros(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
 struct Family {
     help: &'static str,
-    kind: Kind,
+    kind: FamilyKind,
     samples: String,
 }
 
@@ -96,13 +59,18 @@ impl Page {
         name: &'static str,
         help: &'static str,
         labels: &[Label<'_>],
-        value: impl Into<Value>,
+        value: impl Measure,
     ) {
-        let samples = self.family(name.into(), help, Kind::Gauge);
-        sample(samples, name, labels, value.into());
+        let samples = self.family(name.into(), help, FamilyKind::Number(Kind::Gauge));
+        value.measure().into_iter().for_each(|value| sample(samples, name, labels, value));
     }
 
-    fn family(&mut self, name: Cow<'static, str>, help: &'static str, kind: Kind) -> &mut String {
+    fn family(
+        &mut self,
+        name: Cow<'static, str>,
+        help: &'static str,
+        kind: FamilyKind,
+    ) -> &mut String {
         let new = || Family { help, kind, samples: String::new() };
         &mut self.families.entry(name).or_insert_with(new).samples
     }
@@ -111,9 +79,9 @@ impl Page {
         let mut text = String::new();
         for (name, Family { help, kind, samples }) in &self.families {
             let kind = match kind {
-                Kind::Gauge => "gauge",
-                Kind::Counter => "counter",
-                Kind::Histogram => "histogram",
+                FamilyKind::Number(Kind::Gauge) => "gauge",
+                FamilyKind::Number(Kind::Counter) => "counter",
+                FamilyKind::Histogram => "histogram",
             };
             let help = help.replace('\\', "\\\\").replace('\n', "\\n");
             text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}"));
@@ -135,22 +103,12 @@ impl Of<'_> {
         Of { page: self.page, labels }
     }
 
-    pub(crate) fn gauge(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        help: &'static str,
-        value: impl Into<Value>,
-    ) {
-        self.add(name.into(), help, Kind::Gauge, value.into());
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &'static str, value: impl Measure) {
+        value.measure().into_iter().for_each(|value| self.add(name, help, Kind::Gauge, value));
     }
 
-    pub(crate) fn counter(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        help: &'static str,
-        value: impl Into<Value>,
-    ) {
-        self.add(name.into(), help, Kind::Counter, value.into());
+    pub(crate) fn counter(&mut self, name: &'static str, help: &'static str, value: impl Measure) {
+        value.measure().into_iter().for_each(|value| self.add(name, help, Kind::Counter, value));
     }
 
     /// A sample for each of `states`, 1 for the one that it is in and 0 for the others.
@@ -175,7 +133,7 @@ impl Of<'_> {
     ) {
         let name = name.into();
         let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
-        let samples = self.page.family(name.clone(), help, Kind::Histogram);
+        let samples = self.page.family(name.clone(), help, FamilyKind::Histogram);
         let bucket = format!("{name}_bucket");
         let mut below = 0;
         let mut counts = latencies.buckets.iter();
@@ -190,13 +148,38 @@ impl Of<'_> {
         // The number and the buckets may have been read a request apart.
         let count = latencies.count.max(latencies.buckets.iter().sum());
         sample(samples, &bucket, &[&labels[..], &[("le", "+Inf")]].concat(), Value::Whole(count));
-        sample(samples, &format!("{name}_sum"), &labels, micros(latencies.sum_us).into());
+        sample(samples, &format!("{name}_sum"), &labels, Value::Real(micros(latencies.sum_us)));
         sample(samples, &format!("{name}_count"), &labels, Value::Whole(count));
     }
 
-    fn add(&mut self, name: Cow<'static, str>, help: &'static str, kind: Kind, value: Value) {
+    /// All numbers of `of`; `prefix` is of those whose metrics have the end of a name.
+    pub(crate) fn figures(&mut self, prefix: &str, of: &impl Figures) {
+        of.each(&mut |one| self.figure(prefix, one));
+    }
+
+    /// One number; see [`Of::figures`].
+    pub(crate) fn figure(&mut self, prefix: &str, one: Figure) {
+        match prefix {
+            "" => self.add(one.metric, one.help, one.kind, one.value),
+            prefix => self.add(format!("{prefix}{}", one.metric), one.help, one.kind, one.value),
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        help: &'static str,
+        kind: Kind,
+        value: Value,
+    ) {
+        let name = name.into();
         let labels: Vec<Label<'_>> = self.labels.iter().map(|(key, at)| (*key, &**at)).collect();
-        sample(self.page.family(name.clone(), help, kind), &name, &labels, value);
+        sample(
+            self.page.family(name.clone(), help, FamilyKind::Number(kind)),
+            &name,
+            &labels,
+            value,
+        );
     }
 }
 

@@ -10,11 +10,7 @@ type Words = &'static [(&'static str, &'static str)];
 
 /// Parses `--attach`.
 pub(crate) fn attach() -> impl TypedValueParser<Value = Attach> {
-    one_of(&[
-        ("auto", "The best that this machine and user have, or none"),
-        ("fuse", "A file system of one file, and a loop device on it"),
-        ("none", "Not at all"),
-    ])
+    one_of(Attach::WORDS)
 }
 
 /// Parses `--io`.

@@ -230,26 +230,7 @@ pub(crate) fn render(status: &Status) -> String {
     }
     lines.push(("stack", status.stack.clone()));
     lines.push(("size", size));
-    for export in &status.exports {
-        let ExportStatus { kind, address, counts, .. } = export;
-        if export.is_device() {
-            let link = export.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
-            lines.push(("device", format!("{link}{address} (by {kind})")));
-            continue;
-        }
-        export.uris.iter().for_each(|uri| lines.push((kind, uri.clone())));
-        lines.push((
-            "clients",
-            format!(
-                "{} connected; {} requests, {:.1} a receive, {:.1} replies a send, {} errors",
-                export.connections,
-                counts.requests,
-                counts.requests_per_receive(),
-                counts.replies_per_send(),
-                counts.errors
-            ),
-        ));
-    }
+    lines.extend(status.exports.iter().flat_map(export_lines));
     lines.extend(waited::line(status).map(|text| ("latency", text)));
     lines.push((
         "process",
@@ -325,6 +306,28 @@ pub(crate) fn render(status: &Status) -> String {
         text.push_str(&disks::of(status, &member.member));
     }
     text
+}
+
+/// Returns the lines of an export: its addresses, and of one with clients what they have asked for.
+fn export_lines(export: &ExportStatus) -> Vec<(&str, String)> {
+    let ExportStatus { kind, address, counts, .. } = export;
+    if export.is_device() {
+        let link = export.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
+        return vec![("device", format!("{link}{address} (by {kind})"))];
+    }
+    let mut lines: Vec<_> = export.uris.iter().map(|uri| (kind.as_str(), uri.clone())).collect();
+    lines.push((
+        "clients",
+        format!(
+            "{} connected; {} requests, {:.1} a receive, {:.1} replies a send, {} errors",
+            export.connections,
+            counts.requests,
+            counts.requests_per_receive(),
+            counts.replies_per_send(),
+            counts.errors
+        ),
+    ));
+    lines
 }
 
 /// The columns of the terminal that standard output is, if it is one.

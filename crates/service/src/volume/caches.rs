@@ -91,9 +91,9 @@ fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
 
 fn status_of(one: &AtCache) -> CacheStatus {
     let AtCache { text, cache, .. } = one;
-    let (counters, config) = (cache.counters(), cache.config());
+    let (counts, config) = (cache.counters(), cache.config());
     let (used, all) = cache.used_blocks();
-    let mean = counters.mean_origin_read();
+    let mean = counts.mean_origin_read();
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     CacheStatus {
         cache: text.clone(),
@@ -103,26 +103,10 @@ fn status_of(one: &AtCache) -> CacheStatus {
         size_bytes: u64::from(all) * config.block,
         used_bytes: u64::from(used) * config.block,
         index_bytes: cache.index_bytes(),
-        reads: counters.reads,
-        writes: counters.writes,
-        cache_hits: counters.cache_hits,
-        cache_misses: counters.cache_misses,
-        replacement: counters.replacement,
-        write_replacement: counters.write_replacement,
+        counts,
         read_invalidates: 0,
-        write_invalidates: counters.write_invalidates,
-        uncached_reads: counters.uncached_reads,
-        uncached_writes: counters.uncached_writes,
-        disk_reads: counters.disk_reads,
-        disk_writes: counters.disk_writes,
-        cache_reads: counters.cache_reads,
-        cache_writes: counters.cache_writes,
-        bytes_read: counters.bytes_read,
-        bytes_from_ram: counters.bytes_from_ram,
-        bytes_from_origin: counters.bytes_from_origin,
-        bytes_written: counters.bytes_written,
         origin_read_us: mean.map(|mean| micros(mean.as_secs_f64())),
-        saved_us: mean.map_or(0, |mean| micros(mean.as_secs_f64() * counters.cache_hits as f64)),
+        saved_us: mean.map_or(0, |mean| micros(mean.as_secs_f64() * counts.cache_hits as f64)),
         aside: aside_of(&cache.aside()),
         write_back: write_back_of(one),
     }

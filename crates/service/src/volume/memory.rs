@@ -84,9 +84,9 @@ pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<Str
         return Ok(None);
     };
     let limited = Limited { limit: ByteSize(limit), file: first.clone(), others: others.len() };
-    match attach {
-        Attach::Fuse => Ok(Some(limited.to_string())),
-        Attach::Auto | Attach::None => Err(NotHeld::Limited(limited)),
+    match attach.is_by_name() {
+        true => Ok(Some(limited.to_string())),
+        false => Err(NotHeld::Limited(limited)),
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn hold(attach: Attach) -> Result<Vec<String>, NotHeld> {
     let unlimited = braid_sys::process::locked_memory_limit().is_ok_and(|limit| limit.is_none());
     match steady::lock(unlimited || steady::lock(true).is_ok()) {
         Ok(()) => {}
-        Err(source) if attach == Attach::Fuse => warnings.push(format!(
+        Err(source) if attach.is_by_name() => warnings.push(format!(
             "the program could not be locked in memory ({source}): under memory pressure, \
              writing to the device may stall for good (`braid doctor` says what to do)"
         )),

@@ -23,6 +23,18 @@ pub enum Attach {
 }
 
 impl Attach {
+    /// The words for it: each with what help says of it.
+    pub const WORDS: &'static [(&'static str, &'static str)] = &[
+        ("auto", "The best that this machine and user have, or none"),
+        ("fuse", "A file system of one file, and a loop device on it"),
+        ("none", "Not at all"),
+    ];
+
+    /// Whether a way was asked for by its name, whatever it risks.
+    pub(super) fn is_by_name(self) -> bool {
+        !matches!(self, Attach::Auto | Attach::None)
+    }
+
     /// Whether a volume that is told so becomes a block device here.
     pub fn attaches(self) -> bool {
         match self {

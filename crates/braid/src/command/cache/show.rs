@@ -81,7 +81,7 @@ fn subtitle(advice: &Advice<'_>) -> String {
     let cache = advice.cache();
     let mut text = format!("{}, {:#}", cache.policy, ByteSize(cache.size_bytes));
     if let Some(hits) = cache.hit_percent() {
-        let _ = write!(text, "; {} reads, {hits:.1} % of them hits", cache.reads);
+        let _ = write!(text, "; {} reads, {hits:.1} % of them hits", cache.counts.reads);
     }
     if let Some(origin) = cache.origin_read_us {
         let _ = write!(text, "; the origin takes {} for a read", time(origin as f64 / 1e3));

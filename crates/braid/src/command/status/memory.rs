@@ -53,8 +53,8 @@ pub(super) fn cache(cache: &CacheStatus) -> String {
         ByteSize(cache.used_bytes),
         ByteSize(cache.size_bytes),
         ByteSize(cache.block_bytes),
-        ByteSize(cache.bytes_from_ram),
-        ByteSize(cache.bytes_from_origin),
+        ByteSize(cache.counts.bytes_from_ram),
+        ByteSize(cache.counts.bytes_from_origin),
     ) + &aside(cache)
         + &cache.write_back.as_ref().map(write_back).unwrap_or_default()
 }

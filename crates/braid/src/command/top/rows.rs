@@ -173,8 +173,8 @@ fn of_pass(job: &JobStatus) -> String {
 }
 
 fn of_cache(before: &CacheStatus, now: &CacheStatus) -> String {
-    let reads = now.reads.saturating_sub(before.reads);
-    let hits = now.cache_hits.saturating_sub(before.cache_hits);
+    let reads = now.counts.reads.saturating_sub(before.counts.reads);
+    let hits = now.counts.cache_hits.saturating_sub(before.counts.cache_hits);
     let mut text = match reads {
         0 => "cache: no reads".to_owned(),
         reads => format!("cache: {:.1} % of reads hit", hits as f64 * 100.0 / reads as f64),

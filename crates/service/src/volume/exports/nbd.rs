@@ -11,7 +11,7 @@ use braid_export_nbd::{Address, Bounds, Counters, Counts, End, Listener, Overlap
 use braid_uring::{Fd, Handle, Remote};
 
 use super::{Change, Export, Kind, Start};
-use crate::control::{ExportCounts, ExportStatus};
+use crate::control::{Counters as _, ExportStatus};
 use crate::volume::counts::client_io;
 use crate::volume::error::{ExportError, RunError, system};
 use crate::volume::shard::{Local, Shard, call};
@@ -46,15 +46,13 @@ fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Result<Option<Box<dyn Ex
 
 impl Nbd {
     fn counts(&self) -> Counts {
-        let mut sum = Counts::default();
-        self.counters.get().into_iter().flatten().for_each(|counters| sum += counters.read());
-        sum
+        let shards = self.counters.get().into_iter().flatten();
+        shards.fold(Counts::default(), |sum, shard| sum.plus(shard.read()))
     }
 
     /// Clients that are connected now.
     fn connections(&self) -> u64 {
-        let counts = self.counts();
-        counts.connections.saturating_sub(counts.disconnections)
+        self.counts().connections()
     }
 }
 
@@ -92,19 +90,8 @@ impl Export for Nbd {
             uris: self.uris.clone(),
             link: None,
             mount: None,
-            connections: self.connections(),
-            counts: ExportCounts {
-                connections_accepted: counts.connections,
-                connections_refused: counts.connections_refused,
-                protocol_errors: counts.protocol_errors,
-                requests: counts.requests,
-                replies: counts.replies,
-                errors: counts.errors,
-                receives: counts.receives,
-                sends: counts.sends,
-                read_bytes: counts.read_bytes,
-                written_bytes: counts.written_bytes,
-            },
+            connections: counts.connections(),
+            counts,
             io: client_io(&self.asked),
         }
     }
