@@ -193,7 +193,7 @@ impl Watch {
                     let error = other.map_or_else(
                         |error| error.to_string(),
                         |(refused, _)| {
-                            refused.map_or_else(|refusal| refusal.error, |_| String::new())
+                            refused.map_or_else(|refusal| refusal.why, |_| String::new())
                         },
                     );
                     self.latest.send_replace(Arc::new(json!({ "volumes": {}, "error": error })));

@@ -21,7 +21,8 @@ use braid_uring::{ExecutorClock, Handle};
 use super::admission::locked_by;
 use super::options::OpenOptions;
 use super::promises;
-use crate::control::{ClientIo, Latencies, MemberIo};
+use crate::control::{ClientIo, ErrorCode, Latencies, MemberIo};
+use crate::failure::Failure;
 use crate::profile::{self, ModelError};
 
 /// Why a leaf is not to be had.
@@ -40,11 +41,38 @@ pub enum LeafError {
          free ({source})"
     )]
     HugePages { what: String, pages: u64, source: RamError },
-    #[error("{error}\n  next: {}", error.next())]
+    #[error("{error}")]
     Model {
         #[from]
         error: ModelError,
     },
+}
+
+impl LeafError {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let no_memory = Failure::failed(self).code(ErrorCode::NoMemory);
+        match self {
+            LeafError::Open { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
+                Failure::failed(self).code(ErrorCode::InUse)
+            }
+            LeafError::Open { .. } => Failure::failed(self),
+            LeafError::Locked { .. } => Failure::failed(self)
+                .next(
+                    "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
+                )
+                .code(ErrorCode::InUse),
+            LeafError::Memory { .. } => no_memory.next("smaller sizes, or files instead of memory"),
+            LeafError::Lock { .. } => no_memory.next(
+                "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",
+            ),
+            LeafError::HugePages { .. } => no_memory.next(
+                "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
+                 gives huge pages where it has them",
+            ),
+            LeafError::Model { error } => Failure::usage(self).next(error.next()),
+        }
+    }
 }
 
 /// What becomes of a member that nobody will find again.

@@ -33,7 +33,8 @@ use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::level::Level;
 use super::options::{OpenOptions, Unusable};
 use super::warnings::Warning;
-use crate::control::LeftOutStatus;
+use crate::control::{ErrorCode, LeftOutStatus};
+use crate::failure::{Failure, FailureKind};
 use crate::metadata::{Metadata, MetadataError, random_number};
 
 pub use braid_engine::assembled::is_served;
@@ -43,7 +44,7 @@ pub use braid_engine::assembled::is_served;
 pub enum MdError {
     #[error("{0}")]
     Metadata(#[from] MetadataError),
-    #[error("{refusal}{}", next.iter().map(|next| format!("\n  next: {next}")).collect::<String>())]
+    #[error("{refusal}")]
     Refused {
         refusal: Refusal,
         /// Commands that lead on.
@@ -51,6 +52,19 @@ pub enum MdError {
     },
     #[error("{0}")]
     Member(#[from] LeafError),
+}
+
+impl MdError {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let refused = Failure::refused(self).code(ErrorCode::NotStartable);
+        match self {
+            MdError::Metadata(error) => refused.led_on(error.next()),
+            MdError::Refused { next, .. } if next.is_empty() => refused,
+            MdError::Refused { next, .. } => refused.next(next.join("\n")),
+            MdError::Member(error) => Failure { kind: FailureKind::Refused, ..error.failure() },
+        }
+    }
 }
 
 /// An array that was assembled.
