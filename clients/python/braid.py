@@ -33,9 +33,9 @@ API = "/api/v1"
 class Refused(Exception):
     """A request that was refused, or failed."""
 
-    def __init__(self, status, error, next=None):
-        super().__init__(error if next is None else f"{error}\n  next: {next}")
-        self.status, self.error, self.next = status, error, next
+    def __init__(self, status, why, next=None, code=None):
+        super().__init__(why if next is None else f"{why}\n  next: {next}")
+        self.status, self.why, self.next, self.code = status, why, next, code
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -106,7 +106,7 @@ class Braid:
                 text = answer.read().decode(errors="replace")
                 try:
                     said = json.loads(text)
-                    raise Refused(answer.status, said["error"], said.get("next"))
+                    raise Refused(answer.status, said["why"], said.get("next"), said.get("code"))
                 except (ValueError, KeyError, TypeError):
                     raise Refused(answer.status, text or answer.reason) from None
             return connection, answer

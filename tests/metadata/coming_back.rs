@@ -1,8 +1,10 @@
 //! Devices that become members, again or for the first time: what they carry is not believed to be
 //! what it is not.
 
+use braid_control::ErrorCode;
 use braid_md::{BadBlocks, Features};
 
+use crate::codes::failure;
 use crate::common::{Scratch, UpVolume, wait_until};
 use crate::{FAILED, REFUSED, SIZE, edit, list_as_bad, superblock};
 
@@ -69,6 +71,8 @@ fn members_that_each_went_on_alone_are_not_merged() {
             let forced = ["member", how, "home", "b.img", "--force"];
             scratch.run(&forced).fails(REFUSED, &parts);
         }
+        let failure = failure(&scratch, &["member", "add", "home", "b.img"]);
+        assert_eq!(failure.code, ErrorCode::WentOnAlone);
         assert!(scratch.read("b.img") == before, "nothing was written to it");
         // What it has alone is given up by a word of its own.
         scratch.run(&["wipe", "b.img"]).ok();

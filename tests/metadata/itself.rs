@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use braid_control::ErrorCode;
+
 use crate::REFUSED;
+use crate::codes::failure;
 use crate::common::{
     LoopDevice, MIB, Mounted, Scratch, Tool, UpVolume, skip_unless_root, skip_without,
 };
@@ -38,6 +41,7 @@ fn assert_refused(scratch: &Scratch, path: &Path, way: &[&str]) {
     ] {
         scratch.run(order).fails(REFUSED, &words);
     }
+    assert_eq!(failure(scratch, &["save", "s", path]).code, ErrorCode::OnItself);
 }
 
 #[test]

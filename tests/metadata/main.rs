@@ -12,6 +12,7 @@ mod common;
 
 mod assembling;
 mod bad_blocks;
+mod codes;
 mod coming_back;
 mod creation;
 mod golden;

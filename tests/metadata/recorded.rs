@@ -1,6 +1,6 @@
 //! The record of a volume follows its members, whoever gives the order, and whenever its process is killed.
 
-use braid_control::{Order, OrderAnswer, Outcome, post_order};
+use braid_control::{Answer, ErrorCode, Order, post_order};
 
 use super::{MIB, Scratch};
 
@@ -18,7 +18,7 @@ fn home() -> Scratch {
 }
 
 /// Gives an order as any program may, over the control socket.
-fn order(scratch: &Scratch, order: &Order) -> OrderAnswer {
+fn order(scratch: &Scratch, order: &Order) -> Answer {
     post_order(&scratch.run_folder().join("home.sock"), order, 0).expect("an answer")
 }
 
@@ -36,8 +36,7 @@ fn an_order_over_the_control_socket_changes_the_record_before_it_is_answered() {
     let scratch = home();
     let volume = scratch.up("home", &NONE);
     for one in &replace_b_by_e(&scratch) {
-        let answer = order(&scratch, one);
-        assert_eq!(answer.outcome, Outcome::Done, "{}", answer.text);
+        order(&scratch, one).expect("it is carried out");
     }
     let record = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
     assert!(record.contains("e.img") && !record.contains("b.img"), "{record}");
@@ -53,7 +52,7 @@ fn a_volume_that_is_killed_after_any_order_starts_with_the_members_it_had() {
         let scratch = home();
         let volume = scratch.up("home", &NONE);
         for one in &replace_b_by_e(&scratch)[..orders] {
-            order(&scratch, one);
+            order(&scratch, one).expect("it is carried out");
         }
         volume.kill();
         drop(volume);
@@ -75,7 +74,7 @@ fn a_device_that_is_refused_is_not_recorded() {
     let before = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
     let member = scratch.join("small.img");
     let answer = order(&scratch, &Order::Add { member, force: false, again: false, array: None });
-    assert_ne!(answer.outcome, Outcome::Done, "{}", answer.text);
+    assert_eq!(answer.expect_err("it is too small").code, ErrorCode::Unfit);
     assert_eq!(std::fs::read_to_string(scratch.config_file("home")).expect("a record"), before);
     volume.down();
 }

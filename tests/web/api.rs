@@ -47,9 +47,10 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     assert!(!offered("Take out", &b) && !offered("Take out", &a) && !offered("Remove", &a));
     // By the state of before, even what is possible is refused; and what is not, with the reason.
     let remove = json!({ "order": { "remove": { "member": b } } });
-    web.post(orders, &with_state(remove.clone(), &seen))
-        .refused(409, "has changed since it was looked at");
-    web.post(orders, &with_state(fail(&a), &seen)).refused(409, "holds the only copy");
+    let changed = web.post(orders, &with_state(remove.clone(), &seen));
+    assert_eq!(changed.refused(409, "has changed since it was looked at"), "state-changed");
+    let last = web.post(orders, &with_state(fail(&a), &seen));
+    assert_eq!(last.refused(409, "holds the only copy"), "not-possible");
     assert_eq!(member_state(&web, &a), "in_sync");
     web.post(orders, &fail(&b)).refused(409, "is faulty already");
     web.post(orders, &remove).ok();
@@ -365,7 +366,7 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
     let listed = web.get(volumes).ok()["volumes"].to_string();
     assert!(!listed.contains("monitor"), "its file is no volume: {listed}");
     let up = |name: &str| json!({ "up": { "name": name, "attach": "none" } });
-    assert_eq!(code(web.post(volumes, &up("monitor")), 400), "bad_request");
+    assert_eq!(code(web.post(volumes, &up("monitor")), 400), "bad-request");
     // As it is wanted already: said, and no error; otherwise refused, with the difference.
     let planned = format!("{volumes}?plan=1");
     assert_eq!(web.post(&planned, &up("home")).ok()["does"], "Nothing: home is up already.");
@@ -374,10 +375,10 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
     assert_eq!(web.post(&planned, &other).ok()["possible"], false);
     let refused = web.post(volumes, &other);
     refused.refused(409, "home is up already, and it can be written to");
-    assert_eq!(code(refused, 409), "already_up");
+    assert_eq!(code(refused, 409), "already-up");
     let create = |name: &str, member: &str| json!({ "create": { "name": name, "level": "raid1", "members": [member, "missing"] } });
-    assert_eq!(code(web.post(volumes, &create("home", &path("c.img"))), 409), "name_taken");
-    assert_eq!(code(web.post(volumes, &create("x", &path("a.img"))), 409), "in_use");
+    assert_eq!(code(web.post(volumes, &create("home", &path("c.img"))), 409), "name-taken");
+    assert_eq!(code(web.post(volumes, &create("x", &path("a.img"))), 409), "in-use");
     std::fs::write(scratch.join("swap.img"), [&vec![0; 4086][..], b"SWAPSPACE2"].concat()).unwrap();
     std::fs::File::options()
         .write(true)
@@ -385,17 +386,17 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
         .unwrap()
         .set_len(8 << 20)
         .unwrap();
-    assert_eq!(code(web.post(volumes, &create("x", &path("swap.img"))), 409), "has_contents");
+    assert_eq!(code(web.post(volumes, &create("x", &path("swap.img"))), 409), "has-contents");
     let order = |order: Value| web.post("/api/v1/volumes/home/orders", &json!({ "order": order }));
     for lock in [json!({ "whole": { "lock": {} } }), json!({ "whole": "unlock" })] {
         let said = [order(lock.clone()).ok(), order(lock).ok()];
         assert!(said[1]["done"].as_str().is_some_and(|done| !done.is_empty()), "{said:?}");
     }
     // What cannot be posted to says so, whatever is sent.
-    assert_eq!(code(web.post("/api/v1/events", &json!({})), 405), "method_not_allowed");
+    assert_eq!(code(web.post("/api/v1/events", &json!({})), 405), "method-not-allowed");
     let stop = || web.post("/api/v1/volumes/home/stop", &json!({}));
     stop().ok();
     assert_eq!(stop().ok()["done"], "Nothing: home is down already.");
-    assert_eq!(code(web.post("/api/v1/volumes/nobody/stop", &json!({})), 404), "not_found");
-    assert_eq!(code(web.get("/api/v1/volumes/home"), 404), "not_up");
+    assert_eq!(code(web.post("/api/v1/volumes/nobody/stop", &json!({})), 404), "not-found");
+    assert_eq!(code(web.get("/api/v1/volumes/home"), 404), "not-up");
 }

@@ -15,7 +15,7 @@ def refused(status, why, work):
     try:
         work()
     except Refused as refusal:
-        assert refusal.status == status and why in refusal.error, (refusal.status, refusal)
+        assert refusal.status == status and why in refusal.why, (refusal.status, refusal)
         return refusal
     raise AssertionError(f"not refused: {why}")
 

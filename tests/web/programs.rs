@@ -173,7 +173,7 @@ fn a_token_has_rights_and_an_expiry() {
     assert_eq!((get(&view).status, get(&ci).status, get(web.token()).status), (200, 200, 200));
     let refused = ask(&view, "POST", ORDERS, lock.clone());
     refused.refused(403, "this token may only read");
-    assert_eq!(refused.json()["code"], "read_only_token");
+    assert_eq!(refused.json()["code"], "read-only-token");
     let volumes = "/api/v1/volumes";
     for (method, path, body) in [
         ("POST", volumes, json!({ "up": { "name": "home" } })),

@@ -48,12 +48,13 @@ impl Answer {
         self.json()
     }
 
-    /// Checks that it is a refusal that says why and what to do.
+    /// Checks that it is a refusal that says why and what to do; answers its code.
     #[track_caller]
-    pub(crate) fn refused(&self, status: u16, why: &str) {
+    pub(crate) fn refused(&self, status: u16, why: &str) -> String {
         assert_eq!(self.status, status, "{self:?}");
-        let error = self.json()["error"].as_str().expect("why").to_owned();
+        let error = self.json()["why"].as_str().expect("why").to_owned();
         assert!(error.contains(why), "{why:?} is not in {error:?}");
+        self.json()["code"].as_str().expect("a code").to_owned()
     }
 }
 

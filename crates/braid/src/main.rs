@@ -50,6 +50,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match command::main() {
         Ok(code) => code,
-        Err(failure) => failure.report(),
+        Err(failure) => braid_service::failure::report(&failure),
     }
 }

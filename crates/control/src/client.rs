@@ -16,8 +16,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::cache_status::CacheCurve;
+use crate::error_code::ErrorCode;
+use crate::failure::Failure;
 use crate::giver::{ACCEPTED, BEGUN, PHASE};
-use crate::order::{Order, OrderAnswer};
+use crate::order::{Answer, Order, OrderAnswer};
 use crate::slow_status::SlowStatus;
 use crate::status::Status;
 use crate::stop::StopAnswer;
@@ -55,6 +57,20 @@ pub enum ControlError {
 }
 
 impl ControlError {
+    /// The failure of a command that asked the volume called `name`.
+    pub fn failure(&self, name: &str) -> Failure {
+        let code = match self {
+            ControlError::Unreachable(_) => {
+                return Failure::failed(format!("no volume called {name} is up"))
+                    .next("`braid status` lists those that are");
+            }
+            ControlError::TimedOut(_) | ControlError::Malformed(_) => ErrorCode::Failed,
+            ControlError::NotBegun(_) => ErrorCode::GivenUp,
+            ControlError::Unknown(_) => ErrorCode::OutcomeUnknown,
+        };
+        Failure::failed(format!("{name}: {self}")).next(self.next(name)).code(code)
+    }
+
     /// What to do next with the volume called `name`.
     pub fn next(&self, name: &str) -> String {
         match self {
@@ -147,9 +163,10 @@ pub fn post_stop(socket: &Path, force: bool, limit: Duration) -> Result<StopAnsw
 }
 
 /// Has the volume at `socket` carry out an order, which has to go through `bytes` of content for it.
-pub fn post_order(socket: &Path, order: &Order, bytes: u64) -> Result<OrderAnswer, ControlError> {
+pub fn post_order(socket: &Path, order: &Order, bytes: u64) -> Result<Answer, ControlError> {
     let body = serde_json::to_vec(order).map_err(malformed)?;
-    give(socket, "/v1/order", body.into(), TO_END + time_for(bytes))
+    give::<OrderAnswer>(socket, "/v1/order", body.into(), TO_END + time_for(bytes))
+        .map(Answer::from)
 }
 
 /// How long a volume may take to read, compress and store `bytes` of content, or the way back: a slow
@@ -310,13 +327,12 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::order::Outcome;
 
     const TAKEN: &str = "HTTP/1.1 102 Processing\r\nbraid-order: accepted\r\n\r\n";
     const BEGINS: &str = "HTTP/1.1 102 Processing\r\nbraid-order: begun\r\n\r\n";
 
     /// What an order comes to with a volume that says `said`, and then is gone.
-    fn given_to_one_that_says(said: &[&str]) -> Result<OrderAnswer, ControlError> {
+    fn given_to_one_that_says(said: &[&str]) -> Result<Answer, ControlError> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -346,15 +362,21 @@ mod tests {
             let error = given_to_one_that_says(said).unwrap_err();
             assert!(matches!(error, ControlError::NotBegun(_)), "{error}");
             assert!(error.to_string().ends_with("was not carried out, and will not be"), "{error}");
+            assert_eq!(error.failure("v").code, ErrorCode::GivenUp);
         }
         let error = given_to_one_that_says(&[TAKEN, BEGINS]).unwrap_err();
         assert!(matches!(error, ControlError::Unknown(_)), "{error}");
         assert!(error.to_string().ends_with("whether it was carried out is not known"), "{error}");
-        let body = "{\"text\":\"a\",\"outcome\":\"done\"}";
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        for said in [&[&head, body][..], &[TAKEN, BEGINS, &head, body]] {
-            let answer = given_to_one_that_says(said).unwrap();
-            assert_eq!((answer.text.as_str(), answer.outcome), ("a", Outcome::Done));
+        assert_eq!(error.failure("v").code, ErrorCode::OutcomeUnknown);
+        let refused = Failure::refused("b").next("c").code(ErrorCode::Locked);
+        for (body, expected) in [
+            (r#"{"text":"a","outcome":"done"}"#, Ok("a".to_owned())),
+            (r#"{"outcome":"refused","code":"locked","why":"b","next":"c"}"#, Err(refused)),
+        ] {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            for said in [&[&head, body][..], &[TAKEN, BEGINS, &head, body]] {
+                assert_eq!(given_to_one_that_says(said).unwrap(), expected);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error_code::ErrorCode;
+use crate::failure::Failure;
 
 /// One order, for the array that it concerns: the one whose name or identifier is given, the one that
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
@@ -184,53 +184,40 @@ impl CacheOrder {
     }
 }
 
-/// What became of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OrderAnswer {
-    /// What was done, for people; or why nothing was.
-    pub text: String,
-    pub outcome: Outcome,
-    /// Why not, for programs, where that is more than the outcome says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<ErrorCode>,
+/// The result of an order: a description for people, or why it was not carried out.
+pub type Answer = Result<String, Failure>;
+
+/// An [`Answer`] as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OrderAnswer {
+    /// `{"outcome": "refused", "code": …, "why": …, "next": …}`
+    Not(Failure),
+    /// `{"outcome": "done", "text": …}`
+    Done { outcome: Done, text: String },
 }
 
-/// Whether it was done.
+/// The outcome of an order that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum Done {
     Done,
-    /// What was asked for makes no sense.
-    Usage,
-    /// A safety rule said no.
-    Refused,
-    Failed,
 }
 
-impl OrderAnswer {
-    fn new(text: impl Into<String>, outcome: Outcome) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome, code: None }
+impl From<Answer> for OrderAnswer {
+    fn from(answer: Answer) -> OrderAnswer {
+        match answer {
+            Ok(text) => OrderAnswer::Done { outcome: Done::Done, text },
+            Err(failure) => OrderAnswer::Not(failure),
+        }
     }
+}
 
-    /// Says why not, for programs.
-    #[must_use]
-    pub fn code(self, code: ErrorCode) -> OrderAnswer {
-        OrderAnswer { code: Some(code), ..self }
-    }
-
-    pub fn done(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer::new(text, Outcome::Done)
-    }
-
-    pub fn usage(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer::new(text, Outcome::Usage)
-    }
-
-    pub fn refused(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer::new(text, Outcome::Refused)
-    }
-
-    pub fn failed(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer::new(text, Outcome::Failed)
+impl From<OrderAnswer> for Answer {
+    fn from(answer: OrderAnswer) -> Answer {
+        match answer {
+            OrderAnswer::Done { text, .. } => Ok(text),
+            OrderAnswer::Not(failure) => Err(failure),
+        }
     }
 }

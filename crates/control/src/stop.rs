@@ -15,4 +15,7 @@ pub struct StopAnswer {
     pub holders: Vec<String>,
     /// What went wrong.
     pub error: Option<String>,
+    /// The next command.
+    #[serde(default)]
+    pub next: Option<String>,
 }

@@ -76,8 +76,10 @@ pub enum LabError {
     /// A path that would be overwritten is in use.
     #[error("nothing was written: {refusal}")]
     InUse {
-        /// The path, the user, and the next command; several lines.
+        /// The path and its users; several lines.
         refusal: String,
+        /// The next command.
+        next: String,
     },
     /// A program could not be started.
     #[error("cannot start {program}: {source}; install it or put it on PATH")]

@@ -29,7 +29,7 @@ pub enum MemberError {
          free ({source})"
     )]
     HugePages { what: String, pages: u64, source: RamError },
-    #[error("{error}\n  next: {}", error.next())]
+    #[error("{error}")]
     Model {
         #[from]
         error: ModelError,

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use braid_control::SpareMove;
+use braid_control::{Failure, SpareMove};
 use serde_json::Value;
 
 use crate::program::{Wanted, run};
@@ -99,7 +99,7 @@ impl Braid {
     /// Runs a command to its end; answers what it printed, or why it was refused.
     fn run(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.program);
-        command.args(arguments).env("NO_COLOR", "1");
+        command.args(arguments).env("NO_COLOR", "1").env("BRAID_ERRORS", "json");
         let wanted = if arguments.contains(&"--json") { Wanted::Output } else { Wanted::All };
         let ran = run(command, wanted, LIMIT, MOST).map_err(|unanswered| unanswered.why)?;
         let text = String::from_utf8_lossy(&ran.output).trim().to_owned();
@@ -107,7 +107,7 @@ impl Braid {
             Some(0) => Ok(text),
             // What to do next is said by whoever tells of it.
             _ => {
-                let why = text.split("\n  next: ").next().unwrap_or_default();
+                let why = Failure::said_last(&text).map_or(text, |failure| failure.why);
                 let lines: Vec<&str> = why.lines().map(str::trim).collect();
                 Err(lines.join(", ").trim_start_matches("braid: ").to_owned())
             }
@@ -141,7 +141,7 @@ mod tests {
         let script = format!(
             "#!/bin/sh\necho \"$*\" >> {note}\ncase \"$1 $2 $3\" in\n\
              \"examine /dev/s --json\") echo '{{\"members\":[{{\"superblocks\":[{superblock}]}}]}}' ;;\n\
-             {refusing}) printf 'braid: %s is refused\\n  next: something else\\n' \"$3\" >&2; exit 3 ;;\nesac\n",
+             {refusing}) printf '{{\"outcome\":\"refused\",\"why\":\"%s is refused\",\"next\":\"something else\"}}\\n' \"$3\" >&2; exit 3 ;;\nesac\n",
             note = note.display()
         );
         std::fs::write(&program, script).expect("a script");

@@ -121,16 +121,15 @@ impl std::error::Error for Refusal {
 }
 
 impl fmt::Display for Refusal {
-    /// Up to three lines: what is refused and why; what it is; what to do next.
+    /// Up to two lines: what is refused and why; what it is. [`Refusal::next`] says what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is refused: {}", self.path.display(), self.reason)?;
         match (&self.facts, &self.reason) {
             // The first line has said what it contains.
-            (Some(facts), Reason::Contents { .. }) => write!(f, "\n  {}", facts.describe())?,
-            (Some(facts), _) => write!(f, "\n  {facts}")?,
-            (None, _) => {}
+            (Some(facts), Reason::Contents { .. }) => write!(f, "\n  {}", facts.describe()),
+            (Some(facts), _) => write!(f, "\n  {facts}"),
+            (None, _) => Ok(()),
         }
-        write!(f, "\n  next: {}", self.next())
     }
 }
 

@@ -51,7 +51,8 @@ fn refused(path: &Path, policy: &Policy<'_>) -> Refusal {
 
 /// The rendered refusal with the temporary directory's name taken out.
 fn rendered(refusal: &Refusal, directory: &Directory) -> String {
-    refusal.to_string().replace(text(directory.path()), "DIR")
+    let both = format!("{refusal}\n  next: {}", refusal.next());
+    both.replace(text(directory.path()), "DIR")
 }
 
 #[test]

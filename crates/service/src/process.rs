@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   braid up              Start as JSON ──▶ braid-volume          in the background: a session and a log of its own
-//!     ◀────────────────── Outcome ────────────┘ ready, or the reason why not; the record is stored by then
+//!     ◀────────────────── outcome ────────────┘ ready, or the reason why not; the record is stored by then
 //!   braid up --foreground, braid serve ──▶ the same process becomes braid-volume (execve), Start on its standard input
 //! ```
 //!
@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::beside::Beside;
 use crate::failure::{Context, Failure};
 use crate::log;
-use crate::outcome::{Outcome, failure_of};
 use crate::places::Places;
 use crate::record::Record;
 use crate::volume::{Notify, Printed, Ready, Spec, run};
@@ -38,6 +37,9 @@ pub struct Start {
     record: Option<Record>,
     tell: Tell,
 }
+
+/// The outcome of a start, for the command that waits for it.
+pub type Outcome = Result<Ready, Failure>;
 
 /// The reader of a start's outcome.
 #[derive(Serialize, Deserialize)]
@@ -127,10 +129,11 @@ impl Start {
             Ok(())
         };
         run(&self.spec, manager, ready).map_err(|error| {
+            let failure = error.failure();
             if !is_ready {
-                self.tell.outcome(&Outcome::of(&error));
+                self.tell.outcome(&Err(failure.clone()));
             }
-            failure_of(&error)
+            failure
         })
     }
 }
@@ -139,7 +142,7 @@ impl Tell {
     fn ready(&self, ready: &Ready) {
         match self {
             Tell::User(printed) => ready.print(*printed),
-            _ => self.outcome(&Outcome::Ready(ready.clone())),
+            _ => self.outcome(&Ok(ready.clone())),
         }
     }
 

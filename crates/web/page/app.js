@@ -17,8 +17,8 @@ if (given) {
 }
 
 class Refused extends Error {
-  constructor(status, { error, next }) {
-    super(error);
+  constructor(status, { why, next }) {
+    super(why);
     this.status = status;
     this.next = next;
   }
@@ -33,7 +33,7 @@ async function ask(path, body) {
     credentials: 'omit', cache: 'no-store',
   });
   if (answer.ok) return answer;
-  throw new Refused(answer.status, await answer.json().catch(() => ({ error: `the server answered ${answer.status}` })));
+  throw new Refused(answer.status, await answer.json().catch(() => ({ why: `the server answered ${answer.status}` })));
 }
 
 const post = async (path, body) => (await ask(path, body)).json();

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use braid_control::ErrorCode;
+use braid_control::{ErrorCode, Failure, FailureKind};
+use serde_json::{Map, Value, json};
 
 /// Why a request is not answered as asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,13 +12,27 @@ pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     /// The same as the sentence, for programs.
     pub(crate) code: ErrorCode,
-    pub(crate) error: String,
+    pub(crate) why: String,
     pub(crate) next: Option<String>,
+    /// What the sentence names.
+    values: Map<String, Value>,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        let Failure { kind, code, why, next, values } = failure;
+        let status = match kind {
+            FailureKind::Usage => StatusCode::BAD_REQUEST,
+            FailureKind::Refused => StatusCode::CONFLICT,
+            FailureKind::Failed | FailureKind::Interrupted => StatusCode::BAD_GATEWAY,
+        };
+        Refusal { status, code, why, next, values }
+    }
 }
 
 impl Refusal {
-    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Refusal {
-        Refusal { status, code: usual(status), error: error.into(), next: None }
+    pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
+        Refusal { status, code: usual(status), why: why.into(), next: None, values: Map::new() }
     }
 
     /// Says more for programs than the status does.
@@ -69,7 +84,39 @@ fn usual(status: StatusCode) -> ErrorCode {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({ "code": self.code, "error": self.error, "next": self.next });
-        (self.status, Json(body)).into_response()
+        let Refusal { status, code, why, next, values } = self;
+        let body = json!({ "code": code, "why": why, "next": next, "values": values });
+        (status, Json(body)).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_and_a_kind_have_each_their_code() {
+        for (status, code) in [
+            (StatusCode::BAD_REQUEST, ErrorCode::BadRequest),
+            (StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized),
+            (StatusCode::FORBIDDEN, ErrorCode::OtherPage),
+            (StatusCode::NOT_FOUND, ErrorCode::NotFound),
+            (StatusCode::METHOD_NOT_ALLOWED, ErrorCode::MethodNotAllowed),
+            (StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout),
+            (StatusCode::CONFLICT, ErrorCode::Refused),
+            (StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::TooLarge),
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::MediaType),
+            (StatusCode::MISDIRECTED_REQUEST, ErrorCode::OtherName),
+            (StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal),
+            (StatusCode::BAD_GATEWAY, ErrorCode::Failed),
+            (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy),
+        ] {
+            assert_eq!(Refusal::new(status, "no").code, code);
+        }
+        for (kind, status) in FailureKind::ALL.into_iter().zip([502, 400, 409, 502]) {
+            let refusal = Refusal::from(kind.because("no").value("member", "/dev/sdb"));
+            assert_eq!(refusal.status, status);
+            assert_eq!(refusal.values["member"], "/dev/sdb");
+        }
     }
 }

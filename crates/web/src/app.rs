@@ -375,7 +375,7 @@ async fn new_volume(
                 Ok(does) => Plan::nothing(does, command),
                 Err(refusal) if refusal.code == ErrorCode::AlreadyUp => Plan {
                     possible: false,
-                    why_not: Some(refusal.error),
+                    why_not: Some(refusal.why),
                     next: refusal.next,
                     ..Plan::nothing("Nothing.".to_owned(), command)
                 },

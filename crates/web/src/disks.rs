@@ -258,7 +258,7 @@ mod tests {
     fn requests_are_command_lines_and_what_overwrites_needs_a_ticket() {
         let order = |text: &str| serde_json::from_str::<DiskOrder>(text).expect("an order");
         let line = |text: &str, plan| {
-            order(text).line(plan).map(|line| line.arguments().join(" ")).map_err(|no| no.error)
+            order(text).line(plan).map(|line| line.arguments().join(" ")).map_err(|no| no.why)
         };
         for (text, plan, expected, ticket) in [
             (

@@ -4,17 +4,17 @@
 //! What is said to be possible may still be refused: a device that is to be taken in is looked at only when
 //! it is. What is said to be impossible is not tried.
 
-use braid_control::{ArrayMember, ArrayStatus, DeviceOrder, Order, Status};
+use braid_control::{ArrayMember, ArrayStatus, DeviceOrder, Failure, Order, Status};
 use braid_level::Level;
 use serde::Serialize;
 
 use crate::command::of_order;
-use reason::{Not, Said};
-
-mod reason;
 mod whole;
 
 pub(crate) use whole::stop;
+
+/// What is done and what could be lost; or why it is not possible, and what to do instead.
+type Said = Result<(String, Option<String>), Failure>;
 
 /// What would happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +52,7 @@ pub(crate) fn plan(status: &Status, order: &Order) -> Plan {
     let command = of_order(&status.name, order).typed();
     match said(status, order) {
         Ok((does, loses)) => Plan::possible(does, loses, command),
-        Err(Not(why, next)) => Plan {
+        Err(Failure { why, next, .. }) => Plan {
             does: "Nothing.".to_owned(),
             loses: None,
             changes: false,
@@ -111,7 +111,7 @@ fn said(status: &Status, order: &Order) -> Said {
             takes_in(status, &with, array.as_deref())?;
             let (array, found) = member_of(status, member)?;
             if found.state != "in_sync" {
-                return Err(Not::because(format!(
+                return Err(Failure::refused(format!(
                     "{member} is {}: only one that works is replaced",
                     found.state
                 ))
@@ -146,14 +146,14 @@ fn said(status: &Status, order: &Order) -> Said {
             let array = any_array(status, array.as_deref())?;
             match (array.level.as_str(), count.cmp(&array.raid_disks)) {
                 ("raid1", std::cmp::Ordering::Equal) => {
-                    Err(Not::because(format!("{} has {count} roles already", array.called)))
+                    Err(Failure::refused(format!("{} has {count} roles already", array.called)))
                 }
                 ("raid1", _) => done(format!(
                     "Lets {} have {count} copies instead of {}. A role that is new is filled from a spare.",
                     array.called, array.raid_disks
                 )),
                 (level, _) => {
-                    Err(Not::because(format!("{level} does not change its number of members")))
+                    Err(Failure::refused(format!("{level} does not change its number of members")))
                 }
             }
         }
@@ -165,9 +165,9 @@ fn said(status: &Status, order: &Order) -> Said {
                      the volume is brought up again.",
                     array.called
                 )),
-                level => {
-                    Err(Not::because(format!("{level} does not change what it uses of members")))
-                }
+                level => Err(Failure::refused(format!(
+                    "{level} does not change what it uses of members"
+                ))),
             }
         }
         Order::Bitmap { none, array, .. } => {
@@ -206,7 +206,7 @@ fn overwritten(path: &str, force: bool) -> String {
 fn member_of<'a>(
     status: &'a Status,
     member: &str,
-) -> Result<(&'a ArrayStatus, &'a ArrayMember), Not> {
+) -> Result<(&'a ArrayStatus, &'a ArrayMember), Failure> {
     let all =
         || status.arrays.iter().flat_map(|array| array.members.iter().map(move |one| (array, one)));
     all().find(|(_, one)| one.member == member).ok_or_else(|| {
@@ -215,26 +215,26 @@ fn member_of<'a>(
             true => format!("{} has no array that keeps copies", status.name),
             false => format!("there are {}", known.join(", ")),
         };
-        Not::because(format!("{member} is no member of an array: {there}"))
+        Failure::refused(format!("{member} is no member of an array: {there}"))
     })
 }
 
 /// An array that keeps copies: the one that is named, or any.
-fn any_array<'a>(status: &'a Status, named: Option<&str>) -> Result<&'a ArrayStatus, Not> {
+fn any_array<'a>(status: &'a Status, named: Option<&str>) -> Result<&'a ArrayStatus, Failure> {
     let is_meant = |array: &&ArrayStatus| {
         array.is_redundant()
             && named.is_none_or(|text| array.called == text || array.uuid.as_deref() == Some(text))
     };
     status.arrays.iter().find(is_meant).ok_or_else(|| {
-        Not::because(match named {
+        Failure::refused(match named {
             Some(text) => format!("{} has no array called {text} that keeps copies", status.name),
             None => format!("{} has no array that keeps copies", status.name),
         })
     })
 }
 
-fn no_copies(array: &ArrayStatus) -> Not {
-    Not::because(format!(
+fn no_copies(array: &ArrayStatus) -> Failure {
+    Failure::refused(format!(
         "{} is a {}, which has no copies: each member is needed",
         array.called, array.level
     ))
@@ -249,7 +249,7 @@ fn suffices(array: &ArrayStatus, in_sync: &[bool]) -> bool {
 fn fail(status: &Status, member: &str) -> Said {
     let (array, found) = member_of(status, member)?;
     if found.state == "faulty" {
-        return Err(Not::because(format!("{member} is faulty already"))
+        return Err(Failure::refused(format!("{member} is faulty already"))
             .next("remove it, or take it in again with re-add once it was removed"));
     }
     if !array.is_redundant() {
@@ -270,7 +270,7 @@ fn fail(status: &Status, member: &str) -> Said {
         *has = false;
     }
     if !suffices(array, &left) {
-        return Err(Not::because(format!(
+        return Err(Failure::refused(format!(
             "{member} holds the only copy of some of the data: it is kept"
         ))
         .next("fill another member first: add a device, and wait for its recovery"));
@@ -303,7 +303,7 @@ fn remove(status: &Status, member: &str) -> Said {
             ),
             None,
         )),
-        state => Err(Not::because(format!(
+        state => Err(Failure::refused(format!(
             "{member} is {state}: only a faulty member or a spare can be removed"
         ))
         .next("fail it first")),
@@ -311,23 +311,22 @@ fn remove(status: &Status, member: &str) -> Said {
 }
 
 /// Whether a device could be taken in.
-fn takes_in(status: &Status, path: &str, array: Option<&str>) -> Result<(), Not> {
+fn takes_in(status: &Status, path: &str, array: Option<&str>) -> Result<(), Failure> {
     if !status.arrays.iter().any(|array| array.uuid.is_some() && array.is_redundant()) {
-        return Err(Not::because("only an array with superblocks takes members in")
+        return Err(Failure::refused("only an array with superblocks takes members in")
             .next("`braid create` makes one"));
     }
     any_array(status, array)?;
     if status.device.read_only {
-        return Err(Not::because(format!("{} is read-only", status.name)));
+        return Err(Failure::refused(format!("{} is read-only", status.name)));
     }
     match member_of(status, path) {
         Ok((_, member)) => {
-            Err(Not::because(format!("{path} is a member already, and is {}", member.state)).next(
-                match member.state.as_str() {
+            Err(Failure::refused(format!("{path} is a member already, and is {}", member.state))
+                .next(match member.state.as_str() {
                     "faulty" => "remove it first",
                     _ => "name another device",
-                },
-            ))
+                }))
         }
         Err(_) => Ok(()),
     }
@@ -343,11 +342,11 @@ fn scrub(status: &Status, repair: bool, force: bool, cancel: bool, array: Option
             true => {
                 Ok(("Ends the scrub that runs or waits. What it wrote stays.".to_owned(), None))
             }
-            false => Err(Not::because("no scrub runs or waits")),
+            false => Err(Failure::refused("no scrub runs or waits")),
         };
     }
     if status.device.read_only && repair {
-        return Err(Not::because(format!("{} is read-only", status.name)));
+        return Err(Failure::refused(format!("{} is read-only", status.name)));
     }
     let what = if first.has_parity() { "data and parity" } else { "all copies" };
     let waits = match meant.iter().any(|one| one.job.is_some() && one.requested.is_none()) {

@@ -7,7 +7,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use braid_control::ErrorCode;
+use braid_control::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::Value;
@@ -95,49 +95,34 @@ fn read_all(mut from: ChildStdout, most: usize, due: Instant) -> io::Result<Vec<
 
 /// What a program that did not do it says: its exit status is part of what it promises.
 fn refusal(code: Option<i32>, err: &str) -> Refusal {
+    if let Some(failure) = Failure::said_last(err) {
+        return failure.into();
+    }
+    // Usage is refused before it can say so for a program.
     let status = match code {
         Some(2) => StatusCode::BAD_REQUEST,
         Some(3) => StatusCode::CONFLICT,
         _ => StatusCode::BAD_GATEWAY,
     };
-    #[derive(serde::Deserialize)]
-    struct Said {
-        code: ErrorCode,
-        error: String,
-        next: Option<String>,
-    }
-    // What it says at last, for a program; usage is refused before it can.
-    let last = err.lines().last().unwrap_or_default();
-    if let Ok(Said { code, error, next }) = serde_json::from_str(last) {
-        return Refusal { status, code, error, next };
-    }
-    let (error, next) = match err.split_once("\n  next: ") {
-        Some((error, next)) => (error, Some(next)),
-        None => (err, None),
-    };
-    let error = error.trim().trim_start_matches("braid: ").trim_start_matches("error: ");
-    let error = if error.is_empty() { "the program ended without a word" } else { error };
-    let refusal = Refusal::new(status, error);
-    match next {
-        Some(next) => refusal.next(next.trim()),
-        None => refusal,
-    }
+    let why = err.trim().trim_start_matches("braid: ").trim_start_matches("error: ");
+    Refusal::new(status, if why.is_empty() { "the program ended without a word" } else { why })
 }
 
 #[cfg(test)]
 mod tests {
+    use braid_control::ErrorCode;
+
     use super::*;
 
     #[test]
     fn what_a_program_says_is_passed_on() {
-        let said = refusal(Some(3), "braid: a is in use:\n  x\n  next: close it\n");
-        assert_eq!(said, Refusal::conflict("a is in use:\n  x").next("close it"));
-        let line = r#"{"code":"locked","error":"a is locked","next":"unlock it"}"#;
+        let line =
+            r#"{"outcome":"refused","code":"locked","why":"a is locked","next":"unlock it"}"#;
         let said = refusal(Some(3), &format!("braid: the volume is at it\n{line}\n"));
         let expected = Refusal::conflict("a is locked").next("unlock it").code(ErrorCode::Locked);
         assert_eq!(said, expected);
         assert_eq!(refusal(Some(2), "error: what?\n").status, StatusCode::BAD_REQUEST);
-        assert_eq!(refusal(None, "").error, "the program ended without a word");
+        assert_eq!(refusal(None, "").why, "the program ended without a word");
     }
 
     #[test]

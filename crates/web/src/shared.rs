@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use braid_control::{Order, OrderAnswer, Outcome, Status, post_order};
+use braid_control::{Order, Status, post_order};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -78,24 +78,9 @@ impl Shared {
             let socket = self.folders.socket(&name)?;
             post_order(&socket, &order, bytes).map_err(|error| unanswered(&name, &error))
         });
-        let OrderAnswer { text, outcome, code } = answer.await?;
-        let status = match outcome {
-            Outcome::Done => {
-                let answer = json!({ "done": text });
-                return Ok(Json(
-                    json!({ "done": text, "changed": true, "command": typed, "answer": answer }),
-                ));
-            }
-            Outcome::Usage => StatusCode::BAD_REQUEST,
-            Outcome::Refused => StatusCode::CONFLICT,
-            Outcome::Failed => StatusCode::BAD_GATEWAY,
-        };
-        let refusal = match text.split_once("\n  next: ") {
-            Some((error, next)) => Refusal::new(status, error).next(next),
-            None => Refusal::new(status, text),
-        };
-        let code = code.unwrap_or(refusal.code);
-        Err(refusal.code(code))
+        let done = answer.await??;
+        let answer = json!({ "done": done });
+        Ok(Json(json!({ "done": done, "changed": true, "command": typed, "answer": answer })))
     }
 
     /// Runs a command of this program, which ends even if nobody waits for it any more.

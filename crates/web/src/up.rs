@@ -255,7 +255,7 @@ mod tests {
     fn line(request: &str) -> Result<String, String> {
         let request: NewVolume =
             serde_json::from_str(request).map_err(|error| error.to_string())?;
-        request.line(true).map(|line| line.arguments().join(" ")).map_err(|refusal| refusal.error)
+        request.line(true).map(|line| line.arguments().join(" ")).map_err(|refusal| refusal.why)
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Watch {
                     let error = other.map_or_else(
                         |error| error.to_string(),
                         |(refused, ..)| {
-                            refused.map_or_else(|refusal| refusal.error, |_| String::new())
+                            refused.map_or_else(|refusal| refusal.why, |_| String::new())
                         },
                     );
                     let state = json!({ "health": Health::Stalled, "volumes": {}, "error": error });

@@ -16,8 +16,8 @@ use std::process::{Command, Stdio};
 use braid_service::beside::Beside;
 use braid_service::control::ErrorCode;
 use braid_service::failure::{Context, Failure};
-use braid_service::outcome::Outcome;
 use braid_service::places::Places;
+use braid_service::process::Outcome;
 use braid_service::process::{Start, Tell};
 use braid_service::record::Record;
 use braid_service::volume::{Ready, Spec};
@@ -61,11 +61,8 @@ pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Rea
         // What is refused now is not tried again and again.
         let _ = systemctl(&["stop", &unit]);
     }
-    match serde_json::from_str(&said) {
-        Ok(outcome) => {
-            let ready = Outcome::into_result(outcome)?;
-            started.map(|()| ready)
-        }
+    match serde_json::from_str::<Outcome>(&said) {
+        Ok(outcome) => outcome.and_then(|ready| started.map(|()| ready)),
         Err(_) => {
             started.and(Err(Failure::refused(format!("{} is being started already", spec.name))
                 .next(format!("braid status {}", spec.name))

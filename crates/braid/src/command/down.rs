@@ -60,7 +60,10 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
             remove_traces(&places, name);
             match answer.error {
                 None => Ok(()),
-                Some(error) => Err(Failure::failed(format!("{name} has ended, but: {error}"))),
+                Some(error) => {
+                    Err(Failure::failed(format!("{name} has ended, but: {error}"))
+                        .led_on(answer.next))
+                }
             }
         }
         Ok(answer) if !answer.holders.is_empty() => {
@@ -74,7 +77,8 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
         Ok(answer) => Err(Failure::failed(format!(
             "{name} goes on: {}",
             answer.error.unwrap_or_else(|| "it does not say why".to_owned())
-        ))),
+        ))
+        .led_on(answer.next)),
         Err(ControlError::Unreachable(_)) => gone(&places, name),
         Err(_) if down.force => {
             clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
@@ -83,7 +87,7 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
         }
         // Another `down` was a moment earlier.
         Err(ControlError::NotBegun(_)) if is_gone(&socket) => gone(&places, name),
-        Err(error) => Err(Failure::failed(format!("{name}: {error}")).next(error.next(name))),
+        Err(error) => Err(error.failure(name)),
     }
 }
 

@@ -117,7 +117,7 @@ fn judge(image: &Image) -> Result<(), Failure> {
     };
     if let Some(number) = image.partition_of_superblock() {
         let error = MetadataError::OfPartition { path: image.path.clone(), number };
-        return Err(Failure::failed(error));
+        return Err(error.into());
     }
     match result {
         Ok(_) => Ok(()),

@@ -26,7 +26,7 @@ use braid_stack::{Node, path_of};
 use super::assemble::stranger;
 use super::stacks::absolute_path;
 use crate::cli::Incremental;
-use braid_service::control::{self, DeviceOrder, Order, Outcome};
+use braid_service::control::{self, DeviceOrder, Order, with_next};
 use braid_service::failure::{Context, Failure};
 use braid_service::membership::Membership;
 use braid_service::metadata::Metadata;
@@ -141,7 +141,7 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
     }
     let metadata = match Metadata::read(device) {
         Err(_) if served.is_some() => return Ok(()),
-        read => read.map_err(Failure::failed)?,
+        read => read?,
     };
     let uuid = metadata.superblock.array_uuid.to_string();
     let owners = Owners::read(places)?;
@@ -198,10 +198,9 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
 }
 
 fn not_taken(why: &str) -> String {
-    format!(
-        "as it is not one of its members: {why}\n  next: braid examine shows it; if it became a member \
-         elsewhere: braid up with --accept-members"
-    )
+    let next =
+        "braid examine shows it; if it became a member elsewhere: braid up with --accept-members";
+    with_next(format_args!("as it is not one of its members: {why}"), Some(next))
 }
 
 /// Reports a device to a running volume, by the path in its record. Returns the result.
@@ -210,7 +209,7 @@ fn tell(places: &Places, owned: &Owned, device: &Path) -> Result<String, Failure
     let known = owned.record.stack.member_paths().into_iter().find(same).unwrap_or(device);
     let order = Order::Device(DeviceOrder::Back { device: known.to_owned() });
     let answered = control::post_order(&places.control(&owned.volume), &order, 0);
-    Ok(answered.context(&owned.volume)?.text)
+    Ok(answered.context(&owned.volume)?.unwrap_or_else(|failure| failure.text()))
 }
 
 /// One line, or what udev takes in.
@@ -307,7 +306,7 @@ fn wait(places: &Places, owned: &Owned) -> Result<String, Failure> {
         systemctl(&format!("braid-last-resort@{volume}.timer"))?;
         return Ok("; it is started without them in 30 s".to_owned());
     }
-    Ok(format!("\n  next: braid incremental --run-last-resort {volume}"))
+    Ok(with_next("", Some(&format!("braid incremental --run-last-resort {volume}"))))
 }
 
 /// Nothing more came: what can be started is.
@@ -361,11 +360,11 @@ fn gone(places: &Places, device: &str) -> Result<(), Failure> {
     let mut is_member = false;
     for volume in places.running_names()? {
         match control::post_order(&places.control(&volume), &order, 0) {
-            Ok(answer) if answer.outcome == Outcome::Done => {
+            Ok(Ok(text)) => {
                 is_member = true;
-                println!("braid: {volume}: {}", answer.text);
+                println!("braid: {volume}: {text}");
             }
-            Ok(_) => {}
+            Ok(Err(_)) => {}
             Err(error) => eprintln!("braid: warning: {volume}: {error}"),
         }
     }

@@ -154,9 +154,9 @@ fn options(folder: PathBuf, how: &LabHow) -> Result<LabOptions, Failure> {
 /// An error of the laboratory with its exit status, the same for `plan` and `run`.
 pub(super) fn refusal(error: LabError) -> Failure {
     match error {
+        LabError::InUse { ref next, .. } => Failure::refused(&error).next(next),
         LabError::WouldDestroy { .. }
         | LabError::Busy { .. }
-        | LabError::InUse { .. }
         | LabError::Occupied { .. }
         | LabError::ForeignDatabase { .. }
         | LabError::OtherCampaign { .. }

@@ -12,8 +12,7 @@ use super::several;
 use super::stacks::absolute_path;
 use crate::cli::{self, BitmapArg};
 use braid_service::control::{
-    self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
-    Status, WholeOrder,
+    self, ArrayStatus, OUTPUT_VERSION, Order, ScrubStatus, Status, WholeOrder,
 };
 use braid_service::failure::Failure;
 use braid_service::places::{Places, check_name};
@@ -346,27 +345,12 @@ pub(super) fn carried_out(volume: &str, order: &Order) -> Result<String, Failure
     };
     let places = Places::from_environment();
     verbose!("gives {} the order {order:?}", places.control(volume).display());
-    let answer = control::post_order(&places.control(volume), order, order.bytes_of_work(content))
-        .map_err(unreachable(volume))?;
-    let OrderAnswer { text, outcome, code } = answer;
-    match outcome {
-        Outcome::Done => Ok(text),
-        Outcome::Usage => Err(Failure::usage(text).code(code)),
-        Outcome::Refused => Err(Failure::refused(text).code(code)),
-        Outcome::Failed => Err(Failure::failed(text).code(code)),
-    }
+    control::post_order(&places.control(volume), order, order.bytes_of_work(content))
+        .map_err(|error| error.failure(volume))?
 }
 
 pub(super) fn status(volume: &str) -> Result<Status, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
-    control::get_status(&places.control(volume)).map_err(unreachable(volume))
-}
-
-fn unreachable(volume: &str) -> impl Fn(ControlError) -> Failure + '_ {
-    move |error| match error {
-        ControlError::Unreachable(_) => Failure::failed(format!("no volume called {volume} is up"))
-            .next("`braid status` lists those that are"),
-        other => Failure::failed(format!("{volume}: {other}")).next(other.next(volume)),
-    }
+    control::get_status(&places.control(volume)).map_err(|error| error.failure(volume))
 }

@@ -20,9 +20,8 @@ use braid_service::control::{self, ErrorCode};
 use braid_service::failure::{Context, Failure};
 use braid_service::log;
 use braid_service::membership::{self, Membership};
-use braid_service::outcome::Outcome;
 use braid_service::places::{Places, check_name};
-use braid_service::process::{Start, Tell};
+use braid_service::process::{Outcome, Start, Tell};
 use braid_service::record::Record;
 use braid_service::volume::{Printed, Ready, Spec, logs};
 
@@ -314,13 +313,13 @@ fn start_process(places: &Places, spec: Spec, record: Record) -> Result<Ready, F
     if let Some(stdout) = child.stdout.take() {
         BufReader::new(stdout).read_line(&mut line).context("the volume's process")?;
     }
-    match serde_json::from_str(&line) {
-        Ok(outcome) => Outcome::into_result(outcome),
-        Err(_) => Err(Failure::failed("the volume's process ended without a word")
-            .next(format!("its log is {}", log.display()))),
-    }
-    .inspect_err(|_| {
-        // It said all that it had to say and ends by itself.
-        let _ = child.wait();
-    })
+    serde_json::from_str::<Outcome>(&line)
+        .unwrap_or_else(|_| {
+            Err(Failure::failed("the volume's process ended without a word")
+                .next(format!("its log is {}", log.display())))
+        })
+        .inspect_err(|_| {
+            // It said all that it had to say and ends by itself.
+            let _ = child.wait();
+        })
 }

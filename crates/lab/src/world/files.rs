@@ -43,7 +43,10 @@ pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
             Err(refusal) if is_passing(&refusal) && Instant::now() < deadline => {
                 std::thread::sleep(PATIENCE / 20);
             }
-            Err(refusal) => return Err(LabError::InUse { refusal: refusal.to_string() }),
+            Err(refusal) => {
+                let next = refusal.next();
+                return Err(LabError::InUse { refusal: refusal.to_string(), next });
+            }
         }
     }
 }

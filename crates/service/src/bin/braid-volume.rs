@@ -5,6 +5,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match braid_service::process::main() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => braid_service::failure::report(&failure),
     }
 }

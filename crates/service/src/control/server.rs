@@ -57,7 +57,7 @@ pub(crate) trait Volume: Send + Sync {
     fn followed(&self) -> SlowStatus;
 
     /// Carries out an order, if its giver is still there when it begins, and waits until it is.
-    fn carry_out(&self, order: Order, giver: Giver) -> OrderAnswer;
+    fn carry_out(&self, order: Order, giver: Giver) -> braid_control::Answer;
 }
 
 #[derive(Clone)]
@@ -315,7 +315,8 @@ async fn post_order(
 ) -> Result<Answer, StatusCode> {
     let order: Order = read_json(request).await?;
     let giver = giver(connection)?;
-    ask(shared, move |volume| volume.carry_out(order, giver)).await.map(|answer| json(&answer))
+    let answer = ask(shared, move |volume| volume.carry_out(order, giver)).await?;
+    Ok(json(&OrderAnswer::from(answer)))
 }
 
 async fn post_stop(
@@ -335,8 +336,13 @@ async fn post_stop(
     let (answer, receive) = oneshot::channel();
     let sent = shared.events.send(Event::Stop { force, giver, answer });
     // All is flushed and let go of by then: what is left to wait for is the end of the process.
-    let gone =
-        StopAnswer { stopped: true, process: Process::this(), holders: Vec::new(), error: None };
+    let gone = StopAnswer {
+        stopped: true,
+        process: Process::this(),
+        holders: Vec::new(),
+        error: None,
+        next: None,
+    };
     let stopped = match sent {
         Ok(()) => receive.await.unwrap_or(gone),
         Err(_) => gone,

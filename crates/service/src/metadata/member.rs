@@ -18,39 +18,27 @@ use crate::failure::{Context, Failure};
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what went wrong, and with what")]
 pub enum MetadataError {
-    #[error("{0}")]
-    Unreadable(String),
-    #[error(
-        "{path} carries no md superblock: {looked}{}\n  next: {}", contents.what, contents.next
-    )]
+    #[error("{}", .0.why)]
+    Unreadable(Failure),
+    #[error("{path} carries no md superblock: {looked}{}", contents.what)]
     NoSuperblock { path: PathBuf, looked: String, contents: Contents },
     #[error(
-        "{path}: its superblock of version 0.90 is that of its partition {number}, which ends there\n  \
-         next: `braid examine {}`", shell_path(part(path, *number))
+        "{path}: its superblock of version 0.90 is that of its partition {number}, which ends there"
     )]
     OfPartition { path: PathBuf, number: u32 },
-    #[error(
-        "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
-    )]
+    #[error("{path}: its superblock cannot be used: {why}")]
     Damaged { path: PathBuf, why: String },
-    #[error(
-        "{path}: its bad-block log cannot be used: {why}\n  next: `braid assemble` of the other \
-         members starts the array without it"
-    )]
+    #[error("{path}: its bad-block log cannot be used: {why}")]
     BadBlocks { path: PathBuf, why: String },
     #[error(
-        "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}\n  \
-         next: `braid wipe --metadata VERSION {path}` removes the one that does not"
+        "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}"
     )]
     Several { path: PathBuf, count: usize, found: String },
-    #[error(
-        "{path} belongs to another array now, {uuid}: it was of {expected}\n  next: if that one is \
-         meant: `braid assemble {path} MEMBER..`"
-    )]
+    #[error("{path} belongs to another array now, {uuid}: it was of {expected}")]
     OtherArray { path: PathBuf, uuid: String, expected: String },
     #[error(
         "{path} is not one of the volume's members, though its superblock is of the array: its device UUID, \
-         {device}, is not recorded\n  next: if it became a member elsewhere: `braid up` with --accept-members"
+         {device}, is not recorded"
     )]
     Stranger { path: PathBuf, device: String },
     #[error("none of the members can be used: {why}")]
@@ -58,10 +46,40 @@ pub enum MetadataError {
 }
 
 impl MetadataError {
+    /// What to do about it.
+    pub fn next(&self) -> Option<String> {
+        Some(match self {
+            MetadataError::Unreadable(failure) => return failure.next.clone(),
+            MetadataError::None { .. } => return None,
+            MetadataError::NoSuperblock { contents, .. } => contents.next.clone(),
+            MetadataError::OfPartition { path, number } => {
+                format!("`braid examine {}`", shell_path(part(path, *number)))
+            }
+            MetadataError::Damaged { path, .. } => {
+                format!("`braid examine --explain {}`", path.display())
+            }
+            MetadataError::BadBlocks { .. } => {
+                "`braid assemble` of the other members starts the array without it".to_owned()
+            }
+            MetadataError::Several { path, .. } => format!(
+                "`braid wipe --metadata VERSION {}` removes the one that does not",
+                path.display()
+            ),
+            MetadataError::OtherArray { path, .. } => {
+                format!("if that one is meant: `braid assemble {} MEMBER..`", path.display())
+            }
+            MetadataError::Stranger { .. } => {
+                "if it became a member elsewhere: `braid up` with --accept-members".to_owned()
+            }
+        })
+    }
+
     /// Why, of a member that was named before: in one line.
     pub fn brief(&self) -> String {
         match self {
-            MetadataError::Unreadable(why) | MetadataError::None { why } => why.clone(),
+            MetadataError::Unreadable(Failure { why, .. }) | MetadataError::None { why } => {
+                why.clone()
+            }
             MetadataError::NoSuperblock { looked, contents, .. } => {
                 format!("it carries no md superblock: {looked}{}", contents.what)
             }
@@ -83,6 +101,12 @@ impl MetadataError {
                 format!("it belongs to another array now, {uuid}")
             }
         }
+    }
+}
+
+impl From<MetadataError> for Failure {
+    fn from(error: MetadataError) -> Failure {
+        Failure::failed(&error).led_on(error.next())
     }
 }
 
@@ -108,8 +132,7 @@ impl Metadata {
     /// # Errors
     /// It cannot be read, or has none that can be believed.
     pub fn read(path: &Path) -> Result<Metadata, MetadataError> {
-        let unreadable = |failure: Failure| MetadataError::Unreadable(failure.text());
-        let image = Image::open(path).map_err(unreadable)?;
+        let image = Image::open(path).map_err(MetadataError::Unreadable)?;
         let path = path.to_owned();
         if let Some(number) = image.partition_of_superblock() {
             return Err(MetadataError::OfPartition { path, number });
@@ -119,7 +142,7 @@ impl Metadata {
             Ok(carried) => carried,
             Err(CarriedError::Unreadable(error)) => {
                 let failure = Err::<(), _>(error).context(image.cannot_read());
-                return Err(unreadable(failure.expect_err("it is one")));
+                return Err(MetadataError::Unreadable(failure.expect_err("it is one")));
             }
             Err(CarriedError::Several(count, found)) => {
                 return Err(MetadataError::Several { path, count, found });

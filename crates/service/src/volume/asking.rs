@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use braid_engine::redundant::{ControlError, Redundant};
 use braid_md::Uuid;
-use braid_shell::shown;
 use braid_uring::Handle;
 use braid_wiring::Array;
 
 use super::md::MdArray;
 use super::shard::{Local, Orders as Remote};
-use crate::control::OrderAnswer;
+use crate::control::{Answer, ErrorCode};
+use crate::failure::Failure;
 use crate::metadata::Metadata;
+use crate::why::Why;
 
 /// How long an order may take: a superblock on every member, behind what is under way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,26 +32,26 @@ pub(super) fn which_takes<'a>(
     arrays: &[&'a MdArray],
     path: &Path,
     named: Option<&str>,
-) -> Result<&'a MdArray, OrderAnswer> {
+) -> Result<&'a MdArray, Failure> {
     let uuid = |array: &MdArray| array.superblock.array_uuid;
     let is_named =
         |array: &&&MdArray, text: &str| means(text, &array.name, Some(&uuid(array).to_string()));
+    let names = || arrays.iter().map(|array| array.name.clone()).collect();
     match (arrays, named) {
-        ([], _) => Err(OrderAnswer::refused(
-            "only an array with superblocks takes members in: nothing would remember them\n  next: \
-             `braid create` makes one",
-        )),
+        ([], _) => Err(Failure::refused(
+            "only an array with superblocks takes members in: nothing would remember them",
+        )
+        .next("`braid create` makes one")
+        .code(ErrorCode::NoArray)),
         (_, Some(text)) => match arrays.iter().find(|array| is_named(array, text)) {
             Some(array) => Ok(array),
-            None => Err(no_such_array(text, arrays.iter().map(|array| array.name.as_str()))),
+            None => Err(no_such_array(text, names())),
         },
         ([array], None) => Ok(array),
         (several, None) => {
             let own = Metadata::read(path).ok().map(|own| own.superblock.array_uuid);
             let array = several.iter().find(|array| Some(uuid(array)) == own);
-            array
-                .copied()
-                .ok_or_else(|| which_is_meant(arrays.iter().map(|array| array.name.as_str())))
+            array.copied().ok_or_else(|| Why::WhichArray { arrays: names() }.into())
         }
     }
 }
@@ -60,7 +61,7 @@ pub(super) fn which_has<'a>(
     arrays: &[&'a MdArray],
     member: &str,
     named: Option<&str>,
-) -> Result<&'a MdArray, OrderAnswer> {
+) -> Result<&'a MdArray, Failure> {
     let has = |array: &&&MdArray| array.leaves().iter().any(|leaf| leaf.label == member);
     match (named, arrays.iter().find(has)) {
         (None, Some(array)) => Ok(array),
@@ -68,22 +69,13 @@ pub(super) fn which_has<'a>(
     }
 }
 
-pub(super) fn no_such_array<'a>(
-    text: &str,
-    there_are: impl Iterator<Item = &'a str>,
-) -> OrderAnswer {
-    let names = there_are.collect::<Vec<_>>().join(", ");
-    OrderAnswer::refused(format!("the stack has no array {text:?}: there are {names}"))
+fn no_such_array(text: &str, arrays: Vec<String>) -> Failure {
+    Why::NoSuchArray { array: text.to_owned(), arrays }.into()
 }
 
-pub(super) fn which_is_meant<'a>(there_are: impl Iterator<Item = &'a str>) -> OrderAnswer {
-    let names: Vec<&str> = there_are.collect();
-    OrderAnswer::refused(format!(
-        "the stack has several arrays, and which one is meant is not said: {}\n  next: the same with \
-         --array {}",
-        names.join(", "),
-        names.first().copied().unwrap_or("NAME")
-    ))
+/// No array of the volume is of the kind that an order needs.
+pub(super) fn no_array(why: &str) -> Failure {
+    Failure::refused(why).code(ErrorCode::NoArray)
 }
 
 /// Which of the arrays on the shard an order is for.
@@ -100,18 +92,17 @@ impl Which {
     }
 
     /// The arrays that are meant.
-    pub(super) fn of<'a>(&self, local: &'a Local) -> Result<Vec<&'a Array>, OrderAnswer> {
+    pub(super) fn of<'a>(&self, local: &'a Local) -> Result<Vec<&'a Array>, Failure> {
         let all: Vec<&Array> = local.arrays.iter().map(Rc::as_ref).collect();
-        let names = || all.iter().map(|one| one.name.as_str());
         if all.is_empty() {
-            return Err(OrderAnswer::refused("the volume has no array that survives a failure"));
+            return Err(no_array("the volume has no array that survives a failure"));
         }
         let (Which::Named(named) | Which::Member(_, named)) = self;
         let mut found = all.clone();
         if let Some(text) = named {
             found.retain(|one| means(text, &one.name, one.uuid.as_deref()));
             if found.is_empty() {
-                return Err(no_such_array(text, names()));
+                return Err(no_such_array(text, names_of(&all)));
             }
         }
         let Which::Member(label, _) = self else { return Ok(found) };
@@ -121,31 +112,31 @@ impl Which {
         let there_are: Vec<String> = found.iter().flat_map(labels).collect();
         found.retain(|one| labels(one).contains(label));
         if found.is_empty() {
-            return Err(OrderAnswer::refused(format!(
-                "{} is no member of an array that survives a failure: there are {}",
-                shown(label),
-                shown(&there_are.join(", "))
-            )));
+            return Err(Why::NoSuchMember { member: label.clone(), members: there_are }.into());
         }
         Ok(found)
     }
 }
 
+fn names_of(arrays: &[&Array]) -> Vec<String> {
+    arrays.iter().map(|one| one.name.clone()).collect()
+}
+
 /// Has `f` work on the one array that is meant.
-pub(super) fn on_one<F, W>(remote: &Remote, which: Which, f: F) -> OrderAnswer
+pub(super) fn on_one<F, W>(remote: &Remote, which: Which, f: F) -> Answer
 where
     F: FnOnce(Redundant) -> W + Send + 'static,
     W: Future<Output = Result<String, ControlError>> + 'static,
 {
-    ask(remote, move |handle, local, answer| match which.of(local).as_deref() {
-        Ok([one]) => {
-            let work = f(one.array.clone());
-            handle.spawn(async move { send(&answer, answer_of(work.await)) });
-        }
-        Ok(several) => {
-            send(&answer, which_is_meant(several.iter().map(|one| one.name.as_str())));
-        }
-        Err(refused) => send(&answer, refused.clone()),
+    ask(remote, move |handle, local, answer| match which.of(local) {
+        Ok(found) => match found[..] {
+            [one] => {
+                let work = f(one.array.clone());
+                handle.spawn(async move { send(&answer, work.await.map_err(of_array)) });
+            }
+            _ => send(&answer, Err(Why::WhichArray { arrays: names_of(&found) }.into())),
+        },
+        Err(failure) => send(&answer, Err(failure)),
     })
 }
 
@@ -154,11 +145,11 @@ pub(super) fn on_each(
     remote: &Remote,
     array: Option<String>,
     f: impl Fn(usize, &Redundant) -> Result<String, ControlError> + Send + 'static,
-) -> OrderAnswer {
+) -> Answer {
     ask(remote, move |_, local, answer| {
         let found = match Which::Named(array).of(local) {
             Ok(found) => found,
-            Err(refused) => return send(&answer, refused),
+            Err(failure) => return send(&answer, Err(failure)),
         };
         let several = found.len() > 1;
         let text = |one: &&Array| {
@@ -167,26 +158,67 @@ pub(super) fn on_each(
             Ok(if several { format!("{}: {text}", one.name) } else { text })
         };
         let texts: Result<Vec<String>, ControlError> = found.iter().map(text).collect();
-        send(&answer, answer_of(texts.map(|texts| texts.join("\n"))));
+        send(&answer, texts.map(|texts| texts.join("\n")).map_err(of_array));
     })
 }
 
-pub(super) fn answer_of(result: Result<String, ControlError>) -> OrderAnswer {
-    match result {
-        Ok(text) => OrderAnswer::done(text),
-        Err(error) => OrderAnswer::refused(error.to_string()),
+/// The failure of what an array does not do.
+pub(super) fn of_array(error: ControlError) -> Failure {
+    let failure = Failure::refused(&error);
+    match error {
+        ControlError::NoSuchMember { label, .. } => {
+            failure.code(ErrorCode::NoSuchMember).value("member", label)
+        }
+        ControlError::LastCopy { label } => {
+            failure.code(ErrorCode::LastCopy).value("member", label)
+        }
+        ControlError::InUse { label, state } => {
+            failure.code(ErrorCode::MemberActive).value("member", label).value("state", state)
+        }
+        ControlError::Twice { label } => {
+            failure.code(ErrorCode::AlreadyMember).value("device", label)
+        }
+        ControlError::TooSmall { label, has, needed } => failure
+            .code(ErrorCode::TooSmall)
+            .value("device", label)
+            .value("bytes", has)
+            .value("least_bytes", needed),
+        ControlError::NoReplacement { label, .. } => {
+            failure.code(ErrorCode::NotReplaceable).value("member", label)
+        }
+        ControlError::ReadOnly => failure.code(ErrorCode::ReadOnly),
+        ControlError::Stopped => failure.code(ErrorCode::Stopped),
+        ControlError::Unsuitable(_) => failure.code(ErrorCode::Unsuitable),
     }
 }
 
 /// Calls `f` on the shard, unless whoever gave the order has gone, and waits for what it sends.
 pub(super) fn ask(
     remote: &Remote,
-    f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
-) -> OrderAnswer {
+    f: impl FnOnce(&Handle, &Local, Sender<Answer>) + Send + 'static,
+) -> Answer {
     remote.carry_out(PATIENCE, f)
 }
 
-pub(super) fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
+pub(super) fn send(to: &Sender<Answer>, answer: Answer) {
     // Whoever asked may have lost patience.
     let _ = to.send(answer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_that_has_stopped_or_lacks_room_says_so_by_a_code() {
+        let label = || "/dev/sdb".to_owned();
+        let small = of_array(ControlError::TooSmall { label: label(), has: 1, needed: 2 });
+        assert_eq!((small.code, &small.values["least_bytes"]), (ErrorCode::TooSmall, &2.into()));
+        assert_eq!(of_array(ControlError::Stopped).code, ErrorCode::Stopped);
+        let twice = of_array(ControlError::Twice { label: label() });
+        assert_eq!(
+            (twice.code, &twice.values["device"]),
+            (ErrorCode::AlreadyMember, &label().into())
+        );
+    }
 }

@@ -95,7 +95,7 @@ pub(super) fn unfit(log: Option<Limits>, origin: Option<Limits>, block: u64) -> 
 
 /// What to do about a log that cannot be used.
 pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
-    let next = match error {
+    match error {
         LogError::OtherOrigin { .. } => format!(
             "bring up the cache that it belongs to, then `braid down` drains it; or another log; or, \
              to give up what it holds, --force {log}"
@@ -116,8 +116,7 @@ pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
             "look at the device: `dmesg` says what failed; what the log holds is still there"
                 .to_owned()
         }
-    };
-    format!("\n  next: {next}")
+    }
 }
 
 /// What `stack` is known by: what lasts of its devices, in place of their paths. Reading only.

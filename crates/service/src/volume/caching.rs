@@ -18,7 +18,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braid_block::Limits;
+use braid_block::{Errno, Limits};
 use braid_cache::{Cache, Config, Memory, Rules};
 use braid_engine::{Dev, Device};
 use braid_level::CacheMode;
@@ -36,7 +36,9 @@ use super::shard::{Local, Orders};
 use super::spec::Spec;
 use super::to_write_back::{self, ToWriteBack};
 use super::warm::Warm;
-use crate::control::{CacheOrder, OrderAnswer, apply, one_cache};
+use crate::control::{Answer, CacheOrder, ErrorCode, apply, one_cache};
+use crate::failure::Failure;
+use crate::why::{Why, given_up};
 
 /// How long an order may take: what is dirty may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -95,34 +97,27 @@ impl Caching {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The stack that an order would make of it.
+    ///
+    /// # Errors
+    /// The order does not suit the stack.
+    pub(super) fn after(&self, order: &CacheOrder) -> Result<Stack, Failure> {
+        apply(order, &self.stack(), &self.name)
+    }
+
     /// Tells if an order is being carried out still, though its giver may have had an answer.
     pub(super) fn is_changing(&self) -> bool {
         self.is_changing.load(Ordering::Acquire)
     }
 
     /// Carries out an order, if none is being carried out on the volume as a whole.
-    pub(super) fn carry_out(
-        &self,
-        live: &Live,
-        orders: &Orders,
-        order: &CacheOrder,
-    ) -> OrderAnswer {
-        let _one = match live.try_hold() {
-            Ok(one) => one,
-            Err(answer) => return answer,
-        };
+    pub(super) fn carry_out(&self, live: &Live, orders: &Orders, order: &CacheOrder) -> Answer {
+        let _one = live.try_hold()?;
         let before = self.stack();
-        let after = match apply(order, &before) {
-            Ok(after) => after,
-            Err(unsuited) => return unsuited.answer(&self.name),
-        };
+        let after = apply(order, &before, &self.name)?;
         // One that nobody waits for any more may still be under way.
         if self.is_changing.swap(true, Ordering::AcqRel) {
-            let name = &self.name;
-            return OrderAnswer::refused(format!(
-                "an earlier order about the cache of {name} is still being carried out\n  next: `braid \
-                 status {name}`, and again when it is through"
-            ));
+            return Err(Why::CacheChanging { volume: self.name.clone() }.into());
         }
         let (stack, is_changing) = (Arc::clone(&self.stack), Arc::clone(&self.is_changing));
         let others = self.others.clone();
@@ -138,36 +133,27 @@ impl Caching {
         }
     }
 
-    fn attach(&self, live: &Live, orders: &Orders, before: &Stack, change: Change) -> OrderAnswer {
+    fn attach(&self, live: &Live, orders: &Orders, before: &Stack, change: Change) -> Answer {
         let (name, limits) = (self.name.clone(), live.limits());
         let Node::Cache(cache) = &change.after.node else { return no_cache(&name) };
         let (config, text) = (config_of(cache), change.after.to_string());
         let others = promises::of_others(&self.name).saturating_add(before.memory());
-        if let Err(error) = promises::check(cache.size, &text, others) {
-            return OrderAnswer::refused(error.to_string());
-        }
-        let warm = match Warm::open(cache) {
-            Ok(warm) => warm.map(Arc::new),
-            Err(error) => {
-                return OrderAnswer::refused(format!("{error}\n  next: another warm=PATH"));
-            }
-        };
-        let memory =
-            match whole(config.size, config.block).and_then(|size| memory(live, orders, 0, size)) {
-                Ok(memory) => memory,
-                Err(error) => return no_memory(cache.size, &error),
-            };
-        let to = match ToWriteBack::open(cache, limits, &self.options) {
-            Ok(to) => to,
-            Err(answer) => return answer,
-        };
+        promises::check(cache.size, &text, others).map_err(|error| error.failure())?;
+        let warm = Warm::open(cache).map_err(|error| {
+            Failure::refused(error).next("another warm=PATH").code(ErrorCode::WarmUnfit)
+        })?;
+        let warm = warm.map(Arc::new);
+        let memory = whole(config.size, config.block)
+            .and_then(|size| memory(live, orders, 0, size))
+            .map_err(|error| no_memory(cache.size, &error))?;
+        let to = ToWriteBack::open(cache, limits, &self.options)?;
         orders.carry_out(PATIENCE, move |handle, local, answer| {
             // It is in write-back mode when that begins.
             let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
             let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
             let cache = match attached {
                 Ok(cache) => cache,
-                Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
+                Err(error) => return send(&answer, Err(Failure::failed(error))),
             };
             cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
             let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
@@ -186,12 +172,12 @@ impl Caching {
                 answered(&waiting, &earlier).await;
                 cache.begin();
                 drop(change);
-                send(&answer, OrderAnswer::done(done));
+                send(&answer, Ok(done));
             });
         })
     }
 
-    fn detach(&self, orders: &Orders, change: Change) -> OrderAnswer {
+    fn detach(&self, orders: &Orders, change: Change) -> Answer {
         let name = self.name.clone();
         let (drop_later, dropped) = channel();
         let answer = orders.carry_out(PATIENCE, move |handle, local, answer| {
@@ -202,7 +188,7 @@ impl Caching {
             let (waiting, front) = (handle.clone(), local.front.clone());
             handle.spawn(async move {
                 if let Err(errno) = at.cache.close().await {
-                    return send(&answer, not_drained(&name, &errno.to_string()));
+                    return send(&answer, not_drained(name, errno));
                 }
                 let earlier = front.exchange(at.cache.origin());
                 change.others.leave();
@@ -213,7 +199,7 @@ impl Caching {
                 let _ = drop_later.send(at.cache.end());
                 drop(change);
                 let text = format!("{name} has no cache in front of it any more");
-                send(&answer, OrderAnswer::done(text));
+                send(&answer, Ok(text));
             });
         });
         drop(dropped.try_recv());
@@ -227,7 +213,7 @@ impl Caching {
         before: &Stack,
         change: Change,
         bytes: u64,
-    ) -> OrderAnswer {
+    ) -> Answer {
         let name = self.name.clone();
         let Some((old, new)) = one_cache(before).zip(one_cache(&change.after)) else {
             return no_cache(&name);
@@ -237,29 +223,19 @@ impl Caching {
         if is_larger {
             let others = before.memory() - old.size.bytes();
             let others = promises::of_others(&self.name).saturating_add(others);
-            if let Err(error) = promises::check(new.size, &text, others) {
-                return OrderAnswer::refused(error.to_string());
-            }
+            promises::check(new.size, &text, others).map_err(|error| error.failure())?;
             let sizes =
                 whole(old.size.bytes(), block).and_then(|is| Ok((is, whole(bytes, block)?)));
-            more = match sizes.and_then(|(is, wish)| memory(live, orders, is, wish)) {
-                Ok(more) => more,
-                Err(error) => return no_memory(new.size, &error),
-            };
+            more = sizes
+                .and_then(|(is, wish)| memory(live, orders, is, wish))
+                .map_err(|error| no_memory(new.size, &error))?;
         }
         let (drop_later, dropped) = channel();
         let answer = orders.carry_out(PATIENCE, move |_, local, answer| {
             let mut caches = local.caches.borrow_mut();
             let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
             let Some(rest) = at.cache.resize(bytes, more) else {
-                return send(
-                    &answer,
-                    OrderAnswer::refused(format!(
-                        "more of {name}'s cache is dirty than {:#}\n  next: again in a moment: it is \
-                         being drained; `braid status {name}` says how far",
-                        ByteSize(bytes)
-                    )),
-                );
+                return send(&answer, Err(Why::CacheDirty { volume: name, bytes }.into()));
             };
             at.text = text;
             change.is_there();
@@ -267,13 +243,13 @@ impl Caching {
             let _ = drop_later.send(rest);
             drop(change);
             let text = format!("the cache of {name} has {:#} now", ByteSize(bytes));
-            send(&answer, OrderAnswer::done(text));
+            send(&answer, Ok(text));
         });
         drop(dropped.try_recv());
         answer
     }
 
-    fn set_drain(&self, orders: &Orders, change: Change, rate: Option<u64>) -> OrderAnswer {
+    fn set_drain(&self, orders: &Orders, change: Change, rate: Option<u64>) -> Answer {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let text = text_of(new);
@@ -290,21 +266,15 @@ impl Caching {
                 Some(rate) => format!("is drained at up to {:#} while there is time", Rate(rate)),
                 None => "is drained as fast as it goes".to_owned(),
             };
-            send(
-                &answer,
-                OrderAnswer::done(format!("what is dirty in the cache of {name} {held}")),
-            );
+            send(&answer, Ok(format!("what is dirty in the cache of {name} {held}")));
         })
     }
 
-    fn set_mode(&self, orders: &Orders, change: Change, limits: Limits) -> OrderAnswer {
+    fn set_mode(&self, orders: &Orders, change: Change, limits: Limits) -> Answer {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
-        let to = match ToWriteBack::open(new, limits, &self.options) {
-            Ok(to) => to,
-            Err(answer) => return answer,
-        };
+        let to = ToWriteBack::open(new, limits, &self.options)?;
         orders.carry_out(PATIENCE, move |handle, local, answer| {
             let caches = Rc::clone(&local.caches);
             let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };
@@ -317,7 +287,7 @@ impl Caching {
             }
             handle.spawn(async move {
                 if let Err(errno) = cache.close().await {
-                    return send(&answer, not_drained(&name, &errno.to_string()));
+                    return send(&answer, not_drained(name, errno));
                 }
                 cache.set_mode(mode);
                 if let [at] = &mut caches.borrow_mut()[..] {
@@ -327,7 +297,7 @@ impl Caching {
                 }
                 change.is_there();
                 drop(change);
-                send(&answer, OrderAnswer::done(done));
+                send(&answer, Ok(done));
             });
         })
     }
@@ -341,11 +311,11 @@ fn begin_write_back(
     at: AtCache,
     change: Change,
     done: String,
-    answer: Sender<OrderAnswer>,
+    answer: Sender<Answer>,
 ) {
     let cache = match to.cache(&at.cache, handle, &local.pool) {
         Ok(cache) => cache,
-        Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
+        Err(error) => return send(&answer, Err(Failure::failed(error))),
     };
     let (waiting, offered, caches) =
         (handle.clone(), local.front.clone(), Rc::clone(&local.caches));
@@ -371,7 +341,7 @@ fn begin_write_back(
             change.is_undone();
         }
         drop(change);
-        send(&answer, begun.map_or_else(|answer| answer, |()| OrderAnswer::done(done)));
+        send(&answer, begun.map(|()| done));
     });
 }
 
@@ -394,29 +364,24 @@ fn text_of(cache: &braid_stack::Cache) -> String {
     Node::Cache(cache.clone()).to_string()
 }
 
-fn no_cache(name: &str) -> OrderAnswer {
-    OrderAnswer::failed(format!(
-        "{name} has not the cache that its stack says\n  next: `braid status {name}`"
-    ))
+fn no_cache(name: &str) -> Answer {
+    Err(Why::CacheLost { volume: name.to_owned() }.into())
 }
 
-fn no_memory(size: ByteSize, error: &io::Error) -> OrderAnswer {
+fn no_memory(size: ByteSize, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::Interrupted {
         let text = "the order was given up before anything was changed: the volume is to end, or whoever gave it \
                     has gone";
-        return OrderAnswer::failed(text);
+        return given_up(text);
     }
-    OrderAnswer::failed(format!("no memory for {size:#}: {error}\n  next: a smaller size"))
+    Why::NoMemory { bytes: size.bytes(), error: error.to_string() }.into()
 }
 
-fn not_drained(name: &str, why: &str) -> OrderAnswer {
-    OrderAnswer::failed(format!(
-        "what is dirty could not be drained ({why}): the cache goes on as it was\n  next: `braid status \
-         {name}` says what fails"
-    ))
+fn not_drained(volume: String, errno: Errno) -> Answer {
+    Err(Why::NotDrained { volume, error: errno.to_string() }.into())
 }
 
-fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
+fn send(to: &Sender<Answer>, answer: Answer) {
     // Whoever asked may have lost patience.
     let _ = to.send(answer);
 }

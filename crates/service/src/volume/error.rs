@@ -13,6 +13,8 @@ use super::media::MediaError;
 use super::memory::NotHeld;
 use super::own::OnItself;
 use super::restart::ShardError;
+use crate::control::{ErrorCode, with_next};
+use crate::failure::Failure;
 
 /// Why a volume did not come up, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +34,7 @@ pub enum RunError {
     Export(#[from] ExportError),
     #[error("io_uring is not to be had here ({0}): --io threads does without it")]
     NoUring(io::Error),
-    #[error(
-        "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
-    )]
+    #[error("{name} is up already, or being brought up by another command")]
     NameTaken { name: String },
     #[error("{0}")]
     Memory(#[from] NotHeld),
@@ -46,13 +46,10 @@ pub enum RunError {
     System { what: &'static str, source: io::Error },
     #[error("{0}")]
     Restart(ShardError),
-    #[error(
-        "{ram} has an image, but is a part of a stack\n  next: without image=; `braid save` saves a \
-         volume as a whole"
-    )]
+    #[error("{ram} has an image, but is a part of a stack")]
     NestedImage { ram: String },
-    #[error("{0}")]
-    NotReady(String),
+    #[error("{}", .0.why)]
+    NotReady(Failure),
     #[error("the RAM disk is not restored: {0}")]
     Restore(ImageError),
     #[error("the content is lost: {0}")]
@@ -61,15 +58,9 @@ pub enum RunError {
     Panicked(String),
     #[error("what was written last may be lost: {0}")]
     LastFlush(ShardError),
-    #[error(
-        "{} is there already, and a trace overwrites nothing\n  next: another file for --trace",
-        path.display()
-    )]
+    #[error("{} is there already, and a trace overwrites nothing", path.display())]
     TraceExists { path: PathBuf },
-    #[error(
-        "the trace {} cannot be made: {source}\n  next: a file for --trace in a folder that is there",
-        path.display()
-    )]
+    #[error("the trace {} cannot be made: {source}", path.display())]
     Trace { path: PathBuf, source: io::Error },
 }
 
@@ -89,102 +80,74 @@ impl RunError {
         }
     }
 
-    /// Whether a safety rule said no.
-    pub fn is_refusal(&self) -> bool {
-        if let RunError::Restore(error) = self {
-            return error.is_refusal();
-        }
-        matches!(
-            self,
-            RunError::Refused(_)
-                | RunError::OnItself(_)
-                | RunError::NameTaken { .. }
-                | RunError::Memory(_)
-                | RunError::Media(
-                    MediaError::Md(_)
-                        | MediaError::TooMuchMemory(_)
-                        | MediaError::Log { .. }
-                        | MediaError::Warm(_)
-                )
-                | RunError::NestedImage { .. }
-                | RunError::TraceExists { .. }
-                | RunError::Restart(ShardError::Log { .. })
-                | RunError::Listen(ListenError::NotLoopback { .. })
-        )
-    }
-
-    /// What to do about it, where the message does not say.
-    fn next(&self) -> Option<&'static str> {
+    /// The failure that says so, with its kind and what to do about it.
+    pub fn failure(&self) -> Failure {
+        let refused = |code| Failure::refused(self).code(code);
         match self {
-            RunError::Media(MediaError::Geometry { .. }) => {
-                Some("another chunk, or the stack without that member")
-            }
-            RunError::Media(MediaError::Leaf(MemberError::Memory { .. })) => {
-                Some("smaller sizes, or files instead of memory")
-            }
-            RunError::Media(MediaError::Leaf(MemberError::Lock { .. })) => Some(
-                "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",
-            ),
-            RunError::Media(MediaError::Leaf(MemberError::HugePages { .. })) => Some(
-                "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
-                 gives huge pages where it has them",
-            ),
-            RunError::Media(MediaError::Warm(_)) => Some("another file as warm="),
-            RunError::Media(MediaError::Log { .. }) => Some("another file or device as log="),
-            RunError::Media(MediaError::Leaf(MemberError::Locked { .. })) => Some(
-                "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
-            ),
+            RunError::Refused(refusal) => crate::refusal::refused(refusal),
+            RunError::OnItself(error) => error.failure(),
+            RunError::Media(error) => error.failure(),
+            RunError::NotReady(failure) => failure.clone(),
+            RunError::Address(_) => Failure::usage(self),
+            RunError::Listen(ListenError::NotLoopback { .. }) => Failure::refused(self),
             // A unit without network, or a machine without IPv6.
             RunError::Listen(ListenError::Failed { source, .. })
                 if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>
             {
-                Some(
+                Failure::failed(self).next(
                     "another address for --nbd; or, for a service, `systemctl daemon-reload`: the unit of a \
                      volume has the network if NAME.toml names an address of TCP by then",
                 )
             }
-            RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
-            RunError::Memory(NotHeld::Unlocked(_)) => Some(
+            RunError::Listen(ListenError::Failed { .. }) => {
+                Failure::failed(self).next("another address for --nbd")
+            }
+            RunError::NameTaken { name } => {
+                refused(ErrorCode::AlreadyUp).next(format_args!("`braid status {name}`"))
+            }
+            RunError::Memory(NotHeld::Unlocked(_)) => refused(ErrorCode::NoMemory).next(
                 "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
                  serves it over NBD; `--attach fuse` attaches it all the same",
             ),
-            RunError::Memory(NotHeld::Limited(_)) => Some(
+            RunError::Memory(NotHeld::Limited(_)) => refused(ErrorCode::NoMemory).next(
                 "outside of that cgroup (`systemctl start braid@NAME`), or with block devices as \
                  members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
                  none` serves it over NBD; `--attach fuse` attaches it all the same",
             ),
             RunError::TooFewFiles { .. } => {
-                Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
+                Failure::failed(self).next("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
             }
-            RunError::Restore(ImageError::Size { .. }) => Some(
-                "give the disk the image's size, or move the image away: without it, the disk is empty",
-            ),
-            RunError::Restore(_) => {
-                Some("put a good image there, or move it away: without it, the disk is empty")
+            RunError::Restart(error) => error.failure(),
+            RunError::NestedImage { .. } => Failure::refused(self)
+                .next("without image=; `braid save` saves a volume as a whole"),
+            RunError::Restore(error) => {
+                let Failure { kind, code, .. } = error.failure();
+                kind.because(self).code(code).next(match error {
+                    ImageError::Size { .. } => {
+                        "give the disk the image's size, or move the image away: without it, the disk is empty"
+                    }
+                    _ => "put a good image there, or move it away: without it, the disk is empty",
+                })
             }
-            RunError::Panicked(_) => Some(
+            RunError::Panicked(_) => Failure::failed(self).next(
                 "`braid up` makes good what was under way; it is a fault of braid, which its log shows: \
                  please report it",
             ),
-            RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
-            _ => None,
+            RunError::LastFlush(_) => {
+                Failure::failed(self).next("look at the members: `dmesg` says what failed")
+            }
+            RunError::TraceExists { .. } => {
+                refused(ErrorCode::FileExists).next("another file for --trace")
+            }
+            RunError::Trace { .. } => {
+                Failure::failed(self).next("a file for --trace in a folder that is there")
+            }
+            RunError::Listen(ListenError::Occupied { .. })
+            | RunError::Export(_)
+            | RunError::NoUring(_)
+            | RunError::System { .. }
+            | RunError::Lost(_) => Failure::failed(self),
         }
-    }
-
-    /// The message, with what to do about it.
-    pub fn text(&self) -> String {
-        match self.next() {
-            Some(next) => format!("{self}\n  next: {next}"),
-            None => self.to_string(),
-        }
-    }
-
-    /// Whether what was typed makes no sense, whatever the members are.
-    pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            RunError::Address(_) | RunError::Media(MediaError::Leaf(MemberError::Model { .. }))
-        )
     }
 }
 
@@ -205,6 +168,15 @@ impl ExportError {
     }
 }
 
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Failure {
+        match error {
+            ExportError::InUse { .. } => Failure::refused(&error).code(ErrorCode::InUse),
+            ExportError::Failed(_) => Failure::failed(&error),
+        }
+    }
+}
+
 /// The system said no to `what`.
 pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
     move |source| RunError::System { what, source }
@@ -215,14 +187,26 @@ pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
 pub(super) enum StopError {
     #[error("{0}")]
     Export(#[from] ExportError),
-    #[error(
-        "what it holds would be lost: {source}\n  next: make room; or `braid save {name} FILE` elsewhere; \
-         `braid down {name} --force` loses it"
-    )]
+    #[error("what it holds would be lost: {source}")]
     NotSaved { name: String, source: ImageError },
 }
 
 impl StopError {
+    /// What to do about it.
+    pub(super) fn next(&self) -> Option<String> {
+        match self {
+            StopError::Export(_) => None,
+            StopError::NotSaved { name, .. } => Some(format!(
+                "make room; or `braid save {name} FILE` elsewhere; `braid down {name} --force` loses it"
+            )),
+        }
+    }
+
+    /// The text for a person.
+    pub(super) fn text(&self) -> String {
+        with_next(self, self.next().as_deref())
+    }
+
     /// The users of the device, if they are the reason.
     pub(super) fn holders(&self) -> Vec<String> {
         match self {

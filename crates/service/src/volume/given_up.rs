@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use braid_cache::{GivenUp, LogId};
 
+use crate::control::with_next;
+
 /// The folder of these files, as one log uses it.
 #[derive(Clone, Debug)]
 pub(super) struct GivenUpLogs {
@@ -40,13 +42,15 @@ impl GivenUp for GivenUpLogs {
         for folder in self.folder.ancestors().take(2).filter(|path| !path.as_os_str().is_empty()) {
             File::open(folder)?.sync_all()?;
         }
-        eprintln!(
+        let why = format!(
             "{}: it is given up, as the origin has all of it, and does not take even that: {} remembers it, on this \
-             machine alone\n  next: before the disks are used on another machine, which would replay the log: \
-             `braid down`, then `braid up` and `braid down` once more, which makes the log anew",
+             machine alone",
             self.log,
             file.display()
         );
+        let next = "before the disks are used on another machine, which would replay the log: `braid down`, then \
+                    `braid up` and `braid down` once more, which makes the log anew";
+        eprintln!("{}", with_next(why, Some(next)));
         Ok(())
     }
 

@@ -23,6 +23,8 @@ use braid_stack::ByteSize;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 
 use crate::beside::{Beside, may_replace};
+use crate::control::ErrorCode;
+use crate::failure::{Failure, FailureKind};
 
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -52,15 +54,16 @@ pub enum ImageError {
 }
 
 impl ImageError {
-    /// Whether a safety rule said no, before anything was tried.
-    pub(super) fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            ImageError::Exists { .. }
-                | ImageError::NoImage { .. }
-                | ImageError::Damaged { .. }
-                | ImageError::Size { .. }
-        )
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let (kind, code) = match self {
+            ImageError::Exists { .. } => (FailureKind::Refused, ErrorCode::FileExists),
+            ImageError::NoImage { .. } => (FailureKind::Refused, ErrorCode::NoImage),
+            ImageError::Damaged { .. } => (FailureKind::Refused, ErrorCode::ImageDamaged),
+            ImageError::Size { .. } => (FailureKind::Refused, ErrorCode::ImageSize),
+            _ => (FailureKind::Failed, ErrorCode::Failed),
+        };
+        kind.because(self).code(code)
     }
 }
 

@@ -34,15 +34,15 @@ use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
 use super::all_shards::AllShards;
-use super::error::ExportError;
 use super::exports::{Change, Exports};
-use super::image::ImageError;
 use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
 use super::shard::Orders;
 use super::spec::Spec;
-use crate::control::{ErrorCode, OrderAnswer, WholeOrder};
+use crate::control::{Answer, ErrorCode, WholeOrder};
+use crate::failure::Failure;
+use crate::why::{Why, given_up};
 
 /// How long clients that have ended may take to be gone, and how often it is looked.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -62,44 +62,6 @@ pub(super) struct Live {
     pub(super) long_orders: LongOrders,
     /// Held by the order that is being carried out.
     one: Mutex<()>,
-}
-
-/// Why an order was not carried out.
-struct No(OrderAnswer);
-
-impl No {
-    fn refused(text: impl Into<String>) -> No {
-        No(OrderAnswer::refused(text))
-    }
-
-    fn failed(text: impl Into<String>) -> No {
-        No(OrderAnswer::failed(text))
-    }
-
-    fn code(self, code: ErrorCode) -> No {
-        No(self.0.code(code))
-    }
-}
-
-impl From<io::Error> for No {
-    fn from(error: io::Error) -> No {
-        No::failed(format!("{error}\n  next: `braid status` says how the volume is"))
-    }
-}
-
-impl From<ExportError> for No {
-    fn from(error: ExportError) -> No {
-        No::failed(error.to_string())
-    }
-}
-
-impl From<ImageError> for No {
-    fn from(error: ImageError) -> No {
-        match error.is_refusal() {
-            true => No::refused(error.to_string()),
-            false => No::failed(error.to_string()),
-        }
-    }
 }
 
 /// No client writes while this is there; then as before.
@@ -163,40 +125,30 @@ impl Live {
     }
 
     /// Carries out an order, if its giver is still there when it begins.
-    pub(super) fn carry_out(&self, order: &WholeOrder, orders: &Orders) -> OrderAnswer {
-        let _one = match self.try_hold() {
-            Ok(one) => one,
-            Err(answer) => return answer,
-        };
+    pub(super) fn carry_out(&self, order: &WholeOrder, orders: &Orders) -> Answer {
+        let _one = self.try_hold()?;
         let begin = || match orders.begin() {
             true => Ok(()),
-            false => Err(No::failed("whoever gave the order has gone")),
+            false => Err(given_up("whoever gave the order has gone")),
         };
-        let done = match order {
+        match order {
             WholeOrder::Lock { force } => self.lock(*force, begin),
             WholeOrder::Unlock => self.unlock(begin),
             WholeOrder::Erase { force } => self.erase(*force, begin),
             WholeOrder::Resize { bytes } => self.resize(*bytes, begin),
             WholeOrder::Save { file, force } => self.save(file, *force, begin),
             WholeOrder::Restore { file, force } => self.restore(file, *force, begin),
-        };
-        done.map_or_else(|No(answer)| answer, OrderAnswer::done)
+        }
     }
 
-    fn lock(&self, force: bool, begin: impl Fn() -> Result<(), No>) -> Result<String, No> {
+    fn lock(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
         let name = &self.spec.name;
         if self.is_locked() {
             return Ok(format!("{name} is locked already"));
         }
         let holders = self.exports.holders()?;
         if !holders.is_empty() && !force {
-            return Err(No::refused(format!(
-                "{name} is in use, and what is on it would get errors when it writes:\n  {}\n  next: \
-                 unmount or close it (what was locked can be mounted again, for reading); or `braid \
-                 lock {name} --force`",
-                holders.join("\n  ")
-            ))
-            .code(ErrorCode::InUse));
+            return Err(Why::UsedWhileLocked { volume: name.clone(), users: holders }.into());
         }
         begin()?;
         self.tell_clients(true)?;
@@ -208,31 +160,29 @@ impl Live {
     }
 
     /// Has those refuse writes, or let them through, that the exports can tell: the block layer.
-    fn tell_clients(&self, read_only: bool) -> Result<(), No> {
+    fn tell_clients(&self, read_only: bool) -> Result<(), Failure> {
         let told = self.exports.follow(Change::ReadOnly(read_only));
-        told.map(drop).map_err(|error| No::failed(format!("the kernel could not be told: {error}")))
+        told.map(drop)
+            .map_err(|error| Failure::failed(format!("the kernel could not be told: {error}")))
     }
 
-    fn lock_shards(&self) -> Result<(), No> {
+    fn lock_shards(&self) -> Result<(), Failure> {
         let _quiet = self.quiet()?;
         self.shards.flush().map_err(|error| {
-            No::failed(format!("what was written last could not be made durable: {error}"))
+            Failure::failed(format!("what was written last could not be made durable: {error}"))
         })?;
         self.shards.hold_passes().map_err(|error| {
             self.shards.let_passes_go_on();
-            No::failed(format!("its resync, recovery or scrub could not be stopped: {error}"))
+            Failure::failed(format!("its resync, recovery or scrub could not be stopped: {error}"))
         })?;
         self.locked.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    fn unlock(&self, begin: impl Fn() -> Result<(), No>) -> Result<String, No> {
+    fn unlock(&self, begin: impl Fn() -> Result<(), Failure>) -> Answer {
         let name = &self.spec.name;
         if self.spec.read_only {
-            return Err(No::refused(format!(
-                "{name} was brought up with --read-only\n  next: `braid down {name}`, then `braid up \
-                 {name}` without it"
-            )));
+            return Err(Why::UpReadOnly { volume: name.clone() }.into());
         }
         if !self.is_locked() {
             return Ok(format!("{name} is not locked"));
@@ -247,14 +197,10 @@ impl Live {
         ))
     }
 
-    fn resize(&self, bytes: u64, begin: impl Fn() -> Result<(), No>) -> Result<String, No> {
+    fn resize(&self, bytes: u64, begin: impl Fn() -> Result<(), Failure>) -> Answer {
         let name = &self.spec.name;
         let (Some(ram), Node::Ram(told)) = (self.media.ram(), &self.spec.stack.node) else {
-            return Err(No::refused(format!(
-                "{name} is no RAM disk, and only these are resized\n  next: for an array with \
-                 superblocks `braid grow {name} --size SIZE`; else `braid down {name}` and a stack of \
-                 other members"
-            )));
+            return Err(Why::NotResizable { volume: name.clone() }.into());
         };
         let (old, wish) = (ram.size(), ByteSize(bytes));
         if bytes == old {
@@ -263,73 +209,61 @@ impl Live {
         self.refuse_locked()?;
         if bytes > old && !told.overcommit {
             promises::check(wish, &format!("{wish:#} for {name}"), promises::of_others(name))
-                .map_err(|error| No::refused(error.to_string()))?;
+                .map_err(|error| error.failure())?;
         }
         if told.preallocate && !told.huge && available_memory() < bytes.saturating_sub(old) {
-            return Err(No::refused(format!(
-                "{name} is not resized to {wish:#}: it is preallocated, and that much memory is not \
-                 free\n  next: a smaller size, or a volume taken down"
-            )));
+            return Err(Why::NotFree { volume: name.clone(), bytes }.into());
         }
         begin()?;
         let quiet = match bytes < old {
             false => None,
             true => {
                 // Who was told of the old size could ask for what is no more.
-                self.refuse_users("resize", false)?;
+                self.refuse_users(None, false)?;
                 let quiet = self.quiet()?;
-                self.refuse_users("resize", false)?;
+                self.refuse_users(None, false)?;
                 Some(quiet)
             }
         };
         ram.resize(bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
         if let Some(leaf) = self.media.ram_leaf() {
-            self.shards.exchange(leaf)?;
+            self.shards.exchange(leaf).map_err(broken)?;
         }
         drop(quiet);
         let text = format!("{name} has {wish:#} now");
         let told = self.exports.follow(Change::Size).map_err(|error| {
-            No::failed(format!(
-                "{text}, but its device does not have that size yet: {error}\n  next: `losetup \
-                 --set-capacity` on it"
-            ))
+            Failure::failed(format!("{text}, but its device does not have that size yet: {error}"))
+                .next("`losetup --set-capacity` on it")
         })?;
         Ok(std::iter::once(text).chain(told).collect::<Vec<_>>().join(": "))
     }
 
-    fn not_resized(&self, ram: &Ram, wish: ByteSize, error: &RamError) -> No {
-        let name = &self.spec.name;
-        let refused =
-            |why: String| No::refused(format!("{name} is not resized to {wish:#}: {why}"));
-        match error {
-            RamError::Data { end } => refused(format!(
-                "data lies behind the new end, up to byte {end}\n  next: move it (`resize2fs`, for \
-                 instance) and discard the rest, or `braid erase {name}`"
-            )),
-            RamError::Size { logical_block, .. } => refused(format!(
-                "that is no multiple of its blocks of {logical_block} bytes\n  next: a size that is"
-            )),
-            _ if wish.bytes() > ram.most() => refused(format!(
-                "it can have up to {:#} in this life\n  next: `braid save {name} FILE`, `braid down \
-                 {name}`, a larger one, and `braid restore`",
-                ByteSize(ram.most())
-            )),
+    fn not_resized(&self, ram: &Ram, wish: ByteSize, error: &RamError) -> Failure {
+        let (volume, bytes) = (self.spec.name.clone(), wish.bytes());
+        let why = match error {
+            RamError::Data { end } => Why::DataBehindEnd { volume, bytes, data_end: *end },
+            RamError::Size { logical_block, .. } => {
+                Why::NoMultiple { volume, bytes, block_bytes: u64::from(*logical_block) }
+            }
+            _ if bytes > ram.most() => Why::AboveMost { volume, bytes, most_bytes: ram.most() },
             error => {
                 let next = match (error, ram.options().pages) {
                     (RamError::Lock(_), _) => "`prlimit --memlock=unlimited --pid` of its process",
                     (_, Pages::Pool) => "`sysctl vm.nr_hugepages=COUNT` makes the pool larger",
                     _ => "a smaller size",
                 };
-                No::failed(format!("{name} is not resized to {wish:#}: {error}\n  next: {next}"))
+                let why = format!("{volume} is not resized to {wish:#}: {error}");
+                return Failure::failed(why).next(next).code(ErrorCode::NoMemory);
             }
-        }
+        };
+        why.into()
     }
 
     /// Lets no other order begin.
     ///
     /// # Errors
     /// One is being carried out.
-    pub(super) fn try_hold(&self) -> Result<MutexGuard<'_, ()>, OrderAnswer> {
+    pub(super) fn try_hold(&self) -> Result<MutexGuard<'_, ()>, Failure> {
         match self.one.try_lock() {
             Ok(one) => Ok(one),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -338,12 +272,8 @@ impl Live {
     }
 
     /// The refusal of an order while another is being carried out.
-    pub(super) fn busy(&self) -> OrderAnswer {
-        let name = &self.spec.name;
-        OrderAnswer::refused(format!(
-            "another order is being carried out on {name}\n  next: again, when it is done"
-        ))
-        .code(ErrorCode::Busy)
+    pub(super) fn busy(&self) -> Failure {
+        Why::AnotherOrder { volume: self.spec.name.clone() }.into()
     }
 
     /// Waits for the order that is being carried out, which ends soon if it has changed nothing yet, and
@@ -360,37 +290,29 @@ impl Live {
         self.is_to_end.load(Ordering::Relaxed)
     }
 
-    fn refuse_locked(&self) -> Result<(), No> {
-        let name = &self.spec.name;
+    fn refuse_locked(&self) -> Result<(), Failure> {
         match self.is_locked() {
             false => Ok(()),
-            true => Err(No::refused(format!(
-                "{name} is locked: nothing of it is changed\n  next: `braid unlock {name}`"
-            ))
-            .code(ErrorCode::Locked)),
+            true => Err(Why::Locked { volume: self.spec.name.clone() }.into()),
         }
     }
 
-    fn refuse_users(&self, verb: &str, force: bool) -> Result<(), No> {
-        let name = &self.spec.name;
-        let users = self.users()?;
+    /// `order` is what may be forced, if it may be.
+    fn refuse_users(&self, order: Option<&'static str>, force: bool) -> Result<(), Failure> {
+        let (volume, users) = (self.spec.name.clone(), self.users()?);
         if users.is_empty() || force {
             return Ok(());
         }
-        let or = match verb {
-            "resize" => String::new(),
-            _ => format!("; or the same with --force, if {verb} is meant all the same"),
-        };
-        Err(No::refused(format!(
-            "{name} is in use:\n  {}\n  next: unmount or close it{or}",
-            users.join("\n  ")
-        ))
-        .code(ErrorCode::InUse))
+        Err(match order {
+            Some(order) => Why::UsedUnlessForced { volume, users, order },
+            None => Why::Used { volume, users },
+        }
+        .into())
     }
 
     /// Who could write, or sees what is written. Who has just ended is waited for, and so are programs
     /// that look at every new device.
-    fn users(&self) -> Result<Vec<String>, No> {
+    fn users(&self) -> Result<Vec<String>, Failure> {
         let deadline = Instant::now() + LEAVING;
         loop {
             let users = self.exports.users()?;
@@ -402,9 +324,14 @@ impl Live {
     }
 
     /// Lets no more writes of clients in, and waits until those under way are answered.
-    fn quiet(&self) -> Result<Quiet<'_>, No> {
+    fn quiet(&self) -> Result<Quiet<'_>, Failure> {
         let quiet = Quiet { live: self };
-        self.shards.lock_and_wait()?;
+        self.shards.lock_and_wait().map_err(broken)?;
         Ok(quiet)
     }
+}
+
+/// The shards, or a file, could not do their part.
+fn broken(error: io::Error) -> Failure {
+    Failure::failed(error).next("`braid status` says how the volume is")
 }

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::control::{CacheOrder, Job, JobState, Order, OrderAnswer, Outcome, WholeOrder};
+use crate::control::{Answer, CacheOrder, FailureKind, Job, JobState, Order, WholeOrder};
 
 /// Jobs that are kept.
 const KEPT: usize = 16;
@@ -30,11 +30,7 @@ fn kind_of(order: &Order) -> Option<&'static str> {
 
 impl LongOrders {
     /// Carries `order` out by `work`, as a job if it takes long.
-    pub(super) fn carry_out(
-        &self,
-        order: Order,
-        work: impl FnOnce(Order) -> OrderAnswer,
-    ) -> OrderAnswer {
+    pub(super) fn carry_out(&self, order: Order, work: impl FnOnce(Order) -> Answer) -> Answer {
         let Some(kind) = kind_of(&order) else { return work(order) };
         let number = self.begin(kind);
         let answer = work(order);
@@ -42,13 +38,15 @@ impl LongOrders {
         let Some(at) = all.iter().position(|job| job.number == number) else { return answer };
         let job = &mut all[at];
         job.ended_ms = Some(now_ms());
-        match answer.outcome {
-            Outcome::Done => (job.state, job.done_bytes) = (JobState::Done, job.total_bytes),
-            Outcome::Failed => {
-                job.state = JobState::Failed;
-                job.why = Some(answer.text.clone());
-            }
-            Outcome::Usage | Outcome::Refused => drop(all.remove(at)),
+        match &answer {
+            Ok(_) => (job.state, job.done_bytes) = (JobState::Done, job.total_bytes),
+            Err(failure) => match failure.kind {
+                FailureKind::Failed | FailureKind::Interrupted => {
+                    job.state = JobState::Failed;
+                    job.why = Some(failure.why.clone());
+                }
+                FailureKind::Usage | FailureKind::Refused => drop(all.remove(at)),
+            },
         }
         answer
     }
@@ -102,22 +100,25 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Failure;
 
     #[test]
     fn an_order_is_a_job_unless_it_is_short_or_refused() {
         let jobs = LongOrders::default();
         let save = || Order::Whole(WholeOrder::Save { file: "/x".into(), force: false });
-        jobs.carry_out(Order::Whole(WholeOrder::Unlock), |_| OrderAnswer::done("unlocked"));
-        jobs.carry_out(save(), |_| OrderAnswer::refused("no"));
+        jobs.carry_out(Order::Whole(WholeOrder::Unlock), |_| Ok("unlocked".to_owned()))
+            .expect("done");
+        jobs.carry_out(save(), |_| Err(Failure::refused("no"))).expect_err("refused");
         assert_eq!(jobs.all(), []);
-        jobs.carry_out(save(), |_| {
+        let failed = jobs.carry_out(save(), |_| {
             jobs.reached("save", 5, 10);
             let all = jobs.all();
             assert_eq!((all[0].state, all[0].done_bytes), (JobState::Running, 5));
-            OrderAnswer::failed("full")
+            Err(Failure::failed("full"))
         });
+        failed.expect_err("failed");
         for _ in 0..KEPT {
-            jobs.carry_out(save(), |_| OrderAnswer::done("saved"));
+            jobs.carry_out(save(), |_| Ok("saved".to_owned())).expect("done");
         }
         let all = jobs.all();
         assert_eq!(all.len(), KEPT, "the oldest went");

@@ -27,8 +27,10 @@ use braid_stack::Stack;
 use super::admission;
 use super::deadline::MemberDeadline;
 use super::options::{OpenOptions, Unusable};
+use super::unopened::member_failure;
 use super::warnings::Warning;
-use crate::control::LeftOutStatus;
+use crate::control::{ErrorCode, LeftOutStatus};
+use crate::failure::{Failure, FailureKind};
 use crate::metadata::{Metadata, MetadataError};
 
 pub use braid_engine::assembled::is_served;
@@ -38,7 +40,7 @@ pub use braid_engine::assembled::is_served;
 pub enum MdError {
     #[error("{0}")]
     Metadata(#[from] MetadataError),
-    #[error("{refusal}{}", next.iter().map(|next| format!("\n  next: {next}")).collect::<String>())]
+    #[error("{refusal}")]
     Refused {
         refusal: Refusal,
         /// Commands that lead on.
@@ -46,6 +48,21 @@ pub enum MdError {
     },
     #[error("{0}")]
     Member(#[from] MemberError),
+}
+
+impl MdError {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let refused = Failure::refused(self).code(ErrorCode::NotStartable);
+        match self {
+            MdError::Metadata(error) => refused.led_on(error.next()),
+            MdError::Refused { next, .. } if next.is_empty() => refused,
+            MdError::Refused { next, .. } => refused.next(next.join("\n")),
+            MdError::Member(error) => {
+                Failure { kind: FailureKind::Refused, ..member_failure(error) }
+            }
+        }
+    }
 }
 
 /// An array that was assembled.

@@ -15,8 +15,11 @@ use super::cache_log::{self, WriteBack};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
+use super::unopened::member_failure;
 use super::warm::{Warm, WarmError};
 use super::warnings::Warning;
+use crate::control::ErrorCode;
+use crate::failure::Failure;
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,24 @@ pub enum MediaError {
 }
 
 impl MediaError {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            MediaError::TooMuchMemory(error) => error.failure(),
+            MediaError::Geometry { .. } => {
+                Failure::failed(self).next("another chunk, or the stack without that member")
+            }
+            MediaError::Leaf(error) => member_failure(error),
+            MediaError::Md(error) => error.failure(),
+            MediaError::Log { .. } => Failure::refused(self)
+                .next("another file or device as log=")
+                .code(ErrorCode::LogUnfit),
+            MediaError::Warm(_) => {
+                Failure::refused(self).next("another file as warm=").code(ErrorCode::WarmUnfit)
+            }
+        }
+    }
+
     /// What a member answered when it was opened, if that is why.
     pub(super) fn of_leaf(&self) -> Option<&MemberError> {
         match self {

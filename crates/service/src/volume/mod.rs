@@ -64,6 +64,7 @@ mod slow_requests;
 mod spec;
 mod to_write_back;
 mod trace;
+mod unopened;
 mod verdict;
 mod warm;
 mod warnings;

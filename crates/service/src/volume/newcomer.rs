@@ -7,6 +7,7 @@
 //!                                            ──▶ the engine takes it in and writes its superblock
 //! ```
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,8 +21,11 @@ use braid_uring::Handle;
 use super::md::MdArray;
 use super::options::OpenOptions;
 use super::shard::Local;
-use crate::control::OrderAnswer;
+use crate::control::ErrorCode;
+use crate::failure::Failure;
 use crate::metadata::{Image, Metadata, allocate, random_uuid};
+use crate::refusal::said;
+use crate::why::Why;
 
 /// A device that is to become a member.
 pub(super) struct Newcomer {
@@ -35,24 +39,16 @@ pub(super) struct Newcomer {
 }
 
 impl Newcomer {
-    pub(super) fn open(array: &MdArray, path: &Path, force: bool) -> Result<Newcomer, OrderAnswer> {
+    pub(super) fn open(array: &MdArray, path: &Path, force: bool) -> Result<Newcomer, Failure> {
         // Nobody lets go of it while it is waited for.
         if array.leaves().iter().any(|leaf| leaf.label == path.display().to_string()) {
-            return Err(OrderAnswer::refused(format!(
-                "{} is in use: it is a member already\n  next: `braid member remove` lets go of one \
-                 that failed",
-                path.display()
-            )));
+            return Err(Why::AlreadyMember { device: path.display().to_string() }.into());
         }
         // What was written to it before could land on what is written now. Nor is it to be read before
         // that is known: a read would hang, too.
-        if let Some(count) = array.unanswered(path) {
-            return Err(OrderAnswer::refused(format!(
-                "{} is not taken: {count} requests from when it was a member are still under way, and \
-                 may be carried out at any time\n  next: wait until it has answered them, or take it \
-                 away; then the same again",
-                path.display()
-            )));
+        if let Some(requests) = array.unanswered(path) {
+            let device = path.display().to_string();
+            return Err(Why::RequestsUnderWay { device, requests }.into());
         }
         let known = Metadata::read(path)
             .ok()
@@ -63,28 +59,23 @@ impl Newcomer {
             read_only: false,
             min_bytes: 4096,
         };
-        let facts = check_member(path, &policy)
-            .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
+        let facts = check_member(path, &policy).map_err(|refusal| said(&refusal))?;
         let options = OpenOptions::default();
         let file = open_file(path, options.access(), 0, None).map_err(|error| match error {
-            MemberError::Locked { .. } => OrderAnswer::refused(format!(
-                "{} is in use: it is a member already, or another program has it locked\n  next: \
-                 `braid member remove` lets go of one that failed",
-                path.display()
-            )),
-            error => OrderAnswer::failed(error.to_string()),
+            MemberError::Locked { .. } => {
+                Why::MemberLocked { device: path.display().to_string() }.into()
+            }
+            error => Failure::failed(error),
         })?;
         let deadline = array.deadline.of(true, file.is_direct());
         let label = path.display().to_string();
         let leaf = Arc::new(Member::new(label, Box::new(file), deadline));
-        let found = Image::open(path).map(|image| image.found);
-        let superblocks = found.map_err(|failure| OrderAnswer::failed(failure.text()))?;
+        let superblocks = Image::open(path)?.found;
         // A log that is written while the array is used must not be the first to find its file
         // system full.
-        let areas = areas_of_log(&array.superblock, array.log, facts.size).map_err(|why| {
-            OrderAnswer::refused(format!("{} is not taken: {why}", path.display()))
-        })?;
-        allocate(path, &areas).map_err(|failure| OrderAnswer::failed(failure.text()))?;
+        let areas = areas_of_log(&array.superblock, array.log, facts.size)
+            .map_err(|why| unfit(why).of(format_args!("{} is not taken", path.display())))?;
+        allocate(path, &areas)?;
         Ok(Newcomer {
             leaf,
             path: path.to_owned(),
@@ -107,8 +98,8 @@ impl Newcomer {
         engine: &Redundant,
         handle: &Handle,
         local: &Local,
-    ) -> Result<Admitted, String> {
-        let dev = self.leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
+    ) -> Result<Admitted, Failure> {
+        let dev = self.leaf.device(handle, &local.pool).map_err(Failure::refused)?;
         let newcomer = assembled::Newcomer {
             label: self.leaf.label.clone(),
             dev,
@@ -116,21 +107,29 @@ impl Newcomer {
             anew,
             superblocks: &self.superblocks,
             size: self.size,
-            uuid: random_uuid().map_err(|failure| failure.text())?,
+            uuid: random_uuid()?,
         };
         newcomer.admit(log, engine).map_err(|why| self.led_on(&why))
     }
 
-    fn led_on(&self, why: &NotTaken) -> String {
+    fn led_on(&self, why: &NotTaken) -> Failure {
         match why {
-            NotTaken::WentOnAlone { .. } => {
+            NotTaken::WentOnAlone { events, ours } => {
                 let path = shell_path(&self.path);
-                format!(
-                    "{why}\n  next: to look at what it has alone: braid assemble {path} --read-only \
-                     --as NAME; to lose that: braid wipe {path}, then braid member add"
-                )
+                Failure::refused(why)
+                    .next(format!(
+                        "to look at what it has alone: braid assemble {path} --read-only --as NAME; to lose \
+                         that: braid wipe {path}, then braid member add"
+                    ))
+                    .code(ErrorCode::WentOnAlone)
+                    .value("events", *events)
+                    .value("events_of_array", *ours)
             }
-            NotTaken::Unfit(_) => why.to_string(),
+            NotTaken::Unfit(_) => unfit(why),
         }
     }
+}
+
+fn unfit(why: impl Display) -> Failure {
+    Failure::refused(why).code(ErrorCode::Unfit)
 }

@@ -25,8 +25,9 @@ use super::recorded::Recorded;
 use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs, scrub_kind};
 use super::shard::Orders as Remote;
 use super::watcher::Watcher;
-use crate::control::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder, apply};
+use crate::control::{Answer, CacheOrder, ErrorCode, Order, WholeOrder};
 use crate::failure::Failure;
+use crate::why::given_up;
 
 /// The parts of a volume that orders change. Arrays live on the shard of `remote`.
 pub(super) struct Orders<'a> {
@@ -41,19 +42,19 @@ pub(super) struct Orders<'a> {
 
 impl Orders<'_> {
     /// Carries out `order`, and records which members the volume has then, before it answers.
-    pub(super) fn carry_out(&self, order: Order) -> OrderAnswer {
+    pub(super) fn carry_out(&self, order: Order) -> Answer {
         let remote = self.remote;
         match order {
             Order::Whole(order) => self.whole(&order),
             Order::Cache(order) => self.cache(&order),
             Order::Device(order) if remote.begin() => self.watcher.told(self.media, &order),
-            Order::Device(_) => OrderAnswer::failed("whoever told of the device has gone"),
+            Order::Device(_) => Err(given_up("whoever told of the device has gone")),
             Order::Add { member, force, again, array } => {
-                self.add(&member, force, again, array.as_deref()).unwrap_or_else(|answer| answer)
+                self.add(&member, force, again, array.as_deref())
             }
-            Order::Replace { member, with, force, array } => self
-                .replace(&member, &with, force, array.as_deref())
-                .unwrap_or_else(|answer| answer),
+            Order::Replace { member, with, force, array } => {
+                self.replace(&member, &with, force, array.as_deref())
+            }
             Order::Fail { member, array } => {
                 on_one(remote, Which::member(&member, array), move |engine| {
                     let text = format!("{} is faulty now", shown(&member));
@@ -114,13 +115,7 @@ impl Orders<'_> {
         }
     }
 
-    fn add(
-        &self,
-        member: &Path,
-        force: bool,
-        again: bool,
-        named: Option<&str>,
-    ) -> Result<OrderAnswer, OrderAnswer> {
+    fn add(&self, member: &Path, force: bool, again: bool, named: Option<&str>) -> Answer {
         let array = which_takes(&self.media.md_arrays(), member, named)?;
         if again {
             members::let_go_of_faulty(array, self.remote, &member.display().to_string(), member)?;
@@ -129,13 +124,7 @@ impl Orders<'_> {
         self.record_newcomer(array, member, || members::add(array, self.remote, newcomer, again))
     }
 
-    fn replace(
-        &self,
-        member: &str,
-        with: &Path,
-        force: bool,
-        named: Option<&str>,
-    ) -> Result<OrderAnswer, OrderAnswer> {
+    fn replace(&self, member: &str, with: &Path, force: bool, named: Option<&str>) -> Answer {
         let array = which_has(&self.media.md_arrays(), member, named)?;
         let newcomer = Newcomer::open(array, with, force)?;
         self.record_newcomer(array, with, || members::replace(array, self.remote, member, newcomer))
@@ -146,19 +135,16 @@ impl Orders<'_> {
         &self,
         array: &MdArray,
         path: &Path,
-        take_in: impl FnOnce() -> OrderAnswer,
-    ) -> Result<OrderAnswer, OrderAnswer> {
+        take_in: impl FnOnce() -> Answer,
+    ) -> Answer {
         let _turn = self.recorded.turn();
         let listed = self.recorded.list(array, path)?;
         let answer = take_in();
-        let recorded = match answer.outcome {
-            Outcome::Done => listed.keep(),
-            _ => listed.take_back(),
-        };
-        Ok(not_recorded(answer, recorded))
+        let recorded = if answer.is_ok() { listed.keep() } else { listed.take_back() };
+        not_recorded(answer, recorded)
     }
 
-    fn remove(&self, member: &str, array: Option<String>) -> OrderAnswer {
+    fn remove(&self, member: &str, array: Option<String>) -> Answer {
         let _turn = self.recorded.turn();
         let arrays = self.media.md_arrays();
         let has = |one: &&MdArray| one.leaves().iter().any(|leaf| leaf.label == member);
@@ -166,25 +152,23 @@ impl Orders<'_> {
         // The array has no place for it: the record alone names it.
         if !arrays.iter().any(has) && arrays.iter().any(left_out) {
             let text = format!("{} is forgotten: it took no part", shown(member));
-            return not_recorded(OrderAnswer::done(text), self.recorded.forget(Path::new(member)));
+            return not_recorded(Ok(text), self.recorded.forget(Path::new(member)));
         }
         let label = member.to_owned();
         let answer = on_one(self.remote, Which::member(member, array), |engine| {
             let text = format!("{} was removed", shown(&label));
             async move { engine.remove(&label).await.map(|()| text) }
         });
-        if answer.outcome != Outcome::Done {
-            return answer;
-        }
+        let text = answer?;
         arrays.iter().for_each(|array| array.forget(member));
         self.watcher.let_go(member);
-        not_recorded(answer, self.recorded.forget(Path::new(member)))
+        not_recorded(Ok(text), self.recorded.forget(Path::new(member)))
     }
 
-    fn whole(&self, order: &WholeOrder) -> OrderAnswer {
+    fn whole(&self, order: &WholeOrder) -> Answer {
         let answer = self.live.carry_out(order, self.remote);
         match order {
-            WholeOrder::Resize { bytes } if answer.outcome == Outcome::Done => {
+            WholeOrder::Resize { bytes } if answer.is_ok() => {
                 let _turn = self.recorded.turn();
                 not_recorded(answer, self.recorded.resize(*bytes))
             }
@@ -194,38 +178,30 @@ impl Orders<'_> {
 
     /// A log is recorded before the cache has it: once a FLUSH returns by it, the next start must know of it, whether
     /// this process lived to see that or not.
-    fn cache(&self, order: &CacheOrder) -> OrderAnswer {
+    fn cache(&self, order: &CacheOrder) -> Answer {
         let carry_out = || self.caching.carry_out(self.live, self.remote, order);
         // Such an order may take long: a second one is not to wait for it.
-        let Some(_turn) = self.recorded.try_turn() else { return self.live.busy() };
-        let stack = self.caching.stack();
-        if !order.names_log() || apply(order, &stack).is_err() {
-            let answer = carry_out();
-            return match answer.outcome {
-                Outcome::Done => not_recorded(answer, self.recorded.cache(order).map(drop)),
-                _ => answer,
-            };
+        let Some(_turn) = self.recorded.try_turn() else { return Err(self.live.busy()) };
+        if !order.names_log() || self.caching.after(order).is_err() {
+            let text = carry_out()?;
+            return not_recorded(Ok(text), self.recorded.cache(order).map(drop));
         }
-        let before = match self.recorded.cache(order) {
-            Ok(before) => before,
-            Err(failure) => return OrderAnswer::failed(failure.text()),
-        };
+        let before = self.recorded.cache(order)?;
         let answer = carry_out();
         // A change that may still be under way stays recorded.
-        match answer.outcome {
-            Outcome::Done => answer,
-            _ if self.caching.is_changing() => answer,
-            _ => not_recorded(answer, self.recorded.restore(before)),
+        if answer.is_ok() || self.caching.is_changing() {
+            return answer;
         }
+        not_recorded(answer, self.recorded.restore(before))
     }
 
-    fn scrub(&self, kind: Option<JobKind>, array: Option<String>) -> OrderAnswer {
+    fn scrub(&self, kind: Option<JobKind>, array: Option<String>) -> Answer {
         let named = array.clone();
         let answer = on_each(self.remote, array, move |_, engine| {
             let status = engine.status();
             engine.scrub(kind).map(|()| scrub_in_words(kind, &status))
         });
-        if answer.outcome == Outcome::Done {
+        if answer.is_ok() {
             self.scrubs.forget(named.as_deref());
         }
         answer
@@ -233,15 +209,11 @@ impl Orders<'_> {
 }
 
 /// The answer, or what it is if the record could not follow.
-fn not_recorded(answer: OrderAnswer, recorded: Result<(), Failure>) -> OrderAnswer {
-    match recorded {
-        Ok(()) => answer,
-        Err(why) => OrderAnswer::failed(format!(
-            "{}; but its record is as before: {}",
-            answer.text,
-            why.text()
-        )),
-    }
+fn not_recorded(answer: Answer, recorded: Result<(), Failure>) -> Answer {
+    let Err(why) = recorded else { return answer };
+    let said = answer.unwrap_or_else(|failure| failure.why);
+    let text = format!("{said}; but its record is as before: {}", why.why);
+    Err(Failure::failed(text).led_on(why.next).code(ErrorCode::NotRecorded))
 }
 
 /// The limits of passes that are asked for: those of `now`, with the given ones changed.

@@ -10,7 +10,8 @@ use braid_stack::{Node, Stack};
 
 use super::left::process_of;
 use super::spec::Spec;
-use crate::control::{CacheOrder, DeviceOrder, Order, WholeOrder, apply};
+use crate::control::{CacheOrder, DeviceOrder, ErrorCode, Order, WholeOrder, apply};
+use crate::failure::Failure;
 
 /// What a volume is known by on this machine.
 #[derive(Clone, Debug)]
@@ -23,17 +24,25 @@ pub(super) struct Own {
 /// Why something is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum OnItself {
-    #[error(
-        "{} is refused: {way}\n  next: a file or device that does not lie on {name}",
-        path.display()
-    )]
+    #[error("{} is refused: {way}", path.display())]
     Is { path: PathBuf, way: String, name: String },
-    #[error(
-        "{} is refused: what it lies on cannot be found out: {error}\n  next: repair the cause, then \
-         again",
-        path.display()
-    )]
+    #[error("{} is refused: what it lies on cannot be found out: {error}", path.display())]
     Unknown { path: PathBuf, error: braid_probe::ProbeError },
+}
+
+impl OnItself {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let failure = Failure::refused(self);
+        match self {
+            OnItself::Is { name, .. } => failure
+                .next(format_args!("a file or device that does not lie on {name}"))
+                .code(ErrorCode::OnItself),
+            OnItself::Unknown { .. } => {
+                failure.next("repair the cause, then again").code(ErrorCode::NotExamined)
+            }
+        }
+    }
 }
 
 impl Own {
@@ -77,7 +86,8 @@ impl Own {
             ) => self.check(path),
             Order::Cache(order @ (CacheOrder::Attach { .. } | CacheOrder::Mode { .. })) => {
                 // One that cannot be carried out says so itself.
-                let after = apply(order, stack).map_or(Vec::new(), |after| paths(&after));
+                let after =
+                    apply(order, stack, &self.name).map_or(Vec::new(), |after| paths(&after));
                 let before = paths(stack);
                 let mut new = after.iter().filter(|path| !before.contains(path));
                 new.try_for_each(|path| self.check(path))

@@ -9,22 +9,33 @@ use std::path::PathBuf;
 use braid_stack::{ByteSize, Node, Stack};
 
 use crate::cgroup;
-use crate::control::get_statuses;
+use crate::control::{ErrorCode, get_statuses};
+use crate::failure::Failure;
 use crate::places::Places;
 
 /// More than there is.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{what}{} is more than the {total:#} of memory that {whose}\n  next: smaller sizes, files instead of \
-     memory{}, or `ram(SIZE, overcommit)` if it will never be filled",
-    others(*promised),
-    if promised.bytes() > 0 { ", a volume taken down" } else { "" }
-)]
+#[error("{what}{} is more than the {total:#} of memory that {whose}", others(*promised))]
 pub struct TooMuchMemory {
     what: String,
     promised: ByteSize,
     total: ByteSize,
     whose: &'static str,
+}
+
+impl TooMuchMemory {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        let down = if self.promised.bytes() > 0 { ", a volume taken down" } else { "" };
+        Failure::refused(self)
+            .next(format_args!(
+                "smaller sizes, files instead of memory{down}, or `ram(SIZE, overcommit)` if it will never be \
+                 filled"
+            ))
+            .code(ErrorCode::TooMuchMemory)
+            .value("promised_bytes", self.promised.bytes())
+            .value("total_bytes", self.total.bytes())
+    }
 }
 
 fn others(promised: ByteSize) -> String {
@@ -108,7 +119,7 @@ mod tests {
         assert!(judge(100, 0).is_ok() && judge(60, 40).is_ok());
         assert!(judge(101, 0).is_err() && judge(60, 41).is_err() && judge(2, u64::MAX).is_err());
         assert!(judge(0, 200).is_ok(), "who wants nothing is not asked");
-        let text = judge(60, 41).unwrap_err().to_string();
+        let text = judge(60, 41).unwrap_err().failure().text();
         assert!(
             text.starts_with(
                 "it, with the 41 B that other volumes have promised, is more than the 100 B "

@@ -17,7 +17,7 @@ use braid_stack::{ByteSize, File, Node, Stack};
 
 use super::md::MdArray;
 use super::spec::Spec;
-use crate::control::{CacheOrder, OrderAnswer, apply};
+use crate::control::{CacheOrder, apply};
 use crate::failure::Failure;
 use crate::membership;
 use crate::record::Record;
@@ -65,7 +65,7 @@ impl Recorded {
         &'a self,
         array: &MdArray,
         path: &'a Path,
-    ) -> Result<Listed<'a>, OrderAnswer> {
+    ) -> Result<Listed<'a>, Failure> {
         let labels: Vec<String> = array.leaves().iter().map(|leaf| leaf.label.clone()).collect();
         let before = self.change(|record| {
             let levels = md_levels(&record.stack);
@@ -77,10 +77,7 @@ impl Recorded {
             edit_md(&mut record.stack, &mut 0, Some((level, path)), None);
             membership::accept(record, path);
         });
-        match before {
-            Ok(before) => Ok(Listed { recorded: self, before, path }),
-            Err(failure) => Err(OrderAnswer::failed(failure.text())),
-        }
+        Ok(Listed { recorded: self, before: before?, path })
     }
 
     /// Forgets a member that the array let go of.
@@ -113,11 +110,11 @@ impl Recorded {
     /// # Errors
     /// The record cannot be read or written, or the order does not suit it.
     pub(super) fn cache(&self, order: &CacheOrder) -> Result<Option<Record>, Failure> {
-        let mut unsuited = None;
+        let mut suited = Ok(());
         let before = self.change(|record| {
-            match apply(order, &record.stack) {
+            match apply(order, &record.stack, &self.name) {
                 Ok(stack) => record.stack = stack,
-                Err(why) => return unsuited = Some(why),
+                Err(failure) => return suited = Err(failure),
             }
             // A log is a member from then on.
             let known = |path: &&Path| record.members.iter().any(|one| one.path == **path);
@@ -126,10 +123,7 @@ impl Recorded {
                 membership::accept(record, &path);
             }
         })?;
-        match unsuited {
-            None => Ok(before),
-            Some(why) => Err(Failure::failed(why.text(&self.name))),
-        }
+        suited.map(|()| before)
     }
 
     /// Makes the record what it was.

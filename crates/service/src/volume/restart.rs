@@ -10,6 +10,8 @@ use braid_wiring::Array;
 
 use super::build::AtCache;
 use super::cache_log::next_of_log;
+use crate::control::ErrorCode;
+use crate::failure::Failure;
 
 /// Why a shard did not start, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -18,25 +20,31 @@ pub enum ShardError {
     Panicked(String),
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("{array}: {source}{}", next_of(source, members))]
+    #[error("{array}: {source}")]
     Restart { array: String, members: Vec<String>, source: RestartError },
-    #[error("{log}, the log of {cache}: {source}{}", next_of_log(source, log))]
+    #[error("{log}, the log of {cache}: {source}")]
     Log { log: String, cache: String, source: LogError },
 }
 
-/// What to do about an array whose log does not make good what a crash left.
-fn next_of(error: &RestartError, members: &[String]) -> String {
-    match error {
-        RestartError::Log { .. } => {
-            let members: Vec<String> = members.iter().map(shell_path).collect();
-            let members = members.join(" ");
-            format!(
-                "\n  next: with the member that is missing; or, to copy what can be read, `braid \
-                 assemble {members} --read-only`"
-            )
-        }
-        RestartError::Write { .. } => {
-            "\n  next: look at the members: `dmesg` says what failed".to_owned()
+impl ShardError {
+    /// The failure that says so.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            ShardError::Panicked(_) | ShardError::Io(_) => Failure::failed(self),
+            ShardError::Restart { members, source: RestartError::Log { .. }, .. } => {
+                let members: Vec<String> = members.iter().map(shell_path).collect();
+                let members = members.join(" ");
+                Failure::failed(self).next(format_args!(
+                    "with the member that is missing; or, to copy what can be read, `braid assemble {members} \
+                     --read-only`"
+                ))
+            }
+            ShardError::Restart { source: RestartError::Write { .. }, .. } => {
+                Failure::failed(self).next("look at the members: `dmesg` says what failed")
+            }
+            ShardError::Log { log, source, .. } => {
+                Failure::refused(self).next(next_of_log(source, log)).code(ErrorCode::LogUnfit)
+            }
         }
     }
 }

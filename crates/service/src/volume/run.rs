@@ -62,11 +62,11 @@ pub fn run(
     let mut volume = Volume::bring_up(spec)?;
     if let Err(failure) = ready(&volume.ready()) {
         let lost = volume.let_go(true).unwrap_or_else(|error| {
-            eprintln!("{error}");
+            eprintln!("{}", error.text());
             None
         });
         volume.end(lost)?;
-        return Err(RunError::NotReady(failure.text()));
+        return Err(RunError::NotReady(failure));
     }
     if let Some(manager) = manager.map(Arc::new) {
         manager.say(&format!("READY=1\nSTATUS={}", spec.stack));
@@ -207,12 +207,11 @@ impl Volume {
             Event::Stop { answer, .. } => Some(answer),
             _ => None,
         }));
-        let stopped = StopAnswer {
-            stopped: true,
-            process: Process::this(),
-            holders: Vec::new(),
-            error: ended.as_ref().err().map(ToString::to_string),
-        };
+        let failure = ended.as_ref().err().map(RunError::failure);
+        let (error, next) =
+            failure.map_or((None, None), |failure| (Some(failure.why), failure.next));
+        let (process, holders) = (Process::this(), Vec::new());
+        let stopped = StopAnswer { stopped: true, process, holders, error, next };
         // A client that is gone already needs no answer.
         asked.into_iter().for_each(|answer| drop(answer.send(stopped.clone())));
         // One that asks only now is answered by the server itself, which sees that nothing receives its request.
@@ -236,7 +235,8 @@ impl Volume {
                         Ok(lost) => return lost,
                         Err(error) => {
                             eprintln!(
-                                "{error}; once more within 10 s ends the volume all the same"
+                                "{}; once more within 10 s ends the volume all the same",
+                                error.text()
                             );
                             warned = Some(Instant::now());
                         }
@@ -250,11 +250,12 @@ impl Volume {
                         return lost;
                     }
                     Err(error) => {
-                        let holders = error.holders();
+                        let (holders, next) = (error.holders(), error.next());
                         let error = Some(error.to_string());
                         // Whoever asked may have gone; the volume goes on all the same.
                         let process = Process::this();
-                        let _ = answer.send(StopAnswer { stopped: false, process, holders, error });
+                        let stopped = false;
+                        let _ = answer.send(StopAnswer { stopped, process, holders, error, next });
                     }
                 },
                 Ok(Event::Unmounted) => {
@@ -270,7 +271,7 @@ impl Volume {
                 Ok(Event::ShardEnded) => {
                     // Whoever uses the device gets errors instead of waiting for good.
                     return self.let_go(true).unwrap_or_else(|error| {
-                        eprintln!("{error}");
+                        eprintln!("{}", error.text());
                         None
                     });
                 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::media::Media;
 use super::{arrays, asking, shard};
 use crate::beside::Beside;
-use crate::control::{ArrayStatus, MismatchStatus, OrderAnswer, Outcome, ScrubPlaceStatus};
+use crate::control::{Answer, ArrayStatus, MismatchStatus, ScrubPlaceStatus};
 
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 pub(super) const LEAST_WITH_TARGET: u64 = 1 << 20;
@@ -248,7 +248,7 @@ impl Scrubs {
         media: &Arc<Media>,
         orders: &shard::Orders,
         part: &Part,
-    ) -> OrderAnswer {
+    ) -> Answer {
         let kind = part.kind;
         let remote = orders.remote();
         let found = arrays::all(media, Some(remote), false);
@@ -282,7 +282,7 @@ impl Scrubs {
         });
         let mut state = self.state();
         state.orders += 1;
-        if answer.outcome == Outcome::Done && !std::mem::replace(&mut state.is_watched, true) {
+        if answer.is_ok() && !std::mem::replace(&mut state.is_watched, true) {
             let (scrubs, media, remote) = (Arc::clone(self), Arc::clone(media), remote.clone());
             let watch = move || scrubs.watch(&media, &remote);
             let started = std::thread::Builder::new().name("scrubs".to_owned()).spawn(watch);

@@ -25,7 +25,8 @@ use super::restart::{ShardError, replay, restart};
 use super::sides::Sides;
 use super::spec::Spec;
 use super::trace::Lane;
-use crate::control::{Giver, OrderAnswer};
+use crate::control::{Answer, Giver};
+use crate::why::{Why, given_up};
 
 /// How long a shard may take to answer a status: a turn of its takes milliseconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -226,8 +227,8 @@ impl Orders {
     pub(super) fn carry_out(
         &self,
         limit: Duration,
-        f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
-    ) -> OrderAnswer {
+        f: impl FnOnce(&Handle, &Local, Sender<Answer>) + Send + 'static,
+    ) -> Answer {
         let (send, receive) = channel();
         let giver = Arc::clone(&self.giver);
         call(&self.remote, move |handle, local| {
@@ -238,17 +239,11 @@ impl Orders {
         let seconds = limit.as_secs();
         match receive.recv_timeout(limit) {
             Ok(answer) => answer,
-            Err(RecvTimeoutError::Disconnected) if self.giver.give_up() => OrderAnswer::failed(
+            Err(RecvTimeoutError::Disconnected) if self.giver.give_up() => Err(given_up(
                 "the volume is ending: the order was not carried out, and will not be",
-            ),
-            Err(_) if self.giver.give_up() => OrderAnswer::failed(format!(
-                "the array did not come to it within {seconds} s: the order was not carried out, \
-                 and will not be"
             )),
-            Err(_) => OrderAnswer::failed(format!(
-                "the order was begun, but the array was not through with it within {seconds} s: \
-                 whether it will be carried out is not known"
-            )),
+            Err(_) if self.giver.give_up() => Err(Why::NotReached { seconds }.into()),
+            Err(_) => Err(Why::NotThrough { seconds }.into()),
         }
     }
 }

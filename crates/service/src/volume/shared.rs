@@ -59,11 +59,9 @@ pub(super) struct Shared {
 }
 
 impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
+    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::Answer {
         let remote = shard::Orders::new(self.remotes[0].clone(), giver);
-        if let Err(error) = self.own.check_order(&order, &self.caching.stack()) {
-            return control::OrderAnswer::refused(error.to_string());
-        }
+        self.own.check_order(&order, &self.caching.stack()).map_err(|error| error.failure())?;
         let orders = Orders {
             media: &self.media,
             live: &self.live,

@@ -8,6 +8,7 @@
 //!
 //! Invariant: what a log holds is never written to an origin that is in use: such a log is refused.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -26,7 +27,9 @@ use super::cache_log::{self, WriteBack, next_of_log};
 use super::front::{Front, answered};
 use super::media::Media;
 use super::options::OpenOptions;
-use crate::control::OrderAnswer;
+use crate::control::ErrorCode;
+use crate::failure::Failure;
+use crate::refusal::said;
 
 /// What write-back mode takes.
 pub(super) struct ToWriteBack {
@@ -44,7 +47,7 @@ impl ToWriteBack {
         cache: &braid_stack::Cache,
         origin: Limits,
         options: &OpenOptions,
-    ) -> Result<Option<ToWriteBack>, OrderAnswer> {
+    ) -> Result<Option<ToWriteBack>, Failure> {
         let identity = cache_log::identity(cache.origin());
         let Some(write_back) = WriteBack::new(cache, &identity, options) else { return Ok(None) };
         let Some(log) = cache.log() else {
@@ -53,11 +56,10 @@ impl ToWriteBack {
         let paths: Vec<PathBuf> = log.member_names().into_iter().map(|(name, _)| name).collect();
         let accepted: Vec<PathBuf> = paths.into_iter().filter(|path| is_log(path)).collect();
         let refused = |why: String| {
-            let next = "next: another file or device as log=; or `braid down`, and `braid up` with it in the stack";
-            OrderAnswer::refused(format!("{log} cannot be the log: {why}\n  {next}"))
+            let next = "another file or device as log=; or `braid down`, and `braid up` with it in the stack";
+            unfit_log(log, why).next(next)
         };
-        admit(log, &accepted, options)
-            .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
+        admit(log, &accepted, options).map_err(|refusal| said(&refusal))?;
         let media = Media::open(log, options).map_err(|error| refused(error.to_string()))?;
         if media.has_state() {
             return Err(refused("it is an array or a cache itself".to_owned()));
@@ -102,10 +104,9 @@ pub(super) async fn begin(
     front: &Front,
     others: &Others,
     is_offered: impl FnOnce(),
-) -> Result<(), OrderAnswer> {
+) -> Result<(), Failure> {
     if let Err(error) = cache.restart().await {
-        let next = next_of_log(&error, log);
-        return Err(OrderAnswer::refused(format!("{log} cannot be the log: {error}{next}")));
+        return Err(unfit_log(log, &error).next(next_of_log(&error, log)));
     }
     let earlier = front.exchange(Dev::new(cache.clone()));
     handle.spawn(cache.run().expect("it is to be in write-back mode"));
@@ -113,11 +114,16 @@ pub(super) async fn begin(
     others.follow(cache.limits()).await;
     answered(handle, &earlier).await;
     cache.begin_write_back().await.map_err(|errno| {
-        OrderAnswer::failed(format!(
+        Failure::failed(format!(
             "a client went away in the middle of a write ({errno}), and nobody knows when that arrives: \
-             writes go through, as before\n  next: `braid down`, and `braid up` with mode=write-back"
+             writes go through, as before"
         ))
+        .next("`braid down`, and `braid up` with mode=write-back")
     })
+}
+
+fn unfit_log(log: impl Display, why: impl Display) -> Failure {
+    Failure::refused(format!("{log} cannot be the log: {why}")).code(ErrorCode::LogUnfit)
 }
 
 #[cfg(test)]

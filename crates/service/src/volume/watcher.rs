@@ -19,6 +19,7 @@ use braid_md::{Role, Uuid};
 use braid_probe::{Identity, identify};
 use braid_uring::Remote;
 
+use super::asking::no_array;
 use super::md::MdArray;
 use super::media::Media;
 use super::own::Own;
@@ -26,7 +27,8 @@ use super::returning::{Act, Back, Returning, Sight, Standing};
 use super::shard::Orders;
 use super::spec::{ReAdd, Spec};
 use super::{arrays, members};
-use crate::control::{ArrayMember, ArrayStatus, DeviceOrder, OrderAnswer, Outcome};
+use crate::control::{Answer, ArrayMember, ArrayStatus, DeviceOrder, ErrorCode};
+use crate::failure::Failure;
 use crate::membership::find_device;
 use crate::metadata::Metadata;
 
@@ -94,9 +96,9 @@ impl Watcher {
     }
 
     /// A device came or went.
-    pub(super) fn told(&self, media: &Media, order: &DeviceOrder) -> OrderAnswer {
+    pub(super) fn told(&self, media: &Media, order: &DeviceOrder) -> Answer {
         if self.policy.is_none() {
-            return OrderAnswer::refused("no array of the volume takes members in while it is up");
+            return Err(no_array("no array of the volume takes members in while it is up"));
         }
         match order {
             DeviceOrder::Back { device } => self.came(media, device),
@@ -104,25 +106,26 @@ impl Watcher {
         }
     }
 
-    fn came(&self, media: &Media, device: &Path) -> OrderAnswer {
+    fn came(&self, media: &Media, device: &Path) -> Answer {
         let done = self.look(media, Some(device));
         if let Some(text) = done.first() {
-            return OrderAnswer::done(text.clone());
+            return Ok(text.clone());
         }
         let said = self.says();
         let of_device = said.iter().find(|line| line.contains(&device.display().to_string()));
-        match of_device {
-            Some(line) => OrderAnswer::refused(line.clone()),
-            None => OrderAnswer::refused(format!(
+        Err(match of_device {
+            Some(line) => Failure::refused(line),
+            None => Failure::refused(format_args!(
                 "{}: no member of {} is missing that could come back by it",
                 device.display(),
                 self.volume
-            )),
-        }
+            ))
+            .code(ErrorCode::NoSuchMember),
+        })
     }
 
     /// Takes out what was on a device that udev says is gone.
-    fn went(&self, media: &Media, device: &str) -> OrderAnswer {
+    fn went(&self, media: &Media, device: &str) -> Answer {
         let _turn = locked(&self.turn);
         let number = format!("block {device} ");
         let by_number =
@@ -130,7 +133,8 @@ impl Watcher {
         let label = by_number.unwrap_or_else(|| device.to_owned());
         let has = |array: &&MdArray| array.leaves().iter().any(|leaf| leaf.label == label);
         let (Some(array), Ok(remote)) = (redundant(media).find(has), self.orders()) else {
-            return OrderAnswer::refused(format!("{device} is no member of {}", self.volume));
+            return Err(Failure::refused(format_args!("{device} is no member of {}", self.volume))
+                .code(ErrorCode::NoSuchMember));
         };
         members::device_went(array, &remote, &label, DEVICE_WENT)
     }
@@ -176,34 +180,29 @@ impl Watcher {
     ) -> Option<String> {
         let (Act::ReAdd { member, .. } | Act::Note { member, .. }) = &act;
         let array = seen.iter().find(|one| one.sight.member == *member)?.array;
-        let answer = |answered: &dyn Fn(&Orders) -> OrderAnswer| match self.orders() {
-            Ok(remote) => answered(&remote),
-            Err(error) => OrderAnswer::failed(error.to_string()),
+        let answer = |answered: &dyn Fn(&Orders) -> Answer| {
+            answered(&self.orders().map_err(Failure::failed)?)
         };
         match &act {
             Act::Note { text, .. } => {
-                answer(&|remote| members::note(array, remote, text.clone()));
+                // A note that the array does not get is in the log of the volume.
+                let _ = answer(&|remote| members::note(array, remote, text.clone()));
                 Some(text.clone())
             }
             Act::ReAdd { member, at } => {
                 let uuid = uuids.get(member).copied().or_else(|| array.uuid_of(member));
                 let Back { path, is_spare } = at;
                 let again = !is_spare;
-                let answer = match self.own.check(path) {
-                    Ok(()) => {
-                        answer(&|remote| members::bring_back(array, remote, member, path, again))
-                    }
-                    Err(error) => OrderAnswer::refused(error.to_string()),
-                };
-                let result = match answer.outcome {
-                    Outcome::Done => Ok(()),
-                    // The next command is told apart from it.
-                    _ => Err(answer.text.lines().next().unwrap_or_default().to_owned()),
-                };
+                let answer = self.own.check(path).map_err(|error| error.failure()).and_then(|()| {
+                    answer(&|remote| members::bring_back(array, remote, member, path, again))
+                });
+                // The next command is told apart from it.
+                let first =
+                    |failure: &Failure| failure.why.lines().next().unwrap_or_default().to_owned();
+                let result = answer.as_ref().map(drop).map_err(first);
                 uuids.extend(uuid.map(|uuid| (path.display().to_string(), uuid)));
-                let is_done = result.is_ok();
                 locked(&self.returning).done(self.began.elapsed(), member, path, result);
-                is_done.then_some(answer.text)
+                answer.ok()
             }
         }
     }

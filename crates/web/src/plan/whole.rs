@@ -1,8 +1,8 @@
 //! What is said of orders for a volume as a whole, for its caches, and of its end.
 
-use braid_control::{CacheOrder, Status, WholeOrder};
+use braid_control::{CacheOrder, Failure, Status, WholeOrder};
 
-use super::reason::{Not, Said};
+use super::Said;
 
 /// What an order does to a volume as a whole.
 pub(super) fn whole(status: &Status, order: &WholeOrder) -> Said {
@@ -13,19 +13,19 @@ pub(super) fn whole(status: &Status, order: &WholeOrder) -> Said {
         None => String::new(),
     };
     let ram = || match status.rams.as_slice() {
-        [] => Err(Not::because(format!("{name} is no RAM disk"))),
+        [] => Err(Failure::refused(format!("{name} is no RAM disk"))),
         _ => Ok(()),
     };
     match order {
         WholeOrder::Lock { .. } if status.device.locked => {
-            Err(Not::because(format!("{name} is locked already")))
+            Err(Failure::refused(format!("{name} is locked already")))
         }
         WholeOrder::Lock { .. } => Ok((
             format!("Refuses writes to {name} until it is unlocked; reads go on."),
             (!users.is_empty()).then(|| users.trim().to_owned()),
         )),
         WholeOrder::Unlock if !status.device.locked => {
-            Err(Not::because(format!("{name} is not locked")))
+            Err(Failure::refused(format!("{name} is not locked")))
         }
         WholeOrder::Unlock => Ok((format!("Lets {name} be written to again."), None)),
         WholeOrder::Erase { .. } => {
@@ -71,7 +71,7 @@ pub(super) fn cache(status: &Status, order: &CacheOrder) -> Said {
         .map(|one| one.dirty_bytes)
         .sum();
     let has_one = || match status.caches.is_empty() {
-        true => Err(Not::because(format!("{name} has no cache")).next("attach one")),
+        true => Err(Failure::refused(format!("{name} has no cache")).next("attach one")),
         false => Ok(()),
     };
     let done = |text: String| Ok((text, None));

@@ -76,14 +76,20 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
         match Metadata::read(path) {
             Ok(metadata) => found.push(metadata),
             Err(error) if may_be_missed => {
-                eprintln!("braid: passed over: {error}");
-                failure = failure.or(Some(Failure::failed(error)));
+                let error = Failure::from(error);
+                eprintln!("braid: passed over: {}", error.text());
+                failure = failure.or(Some(error));
             }
             // Without it, there has to be something left.
             Err(error) if !named.iter().any(|one| Metadata::read(one).is_ok()) => {
-                return Err(Failure::failed(error));
+                return Err(error.into());
             }
-            Err(error) => return Err(Failure::failed(error).next(without(path))),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let next = failure.next.iter().cloned().chain([without(path)]);
+                let next = next.collect::<Vec<_>>().join("\n");
+                return Err(failure.next(next));
+            }
         }
     }
     match failure {
@@ -103,7 +109,7 @@ fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
             None
         }
         Err(error) => {
-            eprintln!("braid: passed over: {error}");
+            eprintln!("braid: passed over: {}", Failure::from(error).text());
             None
         }
     }

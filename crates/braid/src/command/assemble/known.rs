@@ -6,6 +6,7 @@ use braid_md::assembly::{Member, Set, group};
 
 use super::{needed, options_of};
 use crate::cli::Assemble;
+use braid_service::control::with_next;
 use braid_service::metadata::Metadata;
 use braid_service::ownership::Owners;
 use braid_service::record::{Record, Seen};
@@ -38,13 +39,12 @@ pub(super) fn without_strangers(
         };
         if rest.is_some_and(displaces) {
             for (path, why) in others {
-                eprintln!(
-                    "braid: passed over: {}: {} does not have it: {why}\n  next: if it became a member \
-                     elsewhere: braid forget {}, then the same again",
-                    path.display(),
-                    owned.volume,
-                    owned.volume
+                let volume = &owned.volume;
+                let why = format!("{}: {volume} does not have it: {why}", path.display());
+                let next = format!(
+                    "if it became a member elsewhere: braid forget {volume}, then the same again"
                 );
+                eprintln!("braid: passed over: {}", with_next(why, Some(&next)));
                 strangers.push(path.to_owned());
             }
         }

@@ -27,12 +27,13 @@ use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
-use braid_service::control::{self, Status};
+use braid_service::control::{self, Status, with_next};
 use braid_service::failure::Failure;
 use braid_service::metadata::{Copies, Metadata, Trail};
 use braid_service::ownership::Owners;
 use braid_service::places::{Places, check_name};
 use braid_service::record::{Known, Record};
+use braid_service::refusal::said;
 use braid_service::volume::is_served;
 
 pub(super) use known::stranger;
@@ -187,7 +188,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     let paths = taken_in(verdict);
     let policy = Policy { force: &paths, read_only: assemble.read_only, min_bytes: 0 };
     let facts = match assemble.read_only {
-        true => check_members(&paths, &policy).map_err(Failure::refused)?,
+        true => check_members(&paths, &policy).map_err(|refusal| said(&refusal))?,
         false => given::judge(&paths, &paths)?,
     };
     let mut record = record_for(&config, verdict.set, stacks::md(assemble.layout, &paths)?)?;
@@ -248,10 +249,13 @@ fn volume_name(assemble: &Assemble, set: &Set) -> Result<String, Failure> {
         let owner = owners.of(&set.uuid.to_string()).ok().flatten().map(|one| &one.volume);
         match (&assemble.volume, owner) {
             (None, Some(owner)) => return Ok(owner.clone()),
-            (Some(name), Some(owner)) if name != owner => eprintln!(
-                "braid: warning: the array is of the volume {owner}, too: no member starts either of them at \
-                 boot\n  next: braid forget {owner}"
-            ),
+            (Some(name), Some(owner)) if name != owner => {
+                let why = format!(
+                    "braid: warning: the array is of the volume {owner}, too: no member starts either of them at \
+                     boot"
+                );
+                eprintln!("{}", with_next(why, Some(&format!("braid forget {owner}"))));
+            }
             _ => {}
         }
     }

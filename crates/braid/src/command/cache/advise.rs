@@ -8,7 +8,7 @@ use super::advice::Advice;
 use super::show;
 use crate::cli;
 use crate::command::page::write_new;
-use braid_service::control::{self, CacheCurve, ControlError, OUTPUT_VERSION};
+use braid_service::control::{self, CacheCurve, OUTPUT_VERSION};
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
 
@@ -38,11 +38,7 @@ pub(super) fn advise(options: &cli::CacheAdvise) -> Result<(), Failure> {
 pub(super) fn curves_of(name: &str) -> Result<Vec<CacheCurve>, Failure> {
     check_name(name)?;
     let socket = Places::from_environment().control(name);
-    let curves = control::get_curves(&socket).map_err(|error| match error {
-        ControlError::Unreachable(_) => Failure::failed(format!("no volume called {name} is up"))
-            .next("`braid status` lists those that are"),
-        other => Failure::failed(format!("{name}: {other}")).next(other.next(name)),
-    })?;
+    let curves = control::get_curves(&socket).map_err(|error| error.failure(name))?;
     let Some(curves) = curves else {
         let text = format!("{name}: the shard of its caches does not answer");
         return Err(Failure::failed(text).next(format!("`braid status {name}` says why")));

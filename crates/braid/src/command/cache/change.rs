@@ -41,7 +41,7 @@ fn joined(parameters: &[String]) -> Result<String, Failure> {
         Some(("warm", path)) => Ok(format!("warm={}", absolute_path(Path::new(path))?.display())),
         _ => Ok(one.clone()),
     };
-    Ok(parameters.iter().map(absolute).collect::<Result<Vec<_>, _>>()?.join(", "))
+    Ok(parameters.iter().map(absolute).collect::<Result<Vec<_>, Failure>>()?.join(", "))
 }
 
 pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {

@@ -87,10 +87,10 @@ fn row(name: &str, answer: Result<&Status, &Failure>) -> Row {
             notes: notes(status),
         },
         Err(failure) => {
-            let text = failure.text();
-            let mut lines = text.split("\n  next: ");
-            let mut notes = vec![("critical", cell(lines.next().unwrap_or_default()))];
-            notes.extend(lines.map(|next| ("next", cell(next))));
+            let mut notes = vec![("critical", cell(&failure.why))];
+            notes.extend(
+                failure.next.iter().flat_map(|next| next.lines()).map(|next| ("next", cell(next))),
+            );
             let none = || "-".to_owned();
             Row { cells: [cell(name), "unanswered".to_owned(), none(), none(), none()], notes }
         }

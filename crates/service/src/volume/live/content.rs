@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
-use super::{Live, No};
-use crate::control::OrderAnswer;
+use super::{Live, broken};
+use crate::control::Answer;
+use crate::failure::Failure;
 use crate::volume::image::{self, Image, ImageError};
+use crate::why::Why;
 
 /// What is written of an image, or left a hole, in one piece, in bytes.
 const GRAIN: usize = 64 << 10;
@@ -35,21 +37,13 @@ impl Drop for Sealed<'_> {
 }
 
 impl Live {
-    pub(super) fn erase(
-        &self,
-        force: bool,
-        begin: impl Fn() -> Result<(), No>,
-    ) -> Result<String, No> {
+    pub(super) fn erase(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
         let name = &self.spec.name;
         let Some(ram) = self.media.ram() else {
-            return Err(No::refused(format!(
-                "{name} is no RAM disk, and nothing else is erased here\n  next: `blkdiscard` or \
-                 `mkfs` on its device; `braid wipe MEMBER` removes superblocks of an array that is \
-                 down"
-            )));
+            return Err(Why::NotErased { volume: name.clone() }.into());
         };
         self.refuse_locked()?;
-        self.refuse_users("erase", force)?;
+        self.refuse_users(Some("erase"), force)?;
         begin()?;
         let quiet = self.quiet()?;
         let used = ram.used_bytes();
@@ -62,21 +56,16 @@ impl Live {
         &self,
         file: &Path,
         force: bool,
-        begin: impl Fn() -> Result<(), No>,
-    ) -> Result<String, No> {
+        begin: impl Fn() -> Result<(), Failure>,
+    ) -> Answer {
         let name = &self.spec.name;
         let users = self.users()?;
         if !users.is_empty() && !self.is_locked() && !self.limits.read_only {
-            return Err(No::refused(format!(
-                "{name} is in use, and an image of it while it is written would be none:\n  {}\n  next: \
-                 unmount or close it; or `braid lock {name}`, then `braid save`, then `braid unlock \
-                 {name}`",
-                users.join("\n  ")
-            )));
+            return Err(Why::UsedWhileSaved { volume: name.clone(), users }.into());
         }
         begin()?;
         let len = self.save_to(file, force).map_err(|error| match error {
-            ImageError::NoImage { .. } => No::refused(format!("{error}\n  next: another FILE")),
+            ImageError::NoImage { .. } => error.failure().next("another FILE"),
             error => self.with_next(error, file),
         })?;
         Ok(format!(
@@ -91,29 +80,25 @@ impl Live {
         &self,
         file: &Path,
         force: bool,
-        begin: impl Fn() -> Result<(), No>,
-    ) -> Result<String, No> {
+        begin: impl Fn() -> Result<(), Failure>,
+    ) -> Answer {
         let name = &self.spec.name;
         if self.limits.read_only {
-            return Err(No::refused(format!("{name} is read-only")));
+            return Err(Why::ReadOnly { volume: name.clone() }.into());
         }
         self.refuse_locked()?;
-        self.refuse_users("restore", force)?;
+        self.refuse_users(Some("restore"), force)?;
         begin()?;
         let quiet = self.quiet()?;
         if !force && self.has_data()? {
-            return Err(No::refused(format!(
-                "{name} has data, which would be overwritten\n  next: `braid save {name} FILE` keeps \
-                 it; `braid restore {name} {} --force` overwrites it",
-                shell_path(file)
-            )));
+            return Err(Why::HasData { volume: name.clone(), file: shell_path(file) }.into());
         }
         self.restore_from(file).map_err(|error| self.with_next(error, file))?;
         drop(quiet);
         Ok(format!("{name} is restored from {}", file.display()))
     }
 
-    fn with_next(&self, error: ImageError, file: &Path) -> No {
+    fn with_next(&self, error: ImageError, file: &Path) -> Failure {
         let name = &self.spec.name;
         let next = match &error {
             ImageError::Exists { .. } => {
@@ -128,17 +113,16 @@ impl Live {
             ImageError::Damaged { .. } | ImageError::NoImage { .. } => {
                 format!("another image; `lz4 --test {}` looks at this one", shell_path(file))
             }
-            _ => return No::from(error),
+            _ => return error.failure(),
         };
-        let No(answer) = No::from(error);
-        No(OrderAnswer { text: format!("{}\n  next: {next}", answer.text), ..answer })
+        error.failure().next(next)
     }
 
     /// The content as an image, while nobody writes; answers its length.
     pub(in crate::volume) fn save_to(&self, file: &Path, replace: bool) -> Result<u64, ImageError> {
         let _quiet = self
             .quiet()
-            .map_err(|No(answer)| ImageError::ReadVolume(io::Error::other(answer.text)))?;
+            .map_err(|failure| ImageError::ReadVolume(io::Error::other(failure.text())))?;
         let size = self.limits().size;
         image::save(file, replace, size, |offset, len| {
             self.long_orders.reached("save", offset, size);
@@ -172,10 +156,10 @@ impl Live {
     }
 
     /// Whether anything reads as something else than a hole.
-    fn has_data(&self) -> Result<bool, No> {
+    fn has_data(&self) -> Result<bool, Failure> {
         match self.media.ram() {
             Some(ram) => Ok(ram.used_bytes() > 0),
-            None => Ok(self.shards.has_data(self.limits().size)?),
+            None => self.shards.has_data(self.limits().size).map_err(broken),
         }
     }
 }
