@@ -10,7 +10,8 @@ use braid_stack::ByteSize;
 
 use crate::cli;
 use braid_service::control::{
-    self, ControlError, ExportStatus, Health, MemberStatus, OUTPUT_VERSION, Severity, Status,
+    self, ControlError, DeviceStatus, ExportStatus, Health, MemberStatus, OUTPUT_VERSION, Severity,
+    Status, TraceStatus,
 };
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
@@ -203,17 +204,35 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
     volumes.join("\n")
 }
 
-/// State, why, what to do next; then what it is, and what it has done.
+/// Renders one volume: state, reason and next command first; then its parts and what they have done.
 pub(crate) fn render(status: &Status) -> String {
     let mut lines: Vec<(&str, String)> =
         vec![("volume", status.name.clone()), ("state", status.state.clone())];
-    if let Some(why) = &status.why {
-        lines.push(("why", why.clone()));
+    let told = [("why", &status.why), ("next", &status.next)];
+    lines.extend(told.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
+    lines.push(("stack", status.stack.clone()));
+    lines.push(("size", size(&status.device)));
+    lines.extend(status.exports.iter().flat_map(export_lines));
+    lines.extend(waited::line(status).map(|text| ("latency", text)));
+    lines.push(("process", process(status)));
+    let outdated = brief::outdated(status, env!("CARGO_PKG_VERSION"));
+    lines.extend(outdated.map(|text| ("version", text)));
+    lines.extend(status.trace.as_ref().map(|trace| ("trace", trace_of(trace))));
+    // State and reason are in the first lines.
+    let state = format!("{}: ", status.state);
+    for problem in status.problems().iter().filter(|one| !one.what.starts_with(&state)) {
+        let next = problem.next.as_ref().map_or(String::new(), |next| format!(" (next: {next})"));
+        lines.push((problem.severity.word(), format!("{}{next}", problem.what)));
     }
-    if let Some(next) = &status.next {
-        lines.push(("next", next.clone()));
-    }
-    let device = &status.device;
+    let lines = lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value)));
+    let several = status.arrays.len() > 1;
+    let arrays = status.arrays.iter().map(|array| array::render(array, status, several));
+    let rams = status.rams.iter().map(memory::ram);
+    let caches = status.caches.iter().map(memory::cache);
+    lines.chain(arrays).chain(rams).chain(caches).chain([members(status)]).collect()
+}
+
+fn size(device: &DeviceStatus) -> String {
     let mut size = format!(
         "{:#}, blocks of {} bytes",
         ByteSize(device.size_bytes),
@@ -228,84 +247,58 @@ pub(crate) fn render(status: &Status) -> String {
             size = format!("{size}, {word}");
         }
     }
-    lines.push(("stack", status.stack.clone()));
-    lines.push(("size", size));
-    lines.extend(status.exports.iter().flat_map(export_lines));
-    lines.extend(waited::line(status).map(|text| ("latency", text)));
-    lines.push((
-        "process",
-        format!(
-            "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked",
-            status.pid,
-            duration(status.uptime_seconds),
-            status.io,
-            status.shards,
-            if status.shards == 1 { "shard" } else { "shards" },
-            ByteSize(status.memory_bytes),
-            ByteSize(status.memory_locked_bytes)
-        ),
-    ));
-    if let Some(text) = brief::outdated(status, env!("CARGO_PKG_VERSION")) {
-        lines.push(("version", text));
+    size
+}
+
+fn process(status: &Status) -> String {
+    format!(
+        "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked",
+        status.pid,
+        duration(status.uptime_seconds),
+        status.io,
+        status.shards,
+        if status.shards == 1 { "shard" } else { "shards" },
+        ByteSize(status.memory_bytes),
+        ByteSize(status.memory_locked_bytes)
+    )
+}
+
+fn trace_of(trace: &TraceStatus) -> String {
+    let text = format!(
+        "{}: {} requests, {:#} of at most {:#}, {} not recorded",
+        trace.path,
+        trace.requests,
+        ByteSize(trace.size_bytes),
+        ByteSize(trace.size_limit_bytes),
+        trace.dropped
+    );
+    match &trace.stopped {
+        Some(why) => format!("{text}; stopped: {why}"),
+        None => text,
     }
-    if let Some(trace) = &status.trace {
-        let mut text = format!(
-            "{}: {} requests, {:#} of at most {:#}, {} not recorded",
-            trace.path,
-            trace.requests,
-            ByteSize(trace.size_bytes),
-            ByteSize(trace.size_limit_bytes),
-            trace.dropped
-        );
-        if let Some(why) = &trace.stopped {
-            text = format!("{text}; stopped: {why}");
+}
+
+/// Renders the members that no array lists.
+fn members(status: &Status) -> String {
+    let of_arrays = status.arrays.iter().flat_map(|array| &array.members);
+    let listed: Vec<&str> = of_arrays.map(|member| member.member.as_str()).collect();
+    let members = status.members.iter().filter(|one| !listed.contains(&one.member.as_str()));
+    let lines: String = members.map(|member| member_lines(status, member)).collect();
+    if lines.is_empty() { lines } else { format!(" members:\n{lines}") }
+}
+
+fn member_lines(status: &Status, member: &MemberStatus) -> String {
+    let how = match (member.failures, member.direct) {
+        (0, Some(false)) => "ok, through the page cache".to_owned(),
+        (0, _) => "ok".to_owned(),
+        (count, _) => {
+            let last = member.last_failure.as_deref().unwrap_or("unknown");
+            format!("{count} failures, last: {last}")
         }
-        lines.push(("trace", text));
-    }
-    // The state and what is why have been said.
-    let state = format!("{}: ", status.state);
-    for problem in status.problems().iter().filter(|one| !one.what.starts_with(&state)) {
-        let next = problem.next.as_ref().map_or(String::new(), |next| format!(" (next: {next})"));
-        lines.push((problem.severity.word(), format!("{}{next}", problem.what)));
-    }
-    let mut text: String =
-        lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();
-    for array in &status.arrays {
-        text.push_str(&array::render(array, status, status.arrays.len() > 1));
-    }
-    for ram in &status.rams {
-        text.push_str(&memory::ram(ram));
-    }
-    for cache in &status.caches {
-        text.push_str(&memory::cache(cache));
-    }
-    // An array that keeps copies has said how its members are.
-    let told: Vec<&str> = status
-        .arrays
-        .iter()
-        .flat_map(|array| array.members.iter().map(|member| member.member.as_str()))
-        .collect();
-    let untold = |member: &&MemberStatus| !told.contains(&member.member.as_str());
-    let members: Vec<&MemberStatus> = status.members.iter().filter(untold).collect();
-    if members.is_empty() {
-        return text;
-    }
-    text.push_str(" members:\n");
-    for member in members {
-        let how = match (member.failures, member.direct) {
-            (0, Some(false)) => "ok, through the page cache".to_owned(),
-            (0, _) => "ok".to_owned(),
-            (count, _) => format!(
-                "{count} failures, last: {}",
-                member.last_failure.as_deref().unwrap_or("unknown")
-            ),
-        };
-        let size = format!("{:#}", ByteSize(member.size_bytes));
-        let name = shown(&member.member);
-        text.push_str(&format!("          {size:>10}  {how:<6}  {name}\n"));
-        text.push_str(&disks::of(status, &member.member));
-    }
-    text
+    };
+    let size = format!("{:#}", ByteSize(member.size_bytes));
+    let (name, disk) = (shown(&member.member), disks::of(status, &member.member));
+    format!("          {size:>10}  {how:<6}  {name}\n{disk}")
 }
 
 /// Returns the lines of an export: its addresses, and of one with clients what they have asked for.

@@ -88,24 +88,7 @@ fn renew<'a>(
 fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStatus {
     let Answer { name, level, mut status, .. } = answer;
     let superblock = md.map(|md| &md.superblock);
-    let (layout, layout_number, chunk_bytes) = match &level {
-        Level::Raid10(raid10) => {
-            let layout = raid10.layout();
-            (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
-        }
-        Level::Parity(parity) => {
-            let of_level = match parity.level() {
-                // It has one place for its parity, and md does not look at the number.
-                ParityLevel::Raid4 => (None, 0),
-                ParityLevel::Raid5 | ParityLevel::Raid6 => {
-                    (Some(parity.layout().to_string()), parity.layout().number())
-                }
-            };
-            let number = superblock.map_or(of_level.1, |one| one.layout);
-            (of_level.0, number, Some(parity.chunk()))
-        }
-        Level::Linear(_) | Level::Raid0(_) | Level::Raid1(_) => (None, 0, None),
-    };
+    let (layout, layout_number, chunk_bytes) = placement(&level, superblock);
     let state = match () {
         () if status.broken => "broken",
         () if read_only => "readonly",
@@ -159,6 +142,28 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
         speed_max_bytes_per_second: status.speed.max,
         speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
         log: status.log.into_iter().map(|(at, what)| (at.as_secs(), what)).collect(),
+    }
+}
+
+/// Returns the layout in md's words, its number, and the size of a chunk.
+fn placement(level: &Level, superblock: Option<&Superblock>) -> (Option<String>, u32, Option<u64>) {
+    match level {
+        Level::Raid10(raid10) => {
+            let layout = raid10.layout();
+            (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
+        }
+        Level::Parity(parity) => {
+            let of_level = match parity.level() {
+                // It has one place for its parity, and md does not look at the number.
+                ParityLevel::Raid4 => (None, 0),
+                ParityLevel::Raid5 | ParityLevel::Raid6 => {
+                    (Some(parity.layout().to_string()), parity.layout().number())
+                }
+            };
+            let number = superblock.map_or(of_level.1, |one| one.layout);
+            (of_level.0, number, Some(parity.chunk()))
+        }
+        Level::Linear(_) | Level::Raid0(_) | Level::Raid1(_) => (None, 0, None),
     }
 }
 
