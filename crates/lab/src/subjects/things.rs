@@ -92,7 +92,7 @@ impl Thing {
                         Some(now) if is_same_file(&now, file) => {
                             Err(hand.left(format!("{device} is in use"), &detach))
                         }
-                        // Of another, who got the number since.
+                        // Another process has the number by now.
                         Some(_) | None => Ok(()),
                     }
                 })
