@@ -60,17 +60,11 @@ pub(crate) fn plain(reading: &Reading, writing: Option<&Writing>) -> Candidate {
 
 pub(crate) fn flash(reading: &Reading, writing: Option<&Writing>) -> Candidate {
     let read = rate(reading.byte);
+    let command = "continuing reads: what does not grow with their length; contains the bus";
+    let settle = "random reads at once, less those after a rest of 20 ms";
     let mut constants = vec![
-        seen(
-            "command_us",
-            us(reading.command),
-            "continuing reads: what does not grow with their length; contains the bus",
-        ),
-        seen(
-            "settle_us",
-            us(reading.settle),
-            "random reads at once, less those after a rest of 20 ms",
-        ),
+        seen("command_us", us(reading.command), command),
+        seen("settle_us", us(reading.settle), settle),
         seen("random_us", us(reading.jump), "random reads after a rest, less continuing ones"),
         match writing.map_or(reading.transfer_max, |writing| writing.transfer_max) {
             Some(most) => seen(
@@ -84,82 +78,58 @@ pub(crate) fn flash(reading: &Reading, writing: Option<&Writing>) -> Candidate {
         },
         seen("read_rate", read, "continuing reads: what grows with their length"),
     ];
-    let unit = |name, bytes: u64, source| assumed(name, bytes as f64, source);
     match writing {
-        Some(writing) => {
-            constants.push(seen(
-                "write_rate",
-                rate(writing.byte),
-                "continuing writes: what grows with their length",
-            ));
-            let page = Estimate { value: writing.page as f64, low: 0.0, high: writing.page as f64 };
-            let page = Estimate { low: page.value / 2.0 + 1.0, ..page };
-            constants.push(seen("page_bytes", page, "the length below which writes cost no less"));
-            match &writing.units {
-                Some(units) => {
-                    let (low, high) = (units.between.0 as f64, units.between.1 as f64);
-                    let bytes = Estimate { value: units.bytes as f64, low, high };
-                    let open = Estimate::sure(units.open as f64);
-                    constants.push(unit(
-                        "erase_block_bytes",
-                        units.bytes,
-                        "not seen apart from the unit; assumed equal to it",
-                    ));
-                    constants.push(seen(
-                        "unit_bytes",
-                        bytes,
-                        "the length of writes from which on none costs more than its bytes",
-                    ));
-                    constants.push(seen(
-                        "copy_rate",
-                        rate(units.copy),
-                        "random writes of up to a quarter of a unit: what they leave of it",
-                    ));
-                    constants.push(seen(
-                        "open_units",
-                        open,
-                        "places that are appended to in turn without a unit for each",
-                    ));
-                }
-                None => {
-                    let none =
-                        "no write cost more than its bytes: no unit, which a unit of a page says";
-                    constants.push(unit("erase_block_bytes", writing.page, none));
-                    constants.push(unit("unit_bytes", writing.page, none));
-                    constants.push(assumed(
-                        "copy_rate",
-                        rate(writing.byte).value,
-                        "nothing was copied; assumed equal to write_rate",
-                    ));
-                    constants.push(assumed("open_units", 16.0, "as many as were tried"));
-                }
-            }
-        }
+        Some(writing) => constants.extend(written(writing)),
         None => {
             let none = "not measured; assumed that nothing is rewritten beyond a page of 4 KiB";
-            constants.push(assumed(
-                "write_rate",
-                read.value,
-                "not measured; assumed equal to read_rate",
-            ));
-            constants.extend(
-                ["page_bytes", "erase_block_bytes", "unit_bytes"]
-                    .map(|name| unit(name, 4096, none)),
-            );
-            constants.push(assumed(
-                "copy_rate",
-                read.value,
-                "not measured; assumed equal to read_rate",
-            ));
+            let sizes = ["page_bytes", "erase_block_bytes", "unit_bytes"];
+            let equal = "not measured; assumed equal to read_rate";
+            constants.push(assumed("write_rate", read.value, equal));
+            constants.extend(sizes.map(|name| assumed(name, 4096.0, none)));
+            constants.push(assumed("copy_rate", read.value, equal));
             constants.push(assumed("open_units", 1.0, "not measured; assumed one"));
         }
     }
-    constants.push(assumed(
-        "endurance_cycles",
-        10_000.0,
-        "no measurement shows it; data sheets of MLC NAND",
-    ));
+    let cycles = "no measurement shows it; data sheets of MLC NAND";
+    constants.push(assumed("endurance_cycles", 10_000.0, cycles));
     Candidate { kind: "usb-flash", constants }
+}
+
+/// Constants of flash that only writes show.
+fn written(writing: &Writing) -> Vec<Fitted> {
+    let (write, page) = (rate(writing.byte), writing.page as f64);
+    let length = Estimate { value: page, low: page / 2.0 + 1.0, high: page };
+    let mut constants = vec![
+        seen("write_rate", write, "continuing writes: what grows with their length"),
+        seen("page_bytes", length, "the length below which writes cost no less"),
+    ];
+    constants.extend(match &writing.units {
+        Some(units) => {
+            let (low, high) = (units.between.0 as f64, units.between.1 as f64);
+            let bytes = Estimate { value: units.bytes as f64, low, high };
+            let block = "not seen apart from the unit; assumed equal to it";
+            let unit = "the length of writes from which on none costs more than its bytes";
+            let copied = "random writes of up to a quarter of a unit: what they leave of it";
+            let open = "places that are appended to in turn without a unit for each";
+            [
+                assumed("erase_block_bytes", bytes.value, block),
+                seen("unit_bytes", bytes, unit),
+                seen("copy_rate", rate(units.copy), copied),
+                seen("open_units", Estimate::sure(units.open as f64), open),
+            ]
+        }
+        None => {
+            let none = "no write cost more than its bytes: no unit, which a unit of a page says";
+            let copied = "nothing was copied; assumed equal to write_rate";
+            [
+                assumed("erase_block_bytes", page, none),
+                assumed("unit_bytes", page, none),
+                assumed("copy_rate", write.value, copied),
+                assumed("open_units", 16.0, "as many as were tried"),
+            ]
+        }
+    });
+    constants
 }
 
 pub(crate) fn disk(

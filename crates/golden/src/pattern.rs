@@ -13,9 +13,7 @@
 //! Invariant: a sector is a [`Sector`], a head and one token that is repeated, and so is every
 //! parity of sectors. Hence parity is arithmetic on two words.
 
-use blake2::Blake2bMac;
-use blake2::digest::consts::U8;
-use blake2::digest::{FixedOutput, KeyInit, Update};
+use cryptoxide::hashing::blake2b::Blake2b;
 use serde::Deserialize;
 
 /// Bytes in a sector.
@@ -62,10 +60,10 @@ fn double(word: u64) -> u64 {
 
 /// The token of a block under a key.
 fn token(key: &str, block: u64) -> u64 {
-    let mut mac =
-        Blake2bMac::<U8>::new_from_slice(key.as_bytes()).expect("a key has at most 64 bytes");
-    mac.update(&block.to_le_bytes());
-    u64::from_le_bytes(mac.finalize_fixed().into())
+    let mut digest = [0; 8];
+    let mac = Blake2b::<64>::new_keyed(key.as_bytes()).update(&block.to_le_bytes());
+    mac.finalize_at(&mut digest);
+    u64::from_le_bytes(digest)
 }
 
 /// A piece of the content: `length` bytes from `offset`, of the pattern with this key.

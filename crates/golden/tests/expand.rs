@@ -3,10 +3,9 @@
 use std::fs;
 
 use braid_golden::{Expect, Golden, Member, Role, all, named};
-use sha2::{Digest, Sha256};
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    cryptoxide::hashing::sha256(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Arrays whose name begins so; there are some.

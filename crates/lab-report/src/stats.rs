@@ -24,6 +24,7 @@ mod estimate;
 mod histogram;
 mod runs;
 mod steady;
+mod student;
 
 pub use effect::{ByRepetition, Effect, SANE, geometric_mean, holm, mean, scatter, together};
 pub use estimate::{Estimate, estimate, median};

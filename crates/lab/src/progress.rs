@@ -6,12 +6,16 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+/// Characters of the bar.
+const BAR: usize = 24;
+/// Tells a terminal to empty the line in which the cursor is.
+const CLEAR: &str = "\r\x1b[2K";
 
+#[derive(Clone, Copy, PartialEq)]
 enum Face {
     None,
     Lines,
-    Bar(ProgressBar),
+    Bar,
 }
 
 pub(crate) struct Progress {
@@ -30,14 +34,7 @@ impl Progress {
         let face = if quiet || to_do == 0 {
             Face::None
         } else if std::io::stderr().is_terminal() {
-            let target = ProgressDrawTarget::stderr();
-            let bar = ProgressBar::with_draw_target(Some(to_do as u64), target);
-            // A template in this file that does not parse is a bug; the default bar is good enough until it is
-            // fixed.
-            if let Ok(style) = ProgressStyle::with_template("[{bar:24}] {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            Face::Bar(bar)
+            Face::Bar
         } else {
             Face::Lines
         };
@@ -48,26 +45,21 @@ impl Progress {
         let began = *self.began.get_or_insert(now);
         self.now = now;
         let line = describe(number as usize, self.total, what, now - began, self.remaining());
-        match &self.face {
+        match self.face {
             Face::None => {}
             Face::Lines => eprintln!("{line}"),
-            Face::Bar(bar) => bar.set_message(line),
+            Face::Bar => eprint!("{CLEAR}{}", bar(self.done, self.to_do, &line, columns())),
         }
     }
 
     pub(crate) fn end(&mut self, now: Duration) {
         self.done += 1;
         self.now = now;
-        if let Face::Bar(bar) = &self.face {
-            bar.inc(1);
-        }
     }
 
     pub(crate) fn warn(&self, text: &str) {
-        match &self.face {
-            Face::None | Face::Lines => eprintln!("warning: {text}"),
-            Face::Bar(bar) => bar.println(format!("warning: {text}")),
-        }
+        let clear = if self.face == Face::Bar { CLEAR } else { "" };
+        eprintln!("{clear}warning: {text}");
     }
 
     fn remaining(&self) -> Option<Duration> {
@@ -79,10 +71,23 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Face::Bar(bar) = &self.face {
-            bar.finish_and_clear();
+        if self.face == Face::Bar {
+            eprint!("{CLEAR}");
         }
     }
+}
+
+/// Characters of the terminal's lines; 80 where it does not say.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// The bar and a line beside it, cut before the end of the terminal's line, where it would scroll.
+fn bar(done: usize, to_do: usize, line: &str, columns: usize) -> String {
+    let full = (BAR * done / to_do).min(BAR - 1);
+    let line = format!("[{:<BAR$}] {line}", "=".repeat(full) + ">");
+    line.chars().take(columns - 1).collect()
 }
 
 fn describe(
@@ -113,6 +118,13 @@ mod tests {
         let line = describe(17, 48, "stripe: random read 4K", Duration::from_secs(75), None);
         assert_eq!(line, "trial 17/48  stripe: random read 4K  (1:15)");
         assert_eq!(clock(Duration::from_secs(3723)), "1:02:03");
+    }
+
+    #[test]
+    fn the_bar_grows_and_is_cut_at_the_end_of_the_line() {
+        assert_eq!(bar(0, 4, "trial 1/4", 80), format!("[>{}] trial 1/4", " ".repeat(23)));
+        assert_eq!(bar(2, 4, "é", 80), format!("[{}>{}] é", "=".repeat(12), " ".repeat(11)));
+        assert_eq!(bar(4, 4, "trial", 30), format!("[{}>] tr", "=".repeat(23)));
     }
 
     #[test]

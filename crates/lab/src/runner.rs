@@ -168,9 +168,9 @@ struct Run<'a, 'c> {
     times: Times,
 }
 
-impl Run<'_, '_> {
-    fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
-        (0..self.planned.subjects.len()).try_for_each(|subject| self.save_facts(subject, None))?;
+impl<'c> Run<'_, 'c> {
+    /// Returns the counts of trials that earlier runs have settled, and the other trials.
+    fn outstanding(&self) -> Result<(Tally, Vec<&'c Trial>), LabError> {
         let trials = &self.planned.trials;
         let measured = self.store.measured_trials()?;
         let impossible = self.store.impossible_trials()?;
@@ -180,21 +180,26 @@ impl Run<'_, '_> {
             |t: &Trial| t.cell.impossible.is_some() && impossible.contains(&t.number);
         let (settled, missing): (Vec<&Trial>, Vec<&Trial>) =
             trials.iter().partition(|t| measured.contains(&t.number) || stays_impossible(t));
-        if !missing.is_empty() {
-            self.subjects.check_all_unused(world)?;
-        }
-        let mut obstacles = BTreeMap::new();
-        for reason in settled.iter().filter_map(|trial| trial.cell.impossible.clone()) {
-            *obstacles.entry(reason).or_default() += 1;
-        }
         let mut tally = Tally {
             planned: trials.len() as u32,
             skipped: settled.len() as u32,
             measured_before: settled.iter().filter(|t| measured.contains(&t.number)).count() as u32,
-            obstacles,
             ..Tally::default()
         };
-        let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
+        for reason in settled.iter().filter_map(|trial| trial.cell.impossible.clone()) {
+            *tally.obstacles.entry(reason).or_default() += 1;
+        }
+        Ok((tally, missing))
+    }
+
+    fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
+        (0..self.planned.subjects.len()).try_for_each(|subject| self.save_facts(subject, None))?;
+        let (mut tally, missing) = self.outstanding()?;
+        if !missing.is_empty() {
+            self.subjects.check_all_unused(world)?;
+        }
+        let mut progress =
+            Progress::new(missing.len(), self.planned.trials.len(), self.options.quiet);
         let mut in_a_row = vec![0_u32; self.planned.subjects.len()];
         for trial in missing {
             let subject = trial.cell.subject;

@@ -260,7 +260,7 @@ bus_rate = [0, "never the limit"]
             assert!(GOOD.contains(from), "{from}");
             Profile::parse(&GOOD.replace(from, to)).unwrap_err().to_string()
         };
-        insta::assert_snapshot!([
+        let said = [
             with("latency_us", "latency"),
             with("[20e6, \"made up\"]", "20e6"),
             with("[20e6, \"made up\"]", "[20e6, \" \"]"),
@@ -273,24 +273,25 @@ bus_rate = [0, "never the limit"]
             with("label = \"a stick\"", ""),
             with("label", "weight = 3\nlabel"),
             with("[constant]", "[constant"),
-        ]
-        .join("\n"), @r#"
-        latency_us is missing
-        read_rate must be [number, "source"]: a value and where it comes from
-        read_rate must be [number, "source"]: a value and where it comes from
-        read_rate is -20000000; it must be above zero and at most 10^15
-        read_rate must be [number, "source"]: a value and where it comes from
-        bus_rate is missing
-        colour is no constant of this kind
-        kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host
-        capacity: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table
-        label is missing
-        weight is no constant of this kind
-        no TOML: TOML parse error at line 5, column 10
-          |
-        5 | [constant
-          |          ^
-        unclosed table, expected `]`
-        "#);
+        ];
+        let expected = [
+            "latency_us is missing",
+            r#"read_rate must be [number, "source"]: a value and where it comes from"#,
+            r#"read_rate must be [number, "source"]: a value and where it comes from"#,
+            "read_rate is -20000000; it must be above zero and at most 10^15",
+            r#"read_rate must be [number, "source"]: a value and where it comes from"#,
+            "bus_rate is missing",
+            "colour is no constant of this kind",
+            r#"kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host"#,
+            "capacity: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table",
+            "label is missing",
+            "weight is no constant of this kind",
+            "no TOML: TOML parse error at line 5, column 10",
+            "  |",
+            "5 | [constant",
+            "  |          ^",
+            "unclosed table, expected `]`",
+        ];
+        assert_eq!(said.join("\n").lines().map(str::trim_end).collect::<Vec<_>>(), expected);
     }
 }

@@ -297,44 +297,61 @@ pub enum Problem {
 impl Problem {
     /// What to write instead, if there is something to say.
     pub(crate) fn help(&self) -> Option<String> {
-        let text = match self {
-            Problem::Empty => {
-                "write a path, or for example raid0(chunk=64K, a.img, b.img)".to_owned()
-            }
-            Problem::UnclosedQuote => "end the path with \"".to_owned(),
+        let fixed = match self {
+            Problem::Empty => "write a path, or for example raid0(chunk=64K, a.img, b.img)",
+            Problem::UnclosedQuote => "end the path with \"",
             Problem::BadEscape { .. } => {
-                "inside quotes write \\\\ for a backslash and \\\" for a quote".to_owned()
+                "inside quotes write \\\\ for a backslash and \\\" for a quote"
             }
-            Problem::MissingParenthesis { .. } => "add `)`".to_owned(),
-            Problem::MissingOpening { name } => format!("write {name}(…)"),
+            Problem::MissingParenthesis { .. } => "add `)`",
             Problem::ParenthesisInPath { .. } => {
-                "put a path with parentheses, commas or spaces in double quotes".to_owned()
+                "put a path with parentheses, commas or spaces in double quotes"
             }
-            Problem::UnknownName { suggestion: Some(name), .. } => {
+            Problem::NoLog => {
+                "log=PATH names a file or a device for it; volatile=yes does without: what is dirty is lost \
+                 with the power, and FLUSH writes all of it to the origin"
+            }
+            Problem::VolatileLog => "leave out log= or volatile=yes",
+            Problem::OnlyWarm => "add warm=PATH, a file for it, or leave it out",
+            Problem::OnlyWriteBack { .. } => "add mode=write-back, or leave it out",
+            Problem::DuplicateParameter { .. } => "keep one of them",
+            Problem::AllMissing { .. } | Problem::TooManyMissing { .. } => {
+                "name the members that hold the data"
+            }
+            Problem::FewerMembersThanCopies { .. } | Problem::TooFewMembers { .. } => {
+                "add members, or `missing` for those that come later"
+            }
+            Problem::NotAFile { .. } => "write their paths",
+            Problem::BadName { what: "profile", .. } => {
+                "use letters, digits, `.`, `_`, `-` and `:`; the path of a file has a `/` or ends in `.toml`"
+            }
+            Problem::BadName { .. } => "use letters, digits, `.`, `_`, `-` and `:`",
+            _ => return self.help_with_values(),
+        };
+        Some(fixed.to_owned())
+    }
+
+    fn help_with_values(&self) -> Option<String> {
+        Some(match self {
+            Problem::MissingOpening { name } => format!("write {name}(…)"),
+            Problem::UnknownName { suggestion: Some(name), .. }
+            | Problem::UnknownChoice { suggestion: Some(name), .. } => {
                 format!("did you mean `{name}`?")
-            }
-            Problem::UnknownName { known, .. } | Problem::NotInThisVersion { known, .. } => {
-                format!("this version has {known}")
-            }
-            Problem::BareLevel { usage, .. }
-            | Problem::MissingArgument { usage, .. }
-            | Problem::TooManyArguments { usage, .. }
-            | Problem::UnknownParameter { suggestion: None, usage, .. } => {
-                format!("the form is {usage}")
-            }
-            Problem::NoLog => "log=PATH names a file or a device for it; volatile=yes does without: what \
-                               is dirty is lost with the power, and FLUSH writes all of it to the origin"
-                .to_owned(),
-            Problem::VolatileLog => "leave out log= or volatile=yes".to_owned(),
-            Problem::OnlyWarm => "add warm=PATH, a file for it, or leave it out".to_owned(),
-            Problem::OnlyWriteBack { .. } => "add mode=write-back, or leave it out".to_owned(),
-            Problem::NotAPath { word } => {
-                format!("write ./{word} for a file, /dev/{word} for a device")
             }
             Problem::UnknownParameter { suggestion: Some(name), .. } => {
                 format!("did you mean `{name}=`?")
             }
-            Problem::DuplicateParameter { .. } => "keep one of them".to_owned(),
+            Problem::UnknownName { known, .. } | Problem::NotInThisVersion { known, .. } => {
+                format!("this version has {known}")
+            }
+            Problem::UnknownChoice { known, .. } => format!("use one of {known}"),
+            Problem::BareLevel { usage, .. }
+            | Problem::MissingArgument { usage, .. }
+            | Problem::TooManyArguments { usage, .. }
+            | Problem::UnknownParameter { usage, .. } => format!("the form is {usage}"),
+            Problem::NotAPath { word } => {
+                format!("write ./{word} for a file, /dev/{word} for a device")
+            }
             Problem::NotMultiple { value, multiple, .. } => {
                 let below = value.0 / multiple.0 * multiple.0;
                 match below.checked_add(multiple.0) {
@@ -352,29 +369,10 @@ impl Problem {
             Problem::MisplacedMissing { levels } => {
                 format!("the levels with redundancy are {levels}")
             }
-            Problem::AllMissing { .. } | Problem::TooManyMissing { .. } => {
-                "name the members that hold the data".to_owned()
-            }
-            Problem::FewerMembersThanCopies { .. } | Problem::TooFewMembers { .. } => {
-                "add members, or `missing` for those that come later".to_owned()
-            }
-            Problem::NotAFile { .. } => "write their paths".to_owned(),
-            Problem::UnknownChoice { suggestion: Some(name), .. } => {
-                format!("did you mean `{name}`?")
-            }
-            Problem::UnknownChoice { known, .. } => format!("use one of {known}"),
-            Problem::BadName { what: "profile", .. } => {
-                "use letters, digits, `.`, `_`, `-` and `:`; the path of a file has a `/` or ends in `.toml`"
-                    .to_owned()
-            }
-            Problem::BadName { .. } => "use letters, digits, `.`, `_`, `-` and `:`".to_owned(),
-            Problem::SamePathTwice { first_column, .. } => {
-                format!(
-                    "it is already at column {first_column}; each member needs bytes of its own"
-                )
-            }
+            Problem::SamePathTwice { first_column, .. } => format!(
+                "it is already at column {first_column}; each member needs bytes of its own"
+            ),
             _ => return None,
-        };
-        Some(text)
+        })
     }
 }

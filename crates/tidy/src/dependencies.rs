@@ -19,6 +19,16 @@ const RULE: Rule = Rule {
              to deny.toml, with the reason; versions that are there no longer leave it.",
 };
 
+/// Packages in the lock file, those of the workspace and of other targets among them.
+const MOST_PACKAGES: usize = 280;
+
+const FEW: Rule = Rule {
+    name: "the lock file has at most 280 packages",
+    why: "each one is fetched, licensed and audited, and its authors can change what braid does.",
+    comply: "switch off features that are not used; take a package that brings fewer others; write what is \
+             small and exact, and neither cryptography nor a parser of what others send.",
+};
+
 #[derive(Deserialize)]
 struct Deny {
     graph: Graph,
@@ -142,6 +152,13 @@ fn dependencies_are_as_deny_toml_says() {
         .retain(|one| built.contains(format!("{} v{}", one.name, one.version).as_str()));
     assert!(metadata.packages.len() > 100, "cargo tree and cargo metadata name packages otherwise");
     RULE.hold(&judge(&metadata, &deny));
+}
+
+#[test]
+fn packages_are_few() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let count = lock.lines().filter(|line| *line == "[[package]]").count();
+    FEW.hold(&if count > MOST_PACKAGES { vec![format!("{count} packages")] } else { Vec::new() });
 }
 
 #[test]

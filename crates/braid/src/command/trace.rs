@@ -8,7 +8,7 @@ use std::path::Path;
 
 use braid_shell::{shell_path, shell_word};
 use braid_stack::ByteSize;
-use braid_trace::{Reader, Summary, Trace, TraceError};
+use braid_trace::{Reader, Summary, Totals, Trace, TraceError};
 
 use crate::cli;
 use braid_service::control::OUTPUT_VERSION;
@@ -106,82 +106,55 @@ fn json(trace: &Trace, summary: &Summary) -> serde_json::Value {
 fn render(path: &Path, trace: &Trace, summary: &Summary) -> String {
     let totals = &summary.totals;
     let bytes = |bytes: u64| format!("{:#}", ByteSize(bytes));
-    let mut lines = vec![("trace", format!("{} ({})", path.display(), trace.format.name()))];
+    let mut text = String::new();
+    let mut line = |key: &str, value: String| text.push_str(&format!("{key:>8}: {value}\n"));
+    line("trace", format!("{} ({})", path.display(), trace.format.name()));
     if !trace.name.is_empty() {
-        lines.push(("of", trace.name.clone()));
+        line("of", trace.name.clone());
     }
-    if let Some(line) = trace.torn_line {
-        lines.push(("warning", format!("line {line}, the last, has no end and does not count")));
+    if let Some(torn) = trace.torn_line {
+        line("warning", format!("line {torn}, the last, has no end and does not count"));
     }
-    lines.push((
-        "duration",
-        match trace.has_times {
-            true => format!("{:.6} s", totals.duration_ns as f64 / 1e9),
-            false => "not told: it has no times".to_owned(),
-        },
-    ));
+    let duration = match trace.has_times {
+        true => format!("{:.6} s", totals.duration_ns as f64 / 1e9),
+        false => "not told: it has no times".to_owned(),
+    };
+    line("duration", duration);
     let fua = match totals.fua_writes {
         0 => String::new(),
         count => format!(" ({count} with forced unit access)"),
     };
-    lines.push((
-        "requests",
-        format!(
-            "{}: {} reads, {} writes{fua}, {} discards, {} flushes",
-            trace.requests.len(),
-            totals.reads,
-            totals.writes,
-            totals.discards,
-            totals.flushes
-        ),
-    ));
-    lines.push((
-        "bytes",
-        format!(
-            "{} read, {} written, {} discarded",
-            bytes(totals.read_bytes),
-            bytes(totals.written_bytes),
-            bytes(totals.discarded_bytes)
-        ),
-    ));
-    lines.push((
-        "where",
-        format!(
-            "{} at least once, below {}",
-            bytes(summary.working_set),
-            bytes(totals.largest_end)
-        ),
-    ));
+    let (count, Totals { reads, writes, discards, flushes, .. }) = (trace.requests.len(), totals);
+    let kinds =
+        format!("{reads} reads, {writes} writes{fua}, {discards} discards, {flushes} flushes");
+    line("requests", format!("{count}: {kinds}"));
+    let [read, written, discarded] =
+        [totals.read_bytes, totals.written_bytes, totals.discarded_bytes].map(bytes);
+    line("bytes", format!("{read} read, {written} written, {discarded} discarded"));
+    let [touched, end] = [summary.working_set, totals.largest_end].map(bytes);
+    line("where", format!("{touched} at least once, below {end}"));
     if let Some(share) = totals.sequential_share() {
-        let text = format!("{:.1} % begin where one of the 16 before ended", share * 100.0);
-        lines.push(("sequence", text));
+        let share = share * 100.0;
+        line("sequence", format!("{share:.1} % begin where one of the 16 before ended"));
     }
     if let Some(burst) = summary.burst {
-        let text = format!(
-            "{} at once or fewer, for half of the requests; {} at most (those within 100 µs)",
-            burst.median, burst.largest
-        );
-        lines.push(("depth", text));
+        let (median, largest) = (burst.median, burst.largest);
+        let half = format!("{median} at once or fewer, for half of the requests");
+        line("depth", format!("{half}; {largest} at most (those within 100 µs)"));
     }
     if let Some(busiest) = summary.busiest {
         let (second, requests) = (busiest.second, busiest.requests);
-        let text = format!("second {second}: {requests} requests, {}", bytes(busiest.bytes));
-        lines.push(("busiest", text));
+        line("busiest", format!("second {second}: {requests} requests, {}", bytes(busiest.bytes)));
     }
     if let Some(mean) = totals.mean_length() {
-        lines.push(("sizes", format!("{} in the mean", bytes(mean.round() as u64))));
+        line("sizes", format!("{} in the mean", bytes(mean.round() as u64)));
     }
-    let mut text: String =
-        lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     let largest = summary.sizes.iter().map(|class| class.reads + class.writes).max().unwrap_or(1);
     for class in &summary.sizes {
-        let count = class.reads + class.writes;
-        let from = bytes(class.from);
-        let bar = "#".repeat(usize::try_from((count * BAR).div_ceil(largest)).unwrap_or(0));
-        text.push_str(&format!(
-            "          {from:>10}  {:>9} reads {:>9} writes  {bar}\n",
-            class.reads, class.writes
-        ));
+        let (from, reads, writes) = (bytes(class.from), class.reads, class.writes);
+        let marks = ((reads + writes) * BAR).div_ceil(largest);
+        let bar = "#".repeat(usize::try_from(marks).unwrap_or(0));
+        text += &format!("          {from:>10}  {reads:>9} reads {writes:>9} writes  {bar}\n");
     }
     text
 }

@@ -141,26 +141,12 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
     check(blocks <= u64::MAX / block / 2, "there are more blocks than bytes can be counted")?;
     check(first_block <= 1 && first_block < blocks, "the first block is not one of the blocks")?;
 
-    let has_clusters = ro_compat & RO_BIGALLOC != 0;
-    let log_cluster = if has_clusters { le32(bytes, 0x1c)? } else { log_block };
-    check(
-        (log_block..=20).contains(&log_cluster),
-        "a cluster is smaller than a block, or too large",
-    )?;
-    let blocks_per_cluster = 1_u64 << (log_cluster - log_block);
-    let blocks_per_group = u64::from(le32(bytes, 0x20)?);
-    let bits = 8 * block;
-    check(
-        blocks_per_group > 0
-            && blocks_per_group % blocks_per_cluster == 0
-            && blocks_per_group / blocks_per_cluster <= bits,
-        "a group has no blocks, or more than its bitmap",
-    )?;
+    let (blocks_per_group, blocks_per_cluster) = clusters(bytes, ro_compat, log_block)?;
     let groups = (blocks - first_block).div_ceil(blocks_per_group);
 
     let inodes_per_group = u64::from(le32(bytes, 0x28)?);
     check(
-        (1..=bits).contains(&inodes_per_group),
+        (1..=8 * block).contains(&inodes_per_group),
         "a group has no inodes, or more than its bitmap",
     )?;
     let inode_size = if is_dynamic { u64::from(le16(bytes, 0x58)?) } else { 128 };
@@ -188,42 +174,10 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         _ => Copies::Everywhere,
     };
     let first_inode = if is_dynamic { u64::from(le32(bytes, 0x54)?) } else { 11 };
-    let journal = u64::from(le32(bytes, 0xe0)?);
-    let mut special = vec![(1, "bad blocks"), (7, "reserved group descriptors"), (8, "journal")];
-    let quotas = [(0x240, "quota"), (0x244, "quota"), (0x26c, "quota")];
-    for (at, what) in quotas {
-        special.push((le32(bytes, at)?.into(), what));
-    }
-    special.push((journal, "journal"));
-    if compat & COMPAT_ORPHAN_FILE != 0 {
-        special.push((le32(bytes, 0x280)?.into(), "orphan file"));
-    }
-    special.retain(|(inode, _)| *inode != 0 && *inode != 2);
     let multi_mount = (incompat & incompat::MMP != 0).then(|| le64(bytes, 0x168)).transpose()?;
 
-    let mut notes = Vec::new();
-    if incompat & incompat::RECOVER != 0 {
-        notes
-            .push("the journal was not replayed: files and names are those of the last checkpoint");
-    }
-    if ro_compat & !RO_KNOWN != 0 {
-        notes.push("the file system has features that are not known, which do not hinder reading");
-    }
-    if byte(bytes, 0x3a)? & 2 != 0 {
-        notes.push("the file system is marked as having errors");
-    }
-    if blocks > volume / block {
-        notes.push("the file system is larger than the volume: files behind its end are not told");
-    }
-    // Journal, or the features by which the kernel tells one from the other.
-    let is_ext4 = incompat & !(0x2 | 0x4 | 0x10) != 0 || ro_compat & !0x7 != 0;
-    let kind = match (is_ext4, compat & 4 != 0) {
-        (true, _) => "ext4",
-        (_, true) => "ext3",
-        _ => "ext2",
-    };
     Ok(Superblock {
-        kind,
+        kind: kind(compat, incompat, ro_compat),
         block,
         blocks,
         first_block,
@@ -240,9 +194,74 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         has_group_checksums: ro_compat & RO_GROUP_CHECKSUMS != 0,
         copies,
         multi_mount,
-        special,
-        notes,
+        special: special(bytes, compat)?,
+        notes: notes(bytes, incompat, ro_compat, blocks > volume / block)?,
     })
+}
+
+/// Blocks of a group, and of a cluster.
+fn clusters(bytes: &[u8], ro_compat: u32, log_block: u32) -> Tried<(u64, u64)> {
+    let has_clusters = ro_compat & RO_BIGALLOC != 0;
+    let log_cluster = if has_clusters { le32(bytes, 0x1c)? } else { log_block };
+    check(
+        (log_block..=20).contains(&log_cluster),
+        "a cluster is smaller than a block, or too large",
+    )?;
+    let blocks_per_cluster = 1_u64 << (log_cluster - log_block);
+    let blocks_per_group = u64::from(le32(bytes, 0x20)?);
+    let bits = 8 * (1024_u64 << log_block);
+    check(
+        blocks_per_group > 0
+            && blocks_per_group % blocks_per_cluster == 0
+            && blocks_per_group / blocks_per_cluster <= bits,
+        "a group has no blocks, or more than its bitmap",
+    )?;
+    Ok((blocks_per_group, blocks_per_cluster))
+}
+
+/// Inodes of the file system itself.
+fn special(bytes: &[u8], compat: u32) -> Tried<Vec<(u64, &'static str)>> {
+    let journal = u64::from(le32(bytes, 0xe0)?);
+    let mut special = vec![(1, "bad blocks"), (7, "reserved group descriptors"), (8, "journal")];
+    let quotas = [(0x240, "quota"), (0x244, "quota"), (0x26c, "quota")];
+    for (at, what) in quotas {
+        special.push((le32(bytes, at)?.into(), what));
+    }
+    special.push((journal, "journal"));
+    if compat & COMPAT_ORPHAN_FILE != 0 {
+        special.push((le32(bytes, 0x280)?.into(), "orphan file"));
+    }
+    special.retain(|(inode, _)| *inode != 0 && *inode != 2);
+    Ok(special)
+}
+
+/// Limits of the listing, in words.
+fn notes(bytes: &[u8], incompat: u32, ro_compat: u32, is_cut: bool) -> Tried<Vec<&'static str>> {
+    let mut notes = Vec::new();
+    if incompat & incompat::RECOVER != 0 {
+        notes
+            .push("the journal was not replayed: files and names are those of the last checkpoint");
+    }
+    if ro_compat & !RO_KNOWN != 0 {
+        notes.push("the file system has features that are not known, which do not hinder reading");
+    }
+    if byte(bytes, 0x3a)? & 2 != 0 {
+        notes.push("the file system is marked as having errors");
+    }
+    if is_cut {
+        notes.push("the file system is larger than the volume: files behind its end are not told");
+    }
+    Ok(notes)
+}
+
+fn kind(compat: u32, incompat: u32, ro_compat: u32) -> &'static str {
+    // Journal, or the features by which the kernel tells one from the other.
+    let is_ext4 = incompat & !(0x2 | 0x4 | 0x10) != 0 || ro_compat & !0x7 != 0;
+    match (is_ext4, compat & 4 != 0) {
+        (true, _) => "ext4",
+        (_, true) => "ext3",
+        _ => "ext2",
+    }
 }
 
 impl Superblock {

@@ -66,7 +66,7 @@ pub(crate) fn recognise(reader: &mut Reader<'_>) -> Result<Option<Superblock>, F
 fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
     let version = be16(bytes, 100)?;
     let is_v5 = version & 0xf == 5;
-    let (incompat, ro_compat) = (be32(bytes, 216)?, be32(bytes, 212)?);
+    let incompat = be32(bytes, 216)?;
     let log = |at: usize| byte(bytes, at).map(u32::from);
     let block = u64::from(be32(bytes, 4)?);
     check(
@@ -104,34 +104,8 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         "a directory block is too large",
     )?;
 
-    let mut special = Vec::new();
-    let inodes =
-        [(64, "realtime bitmap"), (72, "realtime summary"), (160, "quota"), (168, "quota")];
-    for (at, what) in inodes {
-        special.push((be64(bytes, at)?, what));
-    }
-    if is_v5 {
-        special.push((be64(bytes, 232)?, "quota"));
-    }
-    special.retain(|(inode, _)| *inode != 0 && *inode != u64::MAX);
     let log = (be64(bytes, 48)?, u64::from(be32(bytes, 96)?));
 
-    let mut notes = vec![
-        "what only the log of the xfs file system holds is not told: \
-                          files and names are those of the last checkpoint",
-    ];
-    if is_v5 && ro_compat & !RO_KNOWN != 0 {
-        notes.push("the file system has features that are not known, which do not hinder reading");
-    }
-    if is_v5 && incompat & NEEDS_REPAIR != 0 {
-        notes.push("the file system is marked as needing repair");
-    }
-    if blocks > volume / block {
-        notes.push("the file system is larger than the volume: files behind its end are not told");
-    }
-    if be64(bytes, 16)? > 0 {
-        notes.push("contents of files on the realtime device are not told");
-    }
     Ok(Superblock {
         is_v5,
         block,
@@ -147,9 +121,46 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         has_types: if is_v5 { incompat & 1 != 0 } else { be32(bytes, 200)? & FEATURES2_TYPES != 0 },
         has_sparse_inodes: is_v5 && incompat & 2 != 0,
         log: (log.0 != 0).then_some(log),
-        special,
-        notes,
+        special: special(bytes, is_v5)?,
+        notes: notes(bytes, is_v5, blocks > volume / block)?,
     })
+}
+
+/// Inodes of the file system itself.
+fn special(bytes: &[u8], is_v5: bool) -> Tried<Vec<(u64, &'static str)>> {
+    let mut special = Vec::new();
+    let inodes =
+        [(64, "realtime bitmap"), (72, "realtime summary"), (160, "quota"), (168, "quota")];
+    for (at, what) in inodes {
+        special.push((be64(bytes, at)?, what));
+    }
+    if is_v5 {
+        special.push((be64(bytes, 232)?, "quota"));
+    }
+    special.retain(|(inode, _)| *inode != 0 && *inode != u64::MAX);
+    Ok(special)
+}
+
+/// Limits of the listing, in words.
+fn notes(bytes: &[u8], is_v5: bool, is_cut: bool) -> Tried<Vec<&'static str>> {
+    let (incompat, ro_compat) = (be32(bytes, 216)?, be32(bytes, 212)?);
+    let mut notes = vec![
+        "what only the log of the xfs file system holds is not told: \
+                          files and names are those of the last checkpoint",
+    ];
+    if is_v5 && ro_compat & !RO_KNOWN != 0 {
+        notes.push("the file system has features that are not known, which do not hinder reading");
+    }
+    if is_v5 && incompat & NEEDS_REPAIR != 0 {
+        notes.push("the file system is marked as needing repair");
+    }
+    if is_cut {
+        notes.push("the file system is larger than the volume: files behind its end are not told");
+    }
+    if be64(bytes, 16)? > 0 {
+        notes.push("contents of files on the realtime device are not told");
+    }
+    Ok(notes)
 }
 
 impl Superblock {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::build::Context;
-use crate::analysis::{Analysis, Cell, Finding, Outcome, Outlook, State, Unknown};
+use crate::analysis::{Analysis, Cell, Contest, Factor, Finding, Outcome, Outlook, State, Unknown};
 use crate::report::Report;
 use crate::stats::Effect;
 use braid_lab::store::Results;
@@ -59,37 +59,8 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
                 "workloads": one.shared,
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
-        "contests": context.contests.iter().map(|contest| json!({
-            "kind": contest.kind.name,
-            "ranking": contest.ranking.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
-            "left_out": contest.left_out.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
-            "margin": effect_data(&contest.margin),
-            "standing": contest.standing.to_string().to_lowercase(),
-            "outcome": match contest.outcome {
-                Outcome::Winner => json!({ "winner": name(contest.leader()) }),
-                Outcome::Alike(apart) => json!({ "alike_within": apart }),
-                Outcome::Open(why) => json!({ "open": open(why) }),
-                Outcome::Unbelieved(count) => json!({ "faster_and_not_believed": count }),
-            },
-        })).collect::<Vec<_>>(),
-        "factors": context.factors.iter().map(|factor| json!({
-            "dimension": factor.dimension,
-            "reference": factor.levels[factor.reference].value.to_string(),
-            "levels": factor.levels.iter().map(|level| json!({
-                "value": level.value.to_string(),
-                "effects": factor.directions.iter().zip(&level.effects)
-                    .filter_map(|(direction, one)| Some((direction, (*one)?)))
-                    .map(|(direction, one)| json!({
-                        "direction": direction,
-                        "effect": effect_data(&one.effect),
-                        "verdict": verdict(one.outlook),
-                        "lowest": one.lowest,
-                        "highest": one.highest,
-                        "groups": one.groups,
-                        "standing": one.standing.to_string().to_lowercase(),
-                    })).collect::<Vec<_>>(),
-            })).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
+        "contests": context.contests.iter().map(|one| contest_data(&context, one)).collect::<Vec<_>>(),
+        "factors": context.factors.iter().map(factor_data).collect::<Vec<_>>(),
         "states": context.phases.iter().map(|one| json!({
             "subject": name(one.subject),
             "direction": one.direction,
@@ -104,6 +75,44 @@ pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir:
             "not_ended_after_s": one.unended_s,
         })).collect::<Vec<_>>(),
         "doubts": analysis.campaign.iter().map(finding_data).collect::<Vec<_>>(),
+    })
+}
+
+fn contest_data(context: &Context<'_>, contest: &Contest) -> Value {
+    let name = |subject| context.subject(subject);
+    json!({
+        "kind": contest.kind.name,
+        "ranking": contest.ranking.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
+        "left_out": contest.left_out.iter().map(|subject| name(*subject)).collect::<Vec<_>>(),
+        "margin": effect_data(&contest.margin),
+        "standing": contest.standing.to_string().to_lowercase(),
+        "outcome": match contest.outcome {
+            Outcome::Winner => json!({ "winner": name(contest.leader()) }),
+            Outcome::Alike(apart) => json!({ "alike_within": apart }),
+            Outcome::Open(why) => json!({ "open": open(why) }),
+            Outcome::Unbelieved(count) => json!({ "faster_and_not_believed": count }),
+        },
+    })
+}
+
+fn factor_data(factor: &Factor) -> Value {
+    json!({
+        "dimension": factor.dimension,
+        "reference": factor.levels[factor.reference].value.to_string(),
+        "levels": factor.levels.iter().map(|level| json!({
+            "value": level.value.to_string(),
+            "effects": factor.directions.iter().zip(&level.effects)
+                .filter_map(|(direction, one)| Some((direction, (*one)?)))
+                .map(|(direction, one)| json!({
+                    "direction": direction,
+                    "effect": effect_data(&one.effect),
+                    "verdict": verdict(one.outlook),
+                    "lowest": one.lowest,
+                    "highest": one.highest,
+                    "groups": one.groups,
+                    "standing": one.standing.to_string().to_lowercase(),
+                })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use super::student::Student;
 
 /// One value for each repetition that was measured.
 pub type ByRepetition = BTreeMap<u32, f64>;
@@ -72,11 +72,11 @@ impl Effect {
         let (mean, log_sd) = mean_and_deviation(logarithms)?;
         let pairs = logarithms.len();
         let ratio = mean.exp();
-        let Some(t) = student((pairs - 1) as f64) else {
+        let Some(t) = Student::new((pairs - 1) as f64) else {
             return Some(Self { ratio, low: ratio, high: ratio, pairs, log_sd, p_value: 1.0 });
         };
         let error = log_sd.max(LEAST_NOISE) / (pairs as f64).sqrt();
-        let p_value = (2.0 * t.sf((mean / error).abs())).clamp(f64::MIN_POSITIVE, 1.0);
+        let p_value = (2.0 * t.above((mean / error).abs())).clamp(f64::MIN_POSITIVE, 1.0);
         let (low, high) = ends(mean, error, &t);
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
     }
@@ -110,10 +110,10 @@ impl Effect {
         let noise = self.log_sd.max(LEAST_NOISE);
         let distance = factor.ln().abs();
         (2..=MOST_PAIRS).filter(|_| self.pairs > 1).find(|pairs| {
-            student((pairs - 1) as f64).is_some_and(|t| {
+            Student::new((pairs - 1) as f64).is_some_and(|t| {
                 let errors = |distance: f64| distance / noise * (*pairs as f64).sqrt();
-                let beyond = t.inverse_cdf(POWER);
-                errors(distance) >= t.inverse_cdf(1.0 - level / 2.0) + beyond
+                let beyond = t.quantile_above(1.0 - POWER);
+                errors(distance) >= t.quantile_above(level / 2.0) + beyond
                     && errors(distance - least) >= beyond
             })
         })
@@ -121,16 +121,11 @@ impl Effect {
 }
 
 /// The ends of the 95 % interval of e^mean.
-pub(super) fn ends(mean: f64, error: f64, t: &StudentsT) -> (f64, f64) {
-    let reach = t.inverse_cdf(1.0 - OUTSIDE / 2.0) * error;
+pub(super) fn ends(mean: f64, error: f64, t: &Student) -> (f64, f64) {
+    let reach = t.quantile_above(OUTSIDE / 2.0) * error;
     // Of two wild repetitions an end may be beyond what a number holds.
     let end = |logarithm: f64| logarithm.clamp(-LARGEST_LOG, LARGEST_LOG).exp();
     (end(mean - reach).min(mean.exp()), end(mean + reach).max(mean.exp()))
-}
-
-/// Student's distribution with so many degrees of freedom; `None` where they are not above 0.
-pub(super) fn student(freedom: f64) -> Option<StudentsT> {
-    StudentsT::new(0.0, 1.0, freedom).ok()
 }
 
 /// Mean and sample standard deviation (0 of one value); `None` of nothing and of anything not finite.

@@ -9,9 +9,8 @@
 //! The degrees of freedom are Welch's and Satterthwaite's: the part that is larger says how well the sum
 //! is known.
 
-use statrs::distribution::ContinuousCDF;
-
-use super::effect::{Effect, LEAST_NOISE, ends, mean, mean_and_deviation, student};
+use super::effect::{Effect, LEAST_NOISE, ends, mean, mean_and_deviation};
+use super::student::Student;
 
 /// The logarithms of a number's repetitions in the first run and in the second.
 pub type BothRuns = [Vec<f64>; 2];
@@ -49,12 +48,12 @@ impl Effect {
         let error = noise.hypot(drift.deviation);
         let parts = noise.powi(4) / (pairs - 1) as f64 + drift.deviation.powi(4) / drift.freedom;
         let (ratio, log_sd) = (change.exp(), noise * (pairs as f64).sqrt());
-        let Some(t) = student(error.powi(4) / parts).filter(|_| pairs > 1) else {
+        let Some(t) = Student::new(error.powi(4) / parts).filter(|_| pairs > 1) else {
             return Some(Self { ratio, low: ratio, high: ratio, pairs, log_sd, p_value: 1.0 });
         };
         let (low, high) = ends(change, error, &t);
         let beyond = change.abs() - threshold.ln_1p();
-        let p_value = t.sf(beyond / error).clamp(f64::MIN_POSITIVE, 1.0);
+        let p_value = t.above(beyond / error).clamp(f64::MIN_POSITIVE, 1.0);
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
     }
 }

@@ -21,9 +21,8 @@
 //! rounds contradict is one that was left. A round without a value ends the row, for nobody knows what
 //! the device did meanwhile; only the last row counts.
 
-use statrs::distribution::ContinuousCDF;
-
-use super::effect::{ByRepetition, mean, student};
+use super::effect::{ByRepetition, mean};
+use super::student::Student;
 
 /// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;
@@ -118,9 +117,9 @@ pub fn judge_window(values: &[f64], first: u32) -> Option<Window> {
     let step = if rounds > 1 { products / squares } else { 0.0 };
     // What the line leaves; the rounding of a sum does not make it less than nothing.
     let left = (scatter - step * products).max(f64::MIN_POSITIVE);
-    let slope_p = student(rounds as f64 - 2.0).map_or(1.0, |t| {
+    let slope_p = Student::new(rounds as f64 - 2.0).map_or(1.0, |t| {
         let error = (left / (rounds as f64 - 2.0) / squares).sqrt();
-        (2.0 * t.sf(step.abs() / error)).min(1.0)
+        (2.0 * t.above(step.abs() / error)).min(1.0)
     });
     let (range, slope) = (largest - smallest, step * (rounds - 1) as f64);
     Some(Window { first, rounds, average, range, slope, slope_p })

@@ -5,6 +5,7 @@ use super::*;
 mod effects;
 mod refusals;
 mod shapes;
+mod student;
 mod tails;
 
 /// Values for repetitions 0, 1, 2, ...

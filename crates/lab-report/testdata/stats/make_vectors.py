@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the vectors that the tests of the laboratory's statistics compare with.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0 mpmath==1.3.0
     venv/bin/python make_vectors.py
 
-writes median.json, effect.json, holm.json, ranks.json, slope.json and versions.json beside itself. Needed only to make them again, not to test.
+writes median.json, effect.json, holm.json, ranks.json, slope.json, student.json and versions.json beside itself. Needed only to make them again, not to test.
 
 Samples: normal, skewed (log-normal), heavy-tailed (Cauchy), with ties (whole seconds), constant,
 tiny. All from numpy's PCG64 with a fixed seed.
@@ -13,6 +13,7 @@ tiny. All from numpy's PCG64 with a fixed seed.
 import json
 import pathlib
 
+import mpmath
 import numpy
 import scipy
 import statsmodels
@@ -91,11 +92,23 @@ def slopes():
                    "slope": float(line.slope * (n - 1) / y.mean())}
 
 
+def students():
+    """The probability above t in Student's distribution, from 40 digits: t is its quantile as well."""
+    for freedom in [0.5, 1, 1.5, 2, 3, 4, 4.75, 5, 7, 9, 12.3, 29, 49, 58.6, 99, 150, 199, 1000, 12345.6]:
+        for t in [0.001, 0.2, 0.842, 1.5, 1.96, 2.776, 4.303, 12.706, 63.657, 1000.0]:
+            with mpmath.workdps(40):
+                nu, value = mpmath.mpf(freedom), mpmath.mpf(t)
+                tail = mpmath.betainc(nu / 2, 0.5, 0, nu / (nu + value**2), regularized=True) / 2
+            if tail > 1e-250:
+                yield {"freedom": freedom, "t": t, "above": float(tail)}
+
+
 write("median.json", medians())
 write("effect.json", effects())
 write("holm.json", holms())
 write("ranks.json", ranks())
 write("slope.json", slopes())
+write("student.json", students())
 write("versions.json", [{
-    "numpy": numpy.__version__, "scipy": scipy.__version__, "statsmodels": statsmodels.__version__,
+    "mpmath": mpmath.__version__, "numpy": numpy.__version__, "scipy": scipy.__version__, "statsmodels": statsmodels.__version__,
 }])

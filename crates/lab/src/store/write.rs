@@ -87,24 +87,20 @@ fn insert_trial(db: &Connection, session: i64, trial: &StoredTrial) -> rusqlite:
             trial.raw
         ],
     )?;
+    let mut insert =
+        db.prepare("INSERT INTO sample (trial, metric, value, unit) VALUES (?1, ?2, ?3, ?4)")?;
     for sample in &trial.measured.samples {
-        db.prepare_cached(
-            "INSERT INTO sample (trial, metric, value, unit) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![
-            trial.number,
-            sample.metric.name(),
-            sample.value,
-            sample.metric.unit()
-        ])?;
+        let (name, unit) = (sample.metric.name(), sample.metric.unit());
+        insert.execute(params![trial.number, name, sample.value, unit])?;
     }
+    let mut insert = db.prepare("INSERT INTO latency (trial, op, bins) VALUES (?1, ?2, ?3)")?;
     for one in &trial.measured.latencies {
-        db.prepare_cached("INSERT INTO latency (trial, op, bins) VALUES (?1, ?2, ?3)")?
-            .execute(params![trial.number, one.op, Json(&one.bins)])?;
+        insert.execute(params![trial.number, one.op, Json(&one.bins)])?;
     }
+    let mut insert =
+        db.prepare("INSERT INTO series (trial, metric, points) VALUES (?1, ?2, ?3)")?;
     for one in &trial.measured.series {
-        db.prepare_cached("INSERT INTO series (trial, metric, points) VALUES (?1, ?2, ?3)")?
-            .execute(params![trial.number, one.metric.name(), Json(&one.points)])?;
+        insert.execute(params![trial.number, one.metric.name(), Json(&one.points)])?;
     }
     Ok(())
 }

@@ -55,6 +55,15 @@ fn values_that_are_none_are_refused_with_their_line() {
     refused("increment = 100", &["increment: 100 is not within 1 and 99"]);
 }
 
+/// In letters of any script, and as the name service has it.
+#[test]
+fn a_domain_may_be_international() {
+    for domain in ["bücher.example", "xn--bcher-kva.example"] {
+        let text = format!("[mail]\nto = [\"Jürgen <root@{domain}>\"]");
+        assert!(Config::parse(&text).is_ok(), "{domain}");
+    }
+}
+
 #[test]
 fn a_policy_that_makes_no_sense_is_refused() {
     refused("reminder = \"5s\"", &["line 1: reminder", "every look"]);

@@ -97,113 +97,125 @@ fn latency(one: &Candidate) -> Option<f64> {
     one.latency_ns().map(|ns| ns / 1e6)
 }
 
-/// A column of the table, in place of what holds a layout back.
-struct CostColumn<'a> {
-    heading: String,
-    of: Box<dyn Fn(&Candidate) -> f64 + 'a>,
-    shown: fn(f64) -> String,
+/// A column of the table: its heading, whether it has numbers, and its cell of a layout.
+type Of<'a> = (String, bool, Box<dyn Fn(&Candidate) -> Cell + 'a>);
+
+fn text(text: String) -> Cell {
+    Cell { text, ..Cell::default() }
+}
+
+/// A rate and its interval, in bytes a second.
+fn speed(rate: f64, (low, high): (f64, f64)) -> Cell {
+    let mb = |rate: f64| match rate / 1e6 {
+        mb if mb < 1.0 => format!("{mb:.3}"),
+        mb if mb < 99.95 => format!("{mb:.1}"),
+        mb => format!("{mb:.0}"),
+    };
+    let detail = format!("{} to {}", mb(low), mb(high));
+    Cell { detail, number: Some(rate / 1e6), ..text(mb(rate)) }
 }
 
 /// Returns the columns of price and power, and of throughput per each.
-fn cost_columns(advice: &Advice) -> Vec<CostColumn<'_>> {
+fn cost_columns(advice: &Advice) -> Vec<Of<'_>> {
+    fn cost<'a>(
+        heading: String,
+        of: impl Fn(&Candidate) -> f64 + 'a,
+        shown: fn(f64) -> String,
+    ) -> Of<'a> {
+        let cell = move |number| Cell { number: Some(number), ..text(shown(number)) };
+        (heading, true, Box::new(move |one| cell(of(one))))
+    }
     let Members { prices, watts, .. } = &advice.members;
-    type Of<'a> = Box<dyn Fn(&Candidate) -> f64 + 'a>;
-    let column = |heading: String, of, shown| CostColumn { heading, of, shown };
     let mut columns = Vec::new();
     if let Some(prices) = prices {
         let price = |one: &Candidate| prices.sum(&one.members);
         let unit = if prices.unit.is_empty() { "price" } else { &prices.unit };
-        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / price(one));
-        let tb: Of<'_> = Box::new(move |one| price(one) / (one.capacity as f64 / 1e12));
-        columns.push(column(unit.to_owned(), Box::new(price) as Of<'_>, sum as fn(f64) -> String));
-        columns.push(column(format!("MB/s per {unit}"), each, ratio));
-        columns.push(column(format!("{unit} per TB"), tb, ratio));
+        let tb = move |one: &Candidate| price(one) / (one.capacity as f64 / 1e12);
+        let each = move |one: &Candidate| one.rate() / 1e6 / price(one);
+        columns.push(cost(unit.to_owned(), price, sum));
+        columns.push(cost(format!("MB/s per {unit}"), each, ratio));
+        columns.push(cost(format!("{unit} per TB"), tb, ratio));
     }
     if let Some(watts) = watts {
         let drawn = |one: &Candidate| watts.sum(&one.members);
-        let each: Of<'_> = Box::new(move |one| one.rate() / 1e6 / drawn(one));
-        columns.push(column("W".to_owned(), Box::new(drawn), sum));
-        columns.push(column("MB/s per W".to_owned(), each, ratio));
+        let each = move |one: &Candidate| one.rate() / 1e6 / drawn(one);
+        columns.push(cost("W".to_owned(), drawn, sum));
+        columns.push(cost("MB/s per W".to_owned(), each, ratio));
     }
     columns
 }
 
-fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
-    let heading = |heading: &str, numeric: bool| Column { heading: heading.to_owned(), numeric };
-    let text = |text: String| Cell { text, ..Cell::default() };
-    let has_latency = shown.iter().any(|one| latency(one).is_some());
-    let is_measured = shown.iter().any(|one| one.measured.is_some());
+/// Returns the columns of these layouts.
+fn columns<'a>(advice: &'a Advice, shown: &[&Candidate]) -> Vec<Of<'a>> {
+    fn column<'a>(heading: &str, numeric: bool, of: impl Fn(&Candidate) -> Cell + 'a) -> Of<'a> {
+        (heading.to_owned(), numeric, Box::new(of))
+    }
+    let layout = |one: &Candidate| {
+        let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
+        text(short(advice, one) + &chunk)
+    };
+    let predicted = |one: &Candidate| {
+        let rate = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
+        speed(rate, one.interval(rate))
+    };
+    let measured = |one: &Candidate| match one.measured {
+        Some(measured) => speed(measured.rate, measured.range),
+        None => text("–".to_owned()),
+    };
+    let p99 = |one: &Candidate| text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}")));
+    let mut columns = vec![column("layout", false, layout)];
+    match is_measured(shown) {
+        true => columns.extend([
+            column("predicted MB/s", true, predicted),
+            column("measured MB/s", true, measured),
+        ]),
+        false => columns.push(column("MB/s", true, predicted)),
+    }
+    if shown.iter().any(|one| latency(one).is_some()) {
+        columns.push(column("p99 ms", true, p99));
+    }
+    columns.push(column("room", true, |one| text(size(one.capacity))));
+    columns.push(column("may fail", true, |one| text(one.losses.to_string())));
     let costs = cost_columns(advice);
     // The answer has that of the best.
-    let has_reasons = costs.is_empty() && shown.iter().any(|one| reason(one) != reason(shown[0]));
-    let row = |one: &&Candidate| {
-        let mb = |rate: f64| match rate / 1e6 {
-            mb if mb < 1.0 => format!("{mb:.3}"),
-            mb if mb < 99.95 => format!("{mb:.1}"),
-            mb => format!("{mb:.0}"),
-        };
-        let speed = |rate: f64, (low, high): (f64, f64)| Cell {
-            detail: format!("{} to {}", mb(low), mb(high)),
-            number: Some(rate / 1e6),
-            ..text(mb(rate))
-        };
-        let predicted = one.measured.map_or(one.outcome.rate(), |measured| measured.expected);
-        let chunk = one.chunk.map_or(String::new(), |chunk| format!(", {}", ByteSize(chunk)));
-        let mut cells =
-            vec![text(short(advice, one) + &chunk), speed(predicted, one.interval(predicted))];
-        if is_measured {
-            let measured = |one: braid_predict::advise::Measured| speed(one.rate, one.range);
-            cells.push(one.measured.map_or_else(|| text("–".to_owned()), measured));
-        }
-        if has_latency {
-            cells.push(text(latency(one).map_or(String::new(), |ms| format!("{ms:.1}"))));
-        }
-        cells.extend([size(one.capacity), one.losses.to_string()].map(text));
-        match has_reasons {
-            true => cells.push(text(reason(one))),
-            false => cells.extend(costs.iter().map(|cost| {
-                let number = (cost.of)(one);
-                Cell { number: Some(number), ..text((cost.shown)(number)) }
-            })),
-        }
-        Row { cells, total: false }
+    if costs.is_empty() && shown.iter().any(|one| reason(one) != reason(shown[0])) {
+        columns.push(column("why not more", false, |one| text(reason(one))));
+    }
+    columns.extend(costs);
+    columns
+}
+
+fn is_measured(shown: &[&Candidate]) -> bool {
+    shown.iter().any(|one| one.measured.is_some())
+}
+
+fn table(advice: &Advice, shown: &[&Candidate]) -> Table {
+    let columns = columns(advice, shown);
+    let row = |one: &&Candidate| Row {
+        cells: columns.iter().map(|(_, _, of)| of(one)).collect(),
+        total: false,
     };
-    let mut columns = vec![
-        heading("layout", false),
-        heading(if is_measured { "predicted MB/s" } else { "MB/s" }, true),
-        heading("room", true),
-        heading("may fail", true),
-    ];
-    match has_reasons {
-        true => columns.push(heading("why not more", false)),
-        false => columns.extend(costs.iter().map(|cost| heading(&cost.heading, true))),
-    }
-    if has_latency {
-        columns.insert(2, heading("p99 ms", true));
-    }
-    if is_measured {
-        columns.insert(2, heading("measured MB/s", true));
-    }
-    let measured = match is_measured {
-        false => "All numbers are predicted from profiles, none is measured.",
-        true => {
+    let (title, measured) = match is_measured(shown) {
+        false => ("Predicted", "All numbers are predicted from profiles, none is measured."),
+        true => (
+            "Predicted and measured",
             "Measured: the median, the lowest and the highest repetition, and p99 where there is one; all else is \
-             predicted."
-        }
+             predicted.",
+        ),
     };
     Table {
         id: "layouts".to_owned(),
-        title: match is_measured {
-            false => "Predicted".to_owned(),
-            true => "Predicted and measured".to_owned(),
-        },
+        title: title.to_owned(),
         note: format!(
             "{measured} Intervals are what predictions are off by: {}. Each level with its best chunk; what another layout does as well with as much room, redundancy and no more members is left \
              out.",
             off_by_kinds(advice.members.offers.iter().map(|offer| &offer.profile.kind)).grounds
         ),
-        columns,
         rows: shown.iter().map(row).collect(),
+        columns: columns
+            .into_iter()
+            .map(|(heading, numeric, _)| Column { heading, numeric })
+            .collect(),
     }
 }
 

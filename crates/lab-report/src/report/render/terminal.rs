@@ -19,18 +19,10 @@
 //! Invariants: no line is wider than the terminal, since sentences and cells are broken at spaces; the report
 //! says when a part is left out, and names its place.
 
-use comfy_table::{
-    Attribute, Cell as Shown, CellAlignment, Color, ContentArrangement, LineStyle, Table as Grid,
-    TableStyle,
-};
-
 use super::text::{printable, shorten, sign, wrap};
-use crate::report::model::{Cell, Report, Section, Table, Tone, TrustBox, TrustReason};
+use crate::report::model::{Cell, Column, Report, Section, Table, Tone, TrustBox, TrustReason};
 
-/// A line under the header and none between rows.
-const STYLE: TableStyle =
-    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-/// The space between two columns.
+/// What stands between two columns.
 const GAP: usize = 3;
 /// The greatest length of a cell's text.
 const LONGEST: usize = 60;
@@ -50,8 +42,9 @@ pub fn render_terminal(report: &Report, colour: bool, whole: &str) -> String {
 }
 
 fn screen_width() -> usize {
-    // `None` if the output is no terminal.
-    Grid::new().width().map_or(WIDEST, usize::from).clamp(NARROWEST, WIDEST)
+    // An error where the output is no terminal.
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.map_or(WIDEST, |size| size.ws_col.into()).clamp(NARROWEST, WIDEST)
 }
 
 /// The same report in lines of `width` characters.
@@ -164,36 +157,91 @@ impl<'a> Out<'a> {
         }
         self.line("");
         self.sentence("", &table.title);
-        // The detail of a number (small print in other reports) stands below it if there is no room beside it.
-        let widths = (0..table.columns.len()).map(|column| width_of(table, column) + GAP);
-        let between = if widths.sum::<usize>() > self.width { '\n' } else { ' ' };
-        let mut grid = Grid::new();
-        grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-        grid.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
-        if self.colour {
-            grid.enforce_styling();
-        } else {
-            grid.force_no_tty();
+        // What is smaller elsewhere stands under its number where there is no room beside it.
+        let beside = grid(table, ' ');
+        let has_room = line_width(&widest(&beside, &['\n'])) < self.width;
+        let grid = if has_room { beside } else { grid(table, '\n') };
+        let widths = fit(&grid, self.width);
+        for (place, cells) in grid.iter().enumerate() {
+            self.row(cells, &widths, &table.columns);
+            if place == 0 {
+                self.line(&"─".repeat(line_width(&widths)));
+            }
         }
-        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading)));
-        for row in table.rows.iter().take(MOST_ROWS) {
-            let cells = row.cells.iter();
-            grid.add_row(cells.map(|cell| look(text_of(cell, between), cell.tone)));
-        }
-        for (shown, _) in grid.column_iter_mut().zip(&table.columns).filter(|(_, c)| c.numeric) {
-            shown.set_cell_alignment(CellAlignment::Right);
-        }
-        grid.trim_fmt().lines().for_each(|line| self.line(line));
         self.left_out(table.rows.len().saturating_sub(MOST_ROWS), "row");
         self.sentence("", &table.note);
     }
+
+    /// A row of a table, in as many lines as its highest cell takes.
+    fn row(&mut self, cells: &[Shown], widths: &[usize], columns: &[Column]) {
+        let broken = cells.iter().zip(widths).map(|((text, _), width)| broken(text, *width));
+        let broken: Vec<Vec<String>> = broken.collect();
+        for at in 0..broken.iter().map(Vec::len).max().unwrap_or(0) {
+            let mut line = String::new();
+            for (column, lines) in broken.iter().enumerate() {
+                let text = lines.get(at).map_or("", String::as_str);
+                let space = " ".repeat(widths[column] - text.chars().count());
+                let text = match look(cells[column].1) {
+                    look if self.colour && !look.is_empty() => format!("\x1b[{look}m{text}\x1b[0m"),
+                    _ => text.to_owned(),
+                };
+                match columns[column].numeric {
+                    true => line += &format!(" {space}{text}  "),
+                    false => line += &format!(" {text}{space}  "),
+                }
+            }
+            self.line(&line);
+        }
+    }
 }
 
-/// The number of characters in the widest cell of a column.
-fn width_of(table: &Table, column: usize) -> usize {
-    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' '));
-    let texts = cells.chain([shown_text(&table.columns[column].heading)]);
-    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+/// A cell's text, perhaps of several lines, and its tone.
+type Shown = (String, Tone);
+
+/// The headings of a table and its first rows.
+fn grid(table: &Table, between: char) -> Vec<Vec<Shown>> {
+    let headings = table.columns.iter().map(|column| (shown_text(&column.heading), Tone::Plain));
+    let rows = table.rows.iter().take(MOST_ROWS).map(|row| {
+        row.cells.iter().map(|cell| (text_of(cell, between), cell.tone)).collect::<Vec<Shown>>()
+    });
+    std::iter::once(headings.collect()).chain(rows).collect()
+}
+
+/// Letters of the longest part of each column's cells between separators.
+fn widest(grid: &[Vec<Shown>], separators: &[char]) -> Vec<usize> {
+    let of = |column: usize| {
+        let parts = grid.iter().flat_map(|row| row[column].0.split(separators));
+        parts.map(|part| part.chars().count()).max().unwrap_or(0)
+    };
+    (0..grid[0].len()).map(of).collect()
+}
+
+/// The widths of columns in lines of at most `most` characters: the widest one gives way first, and columns
+/// that can be broken at a space before those that cannot.
+fn fit(grid: &[Vec<Shown>], most: usize) -> Vec<usize> {
+    let (mut widths, words) = (widest(grid, &['\n']), widest(grid, &['\n', ' ']));
+    while line_width(&widths) > most {
+        let wide = (0..widths.len()).filter(|column| widths[*column] > 1);
+        let key = |column: &usize| (widths[*column] > words[*column], widths[*column]);
+        let Some(column) = wide.max_by_key(key) else { break };
+        widths[column] -= 1;
+    }
+    widths
+}
+
+fn line_width(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len() - 1
+}
+
+/// The lines of a cell; a word that is longer than a line is cut.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let lines = text.split('\n').flat_map(|line| wrap(line, width, 0));
+    let cut = lines.flat_map(|line| {
+        let letters: Vec<char> = line.chars().collect();
+        let pieces = letters.chunks(width.max(1)).map(|piece| piece.iter().collect());
+        pieces.collect::<Vec<String>>()
+    });
+    cut.collect()
 }
 
 fn shown_text(text: &str) -> String {
@@ -208,15 +256,15 @@ fn text_of(cell: &Cell, between: char) -> String {
     }
 }
 
-fn look(text: String, tone: Tone) -> Shown {
-    let shown = Shown::new(text);
+/// Attributes of a terminal for a tone (ECMA-48, SGR).
+fn look(tone: Tone) -> &'static str {
     match tone {
-        Tone::Plain => shown,
-        Tone::Baseline | Tone::Same | Tone::Missing => shown.add_attribute(Attribute::Dim),
-        Tone::Better => shown.fg(Color::Green).add_attribute(Attribute::Bold),
-        Tone::Worse => shown.fg(Color::Red).add_attribute(Attribute::Bold),
-        Tone::Suspect => shown.fg(Color::Yellow),
-        Tone::Invalid => shown.fg(Color::Red).add_attribute(Attribute::CrossedOut),
+        Tone::Plain => "",
+        Tone::Baseline | Tone::Same | Tone::Missing => "2",
+        Tone::Better => "1;32",
+        Tone::Worse => "1;31",
+        Tone::Suspect => "33",
+        Tone::Invalid => "9;31",
     }
 }
 
@@ -305,6 +353,31 @@ mod tests {
         let text = shown(&columns, &[&cells], 120);
         assert!(text.contains("1.53 to 1.66") && text.contains("sequential"), "{text}");
         assert_eq!(text.matches("1.81 to 1.94").count(), 5, "{text}");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let columns = ["subject", "reads [x]", "a word that has no room"];
+        let text = shown(&columns, &[&["single", "1.00", "x"], &["stripe", "12.00", "y"]], 30);
+        let expected = concat!(
+            " subject      reads   a word\n",
+            "                [x]   that\n",
+            "                      has no\n",
+            "                      room\n",
+            "──────────────────────────────\n",
+            " single        1.00   x\n",
+            " stripe       12.00   y\n",
+        );
+        assert_eq!(text.trim_start_matches('\n'), expected);
+    }
+
+    #[test]
+    fn a_word_without_room_is_cut() {
+        assert_eq!(broken("one incomprehensible\n2", 6), ["one", "incomp", "rehens", "ible", "2"]);
+        assert_eq!(broken("", 6), [""; 0]);
+        let long = "x".repeat(50);
+        let text = shown(&["a", "b", "c"], &[&[&long, &long, "1"]], 60);
+        assert_eq!(text.matches('x').count(), 100, "{text}");
     }
 
     #[test]
