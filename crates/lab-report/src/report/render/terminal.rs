@@ -22,7 +22,7 @@
 use super::text::{printable, shorten, sign, wrap};
 use crate::report::model::{Cell, Column, Report, Section, Table, Tone, TrustBox, TrustReason};
 
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: usize = 3;
 /// The greatest length of a cell's text.
 const LONGEST: usize = 60;
