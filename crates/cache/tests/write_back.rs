@@ -51,7 +51,7 @@ fn what_was_flushed_survives_crashes_and_lost_members() {
 
 #[test]
 fn what_was_flushed_survives_where_memory_is_spent() {
-    for_each_seed("write_back::what_was_flushed_survives_where_memory_is_spent", 150, |seed| {
+    for_each_seed("write_back::what_was_flushed_survives_where_memory_is_spent", 90, |seed| {
         let mut dice = Rng::new(seed);
         let result = worlds::lives(seed, |shape| {
             let shape = Shape { little_memory: true, tried: shape.tried.max(20), ..shape };
