@@ -138,7 +138,7 @@ const STORIES: &[Story] = &[
     },
 ];
 
-/// The failure of this script shows that a check can find errors.
+/// A script that succeeds only if the kernel's check finds mismatches.
 const KERNEL_FINDS_IT: &str = "
     assemble
     echo check >\"$SYS/sync_action\"

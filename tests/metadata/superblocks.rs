@@ -325,7 +325,7 @@ fn each_change_is_kept_and_the_volume_goes_on_after_a_kill() {
         roles.sort();
         roles == ["role 0", "role 1"]
     });
-    // A file that a kill in the middle of a copy leaves belongs to no copy, and the next start removes it.
+    // The next start removes the file that a kill in the middle of a copy left, and makes up for missing copies.
     volume.kill();
     let hidden = scratch.join("state/superblocks/.9-x.json.new-0123");
     std::fs::write(&hidden, "{").expect("a file");

@@ -1,4 +1,4 @@
-//! How much scraping slows clients down: the 99th percentile of their latency while `/metrics` is read ten
+//! The slowdown of clients by scraping: the 99th percentile of their latency while `/metrics` is read ten
 //! times a second at the control socket, compared with the same load without scrapes, in turn.
 //!
 //! It also measures the volume's processor time for a scrape without other load.

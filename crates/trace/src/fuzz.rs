@@ -21,7 +21,7 @@ pub fn fuzz_trace(data: &[u8]) {
                 assert_trace(&trace);
             }
         }
-        Err(TraceError::NotThere { .. }) => panic!("nobody was selected"),
+        Err(TraceError::NotThere { .. }) => panic!("no device was selected"),
     }
 }
 

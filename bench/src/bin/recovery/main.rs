@@ -1,4 +1,4 @@
-//! How fast a new member is filled, and how much the recovery slows clients down.
+//! The rate at which a new member is filled, and the slowdown of clients by the recovery.
 //!
 //! `cargo run --release -p braid-bench --bin recovery`
 //!
