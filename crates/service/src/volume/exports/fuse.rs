@@ -10,7 +10,7 @@ use braid_device::Tally;
 use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount};
 
 use super::link::{self, Link};
-use super::{Change, Export, Kind, Start};
+use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Event, ExportCounts, ExportStatus};
 use crate::volume::counts::client_io;
 use crate::volume::error::{ExportError, RunError};
@@ -43,7 +43,7 @@ struct Attached {
     _link: Option<Link>,
 }
 
-fn prepare(spec: &Spec, _: &mut Vec<Warning>) -> Result<Option<Box<dyn Export>>, RunError> {
+fn prepare(spec: &Spec, _: &mut Vec<Warning>) -> Prepared {
     Ok(spec.attach.attaches().then(|| Box::<Fuse>::default() as Box<dyn Export>))
 }
 

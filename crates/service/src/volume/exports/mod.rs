@@ -41,14 +41,14 @@ use crate::control::{Event, ExportStatus};
 /// All kinds, in the order in which they are started: block devices of this machine last.
 const KINDS: [Kind; 2] = [nbd::KIND, fuse::KIND];
 
-/// Prepares an export as a `Spec` asks for it; `None` if it does not. Adds warnings.
-type Prepare = fn(&Spec, &mut Vec<Warning>) -> Result<Option<Box<dyn Export>>, RunError>;
+/// An export that was prepared, if it was asked for.
+type Prepared = Result<Option<Box<dyn Export>>, RunError>;
 
 /// A kind of export.
 struct Kind {
     /// Claims the addresses of the export that `spec` asks for, if it asks for one of this kind. Adds what is to be
     /// said of it to the warnings.
-    prepare: Prepare,
+    prepare: fn(&Spec, &mut Vec<Warning>) -> Prepared,
     /// Removes the export that a killed process of the volume left: the mount, and the link to the device. Returns what
     /// was done, for people.
     clear_left: fn(&Path, Option<&Path>) -> Result<Option<String>, ExportError>,

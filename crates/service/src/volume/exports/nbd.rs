@@ -10,7 +10,7 @@ use braid_device::Tally;
 use braid_export_nbd::{Address, Bounds, Counters, Counts, End, Listener, Overlaps, Server};
 use braid_uring::{Fd, Handle, Remote};
 
-use super::{Change, Export, Kind, Start};
+use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Counters as _, ExportStatus};
 use crate::volume::counts::client_io;
 use crate::volume::error::{ExportError, RunError, system};
@@ -31,7 +31,7 @@ struct Nbd {
     asked: Tally,
 }
 
-fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Result<Option<Box<dyn Export>>, RunError> {
+fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Prepared {
     if spec.nbd.is_empty() {
         return Ok(None);
     }
