@@ -11,10 +11,11 @@ use braid_uring::{Config, Executor};
 
 use super::stacks;
 use crate::cli::Cat;
-use braid_service::failure::{Context, Failure};
+use braid_service::failure::{Context, Failure, FailureKind};
 use braid_service::membership::Membership;
 use braid_service::places::{Places, check_name};
 use braid_service::record::Record;
+use braid_service::refusal::said;
 use braid_service::volume::{Built, IoMode, Media, OpenOptions, admit, build};
 
 /// Bytes of a read.
@@ -43,8 +44,9 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
 pub(super) fn open(text: &str, io: IoMode) -> Result<Opened, Failure> {
     let stack = stack(text)?;
     let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
-    options.unusable = admit(&stack, &[], &options).map_err(Failure::refused)?;
-    let media = Media::open(&stack, &options).map_err(Failure::failed)?;
+    options.unusable = admit(&stack, &[], &options).map_err(|refusal| said(&refusal))?;
+    let failed = |failure: Failure| Failure { kind: FailureKind::Failed, ..failure };
+    let media = Media::open(&stack, &options).map_err(|error| failed(error.failure()))?;
     media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {}", warning.text));
     let executor = Executor::new(Config { mode: io.executor_mode(), ..Config::default() })
         .context("cannot start")?;

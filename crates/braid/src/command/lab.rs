@@ -131,15 +131,18 @@ fn check_stacks(campaign: &Campaign) -> Result<(), Failure> {
         let Some(stack) = subject.source.stack().filter(|_| subject.impossible.is_none()) else {
             continue;
         };
-        let refused = |why: String| {
+        let refused = |why: &str| {
             Failure::failed(format!("nothing was measured: subject {:?}: {why}", subject.name))
         };
         for leaf in stack.leaves() {
             if let Node::Model(model) = &leaf.node {
-                modelled(model).map_err(|error| refused(error.to_string()).next(error.next()))?;
+                modelled(model).map_err(|error| refused(&error.to_string()).next(error.next()))?;
             }
         }
-        check_stack(stack, 0).map_err(|error| refused(error.to_string()))?;
+        check_stack(stack, 0).map_err(|error| {
+            let failure = error.failure();
+            refused(&failure.why).led_on(failure.next)
+        })?;
     }
     Ok(())
 }

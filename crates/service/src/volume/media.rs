@@ -40,7 +40,7 @@ pub enum MediaError {
 
 impl MediaError {
     /// The failure that says so.
-    pub(super) fn failure(&self) -> Failure {
+    pub fn failure(&self) -> Failure {
         match self {
             MediaError::TooMuchMemory(error) => error.failure(),
             MediaError::Geometry { .. } => {

@@ -25,7 +25,7 @@ pub struct TooMuchMemory {
 
 impl TooMuchMemory {
     /// The failure that says so.
-    pub(super) fn failure(&self) -> Failure {
+    pub fn failure(&self) -> Failure {
         let down = if self.promised.bytes() > 0 { ", a volume taken down" } else { "" };
         Failure::refused(self)
             .next(format_args!(

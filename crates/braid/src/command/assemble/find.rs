@@ -11,6 +11,7 @@ use crate::cli::Assemble;
 use crate::command::{given, stacks};
 use braid_service::failure::{Context, Failure};
 use braid_service::metadata::{Metadata, MetadataError, block_devices, is_behind_another, parts};
+use braid_service::refusal::said;
 use braid_service::volume::{OpenOptions, Unusable, admit};
 
 /// The members that have a superblock: of those that are named, of the places that are to be looked at, and
@@ -62,7 +63,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
     };
     let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
     let unusable =
-        admit(&stacks::md_of(None, named)?, named, &options).map_err(Failure::refused)?;
+        admit(&stacks::md_of(None, named)?, named, &options).map_err(|refusal| said(&refusal))?;
     let (mut found, mut failure) = (Vec::new(), None);
     for path in named {
         if let Some(Unusable { why, .. }) = unusable.iter().find(|one| one.path == *path) {
