@@ -85,6 +85,9 @@ impl Unsuited {
     }
 }
 
+/// Sizes of caches are whole sectors, in bytes, as the grammar of stacks has them.
+const SECTOR: u64 = 512;
+
 /// What `stack` becomes by `order`.
 ///
 /// # Errors
@@ -120,6 +123,11 @@ fn change(order: &CacheOrder, stack: &Stack) -> Result<Stack, Unsuited> {
         CacheOrder::Resize { bytes, .. } => changed(stack, |cache| {
             let (size, least) = (ByteSize(*bytes), cache.block);
             cache.size = size;
+            // The stack is written to the record, and read again at the next start.
+            if !bytes.is_multiple_of(SECTOR) {
+                let text = format!("{bytes} bytes are not a multiple of {SECTOR}");
+                return Err(Unsuited::Parameters(text));
+            }
             if size < least { Err(Unsuited::Size { least }) } else { Ok(()) }
         }),
         CacheOrder::Drain { bytes_per_second } => changed(stack, |cache| {
@@ -284,7 +292,9 @@ mod tests {
         let below = "raid1(cache(size=1M, mode=write-through, a.img), b.img)";
         let larger = "raid1(cache(size=2M, mode=write-through, a.img), b.img)";
         assert_eq!(applied(&resize(2 << 20), below), Ok(larger.to_owned()));
-        assert_eq!(applied(&resize(4095), below), Err(Unsuited::Size { least: ByteSize::kib(4) }));
+        assert_eq!(applied(&resize(3584), below), Err(Unsuited::Size { least: ByteSize::kib(4) }));
+        let odd = applied(&resize((1 << 20) + 1), below);
+        assert!(matches!(odd, Err(Unsuited::Parameters(_))), "no stack has that size: {odd:?}");
         let around = "raid1(cache(size=1M, mode=write-around, a.img), b.img)";
         assert_eq!(applied(&mode("write-around"), below), Ok(around.to_owned()));
         let volatile = with("write-back", "volatile=yes");
