@@ -74,14 +74,14 @@ pub(crate) struct Undo {
     force: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {
     order: DiskOrder,
     ticket: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Examine {
     members: Vec<String>,
@@ -100,7 +100,7 @@ fn with_members(line: Line, members: &[String]) -> Result<Line, Refusal> {
 }
 
 impl DiskOrder {
-    /// What carries it out; with `plan`, what says what would be done.
+    /// Returns the command; with `plan`, the one that says what would be done.
     ///
     /// # Errors
     /// The request makes no sense.
@@ -155,7 +155,7 @@ impl DiskOrder {
         }
     }
 
-    /// Whether it overwrites something, so that its plan has to be seen before.
+    /// Returns whether it overwrites something, so that its plan has to be seen before.
     fn needs_ticket(&self) -> bool {
         !matches!(self, DiskOrder::Assemble(Assemble { force: false, .. }))
     }
@@ -173,7 +173,7 @@ impl DiskOrder {
         })
     }
 
-    /// What a ticket is for: this request, with that plan.
+    /// Returns the text that a ticket stands for: this request, with that plan.
     fn sealed(&self, plan: &Value) -> String {
         json!([self, plan]).to_string()
     }
@@ -247,7 +247,7 @@ pub(crate) async fn examine(State(shared): Asked, body: Bytes) -> Result<Json<Va
     if members.is_empty() {
         return Err(Refusal::bad("no member is named").next("name members from the root"));
     }
-    asked(shared, with_members(Line::new(&["examine"]), &members)?).await
+    asked(shared, with_members(Line::new(&["examine"]).telling_failures(), &members)?).await
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ impl Guard {
     }
 }
 
-/// Whether a request changes nothing: a `GET`, a plan, and what is a `POST` only because it has a body.
+/// Returns whether a request changes nothing: a `GET`, a plan, and what is a `POST` only because it has a body.
 pub(crate) fn reads(method: &Method, path: &str, query: Option<&str>) -> bool {
     let by_post = ["/api/v1/reports/open", "/api/v1/examine"];
     match *method {

@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) does: String,
     /// What could be lost, if anything.
     pub(crate) loses: Option<String>,
-    /// Whether anything is to be done: not if it is so already.
+    /// Something is to be done: it is not so already.
     pub(crate) changes: bool,
     /// Whether it can be done now.
     pub(crate) possible: bool,

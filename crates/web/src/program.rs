@@ -31,9 +31,11 @@ pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
     let output =
         started.map_err(|error| Refusal::broken(format!("cannot start the program: {error}")))?;
     let out = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() {
-        let text = || Value::String(out.trim().to_owned());
-        return Ok(serde_json::from_str(out.trim()).unwrap_or_else(|_| text()));
+    match (serde_json::from_str(out.trim()), output.status.success()) {
+        (Ok(json), true) => return Ok(json),
+        (Err(_), true) => return Ok(Value::String(out.trim().to_owned())),
+        (Ok(json), false) if line.tells_failures() => return Ok(json),
+        (_, false) => {}
     }
     let err = String::from_utf8_lossy(&output.stderr);
     Err(refusal(output.status.code(), &err))
@@ -109,6 +111,7 @@ fn refusal(code: Option<i32>, err: &str) -> Refusal {
     // What it says at last, for a program; usage is refused before it can.
     let last = err.lines().last().unwrap_or_default();
     if let Ok(Said { code, error, next }) = serde_json::from_str(last) {
+        let status = if code == ErrorCode::NotFound { StatusCode::NOT_FOUND } else { status };
         return Refusal { status, code, error, next };
     }
     let (error, next) = match err.split_once("\n  next: ") {

@@ -79,7 +79,7 @@ pub(crate) fn read_private(path: &Path, most: u64) -> Result<String, TokenError>
     Ok(text)
 }
 
-/// Whether two secrets, or digests of them, are equal, in a time that says nothing of where they differ.
+/// Returns whether two secrets, or digests of them, are equal, in a time that says nothing of where they differ.
 pub(crate) fn same(own: &str, sent: &str) -> bool {
     let (own, sent) = (own.as_bytes(), sent.as_bytes());
     let differ = |other: u8, (one, two): (&u8, &u8)| black_box(other | (one ^ two));

@@ -44,7 +44,7 @@ pub struct NamedToken {
 }
 
 impl NamedToken {
-    /// Whether it opens nothing any more at `now_s`, in seconds since 1970.
+    /// Returns whether it opens nothing any more at `now_s`, in seconds since 1970.
     pub fn is_expired(&self, now_s: u64) -> bool {
         self.expires_s.is_some_and(|expires| now_s >= expires)
     }

@@ -161,7 +161,7 @@ fn heard(name: &str, answer: Result<Status, ControlError>) -> Heard {
     }
 }
 
-/// What is sent to clients that follow: the state of all volumes, and the last events.
+/// Contents of a stream for clients that follow: the state of all volumes, and the last events.
 #[derive(Debug, Default)]
 struct Look {
     state: Value,
