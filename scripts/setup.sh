@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [lab] [demo] [bench]
 #
-# Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops.
+# Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops. Programs in Python that Debian
+# lacks come from PyPI, by name and version, into target/python; without a network, tests that use them are skipped.
 # Nothing is touched where everything is there already.
 set -eu
 
@@ -12,6 +13,25 @@ need() { # COMMAND-OR-FILE PACKAGE
         *) PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1 && return 0 ;;
     esac
     case "$wanted " in *" $2 "*) ;; *) wanted="$wanted $2" ;; esac
+}
+
+python='' # for target/python
+need_python() { # NAME VERSION
+    file=$(echo "$1" | tr - _)
+    for found in "$(dirname "$0")"/../target/python/lib/python3*/site-packages/"$file-$2.dist-info"; do
+        [ -e "$found" ] && return 0
+    done
+    python="$python $1==$2"
+}
+
+install_python() {
+    [ -n "$python" ] || return 0
+    target=$(dirname "$0")/../target
+    echo "installing from PyPI:$python"
+    mkdir -p "$target"
+    # shellcheck disable=SC2086 # the list is split on purpose
+    python3 -m venv "$target/python" && "$target/python/bin/pip" install -q $python ||
+        echo "setup.sh: cannot be installed, and tests that use it are skipped:$python" >&2
 }
 
 for purpose in "${@:-build}"; do
@@ -47,6 +67,9 @@ for purpose in "${@:-build}"; do
             need '/usr/lib/python3/dist-packages/aiosmtpd' python3-aiosmtpd
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
+            need '/usr/lib/python3*/ensurepip' python3-venv
+            need_python schemathesis 4.32.5
+            need_python ansible-core 2.19.14
             ;;
         foreign)
             need cc gcc
@@ -106,6 +129,7 @@ for purpose in "${@:-build}"; do
 done
 
 if [ -z "$wanted" ]; then
+    install_python
     exit 0
 fi
 if [ "$(id -u)" = 0 ]; then
@@ -123,3 +147,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -q -q
 # shellcheck disable=SC2086 # the list is split on purpose
 $as_root apt-get install -q -y --no-install-recommends $wanted >/dev/null
+install_python

@@ -227,7 +227,7 @@ fn a_unix_socket_is_its_owners_and_needs_no_token() {
             &format!("GET /api/v1/volumes HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"),
         )
     };
-    assert_eq!(ask("localhost").ok(), json!({ "volumes": [] }));
+    assert_eq!(ask("localhost").ok(), json!({ "health": "ok", "volumes": [] }));
     ask("evil.example").refused(421, "no name of this server");
     scratch.run(&["web", "--listen", &listen]).fails(3, &["somebody listens"]);
     let among = format!("unix:{}", scratch.run_folder().join("web.sock").display());

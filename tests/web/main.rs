@@ -6,6 +6,7 @@ mod common;
 mod api;
 mod browser;
 mod client;
+mod foreign;
 mod hostile;
 mod programs;
 mod server;

@@ -1,4 +1,4 @@
-//! What programs need that run for long: jobs that are waited for and ended, events that are resumed, tokens with
+//! Needs of programs that run for long: jobs that are waited for and ended, events that are resumed, tokens with
 //! rights and an expiry.
 
 use std::io::{BufRead, Read};
@@ -35,7 +35,7 @@ fn a_job_is_waited_for_and_ended() {
     let job = web.get(&check).ok();
     assert_eq!((&job["volume"], &job["array"]), (&json!("home"), &json!("home")));
     assert_eq!((&job["can_be_ended"], &job["ended_ms"]), (&json!(true), &Value::Null));
-    // Whoever waits is answered when it ends.
+    // A request that waits is answered when it ends.
     let waited = std::thread::scope(|scope| {
         let waits = scope.spawn(|| web.get(&format!("{check}?wait=50")));
         assert!(web.delete(&check).ok()["done"].is_string());
@@ -195,7 +195,7 @@ fn a_token_has_rights_and_an_expiry() {
     assert!(listed.out.contains("view  read-only  does not expire"), "{listed}");
     assert!(listed.out.contains("ci  all  expires "), "{listed}");
     scratch.run(&["web", "token", "add", "ci"]).fails(3, &["is a token called ci already"]);
-    scratch.run(&["web", "token", "remove", "nobody"]).fails(1, &["no token called nobody"]);
+    scratch.run(&["web", "token", "remove", "other"]).fails(1, &["no token called other"]);
     scratch.run(&["web", "token", "add", "../x"]).fails(2, &["cannot name a token"]);
     // One that is removed opens nothing, and what it had open ends.
     let mut stream = web.follow_as(&view, "", "connection: close\r\n").0;
@@ -247,8 +247,13 @@ fn what_overwrites_is_done_by_the_ticket_of_its_plan_alone() {
     let plan = web.post(planned, &wipe("a.img")).ok();
     let done = web.post(disks, &with(wipe("a.img"), &plan["ticket"])).ok();
     assert_eq!((&done["changed"], &done["answer"]["written"]), (&json!(true), &json!(true)));
-    let examined = web.post("/api/v1/examine", &json!({ "members": [path("a.img")] }));
-    examined.refused(502, "has no md superblock");
+    // What cannot be examined is said of each member.
+    let members = [path("a.img"), path("b.img"), "/nowhere".to_owned()];
+    let examined = web.post("/api/v1/examine", &json!({ "members": members })).ok();
+    let error = |index: usize| examined["members"][index]["error"].as_str().unwrap_or_default();
+    assert!(error(0).contains("has no md superblock"), "{examined}");
+    assert_eq!(error(1), "");
+    assert!(error(2).contains("/nowhere"), "{examined}");
     web.post("/api/v1/examine", &json!({ "members": ["a.img"] })).refused(400, "no whole path");
     // The list is that of the command line; paths of one machine are sorted alike.
     let listed = web.get(disks).ok()["disks"].as_array().cloned().expect("disks");

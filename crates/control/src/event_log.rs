@@ -51,7 +51,7 @@ pub fn read_events(path: &Path) -> io::Result<Vec<LoggedEvent>> {
     Ok(all)
 }
 
-/// Whether events behind the one with the id `after` are gone from the log that has `events`. After 0 none is.
+/// Returns whether events behind the one with the id `after` are gone from the log that has `events`. After 0 none is.
 pub fn are_missed(after: u64, events: &[LoggedEvent]) -> bool {
     let (first, last) = match (events.first(), events.last()) {
         (Some(first), Some(last)) => (first, last),

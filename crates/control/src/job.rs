@@ -19,7 +19,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Whether the job waits or runs.
+    /// Returns whether the job waits or runs.
     pub fn is_open(self) -> bool {
         matches!(self, JobState::Waiting | JobState::Running)
     }
@@ -39,7 +39,7 @@ pub struct Job {
     pub state: JobState,
     /// Progress in bytes.
     pub done_bytes: u64,
-    /// Where it ends, in bytes; 0 if that is not known.
+    /// End of the progress in bytes; 0 if it is not known.
     pub total_bytes: u64,
     /// When it was asked for or began, in milliseconds since 1970.
     pub began_ms: u64,

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use braid_control::{ErrorCode, Order, Status, WholeOrder};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
@@ -218,7 +218,7 @@ async fn events(
 }
 
 /// An order, by somebody who saw the volume in a state.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {
     order: Order,
@@ -297,7 +297,7 @@ async fn give_order(
     shared.give(&status, order, plan.command).await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Stop {
     #[serde(default)]
@@ -355,6 +355,25 @@ async fn is_up(shared: &Arc<Shared>, up: &Up) -> Result<String, Refusal> {
     }
 }
 
+/// Says what the start of a volume would do.
+async fn plan_up(shared: &Arc<Shared>, up: &Up, command: String) -> Plan {
+    let is = match up.is_by_name() {
+        true => is_up(shared, up).await,
+        // A plan does not say which volume has that stack.
+        false => Err(Refusal::not_found("")),
+    };
+    match is {
+        Ok(does) => Plan::nothing(does, command),
+        Err(refusal) if refusal.code == ErrorCode::AlreadyUp => Plan {
+            possible: false,
+            why_not: Some(refusal.why),
+            next: refusal.next,
+            ..Plan::nothing("Nothing.".to_owned(), command)
+        },
+        Err(_) => Plan::possible(up.does(), None, command),
+    }
+}
+
 async fn new_volume(
     State(shared): Asked,
     RawQuery(query): RawQuery,
@@ -363,58 +382,35 @@ async fn new_volume(
     let only_plan = only_planned(query.as_deref())?;
     let new: NewVolume = read(&body)?;
     let line = new.line(false)?;
+    let command = line.typed();
+    let planned = |does| Ok(Json(json!(Plan::possible(does, None, command.clone()))));
+    if let Some(does) = new.is_so(&shared.folders.known()) {
+        return Ok(Json(match only_plan {
+            true => json!(Plan::nothing(does, command)),
+            false => nothing_done(&does, &command),
+        }));
+    }
     match &new {
-        NewVolume::Up(up) if only_plan => {
-            let command = line.typed();
-            let is = match up.is_by_name() {
-                true => is_up(&shared, up).await,
-                // A plan does not say which volume has that stack.
-                false => Err(Refusal::not_found("")),
-            };
-            Ok(Json(json!(match is {
-                Ok(does) => Plan::nothing(does, command),
-                Err(refusal) if refusal.code == ErrorCode::AlreadyUp => Plan {
-                    possible: false,
-                    why_not: Some(refusal.why),
-                    next: refusal.next,
-                    ..Plan::nothing("Nothing.".to_owned(), command)
-                },
-                Err(_) => Plan::possible(up.does(), None, command),
-            })))
-        }
-        NewVolume::Up(up) => {
-            let command = line.typed();
-            match shared.clone().carry_out(line).await {
-                Err(refusal) if refusal.code == ErrorCode::AlreadyUp => {
-                    match is_up(&shared, up).await {
-                        Ok(done) => Ok(Json(nothing_done(&done, &command))),
-                        Err(differs) if differs.code == ErrorCode::AlreadyUp => Err(differs),
-                        // It is being started, or has ended since.
-                        Err(_) => Err(refusal),
-                    }
+        NewVolume::Up(up) if only_plan => Ok(Json(json!(plan_up(&shared, up, command).await))),
+        NewVolume::Up(up) => match shared.clone().carry_out(line).await {
+            Err(refusal) if refusal.code == ErrorCode::AlreadyUp => {
+                match is_up(&shared, up).await {
+                    Ok(done) => Ok(Json(nothing_done(&done, &command))),
+                    Err(differs) if differs.code == ErrorCode::AlreadyUp => Err(differs),
+                    // It is being started, or has ended since.
+                    Err(_) => Err(refusal),
                 }
-                answer => answer,
             }
-        }
-        NewVolume::Rename(rename) if only_plan => {
-            Ok(Json(json!(Plan::possible(rename.does(), None, line.typed()))))
-        }
-        NewVolume::Forget(forget) if !shared.folders.known().contains(forget.name()) => {
-            let does = format!("Nothing: no volume called {} is known.", forget.name());
-            Ok(Json(match only_plan {
-                true => json!(Plan::nothing(does, line.typed())),
-                false => nothing_done(&does, &line.typed()),
-            }))
-        }
-        NewVolume::Forget(forget) if only_plan => {
-            Ok(Json(json!(Plan::possible(forget.does(), None, line.typed()))))
-        }
+            answer => answer,
+        },
+        NewVolume::Rename(rename) if only_plan => planned(rename.does()),
+        NewVolume::Forget(forget) if only_plan => planned(forget.does()),
         NewVolume::Create(_) if only_plan => {
-            let Json(planned) = shared.carry_out(new.line(true)?).await?;
+            let Json(told) = shared.carry_out(new.line(true)?).await?;
             let does = "Writes superblocks to the members, and nothing else; what lies there is saved before, and \
                         `braid undo` puts it back.";
-            let mut plan = json!(Plan::possible(does.to_owned(), None, line.typed()));
-            plan["plan"] = planned["answer"].clone();
+            let mut plan = json!(Plan::possible(does.to_owned(), None, command));
+            plan["plan"] = told["answer"].clone();
             Ok(Json(plan))
         }
         _ => shared.carry_out(line).await,

@@ -16,12 +16,20 @@ pub(crate) struct Line {
     named: Vec<String>,
     /// Whether it can be told to answer in JSON.
     has_json: bool,
+    /// Its JSON says what failed, and is the answer then.
+    tells_failures: bool,
 }
 
 impl Line {
     pub(crate) fn new(words: &[&str]) -> Line {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Line { words, options: Vec::new(), named: Vec::new(), has_json: true }
+        Line {
+            words,
+            options: Vec::new(),
+            named: Vec::new(),
+            has_json: true,
+            tells_failures: false,
+        }
     }
 
     /// An option with a value, if there is one.
@@ -48,6 +56,15 @@ impl Line {
 
     pub(crate) fn without_json(self) -> Line {
         Line { has_json: false, ..self }
+    }
+
+    /// Takes its JSON for the answer also if it failed.
+    pub(crate) fn telling_failures(self) -> Line {
+        Line { tells_failures: true, ..self }
+    }
+
+    pub(crate) fn tells_failures(&self) -> bool {
+        self.tells_failures
     }
 
     /// The arguments to run it with.

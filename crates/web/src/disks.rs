@@ -74,14 +74,14 @@ pub(crate) struct Undo {
     force: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {
     order: DiskOrder,
     ticket: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Examine {
     members: Vec<String>,
@@ -247,7 +247,7 @@ pub(crate) async fn examine(State(shared): Asked, body: Bytes) -> Result<Json<Va
     if members.is_empty() {
         return Err(Refusal::bad("no member is named").next("name members from the root"));
     }
-    asked(shared, with_members(Line::new(&["examine"]), &members)?).await
+    asked(shared, with_members(Line::new(&["examine"]).telling_failures(), &members)?).await
 }
 
 #[cfg(test)]

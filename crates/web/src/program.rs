@@ -7,7 +7,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use braid_control::Failure;
+use braid_control::{ErrorCode, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::Value;
@@ -31,9 +31,11 @@ pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
     let output =
         started.map_err(|error| Refusal::broken(format!("cannot start the program: {error}")))?;
     let out = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() {
-        let text = || Value::String(out.trim().to_owned());
-        return Ok(serde_json::from_str(out.trim()).unwrap_or_else(|_| text()));
+    match (serde_json::from_str(out.trim()), output.status.success()) {
+        (Ok(json), true) => return Ok(json),
+        (Err(_), true) => return Ok(Value::String(out.trim().to_owned())),
+        (Ok(json), false) if line.tells_failures() => return Ok(json),
+        (_, false) => {}
     }
     let err = String::from_utf8_lossy(&output.stderr);
     Err(refusal(output.status.code(), &err))
@@ -96,7 +98,11 @@ fn read_all(mut from: ChildStdout, most: usize, due: Instant) -> io::Result<Vec<
 /// What a program that did not do it says: its exit status is part of what it promises.
 fn refusal(code: Option<i32>, err: &str) -> Refusal {
     if let Some(failure) = Failure::said_last(err) {
-        return failure.into();
+        let mut refusal = Refusal::from(failure);
+        if refusal.code == ErrorCode::NotFound {
+            refusal.status = StatusCode::NOT_FOUND;
+        }
+        return refusal;
     }
     // Usage is refused before it can say so for a program.
     let status = match code {

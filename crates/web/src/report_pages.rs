@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
@@ -29,7 +29,7 @@ pub(crate) async fn reports(State(shared): Asked) -> Result<Json<Value>, Refusal
     Ok(Json(json!({ "reports": listed })))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Open {
     path: String,

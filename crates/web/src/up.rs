@@ -1,13 +1,15 @@
 //! Volumes that are to be made, brought up or called otherwise: what a request may say, as a command line. Pure.
 
+use std::collections::BTreeSet;
+
 use braid_control::Status;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::Refusal;
 use crate::command::Line;
 
 /// A request for a volume.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NewVolume {
     /// Bring up a volume that is known, or a stack.
@@ -20,13 +22,13 @@ pub(crate) enum NewVolume {
     Forget(Forget),
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forget {
     name: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rename {
     name: String,
@@ -34,7 +36,7 @@ pub(crate) struct Rename {
     to: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Up {
     /// The name of a volume that was up before, or was created.
@@ -52,7 +54,7 @@ pub(crate) struct Up {
     degraded: bool,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Create {
     name: String,
@@ -106,12 +108,22 @@ impl NewVolume {
     }
 }
 
-impl Forget {
-    /// Returns the name of the volume.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+impl NewVolume {
+    /// Returns a sentence if nothing is to be done, by the names of volumes that have a record.
+    pub(crate) fn is_so(&self, known: &BTreeSet<String>) -> Option<String> {
+        match self {
+            NewVolume::Rename(Rename { name, to }) if name == to && known.contains(name) => {
+                Some(format!("Nothing: {name} is called so already."))
+            }
+            NewVolume::Forget(Forget { name }) if !known.contains(name) => {
+                Some(format!("Nothing: no volume called {name} is known."))
+            }
+            _ => None,
+        }
     }
+}
 
+impl Forget {
     /// Returns the effect, for people.
     pub(crate) fn does(&self) -> String {
         format!(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use braid_probe::{Refusal, find_users_by_kernel, look_at};
+use braid_probe::{BlockDevice, Identity, MemberFacts, find_users_by_kernel, identify, look_at};
 use braid_shell::shown;
 use serde_json::{Value, json};
 
@@ -11,29 +11,46 @@ use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
 use braid_service::metadata::block_devices;
 
+/// Facts about a device, or the reason why there are none.
+type Found = Result<MemberFacts, String>;
+
 pub(super) fn disks(options: &Disks) -> Result<(), Failure> {
-    let found =
-        block_devices()?.iter().map(|path| (path.clone(), look_at(path))).collect::<Vec<_>>();
-    // A loop device without a file, a drive without a medium.
-    let has_bytes =
-        |facts: &Result<_, Refusal>| !matches!(facts, Ok(braid_probe::MemberFacts { size: 0, .. }));
-    let found = found.into_iter().filter(|(_, facts)| has_bytes(facts));
+    let devices = block_devices()?;
+    let found = devices.iter().map(|path| (path.as_path(), found(path)));
+    // A loop device without a file and a drive without a medium have no bytes.
+    let found = found.filter(|(_, found)| found.as_ref().map_or(true, |facts| facts.size > 0));
     if options.json {
-        let disks: Vec<Value> = found.map(|(path, facts)| described(&path, facts)).collect();
+        let disks: Vec<Value> = found.map(|(path, found)| described(path, found)).collect();
         println!("{}", json!({ "output_version": OUTPUT_VERSION, "disks": disks }));
         return Ok(());
     }
-    for (path, facts) in found {
-        let text = match facts {
-            Ok(facts) => format!("{facts}"),
-            Err(refusal) => format!("{}: {}", path.display(), refusal.reason),
+    for (path, found) in found {
+        let text = match found {
+            Ok(facts) => facts.to_string(),
+            Err(why) => format!("{}: {why}", path.display()),
         };
-        let used = used_by(&path);
+        let used = used_by(path);
         let used =
-            if used.is_empty() { String::new() } else { format!("; used by {}", used.join(", ")) };
+            if used.is_empty() { String::new() } else { format!("; in use: {}", used.join(", ")) };
         println!("{}{}", shown(&text), shown(&used));
     }
     Ok(())
+}
+
+/// Looks at a device. A loop device whose file is not in this file system may be served by a process that has stopped, and
+/// would be waited for: it is not opened.
+fn found(path: &Path) -> Found {
+    let number = match identify(path) {
+        Ok((_, Identity::Block(number))) => number,
+        Ok(_) => return Err("it is no block device".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let device = BlockDevice::find(number).ok().flatten();
+    let behind = device.and_then(|device| device.whole_disk().backing_file());
+    match behind.filter(|file| !file.exists()) {
+        Some(file) => Err(format!("it is not looked at: its file {} is not there", file.display())),
+        None => look_at(path).map_err(|refusal| refusal.reason.to_string()),
+    }
 }
 
 /// Returns the users of a device that the kernel knows: mounts, arrays, loop devices.
@@ -42,14 +59,14 @@ fn used_by(path: &Path) -> Vec<String> {
     holders.iter().map(ToString::to_string).collect()
 }
 
-fn described(path: &Path, facts: Result<braid_probe::MemberFacts, Refusal>) -> Value {
-    let facts = match facts {
+fn described(path: &Path, found: Found) -> Value {
+    let facts = match found {
         Ok(facts) => facts,
-        Err(refusal) => {
+        Err(why) => {
             return json!({
                 "path": path, "size_bytes": null, "disk": null, "partition": null, "model": null,
                 "serial": null, "wwn": null, "contents": [], "used_by": used_by(path), "free": false,
-                "error": refusal.reason.to_string(),
+                "error": why,
             });
         }
     };

@@ -7,7 +7,7 @@ use braid_shell::shell_path;
 use braid_stack::Node;
 
 use crate::cli::{Forget, Rename};
-use braid_service::control::OUTPUT_VERSION;
+use braid_service::control::{ErrorCode, OUTPUT_VERSION};
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
 use braid_service::record::Record;
@@ -48,6 +48,8 @@ pub(super) fn rename(rename: &Rename) -> Result<(), Failure> {
     let (name, new) = (&rename.name, &rename.new_name);
     check_name(new)?;
     if name == new {
+        check_name(name)?;
+        known(&places.config_file(name), name)?;
         return Err(Failure::usage(format!("{name} is called so already")));
     }
     // In one order, so that two that exchange names do not wait for each other.
@@ -95,7 +97,9 @@ fn known(file: &Path, name: &str) -> Result<Record, Failure> {
         false => Err(Failure::failed(format!(
             "no volume called {name} is known: there is no {}",
             file.display()
-        ))),
+        ))
+        .next("`braid status` lists the volumes that are up")
+        .code(ErrorCode::NotFound)),
     }
 }
 

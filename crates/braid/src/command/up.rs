@@ -186,7 +186,8 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
     };
     if !file.exists() {
         return Err(Failure::usage(format!("{} does not exist, so {target:?} names no volume", file.display()))
-            .next("`braid up STACK --name NAME` makes one, for instance: braid up 'raid0(a.img, b.img)' --name scratch"));
+            .next("`braid up STACK --name NAME` makes one, for instance: braid up 'raid0(a.img, b.img)' --name scratch")
+            .code(ErrorCode::NotFound));
     }
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     check_name(&name)?;

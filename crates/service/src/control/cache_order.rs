@@ -9,6 +9,9 @@ use braid_control::{CacheOrder, Failure};
 
 use crate::why::Why;
 
+/// Sizes of caches are whole sectors, in bytes, as the grammar of stacks has them.
+const SECTOR: u64 = 512;
+
 /// What `stack` becomes by `order`.
 ///
 /// # Errors
@@ -41,6 +44,13 @@ fn change(order: &CacheOrder, stack: &Stack, name: &str) -> Result<Stack, Failur
         CacheOrder::Resize { bytes, .. } => changed(stack, name, |cache| {
             let (size, least) = (ByteSize(*bytes), cache.block);
             cache.size = size;
+            // The stack is written to the record, and read again at the next start.
+            if !bytes.is_multiple_of(SECTOR) {
+                return Err(Failure::usage(format!(
+                    "{bytes} bytes are not a multiple of {SECTOR}"
+                ))
+                .next("a size in whole KiB"));
+            }
             match size < least {
                 true => {
                     Err(Why::BelowBlock { volume: volume(), least_bytes: least.bytes() }.into())
@@ -216,7 +226,8 @@ mod tests {
         let below = "raid1(cache(size=1M, mode=write-through, a.img), b.img)";
         let larger = "raid1(cache(size=2M, mode=write-through, a.img), b.img)";
         assert_eq!(applied(&resize(2 << 20), below), Ok(larger.to_owned()));
-        assert_eq!(applied(&resize(4095), below), Err(ErrorCode::BadRequest));
+        assert_eq!(applied(&resize(3584), below), Err(ErrorCode::BadRequest));
+        assert_eq!(applied(&resize((1 << 20) + 1), below), Err(ErrorCode::BadRequest));
         let around = "raid1(cache(size=1M, mode=write-around, a.img), b.img)";
         assert_eq!(applied(&mode("write-around"), below), Ok(around.to_owned()));
         let volatile = with("write-back", "volatile=yes");

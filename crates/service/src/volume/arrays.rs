@@ -98,13 +98,12 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     let mut members: Vec<ArrayMember> = status.members.iter().map(member_of).collect();
     members.sort_by_key(|one| (one.role.is_none(), one.role, one.replacement, one.number));
     let last_scrub = status.last_scrub.take().map(|last| scrub_of(last, &status.members));
-    let lost = lost_of(&status);
     ArrayStatus {
         name: md.map(|md| md.name.clone()),
         called: name,
         full_name: superblock.and_then(full_name),
         left_out: md.map_or(Vec::new(), |md| left_out_of(md, &members)),
-        lost,
+        lost: lost_of(&status),
         uuid: superblock.map(|one| one.array_uuid.to_string()),
         metadata: superblock.map(|one| one.version.to_string()),
         level: level.name().to_owned(),
