@@ -397,7 +397,7 @@ fn stand_in(op: Op, bytes: u64, lent: &Payload) -> std::io::Result<Payload> {
         return Ok(Payload::None);
     }
     let len = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-    let mut buf = Buf::apart(len)?;
+    let mut buf = Buf::at_hand(len)?;
     let mut rest = &mut buf[..];
     for from in lent.bufs() {
         let (part, behind) = rest.split_at_mut(from.len());

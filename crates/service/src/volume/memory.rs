@@ -4,7 +4,7 @@
 //! ```text
 //!   before the shards    one heap; the kernel told (PR_SET_IO_FLUSHER), where it listens; no limit
 //!                        that could end this process
-//!   shards start         pools locked; stacks touched; where the kernel does not listen, threads
+//!   shards start         pools and reserves locked; stacks touched; where the kernel does not listen, threads
 //!                        for what blocks started, and what it keeps of requests made
 //!   before attaching     a reserve of heap; all of heap and program there, and locked
 //! ```
@@ -27,7 +27,7 @@
 use std::io;
 use std::sync::OnceLock;
 
-use braid_mem::steady;
+use braid_mem::{Buf, Pool, steady};
 use braid_stack::ByteSize;
 use braid_uring::Workers;
 
@@ -71,6 +71,22 @@ pub(super) fn workers(attaches: bool) -> Workers {
 /// For the thread of a shard, before it builds anything.
 pub(super) fn prepare_shard() {
     steady::touch_stack(SHARD_STACK);
+}
+
+/// Memory of a shard for requests whose own memory a member holds that does not answer, in bytes.
+const RESERVE: usize = 4 << 20;
+
+/// Has the thread of a shard keep a reserve, if its volume is to be attached.
+///
+/// # Errors
+/// No memory, or it cannot be locked.
+pub(super) fn keep_reserve(attach: Attach) -> io::Result<()> {
+    if !attach.attaches() {
+        return Ok(());
+    }
+    let reserve = Pool::new(RESERVE)?;
+    Buf::keep_reserve(reserve.clone());
+    reserve.lock()
 }
 
 /// Whether a limit on memory can end a volume that will be attached; `files` are the members that lie
