@@ -16,6 +16,7 @@ mod buddy;
 mod limit;
 mod pool;
 mod region;
+mod reserve;
 pub mod steady;
 mod stream;
 

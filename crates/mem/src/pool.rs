@@ -67,11 +67,6 @@ struct Block {
     order: u8,
 }
 
-thread_local! {
-    /// See [`Buf::keep_reserve`].
-    static RESERVE: RefCell<Option<Pool>> = const { RefCell::new(None) };
-}
-
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the arena is taken only here, in `drop`, so the value cannot be used or dropped again.
@@ -312,53 +307,6 @@ impl Buf {
         self.hold == Hold::Only
     }
 
-    /// Keeps `pool` as this thread's reserve for [`Buf::apart`]. A new mapping may wait until the kernel has freed
-    /// memory, and the kernel may wait for the block device that this thread serves.
-    pub fn keep_reserve(pool: Pool) {
-        RESERVE.set(Some(pool));
-    }
-
-    /// `len` bytes, all zeroes, of memory that belongs to no pool of requests: for a task that needs memory while a
-    /// device that does not answer holds that of a pool. They come from this thread's reserve, if it has as much; else
-    /// from a new mapping, so this is not for the path of a request.
-    ///
-    /// # Errors
-    /// The error of `mmap`.
-    ///
-    /// # Panics
-    /// If `len` is 0.
-    pub fn apart(len: usize) -> io::Result<Buf> {
-        match Buf::at_hand(len) {
-            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Buf::mapped(len),
-            result => result,
-        }
-    }
-
-    /// The same for a task that can come again: where this thread keeps a reserve that can have as much, nothing is
-    /// mapped.
-    ///
-    /// # Errors
-    /// `OutOfMemory` if the reserve has not as much now; the error of `mmap`.
-    ///
-    /// # Panics
-    /// If `len` is 0.
-    pub fn at_hand(len: usize) -> io::Result<Buf> {
-        let reserve = RESERVE.with_borrow(Clone::clone);
-        let Some(reserve) = reserve.filter(|reserve| len <= reserve.largest()) else {
-            return Buf::mapped(len);
-        };
-        let mut buf = reserve.get(len).ok_or(io::ErrorKind::OutOfMemory)?;
-        buf.fill(0);
-        Ok(buf)
-    }
-
-    fn mapped(len: usize) -> io::Result<Buf> {
-        let pool = Pool::new(len.next_power_of_two())?;
-        let mut buf = pool.get(len).ok_or(io::ErrorKind::OutOfMemory)?;
-        buf.fill(0);
-        Ok(buf)
-    }
-
     /// Gives a window that was lent memory of its own, with the same bytes, where a copy of it does not
     /// come back: the kernel may read that one for as long as it likes. Answers whether the window is
     /// the only one on its bytes now.
@@ -492,24 +440,6 @@ mod tests {
         buf.join(rest).unwrap();
         assert_eq!(buf.len(), 10_000);
         assert!(buf.iter().enumerate().all(|(index, byte)| *byte == index as u8));
-    }
-
-    #[test]
-    fn memory_apart_comes_from_the_reserve_as_long_as_it_lasts() {
-        let reserve = Pool::new(8 << 10).unwrap();
-        Buf::keep_reserve(reserve.clone());
-        let mut first = Buf::at_hand(4096).unwrap();
-        first.fill(7);
-        drop(first);
-        let two = [Buf::apart(4096).unwrap(), Buf::at_hand(4000).unwrap()];
-        assert!(two.iter().all(|buf| buf.iter().all(|byte| *byte == 0)));
-        assert!(reserve.get(1).is_none(), "both are of the reserve");
-        assert_eq!(Buf::at_hand(1).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        assert_eq!(Buf::apart(4096).unwrap().len(), 4096);
-        // A reserve that never can have as much is not waited for.
-        assert_eq!(Buf::at_hand(16 << 10).unwrap().len(), 16 << 10);
-        drop(two);
-        assert_eq!(Buf::at_hand(8 << 10).unwrap().len(), 8 << 10);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! | a RAM disk | `ram` |
 //! | a device that behaves as a profile says | `modelled` |
 //!
-//! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open`].
+//! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open()`].
 //!
 //! Invariants
 //! * A member is locked from its opening to its end; [`open_file`] is the one place that opens files.

@@ -76,11 +76,12 @@ pub(super) fn prepare_shard() {
 /// Memory of a shard for requests whose own memory a member holds that does not answer, in bytes.
 const RESERVE: usize = 4 << 20;
 
-/// Has the thread of a shard keep a reserve, if its volume is to be attached.
+/// Keeps the memory of a shard in place: its pool, and a reserve if the volume is to be attached.
 ///
 /// # Errors
 /// No memory, or it cannot be locked.
-pub(super) fn keep_reserve(attach: Attach) -> io::Result<()> {
+pub(super) fn hold(pool: &Pool, attach: Attach) -> io::Result<()> {
+    pool.lock()?;
     if !attach.attaches() {
         return Ok(());
     }
