@@ -80,7 +80,7 @@ const RESERVE: usize = 4 << 20;
 ///
 /// # Errors
 /// No memory, or it cannot be locked.
-pub(super) fn hold(pool: &Pool, attach: Attach) -> io::Result<()> {
+pub(super) fn lock(pool: &Pool, attach: Attach) -> io::Result<()> {
     pool.lock()?;
     if !attach.attaches() {
         return Ok(());

@@ -308,7 +308,7 @@ fn run(
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
     let pool = Pool::new(POOL)?;
-    let locked = memory::hold(&pool, spec.attach).map_err(|error| error.kind());
+    let locked = memory::lock(&pool, spec.attach).map_err(|error| error.kind());
     let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
     let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
