@@ -117,7 +117,7 @@ fn advice_says_what_more_memory_saves() {
     assert!(text.out.contains("hits of lru, by size:"), "{text}");
     let json = scratch.run(&["cache", "advise", "v", "--json"]).ok().json();
     let cache = &json["caches"][0];
-    assert_eq!((&json["output_version"], &cache["sound"]), (&1.into(), &true.into()), "{json:#}");
+    assert_eq!((&json["output_version"], &cache["sound"]), (&2.into(), &true.into()), "{json:#}");
     assert_eq!(cache["block_reads"], 4 * 3072, "{json:#}");
     let point = |policy: &str, size: u64| {
         let points = cache["points"].as_array().expect("points");

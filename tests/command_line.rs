@@ -211,9 +211,9 @@ fn status_tells_a_script_everything() {
     client.read(0, 4096).unwrap();
     client.flush().unwrap();
     let whole = scratch.run(&["status", "v", "--json"]).ok().json();
-    assert_eq!(whole["output_version"], 1);
+    assert_eq!(whole["output_version"], 2);
     let status = &whole["volumes"][0];
-    assert_eq!(status["output_version"], 1);
+    assert_eq!(status["output_version"], 2);
     for (key, value) in [("name", "v"), ("state", "online")] {
         assert_eq!(status[key], value, "{status:#}");
     }
@@ -253,7 +253,7 @@ fn status_of_nothing() {
     assert_eq!(plain.out.trim(), "no volumes are up");
     let json = scratch.run(&["status", "--json"]).ok().json();
     let none =
-        serde_json::json!({ "output_version": 1, "health": "ok", "volumes": [], "unanswered": [] });
+        serde_json::json!({ "output_version": 2, "health": "ok", "volumes": [], "unanswered": [] });
     assert_eq!(json, none);
 }
 
@@ -432,7 +432,7 @@ fn doctor_finds_out_what_this_machine_offers() {
     let scratch = Scratch::new();
     let plain = scratch.run(&["doctor"]).ok();
     let json = scratch.run(&["doctor", "--json"]).ok().json();
-    assert_eq!(json["output_version"], 1);
+    assert_eq!(json["output_version"], 2);
     let findings = json["findings"].as_array().expect("a list");
     for what in ["kernel", "io_uring", "FUSE", "loop", "locked memory", "tools"] {
         assert!(plain.out.contains(what), "{what} is not in {plain}");

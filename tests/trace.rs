@@ -501,7 +501,7 @@ fn a_trace_is_shown_on_one_screen() {
     assert_eq!(shown, SHOWN);
     let json = scratch.run(&["trace", "show", "t.log", "--json"]).ok().json();
     let expected = serde_json::json!({
-        "output_version": 1, "format": "fio iolog, version 3", "of": "/srv/a.img", "has_times": true,
+        "output_version": 2, "format": "fio iolog, version 3", "of": "/srv/a.img", "has_times": true,
         "torn_line": 10, "duration_ns": 2_000_000_000u64, "reads": 2, "writes": 2, "fua_writes": 1,
         "discards": 1, "flushes": 1, "read_bytes": 12_288, "written_bytes": 1_048_576,
         "discarded_bytes": 65_536, "read_share": 0.5, "mean_bytes": 265_216.0, "sequential_share": 0.25,

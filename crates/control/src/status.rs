@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::member_status::MemberStatus;
 
 /// Raised when a field changes its meaning or goes; new fields may come without.
-pub const OUTPUT_VERSION: u32 = 1;
+pub const OUTPUT_VERSION: u32 = 2;
 
 figures! {
     /// A volume: what it is, how it is, what it has done.
