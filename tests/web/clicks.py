@@ -303,7 +303,7 @@ try:
     told = driver.execute_async_script("""
         const [done] = arguments;
         const io = (place, count) => ({ reads: { buckets: Array(place).fill(0).concat([count]) }, writes: { buckets: [] }, flushes: { buckets: [] } });
-        import('/view.js').then(({ latency }) => done(latency({ nbd: { io: io(4, 90) }, attached: { io: io(10, 10) } })));
+        import('/view.js').then(({ latency }) => done(latency({ exports: [{ io: io(4, 90) }, { io: io(10, 10) }] })));
     """)
     assert told == "reads p50 <16 µs, p99 <1.0 ms", told
 
