@@ -41,7 +41,7 @@ fn processor_pressure() -> Option<Duration> {
 }
 
 /// Rules that doubt numbers of a machine that has other things to do.
-const OF_BUSY_MACHINES: [&str; 2] = ["unsteady-repetitions", "not-steady"];
+const OF_BUSY_MACHINES: [&str; 3] = ["unsteady-repetitions", "not-steady", "too-short"];
 
 /// A first example with numbers that braid's own rules doubt would teach that doubts are normal.
 #[test]
