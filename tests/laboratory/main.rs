@@ -26,7 +26,7 @@ mod reports;
 mod safety;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_lab::matrix::Planned;
 use braid_lab::store::{Outcome, Store};
@@ -123,6 +123,35 @@ impl Drop for Lab {
                 run(Tool::new("losetup").arg("--detach").arg(format!("/dev/{name}")));
             }
         }
+    }
+}
+
+/// The time for which processes of the machine waited for a processor, for tests in wall time.
+struct Pressure {
+    began: Instant,
+    waited: Option<Duration>,
+}
+
+impl Pressure {
+    fn begin() -> Pressure {
+        Pressure { began: Instant::now(), waited: Pressure::total() }
+    }
+
+    /// Time in which at least one process waited, from the start of the machine on; `None` if the kernel does not
+    /// count it.
+    fn total() -> Option<Duration> {
+        let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
+        let some = text.lines().find(|line| line.starts_with("some "))?;
+        Some(Duration::from_micros(some.split_once("total=")?.1.parse().ok()?))
+    }
+
+    /// Words about a machine on which processes waited for a quarter of the time since the begin: its wall time
+    /// shows nothing.
+    fn of_busy_machine(&self) -> Option<String> {
+        let (took, waited) =
+            (self.began.elapsed(), Pressure::total()?.saturating_sub(self.waited?));
+        (waited > took / 4)
+            .then(|| format!("processes waited for a processor in {waited:.0?} of {took:.0?}"))
     }
 }
 

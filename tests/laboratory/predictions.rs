@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use braid_lab::metric::Metric;
 use braid_lab::store::Store;
 
-use super::{Lab, read};
+use super::{Lab, Pressure, read};
 use crate::common::{Output, skip_without};
 
 /// One stick, and a stripe of two at two buses. So many requests of whole commands wait at each stick that
@@ -219,8 +219,13 @@ fn what_is_predicted_is_what_a_run_measures() {
         let apart = said.iter().map(|(cell, rate)| (seen[cell] / rate).ln().abs());
         apart.fold(0.0, f64::max) < 0.1
     };
+    let pressure = Pressure::begin();
     let mut folders = (1..=5).map(|run| format!("seen-{run}"));
-    let seen = folders.find(is_undisturbed).expect("one run of five is as fast as predicted");
+    let Some(seen) = folders.find(is_undisturbed) else {
+        let busy = pressure.of_busy_machine().expect("one run of five is as fast as predicted");
+        println!("skipped: five runs were slower than predicted, {busy}");
+        return;
+    };
     let compared = lab.run(&["compare", "said", &seen]).ok();
     assert!(compared.out.contains("first, predicted"), "{compared}");
     assert!(compared.out.contains("All 4 numbers are within that."), "{compared}");

@@ -1,9 +1,8 @@
 //! The README's campaign, the first that its reader runs, and its advice.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use super::{Lab, read};
+use super::{Lab, Pressure, read};
 use crate::common::{Scratch, Tool, skip_without};
 
 /// The first command of the README that begins so, in words by the rules of a shell, and the lines below it.
@@ -32,14 +31,6 @@ fn its_advice_is_what_is_printed() {
     assert!(!below.is_empty() && printed.contains(&below), "{output}");
 }
 
-/// Time in which at least one process of the machine waited for a processor, from the start of the machine on; none
-/// where the kernel does not count it.
-fn processor_pressure() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
-    let total = text.lines().find(|line| line.starts_with("some "))?.split_once("total=")?.1;
-    Some(Duration::from_micros(total.parse().ok()?))
-}
-
 /// Rules that doubt numbers of a machine that has other things to do.
 const OF_BUSY_MACHINES: [&str; 3] = ["unsteady-repetitions", "not-steady", "too-short"];
 
@@ -51,13 +42,11 @@ fn its_numbers_are_not_doubted() {
     let (words, _) = example("$ braid lab run ");
     assert_eq!(words[..3], ["braid", "lab", "run"]);
     let words: Vec<_> = words[2..].iter().map(String::as_str).collect();
-    let (began, before) = (Instant::now(), processor_pressure());
+    let pressure = Pressure::begin();
     let output = lab.run(&words).ok();
-    let took = began.elapsed();
-    let waited = processor_pressure().zip(before).map(|(now, before)| now.saturating_sub(before));
+    let busy = pressure.of_busy_machine();
     let report: serde_json::Value =
         serde_json::from_str(&read(&lab.results().join("report.json"))).expect("JSON");
-    // That models are models is a remark.
     let cells = report["cells"].as_array().expect("cells");
     let doubted: Vec<_> = cells.iter().filter(|one| one["standing"] != "ok").collect();
     let findings = doubted.iter().flat_map(|one| one["findings"].as_array().expect("findings"));
@@ -65,10 +54,10 @@ fn its_numbers_are_not_doubted() {
     let is_of_machine = |one: &serde_json::Value| {
         one["rule"].as_str().is_some_and(|rule| OF_BUSY_MACHINES.contains(&rule))
     };
-    if !doubted.is_empty() && doubting.all(is_of_machine) && waited > Some(took / 4) {
-        println!(
-            "skipped: rightly doubted, processes waited for a processor in {waited:?} of {took:?}"
-        );
+    let is_told_apart = output.out.contains("\nTake pair: ");
+    let is_doubted = !is_told_apart || !doubted.is_empty();
+    if let Some(busy) = busy.filter(|_| is_doubted && doubting.all(is_of_machine)) {
+        println!("skipped: rightly doubted, {busy}");
         return;
     }
     assert!(!cells.is_empty() && doubted.is_empty(), "{output}");
@@ -77,6 +66,6 @@ fn its_numbers_are_not_doubted() {
     assert!(doubts.iter().all(|one| one["rule"] == "modelled"), "{output}");
     let marks = output.out.lines().filter(|line| line.starts_with("- ")).count();
     assert_eq!((doubts.len(), marks), (1, 1), "{output}");
-    assert!(output.out.contains("\nTake pair: "), "{output}");
+    assert!(is_told_apart, "{output}");
     lab.assert_nothing_is_left(&lab.results());
 }

@@ -177,9 +177,11 @@ mod tests {
         let refused = check_unused(&path);
         reader.kill().unwrap();
         reader.wait().unwrap();
-        let text = refused.unwrap_err().to_string();
+        let refused = refused.unwrap_err();
+        let text = refused.to_string();
         assert!(text.contains("a.img is refused: it is in use: open by "), "{text}");
-        assert!(text.contains("next: end "), "{text}");
+        let LabError::InUse { next, .. } = refused else { panic!("{text}") };
+        assert!(next.starts_with("end "), "{next}");
         check_unused(&path).unwrap();
         assert!(claim(&path).unwrap().is_none(), "a file cannot be taken");
     }
