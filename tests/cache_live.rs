@@ -228,7 +228,7 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     scratch.run(&["cache", "attach", "v", "size=1M"]).ok();
     refused(&["attach", "v", "size=1M"], &["has a cache in front of it already"]);
     wrong(&["attach", "v", "size=1M", "policy=mru"], &["mru"]);
-    wrong(&["resize", "v", "4095"], &["at least a block", "next:"]);
+    wrong(&["resize", "v", "3584"], &["at least a block", "next:"]);
     refused(&["resize", "v", "7T"], &["is more than the", "of memory"]);
     wrong(&["mode", "v", "write-back"], &["log"]);
     wrong(&["mode", "v", "write-around", "volatile=yes"], &["volatile=yes", "no parameters"]);

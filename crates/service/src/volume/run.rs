@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,19 @@ struct Volume {
     _name: Option<NameLock>,
 }
 
+/// Returns the panic of one of `shards`, if that is why an export does not start.
+fn panic_of(shards: Vec<Shard>, panicked: &AtomicBool) -> Option<RunError> {
+    if !panicked.load(Ordering::SeqCst) {
+        return None;
+    }
+    shards.iter().for_each(Shard::stop);
+    shards.iter().for_each(Shard::end);
+    shards.into_iter().find_map(|shard| match shard.join() {
+        Err(ShardError::Panicked(what)) => Some(RunError::Panicked(what)),
+        _ => None,
+    })
+}
+
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let attaches = spec.attach.attaches();
@@ -139,7 +152,9 @@ impl Volume {
         // What is in memory is read-only at the exports alone.
         limits.read_only |= spec.read_only;
         let on = Start { spec, shards: &shards, limits, events: &send };
-        exports.start(&on, &mut told, &mut warnings)?;
+        if let Err(error) = exports.start(&on, &mut told, &mut warnings) {
+            return Err(panic_of(shards, &panicked).unwrap_or(error));
+        }
         if spec.root_storage {
             new_root::follow().map_err(system("cannot follow init into its root file system"))?;
         }
