@@ -130,7 +130,7 @@ mod tests {
              \x20 812.0 ms  write of 64 KiB at 3 MiB\n\
              \x20 640.0 ms    b.img: read of 4 KiB at 1 MiB\n\
              \x20 160.0 ms    a.img: write of 4 KiB at 1 MiB, 1 more\n\
-             \x20  12.0 ms    in the volume\n\
+             \x20  22.0 ms    in the volume\n\
              \x20   900 µs  flush, no answer yet\n\
              \x20   900 µs    in the volume\n"
         );
