@@ -91,17 +91,31 @@ struct Volume {
     _name: Option<NameLock>,
 }
 
-/// Returns the panic of one of `shards`, if that is why an export does not start.
-fn panic_of(shards: Vec<Shard>, panicked: &AtomicBool) -> Option<RunError> {
+/// Returns `shards` if the exports `started`; if one of the shards panicked, that is the error.
+fn or_panic(
+    started: Result<(), RunError>,
+    shards: Vec<Shard>,
+    panicked: &AtomicBool,
+) -> Result<Vec<Shard>, RunError> {
+    let Err(error) = started else { return Ok(shards) };
     if !panicked.load(Ordering::SeqCst) {
-        return None;
+        return Err(error);
     }
     shards.iter().for_each(Shard::stop);
     shards.iter().for_each(Shard::end);
-    shards.into_iter().find_map(|shard| match shard.join() {
+    let panic = shards.into_iter().find_map(|shard| match shard.join() {
         Err(ShardError::Panicked(what)) => Some(RunError::Panicked(what)),
         _ => None,
-    })
+    });
+    Err(panic.unwrap_or(error))
+}
+
+/// Moves into the root file system that init will have, for a volume that holds it.
+fn follow_root(spec: &Spec) -> Result<(), RunError> {
+    match spec.root_storage {
+        true => new_root::follow().map_err(system("cannot follow init into its root file system")),
+        false => Ok(()),
+    }
 }
 
 impl Volume {
@@ -152,12 +166,9 @@ impl Volume {
         // What is in memory is read-only at the exports alone.
         limits.read_only |= spec.read_only;
         let on = Start { spec, shards: &shards, limits, events: &send };
-        if let Err(error) = exports.start(&on, &mut told, &mut warnings) {
-            return Err(panic_of(shards, &panicked).unwrap_or(error));
-        }
-        if spec.root_storage {
-            new_root::follow().map_err(system("cannot follow init into its root file system"))?;
-        }
+        let started = exports.start(&on, &mut told, &mut warnings);
+        let shards = or_panic(started, shards, &panicked)?;
+        follow_root(spec)?;
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
