@@ -11,7 +11,7 @@ figures! {
     pub struct ArrayStatus {
         /// Its name, if it has superblocks.
         pub name: Option<String>,
-        /// What it is called where one array of several is meant: its name, or its level.
+        /// Label that selects one array of several: the array's name, or its level.
         #[serde(default)]
         pub called: String,
         /// Its name with the host that it belongs to, as its superblocks have it: `HOST:NAME`; version 0.90
@@ -28,13 +28,13 @@ figures! {
         pub layout: Option<String>,
         /// md's number of it.
         pub layout_number: u32,
-        /// What one member has in one piece, of levels that have chunks.
+        /// Chunk size, of levels that have chunks.
         pub chunk_bytes: Option<u64>,
         /// In bytes.
         pub size_bytes: u64,
         /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.
         pub state: String,
-        /// How many roles it has.
+        /// Number of roles.
         pub raid_disks: usize,
         /// For each role whether its member is in sync.
         pub in_sync: Vec<bool>,
@@ -44,9 +44,9 @@ figures! {
         pub resync_from_bytes: Option<u64>,
         /// A number in the superblocks that grows with each change.
         pub events: u64,
-        /// What a bit of the write-intent bitmap stands for.
+        /// Bytes that a bit of the write-intent bitmap stands for.
         pub bitmap_chunk_bytes: Option<u64>,
-        /// Bits in it.
+        /// Bits of the write-intent bitmap.
         pub bitmap_chunks: Option<u64>,
         /// Chunks of the write-intent bitmap that are set: they may differ after a crash.
         pub bitmap_chunks_set: Option<u64> = Gauge "braid_array_bitmap_chunks_set",
@@ -63,7 +63,7 @@ figures! {
         /// Places that no member can give any more: offset and length in bytes of the array.
         #[serde(default)]
         pub lost: Vec<(u64, u64)>,
-        /// How far a scrub in parts is, while one runs (a few seconds old) and between two.
+        /// Progress of a scrub in parts, while a part runs (a few seconds old) and between two parts.
         #[serde(default)]
         pub scrub_place: Option<ScrubPlaceStatus>,
         /// The last check or repair that ran to its end; of one in parts, of all parts together.
@@ -81,32 +81,32 @@ figures! {
         /// Bytes that the pass wrote again.
         #[serde(default)]
         pub repaired_bytes: u64 = Gauge "braid_array_repaired_bytes",
-        /// What makes good what a crash leaves, in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`,
-        /// braid's stripe log. None for levels that keep nothing twice.
+        /// Consistency policy in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`, braid's stripe log. None for levels
+        /// without redundancy.
         #[serde(default)]
         pub consistency: Option<String>,
-        /// What the log has cost since the array was brought up, if it has one.
+        /// Cost of the log since the array was brought up, if there is a log.
         #[serde(default)]
         pub log_cost: Option<LogCostStatus>,
         /// Memory for stripes under way, with parity.
         #[serde(default)]
         pub stripe_cache_bytes: Option<u64> = Gauge "braid_stripe_cache_size_bytes",
-        /// Of it, in use.
+        /// Memory for stripes that is in use.
         #[serde(default)]
         pub stripe_cache_used_bytes: Option<u64> = Gauge "braid_stripe_cache_used_bytes",
-        /// What a pass does at least, whatever clients do.
+        /// Least rate of a pass, whatever the load of clients.
         pub speed_min_bytes_per_second: u64,
-        /// What a pass does at most; `null` for as fast as it goes.
+        /// Greatest rate of a pass; `null` for no limit.
         pub speed_max_bytes_per_second: Option<u64>,
-        /// What 99 of 100 requests of clients are to stay below; `null` for no target.
+        /// Target of a pass for the 99th percentile of clients' latency; `null` for no target.
         pub speed_latency_us_p99: Option<u64>,
-        /// What happened, oldest first: seconds since 1970 and what.
+        /// Events, the oldest first: seconds since 1970 and a text.
         pub log: Vec<(u64, String)>,
     }
 }
 
 impl ArrayStatus {
-    /// Whether it survives the loss of a member.
+    /// Returns true if the array survives the loss of a member.
     pub fn is_redundant(&self) -> bool {
         !matches!(self.level.as_str(), "linear" | "raid0")
     }
@@ -116,7 +116,7 @@ impl ArrayStatus {
         self.lost.iter().fold(0, |sum, (_, length)| sum.saturating_add(*length))
     }
 
-    /// Whether it is a raid4, raid5 or raid6.
+    /// Returns true for raid4, raid5 and raid6.
     pub fn has_parity(&self) -> bool {
         matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
     }
@@ -132,18 +132,18 @@ pub struct LeftOutStatus {
 }
 
 figures! {
-    /// What the log of an array with parity has cost.
+    /// Cost of the log of an array with parity.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct LogCostStatus {
         /// Writes that were logged, of one stripe's rows each.
         pub writes: u64 = Counter "braid_log_writes_total",
-        /// Bytes of data and parity that they stored in place, and bytes of the log.
+        /// Bytes of data and parity that logged writes stored in place.
         pub stored_bytes: u64 = Counter "braid_log_stored_bytes_total",
-        /// What the log stored.
+        /// Bytes that the log stored.
         pub log_bytes: u64 = Counter "braid_log_written_bytes_total",
-        /// How long they took, added up, and how long of that they waited for the log.
+        /// Time of logged writes, added up.
         pub time_us: u64 = Counter "braid_log_write_seconds_total",
-        /// Of that, waiting for the log.
+        /// Time for which logged writes waited for the log.
         pub log_time_us: u64 = Counter "braid_log_wait_seconds_total",
     }
 }
@@ -190,7 +190,7 @@ pub struct MismatchMember {
 }
 
 impl MismatchStatus {
-    /// Whether it is proved which members are wrong.
+    /// Returns true if it is proved which members are wrong.
     pub fn is_proved(&self) -> bool {
         self.members.iter().any(|member| member.wrong)
     }
@@ -231,9 +231,9 @@ figures! {
         pub kind: String,
         /// As the stack spells it.
         pub member: Option<String>,
-        /// How far the pass that runs is.
+        /// Progress of the pass that runs.
         pub done_bytes: u64 = Gauge "braid_array_pass_done_bytes",
-        /// How far it goes.
+        /// Size of the pass that runs.
         pub total_bytes: u64 = Gauge "braid_array_pass_size_bytes",
         /// Its rate over the last seconds.
         pub bytes_per_second: u64 = Gauge "braid_array_pass_bytes_per_second",
@@ -250,13 +250,13 @@ figures! {
         pub kind: String,
         /// When the last scrub that went through ended: in milliseconds since 1970, as a metric in seconds.
         pub ended_ms: u64 = Gauge "braid_scrub_ended_timestamp_seconds",
-        /// Bytes that it found to differ.
+        /// Bytes that the last scrub found to differ.
         pub mismatch_bytes: u64 = Gauge "braid_scrub_mismatch_bytes",
         /// Bytes of each member's data that were compared with something; `null` where that was not
         /// counted.
         #[serde(default)]
         pub compared_bytes: Option<u64>,
-        /// Bytes that it could not read and did not compare.
+        /// Bytes that the last scrub could not read and did not compare.
         #[serde(default)]
         pub unread_bytes: u64 = Gauge "braid_scrub_unread_bytes",
         /// The first places of these.
@@ -314,14 +314,14 @@ impl ScrubStatus {
 }
 
 figures! {
-    /// How far a check or repair in parts is.
+    /// Progress of a check or repair in parts.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ScrubPlaceStatus {
         /// `check` or `repair`.
         pub kind: String,
-        /// How far a scrub in parts is.
+        /// Progress of a scrub in parts.
         pub done_bytes: u64 = Gauge "braid_scrub_part_done_bytes",
-        /// How far it goes.
+        /// Size of a scrub in parts.
         pub total_bytes: u64 = Gauge "braid_scrub_part_size_bytes",
         /// When its first part began, in milliseconds since 1970.
         pub began_ms: u64,

@@ -13,7 +13,7 @@ pub struct StopAnswer {
     pub process: Process,
     /// Who holds the device, if that is why not.
     pub holders: Vec<String>,
-    /// What went wrong.
+    /// Reason for which the volume was not stopped.
     pub error: Option<String>,
     /// The next command.
     #[serde(default)]
