@@ -13,27 +13,27 @@ figures! {
         pub mode: String,
         /// Replacement policy: `s3-fifo` or `lru`.
         pub policy: String,
-        /// What is held or not held in one piece.
+        /// Size of a block, which is cached as a whole or not at all.
         pub block_bytes: u64,
-        /// Memory for data.
+        /// Memory of the cache for data.
         pub size_bytes: u64 = Gauge "braid_cache_size_bytes",
-        /// Of that, of blocks that are held.
+        /// Memory of cached blocks.
         pub used_bytes: u64 = Gauge "braid_cache_used_bytes",
-        /// Memory beside that: what is where, and who leaves.
+        /// Memory of the cache for its index and its replacement policy.
         pub index_bytes: u64 = Gauge "braid_cache_index_bytes",
-        /// What it has counted.
+        /// Counts of requests.
         #[serde(flatten)]
         pub counts: CacheCounts,
         /// None ever: a read drops nothing. RapidCache has the number.
         #[serde(default)]
         pub read_invalidates: u64,
-        /// What a read of the origin takes in the mean; `null` before the first.
+        /// Mean time of a read of the origin; `null` before the first.
         #[serde(default)]
         pub origin_read_us: Option<u64>,
-        /// What the hits would have waited for the origin: their number times that.
+        /// Time that the hits would have waited for the origin: their number times the mean read of the origin.
         #[serde(default)]
         pub saved_us: u64 = Counter "braid_cache_saved_seconds_total",
-        /// Whether it holds what is read.
+        /// State of the decision to cache reads.
         #[serde(default)]
         pub aside: AsideStatus,
         /// In write-back mode.
@@ -100,30 +100,30 @@ figures! {
         /// Bytes that the origin does not have. Without a log a power cut loses them; with one, those of
         /// them that were not flushed.
         pub dirty_bytes: u64 = Gauge "braid_cache_dirty_bytes",
-        /// Beyond so many writers wait.
+        /// Dirty bytes beyond which writers wait.
         pub dirty_limit_bytes: u64 = Gauge "braid_cache_dirty_limit_bytes",
-        /// How long the oldest of them may have been dirty.
+        /// Greatest age that the oldest dirty byte may have.
         pub oldest_dirty_ms: Option<u64>,
-        /// Written to the origin.
+        /// Dirty bytes written to the origin.
         pub drained_bytes: u64 = Counter "braid_cache_drained_bytes_total",
-        /// What draining is held to while there is time; `null` for nothing.
+        /// Limit on the rate of draining, while there is time; `null` for none.
         #[serde(default)]
         pub drain_bytes_per_second: Option<u64>,
         /// The log as it is written in the stack.
         pub log: Option<String>,
         /// Room for records in the log.
         pub log_size_bytes: Option<u64> = Gauge "braid_cache_log_size_bytes",
-        /// Of the log, in use.
+        /// Room in the log that is in use.
         pub log_used_bytes: Option<u64> = Gauge "braid_cache_log_used_bytes",
         /// Records that were written to the log.
         pub log_writes: Option<u64> = Counter "braid_cache_log_writes_total",
-        /// Written to the log since the volume was brought up.
+        /// Bytes written to the log since the volume was brought up.
         pub log_written_bytes: Option<u64> = Counter "braid_cache_log_written_bytes_total",
-        /// What was replayed when it came up.
+        /// Bytes that were replayed at the start of the volume.
         pub replayed_bytes: u64,
-        /// Why the origin does not take what is dirty: it is tried again.
+        /// Error of the origin that keeps dirty bytes from it; they are written again later.
         pub drain_error: Option<String>,
-        /// Why the log is not used any more.
+        /// Error because of which the log is not used any more.
         pub log_error: Option<String>,
     }
 }

@@ -49,8 +49,8 @@ figures! {
         pub written_bytes: u64 = Counter "braid_member_written_bytes_total",
         /// Requests that the member has not answered yet.
         pub in_flight: u64 = Gauge "braid_member_in_flight",
-        /// Of these, those that were answered with an error at their deadline: until the medium is through
-        /// with them it is asked for nothing.
+        /// Requests that were answered with an error at their deadline, and that the medium still has: until it is
+        /// through with them, it gets no other request.
         pub overdue: u64 = Gauge "braid_member_overdue",
         /// Requests that were answered with an error at their deadline, or because others had been.
         pub timeouts: u64 = Counter "braid_member_timeouts_total",

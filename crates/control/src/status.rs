@@ -81,10 +81,10 @@ figures! {
         /// Memory that the process has in RAM, in bytes (`VmRSS` in `/proc/PID/status`).
         #[serde(default)]
         pub memory_bytes: u64 = Gauge "braid_volume_memory_bytes",
-        /// Of its memory, in bytes, what is never swapped out (`VmLck`).
+        /// Memory of the process that is never swapped out, in bytes (`VmLck`).
         #[serde(default)]
         pub memory_locked_bytes: u64 = Gauge "braid_volume_memory_locked_bytes",
-        /// Since the volume was brought up.
+        /// Time since the volume was brought up.
         pub uptime_seconds: u64 = Gauge "braid_volume_uptime_seconds",
         /// `uring` or `threads`.
         pub io: String,
@@ -146,11 +146,11 @@ figures! {
     pub struct RamStatus {
         /// As it is written in the stack.
         pub ram: String,
-        /// What the RAM disk promises.
+        /// Size of the RAM disk.
         pub size_bytes: u64 = Gauge "braid_ram_size_bytes",
-        /// What it can be resized to while it is up.
+        /// Greatest size that the RAM disk can be resized to while it is up.
         pub most_bytes: u64,
-        /// What was written and not discarded since, in whole granules of 64 KiB.
+        /// Bytes that were written and not discarded since, in whole granules of 64 KiB.
         pub used_bytes: u64 = Gauge "braid_ram_used_bytes",
         /// Memory that the kernel holds for it, in RAM or swapped out (`Anonymous`, `Swap` and
         /// `Private_Hugetlb` in `/proc/PID/smaps`); `null` if it does not say. It is asked for at most a hundredth of
