@@ -28,13 +28,14 @@ fn server(answers: Vec<&'static str>) -> (u16, Channel<Value>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).expect("a body");
+            // Handed on first: once it has its answer, the other side may look for the body at once.
+            if sender.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
+                return;
+            }
             let mut stream = reader.into_inner();
             let head =
                 format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             stream.write_all(head.as_bytes()).expect("an answer");
-            if sender.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
-                return;
-            }
         }
     });
     (port, bodies)
