@@ -17,6 +17,7 @@ const RULE: Rule = Rule {
 /// tests run on a simulator and compare with golden arrays. A row may stand before its crate does.
 const LAYERS: &[(&str, &[&str])] = &[
     ("files", &[]),
+    ("holes", &[]),
     ("mem", &[]),
     ("model", &[]),
     ("nbd", &[]),
@@ -44,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("device", &["block", "engine", "mem", "model", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
     ("member", &["block", "device", "engine", "mem", "model", "probe", "stack", "uring"]),
+    ("rescue", &["array", "holes", "level", "md", "parity", "probe", "stack"]),
     ("monitor", &["control", "probe", "shell", "stack"]),
     ("export-nbd", &["block", "engine", "mem", "nbd", "status", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "sys", "uring"]),

@@ -1,0 +1,19 @@
+//! Finds out what the members of an array that does not start hold, and how they belong together.
+//!
+//! ```text
+//!   paths ──▶ Patient ──windows──▶ evidence ──▶ Clue ──▶ solve ──▶ ranked hypotheses ─┐
+//!          (read only)    └──▶ md: superblocks ──▶ assembly by time ──────────────────┴─▶ a stack expression
+//! ```
+//!
+//! Invariants
+//! * Members are never written. The only type that reads them has no method that writes.
+//! * All bytes are untrusted: a parser of evidence answers with what it can prove (a checksum, an address of its
+//!   own), or with nothing. It never panics, and its time is bounded by the length of its input.
+//! * An answer is either supported by evidence that is much better than the second answer's, or it is called
+//!   undecided. The evidence that would decide it is named.
+//!
+//! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
+
+mod clue;
+
+pub use clue::{Anchor, Clue, Structure};
