@@ -11,6 +11,7 @@ use braid_md::{Level, Version};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
+use crate::front::Front;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
 use crate::{hang, memory};
@@ -41,8 +42,11 @@ pub const CLOCKS: u64 = 1 << 45;
 /// memory for ever, so none does in these.
 pub const MEMORY: u64 = 1 << 46;
 
+/// Seeds with this bit are of stacks that nest: a cache in front of the array, which may be a part of a linear one.
+pub const NESTS: u64 = 1 << 47;
+
 /// Bits of worlds that each commit runs seeds of, one at a time.
-pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY];
+pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY, NESTS];
 
 /// The amount and the kind of events.
 struct Mood {
@@ -124,6 +128,10 @@ impl Scenario {
         if seed & MEMORY != 0 {
             let rng = &mut Rng::new(seed ^ 0x3e30_5ca2);
             lives.iter_mut().for_each(|life| memory::little(rng, life));
+        }
+        if seed & NESTS != 0 {
+            let rng = &mut Rng::new(seed ^ 0x9e57_ac4e);
+            lives.iter_mut().for_each(|life| life.front = Front::drawn(rng));
         }
         Scenario { seed, spec, start, lives }
     }
@@ -315,8 +323,7 @@ fn life(rng: &mut Rng, spec: &Spec, mood: &Mood) -> Life {
     };
     let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
     let aftershocks = if acts.is_empty() { 0 } else { rng.below(5) as u32 };
-    let (schedule, deadline_ns, clock_by_s) = (rng.next_u64(), None, 0);
-    Life { schedule, speed, deadline_ns, clock_by_s, connections, acts, probes, aftershocks, end }
+    Life { connections, acts, probes, aftershocks, end, ..Life::plain(rng.next_u64(), speed) }
 }
 
 /// Something happens while the first resync is under way, which takes its time.

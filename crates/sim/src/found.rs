@@ -16,9 +16,10 @@ use braid_engine::redundant::{Layout, MemberState, Redundant, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
-use braid_wiring::{Described, Ground, Part, wire};
+use braid_wiring::{Described, Ground, wire};
 
 use crate::contents::{Holder, View};
+use crate::front::Front;
 use crate::{Handle, Image, SimDisk};
 
 /// What a disk with this `image` carries of an array.
@@ -178,9 +179,19 @@ pub(crate) fn build_on(
     frame: &Frame<'_>,
     open: impl Fn(usize) -> Dev,
 ) -> Redundant {
-    let part = Part::Md(assembled);
+    build_nested(assembled, frame, Front::default(), open).0
+}
+
+/// The same with the device that `front` makes of it.
+pub(crate) fn build_nested(
+    assembled: &Assembled,
+    frame: &Frame<'_>,
+    front: Front,
+    open: impl Fn(usize) -> Dev,
+) -> (Redundant, Dev) {
+    let part = front.before(assembled);
     let mut wired = wire(&part, &Bed { frame, open }).expect("memory");
-    wired.arrays.pop().expect("an array that survives losses").array
+    (wired.arrays.pop().expect("an array that survives losses").array, wired.dev)
 }
 
 /// The ground of an array over disks by their numbers.
@@ -192,7 +203,7 @@ struct Bed<'a, F> {
 impl<'s, F: Fn(usize) -> Dev> Ground for Bed<'s, F> {
     type Leaf = Infallible;
     type Md = &'s Assembled;
-    type Cache = Infallible;
+    type Cache = ();
 
     fn leaf(&self, leaf: &Infallible) -> io::Result<Dev> {
         match *leaf {}
@@ -213,11 +224,11 @@ impl<'s, F: Fn(usize) -> Dev> Ground for Bed<'s, F> {
 
     fn write_back(
         &self,
-        of: &Infallible,
+        (): &(),
         _origin: &Dev,
         _log: Option<Dev>,
     ) -> io::Result<Option<WriteBackConfig>> {
-        match *of {}
+        Ok(None)
     }
 
     fn clock(&self) -> Rc<dyn Clock> {

@@ -41,6 +41,7 @@ pub mod exhaust;
 pub mod failing;
 mod fault;
 pub mod found;
+pub mod front;
 pub mod fuzz;
 pub mod halves;
 mod hang;

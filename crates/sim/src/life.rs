@@ -90,7 +90,7 @@ impl Acting {
                 trouble.tell(&handle, format!("who takes part is not recorded: {why}"));
             }
         }
-        let dev = Dev::new(stage.array.clone());
+        let dev = stage.dev.clone();
         let export = match Export::new(dev.clone(), pool(), "", Duration::from_secs(3600)) {
             Ok(export) => export,
             Err(why) => return trouble.tell(&handle, format!("no export: {why}")),

@@ -15,6 +15,7 @@
 use braid_block::Op;
 use braid_nbd::protocol::ReplyStyle;
 
+use crate::front::Front;
 use crate::spec::Spec;
 
 /// All that happens to an array.
@@ -52,6 +53,8 @@ pub struct Life {
     pub deadline_ns: Option<u64>,
     /// The number of seconds by which the clock was set ahead before it.
     pub clock_by_s: i64,
+    /// The parts of the stack between the array and the clients.
+    pub front: Front,
     /// The clients and their requests.
     pub connections: Vec<Connection>,
     /// The other events, in order of time.
@@ -62,6 +65,24 @@ pub struct Life {
     pub aftershocks: u32,
     /// Its end.
     pub end: End,
+}
+
+impl Life {
+    /// A life of the array alone, in which nothing happens.
+    pub(crate) fn plain(schedule: u64, speed: u64) -> Life {
+        Life {
+            schedule,
+            speed,
+            deadline_ns: None,
+            clock_by_s: 0,
+            front: Front::default(),
+            connections: Vec::new(),
+            acts: Vec::new(),
+            probes: Vec::new(),
+            aftershocks: 0,
+            end: End::Rest,
+        }
+    }
 }
 
 /// A client.

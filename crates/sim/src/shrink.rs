@@ -10,6 +10,7 @@
 //! a few orders of events. What is left fails in the same words, numbers apart ([`kind`]).
 
 use crate::campaign::run_scenario;
+use crate::front::Front;
 use crate::scenario::{End, Life, Scenario, Start};
 use crate::timeline::Timeline;
 
@@ -153,6 +154,7 @@ impl<'a> Shrinker<'a> {
             self.keep(best, candidate);
         };
         attempt(&|life| life.end = End::Rest);
+        attempt(&|life| life.front = Front::default());
         attempt(&|life| life.aftershocks = 0);
         attempt(&|life| life.aftershocks /= 2);
         attempt(&|life| life.connections.iter_mut().for_each(|one| one.depth = 1));

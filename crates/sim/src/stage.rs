@@ -63,6 +63,8 @@ pub(crate) struct Stage {
     pub spec: Spec,
     /// The array.
     pub array: Redundant,
+    /// What is served: the array, or a stack on it.
+    pub dev: Dev,
     /// The access to the members.
     pub opened: Rc<Opened>,
     /// All disks, by number.
@@ -374,7 +376,8 @@ impl Stage {
     /// A disk that is no member any more, and that the members left behind, holds something else by
     /// now.
     fn scribble(&self, disk: usize, data: u64) -> bool {
-        let is_free = |disk: &SimDisk| !disk.is_gone() && !disk.hangs();
+        // One that still works on a request is not pulled.
+        let is_free = |disk: &SimDisk| !disk.is_gone() && !disk.hangs() && !disk.is_asked();
         let Some(sim) = self.disk(disk).filter(is_free) else { return false };
         let members = self.array.status().members;
         let is_blank = self.shelf.borrow().blank.contains(&disk);

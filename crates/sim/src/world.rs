@@ -108,17 +108,7 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
             return Ok(world.report.get());
         }
     }
-    let judgement = Life {
-        schedule: rng.next_u64(),
-        speed: 100 << 20,
-        deadline_ns: None,
-        clock_by_s: 0,
-        connections: Vec::new(),
-        acts: Vec::new(),
-        probes: Vec::new(),
-        aftershocks: 0,
-        end: End::Rest,
-    };
+    let judgement = Life::plain(rng.next_u64(), 100 << 20);
     world.live(scenario.lives.len() + 1, &judgement, true)?;
     Ok(world.report.get())
 }
@@ -193,13 +183,16 @@ impl World<'_> {
         };
         let limit = life.deadline_ns.map(Duration::from_nanos);
         let opened = Opened::new(&handle, limit, &disks);
-        let array = found::build_on(&assembled, &frame, |disk| opened.dev(disk));
+        let (array, dev) =
+            found::build_nested(&assembled, &frame, life.front, |disk| opened.dev(disk));
         process.of(&array);
+        self.timeline.put(0, "world", || format!("served is {}", life.front));
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),
             spec: self.scenario.spec,
             array,
+            dev,
             opened,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),
