@@ -66,6 +66,13 @@ def button(label):
     return f'button[aria-label="{label}"]'
 
 
+def unfold(volume):
+    """Opens a volume's line, unless it is open."""
+    summary = f'summary[aria-label="Details: {volume}"]'
+    opened = "return document.querySelector(arguments[0]).parentNode.open"
+    wait(f"{volume} opens", lambda: driver.execute_script(opened, summary) or find(summary).click())
+
+
 def confirm(label):
     """Clicks a button of the dialog by its text."""
     def pressed():
@@ -122,6 +129,14 @@ try:
     print(f"first paint after {paint:.0f} ms, loaded after {loaded:.0f} ms")
     elsewhere = driver.execute_script("return performance.getEntriesByType('resource').map(one => one.name)")
     assert all(one.startswith(address) for one in elsewhere), elsewhere
+    look(360, "light")
+    picture("folded-phone", 360)
+    look(1280, "light")
+    picture("folded", 1280)
+    # A line each, as long as all is well.
+    assert not find('article[data-key="home"] table').is_displayed()
+    unfold("home")
+    unfold("scratch")
     wait("a chart of several values", lambda: find('.charts path[d*="L"]'))
     for name, width, scheme in [("light", 1280, "light"), ("dark", 1280, "dark"), ("phone", 360, "light"), ("phone-dark", 360, "dark")]:
         look_at_charts(width, scheme)
@@ -241,6 +256,7 @@ try:
     wait("media is up", lambda: text("h1") == "All is well: 3 volumes up.")
     confirm("Close")
     # Focus stays where it is while what is around it changes.
+    unfold("media")
     driver.execute_script("arguments[0].focus()", find(button("Lock: media")))
     run("lock", "scratch")
     wait("scratch is locked", lambda: find(button("Unlock: scratch")))
@@ -320,6 +336,7 @@ try:
     # A RAM disk is made larger, saved, and has what it had again.
     run("up", "ram(8M)", "--name", "memory", "--attach", "none")
     wait("its card", lambda: find('summary[aria-label="More: memory"]'))
+    unfold("memory")
     click('summary[aria-label="More: memory"]')
     def order(label, field, value, plan, confirmed):
         click(button(f"{label}: memory"))
@@ -361,6 +378,7 @@ try:
         confirm("Close")
     wait("its card", lambda: find(button("Bring up made")))
 
+    unfold("scratch")
     click(button("Bring down: scratch"))
     wait("the form", lambda: find("#f-force")).send_keys(Keys.ENTER)
     wait("what is lost", lambda: "Its content is lost" in text("#loses"))

@@ -1,13 +1,14 @@
 // The page itself: the token, the stream of changes, and operations, each planned before it is done.
 
 import { History } from './chart.js';
-import { card, fill, h, verdict, words } from './view.js';
+import { card, fill, h, rank, verdict, words } from './view.js';
 
 const $ = (id) => document.getElementById(id);
 const TOKEN = 'braid-token';
 
 let state = { volumes: {}, error: null };
 const histories = new Map();
+const ranks = new Map();
 
 // The token comes behind the # of the address, which no server is sent; it is kept for this tab.
 const given = /^#token=([\w-]+)$/.exec(location.hash);
@@ -57,7 +58,7 @@ function hear(kind, data) {
     if (!histories.has(name)) histories.set(name, new History());
     if (volume.device) histories.get(name).take(volume, now);
   }
-  for (const name of [...histories.keys()]) if (!(name in state.volumes)) histories.delete(name);
+  for (const kept of [histories, ranks]) for (const name of [...kept.keys()]) if (!(name in state.volumes)) kept.delete(name);
   draw();
 }
 
@@ -110,11 +111,18 @@ $('enter').querySelector('form').addEventListener('submit', (event) => {
 });
 
 function draw() {
-  const volumes = Object.values(state.volumes).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const volumes = Object.values(state.volumes).sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
   const said = verdict(volumes, state.error);
   $('verdict').className = said.tone;
   fill($('verdict'), said.nodes);
-  fill($('volumes'), volumes.map((volume) => card(volume, histories.get(volume.name), actions)));
+  const wants = (volume) => volumes.length === 1 || said.tone === 'bad' && rank(volume) === 0;
+  fill($('volumes'), volumes.map((volume) => card(volume, histories.get(volume.name), actions, wants(volume))));
+  // One that has become worse opens, once; whoever closes it is not contradicted.
+  for (const volume of volumes) {
+    const fold = $('volumes').querySelector(`[data-key="${CSS.escape(volume.name)}"] > details`);
+    if (fold && rank(volume) === 0 && ranks.get(volume.name) > 0) fold.open = true;
+    ranks.set(volume.name, rank(volume));
+  }
   const attention = said.tone === 'good' || said.tone === 'still' ? '' : '(!) ';
   if (document.title !== `${attention}braid`) document.title = `${attention}braid`;
 }

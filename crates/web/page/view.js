@@ -53,12 +53,9 @@ export function words(text) {
   return String(text).split('`').map((part, place) => (place % 2 ? h('code', null, part) : part));
 }
 
-const GOOD = ['online', 'resyncing'];
 const GREY = ['down'];
-const WARN = ['degraded', 'stalled', 'ending'];
-const tone = (state) => (GOOD.includes(state) ? 'good' : GREY.includes(state) ? 'still' : WARN.includes(state) ? 'warn' : 'bad');
 const MARK = { good: '✓', warn: '!', bad: '✕', still: '–' };
-const badge = (state, kind = tone(state)) => h(`span.badge.${kind}`, null, `${MARK[kind]} ${state.replaceAll('_', ' ')}`);
+const badge = (state, kind) => h(`span.badge.${kind}`, null, `${MARK[kind]} ${state.replaceAll('_', ' ')}`);
 
 const clock = (ms) => new Date(ms).toLocaleTimeString();
 
@@ -238,25 +235,48 @@ function operations(volume, actions) {
     h('details.seldom', { 'data-key': 'seldom' }, h('summary', { 'aria-label': `More: ${volume.name}` }, 'More'), h('div.row', null, seldom)));
 }
 
-// A volume's card.
-export function card(volume, history, actions) {
-  const head = h('div.head', null, h('h2', { id: `v-${volume.name}` }, volume.name), badge(volume.state),
-    volume.device ? h('span.size', null, bytes(volume.device.size_bytes)) : null);
-  const kind = tone(volume.state);
-  const said = volume.silent_since_ms ? `It has not answered since ${clock(volume.silent_since_ms)}.` : volume.why;
-  const why = volume.why ? h(`div.note.${kind}`, { 'data-key': 'why' }, h('p', null, words(said)), volume.next ? h('p', null, 'Next: ', words(volume.next)) : null) : null;
+// How bad it is, from 0: the place among the others. What is down on purpose comes last.
+export function rank(volume) {
+  const worst = Math.min(...troubles(volume).map(({ severity }) => WEIGHT.indexOf(severity)));
+  if (worst < WEIGHT.length) return worst;
+  return GREY.includes(volume.state) ? WEIGHT.length + 1 : WEIGHT.length;
+}
+
+const TONES = ['bad', 'warn', 'good', 'good', 'still'];
+
+// What a volume is, in a few words; its stack has the whole.
+function kind(volume) {
+  const arrays = volume.arrays.map((array) => `${array.level} of ${array.raid_disks}`);
+  const below = arrays.join(', ') || (volume.rams.length ? 'RAM' : volume.stack.split('(')[0]);
+  return volume.caches.length && below !== 'cache' ? `${below}, cached` : below;
+}
+
+// What happens to it at this moment.
+function doing(volume, history) {
+  const job = volume.arrays.map((array) => array.job).find(Boolean);
+  const { read, write } = history.now;
+  const rates = [read >= 1 ? `${bytes(read)}/s read` : null, write >= 1 ? `${bytes(write)}/s written` : null];
+  const pass = job ? `${job.kind} ${((100 * job.done_bytes) / (job.total_bytes || 1)).toFixed(1)} %` : null;
+  return [pass, ...rates].filter(Boolean).join(', ') || 'idle';
+}
+
+// A volume: one line, which opens. What is wrong with it stands above all volumes, in the verdict.
+export function card(volume, history, actions, isOpen) {
+  const title = [h('h2', { id: `v-${volume.name}` }, volume.name), badge(volume.state, TONES[rank(volume)])];
   const given = { 'data-key': volume.name, 'aria-labelledby': `v-${volume.name}` };
   if (!volume.device) {
     const brings = h('button.main', { type: 'button', 'aria-label': `Bring up ${volume.name}`, act: () => actions.up(volume.name) }, 'Bring up');
     const ends = (label) => h('button', { type: 'button', 'aria-label': `${label}: ${volume.name}`, act: () => actions.down(volume.name, true) }, label);
     const renames = h('button', { type: 'button', 'aria-label': `Rename: ${volume.name}`, act: () => actions.rename(volume.name) }, 'Rename …');
     const offered = { down: [brings, renames], gone: [brings, ends('Remove what it left')] }[volume.state] || [ends('Bring down')];
-    return h('article.card', given, head, why, h('div.row.ops', { 'data-key': `ops-${volume.state}` }, offered));
+    return h('article.card', given, h('div.head', null, title, h('div.row.end', { 'data-key': `ops-${volume.state}` }, offered)));
   }
   const charts = [lines('Clients', [{ label: 'read', values: history.reads }, { label: 'written', values: history.writes }], (rate) => `${bytes(rate)}/s`, 1024)];
   if ([...history.latency.values()].some((values) => values.some((one) => one !== null))) charts.push(lines('Latency of members', [...history.latency].slice(0, 8).map(([label, values]) => ({ label: label.split('/').pop(), values })), micros, 10));
-  return h('article.card', given, head, why,
-    (volume.warnings || []).map((text) => h('p.note.warn', null, words(text))),
+  const at = volume.exports.map((way) => way.uris[0] || way.address).find(Boolean) || '';
+  const head = h('summary.head', { 'aria-label': `Details: ${volume.name}` }, title, h('span.what', null, kind(volume)), h('span.at', null, at),
+    h('span.doing', null, doing(volume, history)), h('span.size', null, bytes(volume.device.size_bytes)));
+  return h('article.card', given, h('details.whole', { open: isOpen }, head,
     volume.arrays.map(pass), facts(volume), memberTable(volume, history, actions), caches(volume),
-    h('div.charts', { 'data-key': 'charts' }, charts), log(volume), operations(volume, actions));
+    h('div.charts', { 'data-key': 'charts' }, charts), log(volume), operations(volume, actions)));
 }
