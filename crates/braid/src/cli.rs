@@ -4,6 +4,7 @@ mod boot;
 mod cache;
 mod choice;
 mod comfort;
+mod groups;
 mod lab;
 mod metadata;
 mod metrics;
@@ -28,6 +29,7 @@ pub(crate) use cache::{
     Cache, CacheAdvise, CacheAttach, CacheDrain, CacheMode, CacheResize, CacheShare,
 };
 pub(crate) use comfort::{Forget, Rename};
+pub(crate) use groups::command;
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{
     Assemble, BitmapArg, Cat, ConsistencyArg, Create, Disks, Examine, Files, Undo, Wipe,
@@ -73,7 +75,7 @@ pub(crate) enum Command {
     Down(Down),
     /// Show the state of all volumes in a table, or of one in full
     Status(Status),
-    /// Show live rates and latencies of volumes and members, and the progress of running operations
+    /// Show live rates and latencies of volumes and members, and the progress of passes
     Top(Top),
     /// Print the metrics of volumes in Prometheus format, or serve them
     Metrics(Metrics),
@@ -83,15 +85,13 @@ pub(crate) enum Command {
     Disks(Disks),
     /// Create an md array: save the bytes that will be overwritten, then write superblocks
     Create(Create),
-    /// Find the members of md arrays, show the state of each array, and record one array as a
-    /// volume
+    /// Find md arrays and show the state of each, or record one as a volume
     Assemble(Assemble),
-    /// Add a device that has appeared, or release one that is gone, as `mdadm --incremental` does
+    /// Add a device that has appeared, or release one that is gone, for udev
     Incremental(Incremental),
     /// Remove md superblocks from members
     Wipe(Wipe),
-    /// Restore the bytes that `create`, `wipe`, `assemble --force` or `superblocks restore`
-    /// overwrote
+    /// Restore the bytes that `create`, `wipe` or another change of metadata overwrote
     Undo(Undo),
     /// Manage copies of md superblocks: save, list, show, restore to members
     #[command(subcommand)]

@@ -48,15 +48,16 @@ mod wipe;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, command};
 use braid_service::failure::Failure;
 
 /// Does what was typed.
 pub(crate) fn main() -> Result<ExitCode, Failure> {
     std::env::args_os().for_each(|word| braid_service::log::note_path(Path::new(&word)));
-    let cli = Cli::parse();
+    let matches = command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     braid_service::log::set_verbose(cli.verbose);
     run(cli)
 }
