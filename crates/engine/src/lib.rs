@@ -16,6 +16,7 @@
 
 mod array;
 pub mod assembled;
+mod background;
 pub mod canary;
 mod clock;
 mod contract;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
-use braid_engine::decorators::{Holes, Slice};
+use braid_engine::decorators::{Cow, Holes, Slice};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{self as engine, Clock, Dev};
 use braid_md::{BadBlocks, Resync};
@@ -105,6 +105,8 @@ pub struct Wired<'a, C> {
     pub arrays: Vec<Array>,
     /// Caches, the lower ones first.
     pub caches: Vec<CacheAt<'a, C>>,
+    /// Devices whose changes go to a store, the lower ones first.
+    pub cows: Vec<Cow>,
 }
 
 /// Makes the device that `part` is, on `ground`.
@@ -118,15 +120,16 @@ pub fn wire<'a, G: Ground>(
     part: &'a Part<G::Leaf, G::Md, G::Cache>,
     ground: &G,
 ) -> io::Result<Wired<'a, G::Cache>> {
-    let mut wiring = Wiring { ground, arrays: Vec::new(), caches: Vec::new() };
+    let mut wiring = Wiring { ground, arrays: Vec::new(), caches: Vec::new(), cows: Vec::new() };
     let dev = wiring.part(part)?.expect("the whole of a stack is there");
-    Ok(Wired { dev, arrays: wiring.arrays, caches: wiring.caches })
+    Ok(Wired { dev, arrays: wiring.arrays, caches: wiring.caches, cows: wiring.cows })
 }
 
 struct Wiring<'a, 'g, G: Ground> {
     ground: &'g G,
     arrays: Vec<Array>,
     caches: Vec<CacheAt<'a, G::Cache>>,
+    cows: Vec<Cow>,
 }
 
 impl<'a, G: Ground> Wiring<'a, '_, G> {
@@ -136,11 +139,17 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.ground.leaf(leaf)?),
             Part::Md(array) => Some(self.described(array)?),
-            Part::Decorated { by, origin } => {
+            Part::Decorated { by, origin, store } => {
                 let Some(origin) = self.part(origin)? else { return Ok(None) };
+                let store = store.as_ref().map(|store| self.part(store)).transpose()?.flatten();
                 Some(match by {
                     Decoration::Slice(span) => Dev::new(Slice::new(origin, *span)),
                     Decoration::Holes(holes) => Dev::new(Holes::new(origin, Arc::clone(holes))),
+                    Decoration::Cow => {
+                        let cow = Cow::new(origin, store.expect("a store is there"))?;
+                        self.cows.push(cow.clone());
+                        Dev::new(cow)
+                    }
                 })
             }
             Part::Cached { config, origin, log, of } => {

@@ -99,10 +99,21 @@ pub(super) fn holes(holes: &Holes, origin: Limits) -> Result<Decoration, Decorat
     Ok(Decoration::Holes(fitted.holes().into_iter().map(span).collect()))
 }
 
-/// Refuses a store.
-pub(super) fn no_store(cow: &Cow) -> DecoratorError {
-    let why = format!("{cow}: this version keeps no changes in a store");
-    DecoratorError { why, next: format!("{} with --read-only", cow.origin) }
+/// Checks that changes of the device with the limits `origin` can go to a store with the limits `store`.
+///
+/// # Errors
+/// The last block of the device is a part of one of the store.
+pub(super) fn check_store(cow: &Cow, origin: Limits, store: Limits) -> Result<(), DecoratorError> {
+    let block = store.logical_block;
+    if origin.size.is_multiple_of(block.into()) {
+        return Ok(());
+    }
+    let why = format!(
+        "{cow}: the store lies on a file system with blocks of {block} bytes, of which the {} bytes of {} are \
+         no multiple",
+        origin.size, cow.origin
+    );
+    Err(DecoratorError { why, next: "a store on a file system with smaller blocks".to_owned() })
 }
 
 /// Reads a map, and a little more than one can have, so that a longer text is told as one.

@@ -1,5 +1,6 @@
 //! A stack, opened once for all shards: its leaves, and how they are joined.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use braid_array::GeometryError;
@@ -7,8 +8,8 @@ use braid_block::{HasLimits, Limits};
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
 use braid_engine::assembled::Level;
-use braid_member::{Member, MemberError, Opening, open};
-use braid_stack::{ByteSize, Cache, Node, Stack};
+use braid_member::{Member, MemberError, Opening, open, open_store};
+use braid_stack::{ByteSize, Cache, Cow, Node, Stack};
 use braid_wiring::Decoration;
 
 use super::cache_log::{self, WriteBack};
@@ -180,7 +181,7 @@ impl Media {
                 Part::Cached { .. } => true,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
-                Part::Decorated { .. } => false,
+                Part::Decorated { store, .. } => store.is_some(),
             }
         });
         has_state
@@ -225,7 +226,7 @@ impl Opener<'_> {
             Node::Holes(holes) => {
                 self.decorated(&holes.origin, |origin| decorated::holes(holes, origin))
             }
-            Node::Cow(cow) => Err(decorated::no_store(cow).into()),
+            Node::Cow(cow) => self.cow(cow),
             _ => self.leaf_or_joined(stack),
         }
     }
@@ -255,7 +256,25 @@ impl Opener<'_> {
     ) -> Result<Part, MediaError> {
         let origin = Box::new(self.part(origin)?);
         let limits = origin.limits().expect("only a member of a level can be missing");
-        Ok(Part::Decorated { by: decoration(limits)?, origin })
+        Ok(Part::Decorated { by: decoration(limits)?, origin, store: None })
+    }
+
+    /// Opens a device whose changes go to a store: all that is below it for reading only.
+    fn cow(&mut self, cow: &Cow) -> Result<Part, MediaError> {
+        let access = self.options.access();
+        let options = OpenOptions { read_only: true, ..self.options.clone() };
+        let buses = std::mem::take(&mut self.buses);
+        let survives = self.survives;
+        let mut below = Opener { options: &options, buses, most_ram: 0, survives };
+        let origin = Box::new(below.part(&cow.origin)?);
+        self.buses = below.buses;
+        let limits = origin.limits().expect("only a member of a level can be missing");
+        let file = open_store(Path::new(&cow.store), access, limits.size)?;
+        decorated::check_store(cow, limits, file.limits())?;
+        let deadline = self.options.deadline.of(survives, file.is_direct());
+        let store = Member::new(cow.store.clone(), Box::new(file), deadline);
+        let store = Some(Box::new(Part::Leaf(Arc::new(store))));
+        Ok(Part::Decorated { by: Decoration::Cow, origin, store })
     }
 
     fn leaf_or_joined(&mut self, stack: &Stack) -> Result<Part, MediaError> {
