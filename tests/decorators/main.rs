@@ -1,14 +1,16 @@
-//! Devices in front of a device: parts, unreadable ranges. Arrays above them; and that nothing is written to members
+//! Devices in front of a device: parts, unreadable ranges, changes in a store. Arrays above them; and that nothing is written to members
 //! that are only read.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod cow;
 mod holes;
 mod shared;
 
 use std::os::unix::fs::PermissionsExt;
 
 use common::{KIB, Scratch, Tool};
+use rustix::process::Signal;
 
 /// Size of a member in bytes.
 const MEMBER: u64 = 256 * KIB;
