@@ -9,6 +9,7 @@ mod common;
 mod endings;
 mod round_trips;
 mod tree;
+mod unwritten;
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

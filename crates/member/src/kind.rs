@@ -7,6 +7,7 @@ use std::sync::Arc;
 use braid_block::Limits;
 use braid_device::{Deadline, Ram, RamError, Tally};
 use braid_engine::Dev;
+use braid_engine::decorators::StoreError;
 use braid_mem::Pool;
 use braid_uring::{Failures, Handle};
 
@@ -29,6 +30,10 @@ pub enum MemberError {
          free ({source})"
     )]
     HugePages { what: String, pages: u64, source: RamError },
+    #[error("{path} cannot be the store: {why}")]
+    Store { path: PathBuf, why: StoreError },
+    #[error("the store {path} does not exist")]
+    NoStore { path: PathBuf },
     #[error("{error}")]
     Model {
         #[from]

@@ -16,7 +16,8 @@
 //! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open()`].
 //!
 //! Invariants
-//! * A member is locked from its opening to its end; [`open_file`] is the one place that opens files.
+//! * A member is locked from its opening to its end; [`open_file`] is the one place that opens files, also those
+//!   of stores ([`open_store`]).
 //! * Everything that differs between kinds is asked of [`Kind`]; nothing else looks at which kind a member is.
 //!
 //! Deliberately absent: whether a path may be used (`braid_probe` and the service judge before), and md's
@@ -29,9 +30,11 @@ mod modelled;
 mod open;
 pub mod profile;
 mod ram;
+mod store;
 
 pub use file::open_file;
 pub use kind::{Kind, MemberError, OnShard};
 pub use member::Member;
 pub use open::{Opening, open};
 pub use ram::available_memory;
+pub use store::open_store;

@@ -1,8 +1,33 @@
 //! The parts of a stack, and what holds for them before anything is wired.
 
-use braid_block::{HasLimits, Limits};
+use std::sync::Arc;
+
+use braid_block::{HasLimits, Limits, Span};
 use braid_cache::Config;
 use braid_engine::assembled::Level;
+use braid_engine::decorators::{Cow, Holes, Slice};
+
+/// The kind of a decorator.
+pub enum Decoration {
+    /// A part of the origin: within it, in whole blocks.
+    Slice(Span),
+    /// Ranges that cannot be read: in order, without overlaps, in whole blocks. Nothing can be written.
+    Holes(Arc<[Span]>),
+    /// Changes go to a store, whose header was checked.
+    Cow,
+}
+
+impl Decoration {
+    /// Returns the limits of the decorator in front of a device with the limits `origin`; `store` are those of the
+    /// device to which changes go.
+    fn limits(&self, origin: Limits, store: Option<Limits>) -> Limits {
+        match self {
+            Decoration::Cow => store.map_or(origin, |store| Cow::limits(origin, store)),
+            Decoration::Slice(span) => Slice::limits(origin, *span),
+            Decoration::Holes(_) => Holes::limits(origin),
+        }
+    }
+}
 
 /// A part of a stack: `L` is a leaf, `M` an array whose members describe it, `C` what belongs to a cache.
 pub enum Part<L, M, C> {
@@ -19,6 +44,15 @@ pub enum Part<L, M, C> {
     },
     /// An array whose members describe it.
     Md(M),
+    /// A device in front of a part.
+    Decorated {
+        /// The kind of the device.
+        by: Decoration,
+        /// The part behind it.
+        origin: Box<Part<L, M, C>>,
+        /// The device to which changes go: of [`Decoration::Cow`] only, and always.
+        store: Option<Box<Part<L, M, C>>>,
+    },
     /// A cache in memory in front of a part.
     Cached {
         /// Size, blocks, mode.
@@ -39,6 +73,10 @@ impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {
             Part::Leaf(leaf) => Some(leaf.limits()),
             Part::Missing => None,
             Part::Md(array) => Some(array.limits()),
+            Part::Decorated { by, origin, store } => {
+                let store = store.as_ref().and_then(|store| store.limits());
+                origin.limits().map(|origin| by.limits(origin, store))
+            }
             Part::Cached { origin, .. } => {
                 origin.limits().map(|limits| Limits { immediate: false, ..limits })
             }
@@ -51,13 +89,17 @@ impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {
 }
 
 impl<L, M, C> Part<L, M, C> {
-    /// Calls `look` with the part and all parts below it: a part before its own, from left to right, a cache's
-    /// origin before its log.
+    /// Calls `look` with the part and all parts below it: a part before its own, from left to right, an
+    /// origin before its log or store.
     pub fn walk<'a>(&'a self, look: &mut impl FnMut(&'a Self)) {
         look(self);
         match self {
             Part::Leaf(_) | Part::Missing | Part::Md(_) => {}
             Part::Joined { members, .. } => members.iter().for_each(|member| member.walk(look)),
+            Part::Decorated { origin, store, .. } => {
+                origin.walk(look);
+                store.iter().for_each(|store| store.walk(look));
+            }
             Part::Cached { origin, log, .. } => {
                 origin.walk(look);
                 log.iter().for_each(|log| log.walk(look));

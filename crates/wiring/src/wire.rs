@@ -2,15 +2,17 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
+use braid_engine::decorators::{Cow, Holes, Slice};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{self as engine, Clock, Dev};
 use braid_md::{BadBlocks, Resync};
 
-use crate::part::Part;
+use crate::part::{Decoration, Part};
 
 /// The source of leaves, and of the clock on which arrays and caches run.
 pub trait Ground {
@@ -103,6 +105,8 @@ pub struct Wired<'a, C> {
     pub arrays: Vec<Array>,
     /// Caches, the lower ones first.
     pub caches: Vec<CacheAt<'a, C>>,
+    /// Devices whose changes go to a store, the lower ones first.
+    pub cows: Vec<Cow>,
 }
 
 /// Makes the device that `part` is, on `ground`.
@@ -116,15 +120,16 @@ pub fn wire<'a, G: Ground>(
     part: &'a Part<G::Leaf, G::Md, G::Cache>,
     ground: &G,
 ) -> io::Result<Wired<'a, G::Cache>> {
-    let mut wiring = Wiring { ground, arrays: Vec::new(), caches: Vec::new() };
+    let mut wiring = Wiring { ground, arrays: Vec::new(), caches: Vec::new(), cows: Vec::new() };
     let dev = wiring.part(part)?.expect("the whole of a stack is there");
-    Ok(Wired { dev, arrays: wiring.arrays, caches: wiring.caches })
+    Ok(Wired { dev, arrays: wiring.arrays, caches: wiring.caches, cows: wiring.cows })
 }
 
 struct Wiring<'a, 'g, G: Ground> {
     ground: &'g G,
     arrays: Vec<Array>,
     caches: Vec<CacheAt<'a, G::Cache>>,
+    cows: Vec<Cow>,
 }
 
 impl<'a, G: Ground> Wiring<'a, '_, G> {
@@ -134,6 +139,19 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.ground.leaf(leaf)?),
             Part::Md(array) => Some(self.described(array)?),
+            Part::Decorated { by, origin, store } => {
+                let Some(origin) = self.part(origin)? else { return Ok(None) };
+                let store = store.as_ref().map(|store| self.part(store)).transpose()?.flatten();
+                Some(match by {
+                    Decoration::Slice(span) => Dev::new(Slice::new(origin, *span)),
+                    Decoration::Holes(holes) => Dev::new(Holes::new(origin, Arc::clone(holes))),
+                    Decoration::Cow => {
+                        let cow = Cow::new(origin, store.expect("a store is there"))?;
+                        self.cows.push(cow.clone());
+                        Dev::new(cow)
+                    }
+                })
+            }
             Part::Cached { config, origin, log, of } => {
                 let Some(origin) = self.part(origin)? else { return Ok(None) };
                 let log = log.as_ref().map(|log| self.part(log)).transpose()?.flatten();
@@ -232,6 +250,12 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
         is_changed: bool,
     ) -> io::Result<Dev> {
         self.ground.adjust(&mut setup);
+        setup.read_only |= setup.members.iter().any(|member| member.dev.limits().read_only);
+        if setup.read_only && setup.array.is_none() && matches!(level, Level::Parity(_)) {
+            // No resync will ever make parity agree, and no record says that it does not: it is the only source of
+            // the bytes that a member cannot read.
+            setup.resync = Resync::Clean;
+        }
         let array = Redundant::new(setup)?;
         let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);
         let numbered = (1..).map(|number| format!("{name}-{number}"));

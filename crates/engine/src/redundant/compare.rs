@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::background::Later;
 use super::found::Found;
 use super::keeping::Inner;
 use super::kind::JobKind;
@@ -16,6 +15,7 @@ use super::layout::{OfSync, SyncByte, SyncSpan};
 use super::pass::{End, Walk};
 use super::scrub::ScrubPlace;
 use super::sync::fitting;
+use crate::background::Later;
 
 /// Wait before the next attempt of a resync that could not make members agree.
 const AGAIN: Duration = Duration::from_secs(60);

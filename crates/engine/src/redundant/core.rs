@@ -30,8 +30,6 @@ use braid_mem::Pool;
 
 use super::agreement::Agreement;
 use super::array_id::ArrayId;
-use super::background::Background;
-use super::background::Later;
 use super::flush::{Durable, Flushes};
 use super::gate::Gate;
 use super::lane::{Lane, Told};
@@ -39,6 +37,8 @@ use super::layout::Layout;
 use super::publish::Publisher;
 use super::roster::{Member, MemberState, Roster};
 use super::work::Work;
+use crate::background::Background;
+use crate::background::Later;
 use crate::canary::Canary;
 use crate::clock::Clock;
 

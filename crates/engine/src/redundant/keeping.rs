@@ -14,7 +14,6 @@ use braid_array::geometry::Raid1;
 use braid_array::{ArraySpan, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
-use super::background::Later;
 use super::core::Core;
 use super::found::Found;
 use super::kind::JobKind;
@@ -23,6 +22,7 @@ use super::log::{Consistency, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
 use crate::Pending;
+use crate::background::Later;
 
 /// An array: its core, and its way of keeping data.
 pub(super) struct Inner {

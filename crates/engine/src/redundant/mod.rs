@@ -37,7 +37,7 @@
 //! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: state, choice, execution, rate |
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
-//! | `ranges`, `background`, `found` | locks, futures without an owner, findings of a scrub |
+//! | `ranges`, `found` | locks, findings of a scrub |
 //!
 //! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
 //! its result is a [`write::Finished`]; a log's record needs [`publish::CountedOn`], an entry of partial parity
@@ -54,7 +54,7 @@
 //! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
 //! * Copying and recomputing a stripe happen under a lock that keeps writes out ([`ranges`]).
 //! * A member without which data would be unreadable is never taken out: its errors are errors of the request.
-//! * A request that its caller drops still completes ([`background`]).
+//! * A request that its caller drops still completes ([`crate::background`]).
 //!
 //! Deliberately absent: several shards. Such an array lives on one thread, so nothing here is locked.
 //!
@@ -62,7 +62,6 @@
 
 mod agreement;
 mod array_id;
-mod background;
 mod bad;
 mod bitmap;
 mod bits;

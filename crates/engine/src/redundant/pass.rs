@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
 
-use super::background::Later;
 use super::keeping::Inner;
 use super::kind::JobKind;
 use super::work::Current;
+use crate::background::Later;
 
 /// Largest size of the windows in flight, in bytes.
 const UNDER_WAY: u64 = 2 << 20;

@@ -18,7 +18,6 @@ use std::task::Poll;
 use braid_array::coordinates::OfMember;
 use braid_array::{MemberByte, MemberSpan, Role};
 
-use super::background::Later;
 use super::keeping::{Inner, Lost};
 use super::kind::JobKind;
 use super::lane::Told;
@@ -26,6 +25,7 @@ use super::layout::SyncSpan;
 use super::pass::{End, Walk};
 use super::roster::Member;
 use super::work::POOL;
+use crate::background::Later;
 use crate::canary::Canary;
 
 /// A job.

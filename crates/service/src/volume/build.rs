@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use braid_cache::{Cache, WriteBackConfig};
+use braid_engine::decorators::Cow;
 use braid_engine::redundant::Setup;
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
@@ -39,6 +40,8 @@ pub struct Built {
     pub arrays: Vec<Array>,
     /// Caches, those below others first.
     pub caches: Vec<AtCache>,
+    /// Devices whose changes go to a store.
+    pub cows: Vec<Cow>,
 }
 
 /// The device that the stack is, for the shard of `handle`.
@@ -54,7 +57,7 @@ pub fn build(media: &Media, handle: &Handle, pool: &Pool, read_only: bool) -> io
         warm: of.warm.clone(),
         log_media: None,
     });
-    Ok(Built { dev: wired.dev, arrays: wired.arrays, caches: caches.collect() })
+    Ok(Built { dev: wired.dev, arrays: wired.arrays, caches: caches.collect(), cows: wired.cows })
 }
 
 /// A shard, as the ground of a stack.

@@ -1,5 +1,6 @@
 //! A stack, opened once for all shards: its leaves, and how they are joined.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use braid_array::GeometryError;
@@ -7,11 +8,12 @@ use braid_block::{HasLimits, Limits};
 use braid_cache::Config;
 use braid_device::{Buses, Ram};
 use braid_engine::assembled::Level;
-use braid_member::{Member, MemberError, Opening, open};
-use braid_stack::{ByteSize, Cache, Node, Stack};
+use braid_member::{Member, MemberError, Opening, open, open_store};
+use braid_stack::{ByteSize, Cache, Cow, Node, Stack};
+use braid_wiring::Decoration;
 
 use super::cache_log::{self, WriteBack};
-
+use super::decorated::{self, DecoratorError};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
@@ -36,6 +38,8 @@ pub enum MediaError {
     Log { log: String, cache: String, why: String },
     #[error("a cache cannot be kept there: {0}")]
     Warm(#[from] WarmError),
+    #[error("{0}")]
+    Decorator(#[from] DecoratorError),
 }
 
 impl MediaError {
@@ -54,6 +58,7 @@ impl MediaError {
             MediaError::Warm(_) => {
                 Failure::refused(self).next("another file as warm=").code(ErrorCode::WarmUnfit)
             }
+            MediaError::Decorator(error) => error.failure(),
         }
     }
 
@@ -94,6 +99,9 @@ impl Media {
     pub fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
         // Memory is taken when it is written: what can never fit is refused before.
         promises::check_stack(stack, options.promised)?;
+        if !options.read_only {
+            decorated::check_writable(stack)?;
+        }
         // Only a RAM disk that is all of a stack can grow: the others are parts of something.
         let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
         let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
@@ -173,6 +181,7 @@ impl Media {
                 Part::Cached { .. } => true,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
+                Part::Decorated { store, .. } => store.is_some(),
             }
         });
         has_state
@@ -204,32 +213,71 @@ struct Opener<'a> {
 
 impl Opener<'_> {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
-        if let Node::Md(md) = &stack.node {
-            return MdArray::open(&md.members, md.layout, self.options)
+        match &stack.node {
+            Node::Md(md) => MdArray::open(&md.members, md.layout, self.options)
                 .map(Box::new)
                 .map(Part::Md)
-                .map_err(MediaError::Md);
-        }
-        if stack.is_missing() {
-            return Ok(Part::Missing);
-        }
-        if let Node::Cache(cache) = &stack.node {
-            let (config, text) = (config_of(cache), stack.to_string());
-            let of_origin = cache_log::identity(cache.origin());
-            let origin = Box::new(self.part(cache.origin())?);
-            let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
-            if let Some(log) = &log {
-                let (of_log, behind) = (log.limits(), origin.limits());
-                if let Some(why) = cache_log::unfit(of_log, behind, cache.block.bytes()) {
-                    let log = cache.log().map(ToString::to_string).unwrap_or_default();
-                    return Err(MediaError::Log { log, cache: text, why });
-                }
+                .map_err(MediaError::Md),
+            Node::Missing(_) => Ok(Part::Missing),
+            Node::Cache(cache) => self.cached(cache, stack.to_string()),
+            Node::Slice(slice) => {
+                self.decorated(&slice.origin, |origin| decorated::slice(slice, origin))
             }
-            let write_back = WriteBack::new(cache, &of_origin, self.options);
-            let warm = Warm::open(cache)?.map(Arc::new);
-            let of = OfCache { text, write_back, warm };
-            return Ok(Part::Cached { config, origin, log, of });
+            Node::Holes(holes) => {
+                self.decorated(&holes.origin, |origin| decorated::holes(holes, origin))
+            }
+            Node::Cow(cow) => self.cow(cow),
+            _ => self.leaf_or_joined(stack),
         }
+    }
+
+    fn cached(&mut self, cache: &Cache, text: String) -> Result<Part, MediaError> {
+        let config = config_of(cache);
+        let of_origin = cache_log::identity(cache.origin());
+        let origin = Box::new(self.part(cache.origin())?);
+        let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
+        if let Some(log) = &log {
+            let (of_log, behind) = (log.limits(), origin.limits());
+            if let Some(why) = cache_log::unfit(of_log, behind, cache.block.bytes()) {
+                let log = cache.log().map(ToString::to_string).unwrap_or_default();
+                return Err(MediaError::Log { log, cache: text, why });
+            }
+        }
+        let write_back = WriteBack::new(cache, &of_origin, self.options);
+        let warm = Warm::open(cache)?.map(Arc::new);
+        Ok(Part::Cached { config, origin, log, of: OfCache { text, write_back, warm } })
+    }
+
+    /// Opens the device that `decoration` makes of `origin`.
+    fn decorated(
+        &mut self,
+        origin: &Stack,
+        decoration: impl FnOnce(Limits) -> Result<Decoration, DecoratorError>,
+    ) -> Result<Part, MediaError> {
+        let origin = Box::new(self.part(origin)?);
+        let limits = origin.limits().expect("only a member of a level can be missing");
+        Ok(Part::Decorated { by: decoration(limits)?, origin, store: None })
+    }
+
+    /// Opens a device whose changes go to a store: all that is below it for reading only.
+    fn cow(&mut self, cow: &Cow) -> Result<Part, MediaError> {
+        let access = self.options.access();
+        let options = OpenOptions { read_only: true, ..self.options.clone() };
+        let buses = std::mem::take(&mut self.buses);
+        let survives = self.survives;
+        let mut below = Opener { options: &options, buses, most_ram: 0, survives };
+        let origin = Box::new(below.part(&cow.origin)?);
+        self.buses = below.buses;
+        let limits = origin.limits().expect("only a member of a level can be missing");
+        let file = open_store(Path::new(&cow.store), access, limits.size)?;
+        decorated::check_store(cow, limits, file.limits())?;
+        let deadline = self.options.deadline.of(survives, file.is_direct());
+        let store = Member::new(cow.store.clone(), Box::new(file), deadline);
+        let store = Some(Box::new(Part::Leaf(Arc::new(store))));
+        Ok(Part::Decorated { by: Decoration::Cow, origin, store })
+    }
+
+    fn leaf_or_joined(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         let (access, most_ram, buses) = (self.options.access(), self.most_ram, &mut self.buses);
         if let Some(kind) = open(&stack.node, &mut Opening { access, most_ram, buses })? {
             let is_direct = kind.is_direct() == Some(true);
@@ -267,18 +315,33 @@ pub(super) fn called(member: &Member, role: usize) -> String {
     member.path().unwrap_or_else(|| braid_wiring::unnamed(role))
 }
 
-/// Of parity that nobody vouches for: what a missing member had is worked out from it.
+/// Warns of parity of which no record says that it was up to date, if bytes are reconstructed from it.
 fn parity_in_doubt(part: &Part) -> Option<Warning> {
     let Part::Joined { level: level @ Level::Parity(_), members } = part else { return None };
-    let is_missing = members.iter().any(|member| matches!(member, Part::Missing));
     let is_volatile = part.limits().is_none_or(|limits| limits.volatile);
-    (is_missing && !is_volatile).then(|| {
+    let unread = if members.iter().any(|member| matches!(member, Part::Missing)) {
+        "what the missing member had"
+    } else if members.iter().any(has_holes) {
+        "the holes of members"
+    } else {
+        return None;
+    };
+    (!is_volatile).then(|| {
         Warning::lasting(format!(
-            "{}: what the missing member had is worked out from parity; whether that was up to date is \
-             recorded nowhere, because this array has no superblocks",
+            "{}: {unread} is worked out from parity; whether that was up to date is recorded nowhere, \
+             because this array has no superblocks",
             level.name()
         ))
     })
+}
+
+/// Returns true if `part` has unreadable ranges, directly or through a slice.
+fn has_holes(part: &Part) -> bool {
+    match part {
+        Part::Decorated { by: Decoration::Holes(_), .. } => true,
+        Part::Decorated { origin, .. } => has_holes(origin),
+        _ => false,
+    }
 }
 
 pub(super) fn config_of(cache: &Cache) -> Config {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use braid_engine::decorators::StoreError;
 use braid_member::MemberError;
 
 use crate::control::ErrorCode;
@@ -25,6 +26,15 @@ pub(super) fn member_failure(error: &MemberError) -> Failure {
         MemberError::HugePages { .. } => no_memory.next(
             "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel gives huge \
              pages where it has them",
+        ),
+        MemberError::Store { why: StoreError::Foreign, .. } => Failure::refused(error)
+            .next("another path as store=: a file that is not there, or is empty, becomes one"),
+        MemberError::Store { why: StoreError::OtherSize { .. }, .. } => Failure::refused(error)
+            .next("the store of this device; or another path as store=, for one without changes"),
+        MemberError::Store { .. } => Failure::refused(error)
+            .next("a copy of the store; or another path as store=, for one without changes"),
+        MemberError::NoStore { .. } => Failure::refused(error).next(
+            "the path of the store; without --read-only it is made; or the device without cow(…)",
         ),
         MemberError::Model { error: model } => Failure::usage(error).next(model.next()),
     }

@@ -5,9 +5,11 @@
 //! * `stack`: the volumes under test, and which member holds which of their bytes.
 //! * `conformance`: what holds in all worlds, each body written once.
 //! * `crash`: what holds after a crash at any moment; simulation only.
+//! * `cow`: changes in a store, after a crash at any moment; simulation only.
 //! * `seam`: what the seam refuses.
 
 mod conformance;
+mod cow;
 mod crash;
 mod seam;
 mod stack;

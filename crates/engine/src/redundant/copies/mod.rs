@@ -22,7 +22,6 @@ use braid_array::geometry::Raid1;
 use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
-use super::background::Later;
 use super::core::Core;
 use super::found::Found;
 use super::keeping::{CacheStatus, Finder, Inner, Keeping, Lost};
@@ -32,6 +31,7 @@ use super::log::{Consistency, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
 use crate::Pending;
+use crate::background::Later;
 use crate::device::addressed;
 
 /// Converts `span` of the array to sync bytes: for copies they are the same.

@@ -32,7 +32,6 @@ use braid_md::Uuid;
 use braid_mem::Buf;
 
 use super::array_id::ArrayId;
-use super::background::Later;
 use super::core::{Core, Failures, Follower};
 use super::flush::Durable;
 use super::publish::CountedOn;
@@ -40,6 +39,7 @@ use super::roster::Member;
 use super::stripe::columns::Columns;
 use super::stripe::plan::Plan;
 use super::stripe::units::Unit;
+use crate::background::Later;
 use crate::join_all;
 
 /// The protection of an array's stripes against a crash.

@@ -46,7 +46,6 @@ use braid_array::{ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 use braid_mem::{Buf, Pool};
 
-use super::background::Later;
 use super::core::Core;
 use super::found::Found;
 use super::keeping::{CacheStatus, Finder, Inner, Keeping, Lost};
@@ -56,6 +55,7 @@ use super::log::{Consistency, Log, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
 use crate::Pending;
+use crate::background::Later;
 use crate::canary::Canary;
 use gather::Gather;
 

@@ -14,9 +14,9 @@ use braid_block::{Completion, Errno, Io, Payload, Span};
 
 use super::{Parity, in_sync_bytes, readable_roles, rows_of_unit};
 use crate::Pending;
+use crate::background::Later;
 use crate::device::addressed;
 use crate::pending::join_futures;
-use crate::redundant::background::Later;
 use crate::redundant::core::Core;
 use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::roster::Member;

@@ -21,10 +21,10 @@ use super::{
     Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles, roles_in_sync, rows_of_unit,
     written_roles,
 };
+use crate::background::Later;
 use crate::device::addressed;
 use crate::join_all;
 use crate::pending::join_futures;
-use crate::redundant::background::Later;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::log::{Change, Entered};

@@ -28,8 +28,8 @@ use braid_md::ppl::{self, Header};
 use braid_mem::Buf;
 
 use super::{Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units};
+use crate::background::Later;
 use crate::canary::Canary;
-use crate::redundant::background::Later;
 use crate::redundant::core::{Before, Core, Failures, Follower};
 use crate::redundant::flush::Durable;
 use crate::redundant::publish::RecordedFrontier;

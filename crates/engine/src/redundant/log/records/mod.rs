@@ -22,8 +22,8 @@ use braid_md::stripe_log::{BLOCK, Head, Record, Ring, padded};
 use braid_mem::Buf;
 
 use super::{Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units};
+use crate::background::Later;
 use crate::canary::Canary;
-use crate::redundant::background::Later;
 use crate::redundant::core::{Before, Core, Failures, Follower};
 use crate::redundant::flush::Durable;
 use crate::redundant::roster::Member;

@@ -1,4 +1,4 @@
-//! Work that goes on after its caller is gone.
+//! Work that goes on after its caller is gone: of arrays, and of devices that keep changes.
 //!
 //! A write that a client dropped must still reach every copy, and a superblock that is half written must be
 //! completed. When their futures are dropped they move in here, and a task of the volume polls them.
@@ -15,7 +15,7 @@ use crate::Pending;
 use crate::signal::Signal;
 
 /// A future on the heap.
-pub(super) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+pub(crate) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 type Task = Later<'static, ()>;
 
