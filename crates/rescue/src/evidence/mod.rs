@@ -1,0 +1,137 @@
+//! Finds blocks that describe themselves: first the structures, then blocks that say where in one they belong.
+//!
+//! ```text
+//!   windows of a member ──anchors──▶ gather ──▶ Known ◀──learn── windows again     tables, chunks, run lists
+//!                                                │
+//!   windows again ──────────clues────────────────┴──▶ Found: at, place
+//! ```
+//!
+//! Invariants
+//! * A clue is proved by a checksum that covers its address, or by an address beside several other fields that fit.
+//!   Blocks that may be copies of others (a journal, a mirror of a table) give no clue.
+//! * Numbers from a block are compared with the size of their structure before they are used.
+//! * Time is linear in the window: each sector is compared with magic numbers before anything is computed.
+//!
+//! Deliberately absent: reading, and everything that needs two members.
+
+mod bytes;
+mod crc;
+mod ext;
+mod xfs;
+
+pub use ext::Ext;
+pub use xfs::Xfs;
+
+use crate::clue::Anchor;
+
+/// Blocks may begin at any multiple of it from the start of a member.
+const SECTOR: usize = 512;
+/// The smallest chunk of md: neighbours within it lie together on any member.
+const UNIT: usize = 4096;
+
+/// A structure that was found, with the facts that its parser needs to find clues.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// ext2, ext3 or ext4.
+    Ext(Ext),
+    /// xfs.
+    Xfs(Xfs),
+}
+
+/// A block that says where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    /// Index of its structure in the list that [`clues`] was given.
+    pub anchor: usize,
+    /// Bytes from the start of the member.
+    pub at: u64,
+    /// Bytes from the start of the structure.
+    pub place: u64,
+    /// Number of bytes that are certain, at least 512.
+    pub length: u32,
+}
+
+impl Known {
+    /// Returns the description of the structure.
+    pub fn anchor(&self) -> Anchor {
+        match self {
+            Known::Ext(ext) => ext.anchor(),
+            Known::Xfs(xfs) => xfs.anchor(),
+        }
+    }
+
+    /// Takes over the facts of `other` if it is the same structure, and returns whether it is.
+    fn absorb(&mut self, other: &Known) -> bool {
+        match (self, other) {
+            (Known::Ext(ext), Known::Ext(other)) => ext.absorb(other),
+            (Known::Xfs(xfs), Known::Xfs(other)) => xfs.absorb(other),
+            _ => false,
+        }
+    }
+}
+
+/// The sectors of a window: the offset of each, and the bytes from it on.
+fn sectors(window: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    (0..window.len()).step_by(SECTOR).map(|from| (from, &window[from..]))
+}
+
+/// Finds the structures whose superblocks, headers or labels lie in `window`, which begins `at` bytes from the start of
+/// a member; `at` is a multiple of 4096. Returns where each one lies in the member.
+pub fn anchors(window: &[u8], at: u64) -> Vec<(u64, Known)> {
+    let recognise = |bytes: &[u8]| {
+        let ext = || ext::recognise(bytes).map(|(ext, _)| Known::Ext(ext));
+        let xfs = || xfs::recognise(bytes).map(Known::Xfs);
+        ext().or_else(xfs)
+    };
+    let found =
+        sectors(window).filter_map(|(from, bytes)| Some((at + from as u64, recognise(bytes)?)));
+    found.collect()
+}
+
+/// Adds structures to a list, in which each one stands once.
+pub fn gather(known: &mut Vec<Known>, found: impl IntoIterator<Item = Known>) {
+    for one in found {
+        if !known.iter_mut().any(|other| other.absorb(&one)) {
+            known.push(one);
+        }
+    }
+}
+
+/// Learns from a window the facts on which clues depend: places of inode tables. To be
+/// called for all windows before [`clues`].
+pub fn learn(window: &[u8], known: &mut [Known]) {
+    for one in known {
+        match one {
+            Known::Ext(ext) => ext.learn(window),
+            Known::Xfs(_) => {}
+        }
+    }
+}
+
+/// Finds the blocks in `window` that say where they belong in one of the structures `known`. The window begins `at`
+/// bytes from the start of a member, a multiple of 4096. Neighbours are one clue within 4 KiB of the member.
+pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (anchor, one) in known.iter().enumerate() {
+        let give = |from: usize, place: u64, length: usize| {
+            let length = u32::try_from(length).expect("blocks of metadata are small");
+            found.push(Found { anchor, at: at + from as u64, place, length });
+        };
+        match one {
+            Known::Ext(ext) => ext.clues(window, give),
+            Known::Xfs(xfs) => xfs.clues(window, give),
+        }
+    }
+    found.sort_unstable();
+    found.dedup_by(|next, last| {
+        let is_next = last.anchor == next.anchor
+            && last.at / UNIT as u64 == next.at / UNIT as u64
+            && last.at + u64::from(last.length) == next.at
+            && last.place + u64::from(last.length) == next.place;
+        if is_next {
+            last.length += next.length;
+        }
+        is_next
+    });
+    found
+}

@@ -1,0 +1,117 @@
+//! Clues of real file systems, made by their own tools: in an undamaged one, each block lies where it says.
+
+#[path = "evidence/made.rs"]
+mod made;
+
+use std::fs;
+use std::path::Path;
+
+use braid_files::ReadAt;
+use braid_files::sparse::Sparse;
+use braid_rescue::Structure;
+use braid_rescue::evidence::{Found, Known, anchors, clues, gather, learn};
+use braid_seed::Rng;
+use made::{Filled, MIB, mkfs};
+
+/// The bytes of a member that are looked at together.
+const WINDOW: usize = 4 << 20;
+
+fn look(member: &[u8]) -> (Vec<Known>, Vec<Found>) {
+    let windows = || member.chunks(WINDOW).zip((0..).step_by(WINDOW));
+    let mut known = Vec::new();
+    for (window, at) in windows() {
+        gather(&mut known, anchors(window, at).into_iter().map(|(_, one)| one));
+    }
+    windows().for_each(|(window, _)| learn(window, &mut known));
+    let found = windows().flat_map(|(window, at)| clues(window, at, &known)).collect();
+    (known, found)
+}
+
+/// Checks that `member` has one structure, which begins at `base`, and that all clues are right. Returns how many.
+fn right(name: &str, member: &[u8], structure: Structure, base: u64) -> usize {
+    let (known, found) = look(member);
+    let kinds: Vec<_> = known.iter().map(Known::anchor).collect();
+    assert!(kinds.len() == 1 && kinds[0].structure == structure, "{name}: {kinds:?}");
+    for clue in &found {
+        assert_eq!(clue.at, base + clue.place, "{name}: {clue:?}");
+        assert!(clue.length >= 512, "{name}: {clue:?}");
+    }
+    println!("{name}: {} clues", found.len());
+    found.len()
+}
+
+fn packed(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/files").join(name);
+    let image = Sparse::unpack(&fs::read(path).expect("the image is there"));
+    let mut bytes = vec![0; image.size() as usize];
+    image.read_at(0, &mut bytes).expect("all of it is there");
+    bytes
+}
+
+#[test]
+fn small_images_are_known() {
+    for (name, structure, least) in [
+        ("ext2", Structure::Ext, 1),
+        ("ext4", Structure::Ext, 1),
+        ("ext4-inline", Structure::Ext, 1),
+        ("xfs", Structure::Xfs, 10),
+    ] {
+        let image = packed(name);
+        assert!(right(name, &image, structure, 0) >= least, "{name}");
+        // A member may have its data at any sector.
+        let moved = [vec![0; 63 * 512], image].concat();
+        assert!(right(name, &moved, structure, 63 * 512) >= least, "{name}, moved");
+    }
+}
+
+#[test]
+fn blocks_of_ext4_say_where_they_belong() {
+    let csum = ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"];
+    for (options, least) in [
+        (&[][..], 100),
+        (&["-b", "1024"], 100),
+        (&["-b", "1024", "-g", "2048", "-O", "^flex_bg"], 100),
+        (&["-O", "meta_bg,^resize_inode"], 100),
+        (&["-O", "^64bit", "-I", "512"], 100),
+        (&["-O", "metadata_csum_seed", "-U", "random"], 100),
+        (&["-O", "^metadata_csum", "-b", "1024"], 5),
+        (&["-t", "ext3", "-b", "1024"], 5),
+    ] {
+        let words = [&csum[..], options].concat();
+        let Some(image) = mkfs(256 * MIB, &words, Filled::Mounted) else { return };
+        assert!(right(&words.join(" "), &image, Structure::Ext, 0) >= least, "{words:?}");
+    }
+}
+
+#[test]
+fn blocks_of_xfs_say_where_they_belong() {
+    use Filled::{Mounted, Not};
+    for (options, filled, least) in [
+        (&[][..], Mounted, 100),
+        (&["-m", "reflink=0,rmapbt=0", "-n", "size=16384", "-i", "size=1024"], Mounted, 100),
+        (&["-b", "size=1024", "-d", "agcount=5", "-n", "size=4096"], Mounted, 100),
+        (&["-m", "crc=0", "-d", "agcount=5"], Not, 5),
+    ] {
+        let words = [&["mkfs.xfs", "-q", "-f"], options].concat();
+        let Some(image) = mkfs(400 * MIB, &words, filled) else { return };
+        assert!(right(&words.join(" "), &image, Structure::Xfs, 0) >= least, "{words:?}");
+    }
+}
+
+#[test]
+fn bytes_of_no_structure_have_no_clues() {
+    let mut rng = Rng::new(1);
+    let mut noise = vec![0_u8; 8 << 20];
+    noise.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.next_u64().to_le_bytes()));
+    for (name, bytes) in
+        [("noise", noise), ("zeros", vec![0; 1 << 20]), ("ones", vec![255; 1 << 20])]
+    {
+        assert!(look(&bytes).0.is_empty(), "{name}");
+        // Nor does a structure that is known by other windows make clues of them.
+        for of in ["ext4", "xfs"] {
+            let (mut known, _) = look(&packed(of));
+            learn(&bytes, &mut known);
+            assert_eq!(clues(&bytes, 0, &known), [], "{name} beside {of}");
+        }
+    }
+}
