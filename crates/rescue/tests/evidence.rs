@@ -9,7 +9,7 @@ use std::path::Path;
 use braid_files::ReadAt;
 use braid_files::sparse::Sparse;
 use braid_rescue::Structure;
-use braid_rescue::evidence::{Found, Known, anchors, clues, gather, learn};
+use braid_rescue::evidence::{Found, Known, Partition, anchors, clues, gather, learn, settle};
 use braid_seed::Rng;
 use made::{Filled, MIB, mkfs};
 
@@ -23,7 +23,8 @@ fn look(member: &[u8]) -> (Vec<Known>, Vec<Found>) {
         gather(&mut known, anchors(window, at).into_iter().map(|(_, one)| one));
     }
     windows().for_each(|(window, _)| learn(window, &mut known));
-    let found = windows().flat_map(|(window, at)| clues(window, at, &known)).collect();
+    let mut found = windows().flat_map(|(window, at)| clues(window, at, &known)).collect();
+    settle(&mut found);
     (known, found)
 }
 
@@ -40,8 +41,9 @@ fn right(name: &str, member: &[u8], structure: Structure, base: u64) -> usize {
     found.len()
 }
 
+/// The bytes of a packed image of the fuzzers.
 fn packed(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/files").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let image = Sparse::unpack(&fs::read(path).expect("the image is there"));
     let mut bytes = vec![0; image.size() as usize];
     image.read_at(0, &mut bytes).expect("all of it is there");
@@ -51,16 +53,57 @@ fn packed(name: &str) -> Vec<u8> {
 #[test]
 fn small_images_are_known() {
     for (name, structure, least) in [
-        ("ext2", Structure::Ext, 1),
-        ("ext4", Structure::Ext, 1),
-        ("ext4-inline", Structure::Ext, 1),
-        ("xfs", Structure::Xfs, 10),
+        ("files/ext2", Structure::Ext, 1),
+        ("files/ext4", Structure::Ext, 1),
+        ("files/ext4-inline", Structure::Ext, 1),
+        ("files/xfs", Structure::Xfs, 10),
+        ("evidence/btrfs-single", Structure::Btrfs, 8),
+        ("evidence/btrfs-dup", Structure::Btrfs, 12),
+        ("evidence/ntfs", Structure::Ntfs, 10),
+        ("evidence/gpt", Structure::Gpt, 2),
+        ("evidence/gpt-4k", Structure::Gpt, 2),
+        ("evidence/luks1", Structure::Luks, 1),
+        ("evidence/luks2", Structure::Luks, 2),
+        ("evidence/lvm2", Structure::Lvm2, 2),
     ] {
         let image = packed(name);
         assert!(right(name, &image, structure, 0) >= least, "{name}");
         // A member may have its data at any sector.
         let moved = [vec![0; 63 * 512], image].concat();
         assert!(right(name, &moved, structure, 63 * 512) >= least, "{name}, moved");
+    }
+}
+
+#[test]
+fn partitions_and_logical_volumes_are_read() {
+    for (name, sector) in [("evidence/gpt", 512), ("evidence/gpt-4k", 4096)] {
+        let (known, _) = look(&packed(name));
+        let [Known::Gpt(gpt)] = known.as_slice() else { panic!("{name}: {known:?}") };
+        let of = |partition: &Partition| (partition.number, partition.start, partition.length);
+        let found: Vec<_> = gpt.partitions().iter().map(of).collect();
+        assert_eq!(found, [(1, MIB, 20 * MIB), (2, 21 * MIB, 10 * MIB)], "{name}: {sector}");
+    }
+    let (known, _) = look(&packed("evidence/lvm2"));
+    let [Known::Lvm2(lvm2)] = known.as_slice() else { panic!("{known:?}") };
+    let group = lvm2.group().expect("the text is in the image");
+    assert_eq!((group.name.as_str(), group.extent, group.physical.len()), ("case", 4 * MIB, 2));
+    assert_eq!(lvm2.physical().map(|one| (one.size, one.start)), Some((96 * MIB, MIB)));
+    let segments = |name: &str| {
+        let of = group.logical.iter().find(|one| one.name == name).expect("it is there");
+        of.segments.iter().map(|one| (one.start, one.length, one.linear())).collect::<Vec<_>>()
+    };
+    assert_eq!(segments("root"), [(0, 40 * MIB, Some(("pv0", MIB)))]);
+    let (first, second) =
+        ((0, 60 * MIB, Some(("pv1", MIB))), (60 * MIB, 20 * MIB, Some(("pv0", 41 * MIB))));
+    assert_eq!(segments("home"), [first, second]);
+}
+
+#[test]
+fn blocks_of_btrfs_say_where_they_belong() {
+    for (options, least) in [(&["-m", "single"][..], 10), (&["-m", "dup"], 10), (&["-M"], 10)] {
+        let words = [&["mkfs.btrfs", "-q"], options].concat();
+        let Some(image) = mkfs(400 * MIB, &words, Filled::Mounted) else { return };
+        assert!(right(&words.join(" "), &image, Structure::Btrfs, 0) >= least, "{words:?}");
     }
 }
 
@@ -78,7 +121,7 @@ fn blocks_of_ext4_say_where_they_belong() {
         (&["-t", "ext3", "-b", "1024"], 5),
     ] {
         let words = [&csum[..], options].concat();
-        let Some(image) = mkfs(256 * MIB, &words, Filled::Mounted) else { return };
+        let Some(image) = mkfs(128 * MIB, &words, Filled::Mounted) else { return };
         assert!(right(&words.join(" "), &image, Structure::Ext, 0) >= least, "{words:?}");
     }
 }
@@ -108,7 +151,9 @@ fn bytes_of_no_structure_have_no_clues() {
     {
         assert!(look(&bytes).0.is_empty(), "{name}");
         // Nor does a structure that is known by other windows make clues of them.
-        for of in ["ext4", "xfs"] {
+        for of in
+            ["files/ext4", "files/xfs", "evidence/btrfs-single", "evidence/ntfs", "evidence/lvm2"]
+        {
             let (mut known, _) = look(&packed(of));
             learn(&bytes, &mut known);
             assert_eq!(clues(&bytes, 0, &known), [], "{name} beside {of}");

@@ -23,3 +23,7 @@ pub(super) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 pub(super) fn be64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_be_bytes)
 }
+
+pub(super) fn le64(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_le_bytes)
+}

@@ -17,6 +17,32 @@ pub(super) fn is_right(bytes: &[u8], at: usize) -> bool {
     super::bytes::le32(bytes, at) == Some(crc)
 }
 
+/// Returns the CRC-32 of GUID partition tables.
+pub(super) fn ieee(bytes: &[u8]) -> u32 {
+    !advance_ieee(u32::MAX, bytes)
+}
+
+/// Returns the state of a register of CRC-32 after `bytes`, from `state` on.
+pub(super) fn advance_ieee(state: u32, bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let (mut index, mut first) = (0, 0);
+        while index < table.len() {
+            let (mut state, mut bit) = (first, 0);
+            while bit < 8 {
+                state = state >> 1 ^ if state & 1 == 1 { 0xedb8_8320 } else { 0 };
+                bit += 1;
+            }
+            table[index] = state;
+            (index, first) = (index + 1, first + 1);
+        }
+        table
+    };
+    let step =
+        |state: u32, byte: &u8| state >> 8 ^ TABLE[usize::from(state.to_le_bytes()[0] ^ byte)];
+    bytes.iter().fold(state, step)
+}
+
 /// The inverse of advancing a state by a number of zero bytes, which is linear: a table for each byte of the state.
 pub(super) struct Undo([[u32; 256]; 4]);
 
@@ -55,6 +81,12 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checksums_are_those_of_their_catalogue() {
+        assert_eq!(ieee(b"123456789"), 0xcbf4_3926);
+        assert_eq!(!advance(u32::MAX, b"123456789"), 0xe306_9283);
+    }
 
     #[test]
     fn a_number_is_solved_from_a_checksum() {

@@ -185,7 +185,7 @@ impl Ext {
     fn superblock_place(&self, group: u64, from: usize) -> Option<u64> {
         let of = &self.superblock;
         if group == 0 {
-            let is_copy = of.block > 1024 && (from % UNIT) as u64 % of.block == 0;
+            let is_copy = of.block > 1024 && ((from % UNIT) as u64).is_multiple_of(of.block);
             return (!is_copy).then_some(1024);
         }
         // The number has 16 bits.
