@@ -5,6 +5,9 @@
 //!        ◀────── solved ──────────────────             and the number from the states before and behind it
 //! ```
 
+/// The state with which LVM2's checksums, which are CRC-32 without a final inversion, begin.
+pub(super) const START_LVM2: u32 = 0xf597_a6cf;
+
 /// Returns the state of the register after `bytes`, from `state` on, without the inversions at either end.
 pub(super) fn advance(state: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!state, bytes)

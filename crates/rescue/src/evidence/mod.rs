@@ -18,6 +18,7 @@ mod btrfs;
 mod bytes;
 mod crc;
 mod ext;
+pub mod fuzz;
 mod gpt;
 mod luks;
 mod lvm2;
@@ -157,7 +158,13 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
     let mut found = Vec::new();
     let count = |of: fn(&Known) -> bool| known.iter().filter(|one| of(one)).count();
     for (anchor, one) in known.iter().enumerate() {
+        let size = one.anchor().size.unwrap_or(u64::MAX);
         let mut give_either = |from: usize, places: &[u64], length: usize| {
+            let is_inside =
+                |place: &u64| place.checked_add(length as u64).is_some_and(|end| end <= size);
+            if !places.iter().all(is_inside) {
+                return;
+            }
             let length = u32::try_from(length).expect("blocks of metadata are small");
             let (place, other) = match *places {
                 [place] => (place, None),

@@ -12,12 +12,9 @@ mod text;
 pub use text::{Logical, Physical, Segment, VolumeGroup};
 
 use super::bytes::{array, le32, le64};
-use super::crc::advance_ieee;
+use super::crc::{START_LVM2, advance_ieee};
 use super::sectors;
 use crate::clue::{Anchor, Structure};
-
-/// The state with which LVM2's checksums begin.
-const START: u32 = 0xf597_a6cf;
 
 /// A physical volume of LVM2.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +31,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Lvm2, u64)> {
     }
     let label = bytes.get(..512)?;
     let sector = le64(label, 8)?;
-    if sector > 3 || advance_ieee(START, &label[20..]) != le32(label, 16)? {
+    if sector > 3 || advance_ieee(START_LVM2, &label[20..]) != le32(label, 16)? {
         return None;
     }
     let header = label.get(le32(label, 20)? as usize..)?;
@@ -106,6 +103,6 @@ fn area(bytes: &[u8], size: u64) -> Option<u64> {
     }
     let header = bytes.get(..512)?;
     let place = le64(header, 24)?;
-    let is_right = le32(header, 0)? == advance_ieee(START, &header[4..]) && place < size;
+    let is_right = le32(header, 0)? == advance_ieee(START_LVM2, &header[4..]) && place < size;
     is_right.then_some(place)
 }
