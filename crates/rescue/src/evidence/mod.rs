@@ -70,7 +70,7 @@ pub struct Found {
     pub at: u64,
     /// Bytes from the start of the structure.
     pub place: u64,
-    /// Number of bytes that are certain, at least 512.
+    /// Number of bytes that are certain: 512 at least, and within 4 KiB of the member.
     pub length: u32,
     /// The place of a second copy: the block belongs at `place` or here. [`settle`] decides.
     pub other: Option<u64>,
@@ -165,7 +165,9 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
             if !places.iter().all(is_inside) {
                 return;
             }
-            let length = u32::try_from(length).expect("blocks of metadata are small");
+            // Behind it another chunk may begin. If its bytes are like those of the block, the checksum is right.
+            let length = length.min(UNIT - from % UNIT);
+            let length = u32::try_from(length).expect("a unit is small");
             let (place, other) = match *places {
                 [place] => (place, None),
                 [place, other] => (place, Some(other)),
