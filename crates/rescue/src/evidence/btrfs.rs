@@ -8,7 +8,8 @@
 //!              └── chunks of the system in each superblock, all in leaves of the chunk tree
 //! ```
 //!
-//! Logical addresses are not used again, so that an old node lies where it says, too.
+//! Logical addresses are not used again, so that an old node lies where it says, too. Parity of an odd number of nodes has
+//! a right checksum, but no order of keys.
 
 use std::collections::BTreeMap;
 
@@ -77,6 +78,15 @@ fn is_right(bytes: &[u8]) -> bool {
     le32(bytes, 0) == Some(crc32c::crc32c(&bytes[32..]))
 }
 
+/// Returns whether the keys of a node ascend.
+fn is_ordered(node: &[u8]) -> bool {
+    let each = if node[0x64] == 0 { 25 } else { 33 };
+    let items = node[NODE_HEADER..].chunks_exact(each);
+    let count = le32(node, 0x60).unwrap_or(0) as usize;
+    let key = |item: &[u8]| Some((le64(item, 0)?, item[8], le64(item, 9)?));
+    count <= items.len() && items.take(count).is_sorted_by(|one, next| key(one) < key(next))
+}
+
 impl Btrfs {
     pub(super) fn anchor(&self) -> Anchor {
         Anchor { structure: Structure::Btrfs, uuid: self.uuid, size: Some(self.size) }
@@ -125,7 +135,7 @@ impl Btrfs {
         if bytes.get(0x20..0x30)? != self.metadata {
             return None;
         }
-        bytes.get(..self.node as usize).filter(|node| is_right(node))
+        bytes.get(..self.node as usize).filter(|node| is_right(node) && is_ordered(node))
     }
 
     /// Learns from leaves of the chunk tree where chunks lie.

@@ -5,6 +5,8 @@
 //!   generation and its bytes. A CRC of 32 bits leads back to the number, and several neighbours in one block whose
 //!   numbers follow each other are no accident. The group descriptors say where the table of their group lies.
 //!
+//! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
+//!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
 //! so nothing near one of them is a clue.
 
@@ -213,6 +215,10 @@ impl Ext {
         if with(*base).count() < NEIGHBOURS {
             return None;
         }
+        let inode = |slot: usize| &unit[slot * size..][..size];
+        if with(*base).any(|(slot, _)| has_odd_times(inode(*slot))) {
+            return None;
+        }
         let (first, last) = (with(*base).next()?.0, with(*base).next_back()?.0);
         let place = |slot: usize| {
             let index = base + slot as u64 - 1;
@@ -237,4 +243,20 @@ fn solve(seed: u32, undo: &Undo, inode: &[u8]) -> Option<u32> {
     let own = parts.into_iter().fold(0, advance);
     let sum = u32::from(le16(inode, 0x7c)?) | u32::from(le16(inode, 0x82)?) << 16;
     Some(undo.before(sum ^ own) ^ seed)
+}
+
+/// Returns whether an inode was changed before its creation, or its contents after its last change, or times have more
+/// nanoseconds than a second.
+fn has_odd_times(inode: &[u8]) -> bool {
+    let time = |at: usize, extra: usize| {
+        let (seconds, extra) = (le32(inode, at)?, le32(inode, extra)?);
+        let seconds = i64::from(seconds.cast_signed()) + (i64::from(extra & 3) << 32);
+        Some((seconds, extra >> 2))
+    };
+    // Earlier inodes have no time of creation.
+    let has_creation = le16(inode, 0x80).is_some_and(|extra| extra >= 24);
+    let created = has_creation.then(|| time(0x90, 0x94)).flatten();
+    let (changed, modified) = (time(0x0c, 0x84), time(0x10, 0x88));
+    let is_odd = |time: Option<(i64, u32)>| time.is_some_and(|(_, ns)| ns >= 1_000_000_000);
+    created > changed || modified > changed || is_odd(changed) || is_odd(modified)
 }

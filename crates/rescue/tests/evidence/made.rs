@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use braid_seed::Rng;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -63,12 +66,17 @@ impl Drop for Mounted {
 
 /// Writes folders with small files and a few large ones in several transactions, and removes some.
 fn fill(root: &Path) {
+    let mut rng = Rng::new(1);
     for folder in 0..20 {
         let folder = root.join(format!("folder {folder}"));
         fs::create_dir(&folder).expect("a folder can be made");
         for file in 0..100 {
             let path = folder.join(format!("a file with a longer name {file}"));
             fs::write(&path, vec![b'x'; file * 50]).expect("there is room");
+            // As archives and copies have it.
+            let age = Duration::from_secs(rng.below(1 << 28));
+            let opened = fs::File::options().write(true).open(&path).expect("it is there");
+            opened.set_modified(SystemTime::now() - age).expect("a time can be set");
             if file % 7 == 3 {
                 fs::remove_file(&path).expect("it is there");
             }

@@ -1,14 +1,18 @@
 //! xfs.
 //!
 //! Version 5: nearly every block of metadata has the file system's UUID, its own address and a CRC-32C over both.
+//! Parity of an odd number of such blocks has a right checksum, too: it is told by order, of names' hashes, of entries, of
+//! times.
 //! Version 4: only the headers of allocation groups say which group they belong to, and only the superblock beside them
 //! says of which file system.
+
+mod order;
 
 use braid_files::XfsSuperblock;
 
 use super::bytes::{array, be16, be32, be64};
 use super::crc::is_right;
-use super::sectors;
+use super::{SECTOR, UNIT};
 use crate::clue::{Anchor, Structure};
 
 const INCOMPAT_METADATA_UUID: u32 = 4;
@@ -94,13 +98,25 @@ impl Xfs {
     }
 
     pub(super) fn clues(&self, window: &[u8], mut give: impl FnMut(usize, u64, usize)) {
-        for (from, bytes) in sectors(window) {
-            let proved = match self.superblock.is_v5 {
-                true => self.addressed(bytes),
-                false => self.headers(bytes),
-            };
-            if let Some((place, length)) = proved {
-                give(from, place, length);
+        // Inodes of one unit are believed together.
+        for (index, unit) in window.chunks(UNIT).enumerate() {
+            let (mut inodes, mut is_odd) = (Vec::new(), false);
+            for from in (index * UNIT..index * UNIT + unit.len()).step_by(SECTOR) {
+                let bytes = &window[from..];
+                let proved = match self.superblock.is_v5 {
+                    true => self.addressed(bytes),
+                    false => self.headers(bytes),
+                };
+                let Some((place, length)) = proved else { continue };
+                if bytes.starts_with(b"IN") {
+                    is_odd |= order::has_odd_times(&bytes[..length]);
+                    inodes.push((from, place, length));
+                } else {
+                    give(from, place, length);
+                }
+            }
+            if !is_odd {
+                inodes.into_iter().for_each(|(from, place, length)| give(from, place, length));
             }
         }
     }
@@ -127,7 +143,9 @@ impl Xfs {
             Address::Inode(at) => (of.inode_offset(be64(bytes, at)?).ok()?, of.inode_size),
         };
         let all = bytes.get(..length as usize)?;
-        is_right(all, crc).then_some((place, all.len()))
+        // An inode that was never used looks like the sum of others.
+        let is_used = !bytes.starts_with(b"IN\0\0");
+        (is_used && is_right(all, crc) && order::is_ordered(all)).then_some((place, all.len()))
     }
 
     /// The place of the first three sectors of an allocation group of version 4.
