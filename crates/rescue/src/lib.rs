@@ -15,5 +15,6 @@
 //! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
 
 mod clue;
+pub mod evidence;
 
 pub use clue::{Anchor, Clue, Structure};
