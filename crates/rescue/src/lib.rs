@@ -15,5 +15,10 @@
 //! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
 
 mod clue;
+mod solve;
 
 pub use clue::{Anchor, Clue, Structure};
+pub use solve::{
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
+    solve,
+};
