@@ -25,6 +25,22 @@ pub struct Seat {
     pub is_verified: bool,
 }
 
+impl Seat {
+    /// A seat without evidence.
+    pub(super) fn new(member: usize, data_offset: u64) -> Seat {
+        Seat {
+            member,
+            data_offset,
+            length: None,
+            satisfied: 0,
+            echoes: 0,
+            contradicted: 0,
+            runner_up: 0,
+            is_verified: false,
+        }
+    }
+}
+
 /// Rows in which redundancy was compared with content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {

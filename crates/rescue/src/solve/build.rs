@@ -30,7 +30,7 @@ pub(super) fn build(map: &Map, grounds: &Grounds<'_>) -> Option<Hypothesis> {
     let elected = elect(map, &cells, grounds.question.sizes.len());
     let seat = |cell: &Option<Cell>| {
         let cell = cell.filter(|cell| cell.support() >= LEAST_VOTES)?;
-        Some(new_seat(cell.member, cell.data_offset))
+        Some(Seat::new(cell.member, cell.data_offset))
     };
     let seats: Vec<Option<Seat>> = elected.iter().map(seat).collect();
     let mut hypothesis = open(map.clone(), seats, grounds);
@@ -63,7 +63,7 @@ pub(super) fn mirror(grounds: &Grounds<'_>) -> Option<Hypothesis> {
     let most = best.iter().map(|cell| cell.votes).max()?;
     best.retain(|cell| cell.votes >= LEAST_VOTES && cell.votes * 2 >= most);
     let mut seats: Vec<Option<Seat>> =
-        best.iter().map(|cell| Some(new_seat(cell.member, cell.data_offset))).collect();
+        best.iter().map(|cell| Some(Seat::new(cell.member, cell.data_offset))).collect();
     seats.resize(fixed.members.unwrap_or(0).max(seats.len()).max(1), None);
     let map = Map::new(pattern(seats.len()))?;
     let mut hypothesis = open(map, seats, grounds);
@@ -104,7 +104,7 @@ pub(super) fn linear(grounds: &Grounds<'_>) -> Option<Hypothesis> {
             let rest = question.sizes[member].saturating_sub(data_offset) / 512 * 512;
             let length = next.map_or(Some(rest), |next| u64::try_from(next - start).ok())?;
             (length > 0 && length <= rest)
-                .then(|| Seat { length: Some(length), ..new_seat(member, data_offset) })
+                .then(|| Seat { length: Some(length), ..Seat::new(member, data_offset) })
         })
         .collect();
     if seats.len() < 2 || seats.iter().any(Option::is_none) {
@@ -152,19 +152,6 @@ pub(super) fn zoned(hypothesis: &Hypothesis, grounds: &Grounds<'_>) -> Option<Hy
         }
     }
     best.filter(|best| best.score() > hypothesis.score())
-}
-
-fn new_seat(member: usize, data_offset: u64) -> Seat {
-    Seat {
-        member,
-        data_offset,
-        length: None,
-        satisfied: 0,
-        echoes: 0,
-        contradicted: 0,
-        runner_up: 0,
-        is_verified: false,
-    }
 }
 
 fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis {

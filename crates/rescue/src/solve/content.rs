@@ -1,8 +1,4 @@
 //! Content as evidence: what redundancy predicts of a member, beside what the member has.
-//!
-//! A member in a role of which clues say nothing (the parity of raid4, a part that holds no metadata) is found by
-//! the prediction of all members whose roles are sure. A prediction from members that are sure only is evidence
-//! for the role as well: P alone would vanish for any order of the members.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,11 +13,8 @@ use super::map::Spot;
 use super::question::Rows;
 
 const SECTOR: usize = 512;
-/// Rows that are compared, and those of them that have to agree for a member to get a role.
-const ROWS: usize = 24;
-const LEAST_ROWS: usize = 6;
-/// Data offsets of mdadm's versions, in bytes: version 0.90 and 1.0, 1.1 and 1.2 of different years.
-const OFFSETS: [u64; 5] = [0, 1 << 20, 128 << 20, 264_192 * 512, 8192];
+/// Rows that are compared.
+pub(super) const ROWS: usize = 24;
 
 /// A sector; `None` if it cannot be read.
 type Sector = Option<Vec<u8>>;
@@ -42,12 +35,23 @@ impl<'a> Content<'a> {
         read.entry((member, at)).or_insert_with(|| self.rows.read(member, at, SECTOR)).clone()
     }
 
-    fn of_seat(&self, hypothesis: &Hypothesis, seat: &Seat, spot: Spot) -> Option<Vec<u8>> {
+    /// The sector of a member at a spot of its role.
+    pub(super) fn of_seat(
+        &self,
+        hypothesis: &Hypothesis,
+        seat: &Seat,
+        spot: Spot,
+    ) -> Option<Vec<u8>> {
         self.sector(seat.member, position(hypothesis, seat, spot)?)
     }
 
     /// The sector of a role that the members of `known` roles predict.
-    fn predict(&self, hypothesis: &Hypothesis, known: &[bool], spot: Spot) -> Option<Vec<u8>> {
+    pub(super) fn predict(
+        &self,
+        hypothesis: &Hypothesis,
+        known: &[bool],
+        spot: Spot,
+    ) -> Option<Vec<u8>> {
         let seat = |role: usize| hypothesis.seats[role].filter(|_| known[role]);
         let Some(raid) = hypothesis.map.parity() else {
             let mut copies = Vec::new();
@@ -62,14 +66,6 @@ impl<'a> Content<'a> {
         columns[spot.role] = None;
         complete(raid, raid.stripe_of_row(MemberByte::new(spot.row)), &mut columns)?;
         columns.swap_remove(spot.role)
-    }
-
-    /// Compares a member with predictions of its role. Returns true if enough of them are not zero, and all hold.
-    fn holds(&self, hypothesis: &Hypothesis, seat: &Seat, predicted: &[(Spot, Vec<u8>)]) -> bool {
-        predicted.len() >= LEAST_ROWS
-            && predicted.iter().all(|(spot, sector)| {
-                self.of_seat(hypothesis, seat, *spot).as_ref() == Some(sector)
-            })
     }
 }
 
@@ -130,7 +126,7 @@ fn complete(raid: &Raid456, stripe: u64, columns: &mut [Option<Vec<u8>>]) -> Opt
 }
 
 /// Spots of all roles in rows that hold metadata, which is not zero.
-fn rows_with_evidence(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<(u64, u64)> {
+pub(super) fn rows_with_evidence(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<(u64, u64)> {
     let mut rows: Vec<(u64, u64)> = Vec::new();
     let mut spots = Vec::new();
     for place in evidence.places.iter().take(4 * ROWS) {
@@ -141,60 +137,6 @@ fn rows_with_evidence(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<(u64,
         );
     }
     rows
-}
-
-/// Finds members for roles whose members are not sure, by what the sure ones predict. `is_sure` says which are.
-pub(super) fn fill(
-    hypothesis: &mut Hypothesis,
-    evidence: &Evidence,
-    content: &Content<'_>,
-    is_sure: &[bool],
-) {
-    let known: Vec<bool> =
-        hypothesis.seats.iter().zip(is_sure).map(|(seat, sure)| seat.is_some() && *sure).collect();
-    let rows = rows_with_evidence(hypothesis, evidence);
-    let mut offsets: Vec<u64> =
-        hypothesis.seats.iter().flatten().map(|seat| seat.data_offset).collect();
-    offsets.extend(OFFSETS);
-    offsets.dedup();
-    let template = hypothesis.seats.iter().flatten().next().copied();
-    for role in (0..known.len()).filter(|role| !known[*role]) {
-        let spots = rows.iter().map(|&(row, section)| Spot { role, row, section });
-        let predicted =
-            spots.filter_map(|spot| Some((spot, content.predict(hypothesis, &known, spot)?)));
-        let predicted: Vec<(Spot, Vec<u8>)> = predicted
-            .filter(|(_, sector)| sector.iter().any(|byte| *byte != 0))
-            .take(ROWS)
-            .collect();
-        let members = evidence.members;
-        let is_free = |member: usize| {
-            let seats = hypothesis.seats.iter().enumerate();
-            seats
-                .filter_map(|(other, seat)| Some((other, seat.as_ref()?)))
-                .all(|(other, seat)| seat.member != member || other == role || !known[other])
-        };
-        let candidates = (0..members).filter(|member| is_free(*member)).flat_map(|member| {
-            offsets.iter().filter_map(move |&data_offset| {
-                Some(Seat { member, data_offset, runner_up: 0, ..template? })
-            })
-        });
-        let own = hypothesis.seats[role];
-        let found = own
-            .into_iter()
-            .chain(candidates)
-            .find(|seat| content.holds(hypothesis, seat, &predicted));
-        if let Some(seat) = found {
-            let same =
-                own.filter(|own| own.member == seat.member && own.data_offset == seat.data_offset);
-            hypothesis.seats.iter_mut().for_each(|one| {
-                if one.is_some_and(|one| one.member == seat.member) {
-                    *one = None;
-                }
-            });
-            let nothing = Seat { satisfied: 0, echoes: 0, contradicted: 0, ..seat };
-            hypothesis.seats[role] = Some(Seat { is_verified: true, ..same.unwrap_or(nothing) });
-        }
-    }
 }
 
 /// Takes places off that are claimed to be seen in parity although other data of their rows are not zero.

@@ -2,9 +2,10 @@
 
 use super::answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Seat};
 use super::build::suffices;
-use super::content::{Content, agreement, check_parity_claims, fill};
+use super::content::{Content, agreement, check_parity_claims};
 use super::equal::have_same_content;
 use super::evidence::Evidence;
+use super::fill::{fill, fill_parity};
 use super::judge::{judge, seat_of};
 use super::question::{Question, Rows};
 
@@ -122,6 +123,7 @@ fn complete(
         }
     }
     fill(hypothesis, evidence, content, &sure(hypothesis));
+    fill_parity(hypothesis, evidence, content, &sure(hypothesis));
     let is_sure = sure(hypothesis);
     for role in (0..is_sure.len()).filter(|role| !is_sure[*role]) {
         let seat = hypothesis.seats[role].take();

@@ -85,6 +85,12 @@ fn recipe(hypothesis: &Hypothesis, at: u64) -> Recipe {
         parts.retain(|part| !is_q(part));
         parts.iter_mut().for_each(|(_, _, part)| *part = 0);
     }
+    // The parts of missing data in Q count as well: two missing ones are told apart by them.
+    let missing = hypothesis.seats.iter().enumerate().filter(|(_, seat)| seat.is_none());
+    if parts.iter().any(is_q) {
+        let part = |(role, _)| (usize::MAX, u64::from(role == spot.role), part(role));
+        parts.extend(missing.map(part));
+    }
     parts.sort_unstable();
     Recipe::Computed(parts)
 }

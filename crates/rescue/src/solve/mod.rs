@@ -23,6 +23,7 @@ mod content;
 mod decide;
 mod equal;
 mod evidence;
+mod fill;
 mod judge;
 mod map;
 mod question;
@@ -61,7 +62,7 @@ pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
         found.extend(search(&grounds));
         found.sort_by_key(|one| std::cmp::Reverse(one.score()));
         // Most places are explained: another base can only do the same with other data offsets.
-        if found.first().is_some_and(|first| first.score() as usize * 5 > main.places.len() * 3) {
+        if found.first().is_some_and(|first| first.score() * 5 > main.places.len() as i64 * 3) {
             break;
         }
     }

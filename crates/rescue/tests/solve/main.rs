@@ -62,7 +62,7 @@ fn is_right(world: &World, hypothesis: &Hypothesis) -> bool {
             (Some(seat), None) => {
                 seat.length.unwrap_or(world.sizes[seat.member] - seat.data_offset)
             }
-            (None, None) => u64::MAX >> 14,
+            (None, None) => 1 << 44,
         })
         .collect();
     let truth = Truth::new(hypothesis.pattern, &lengths);

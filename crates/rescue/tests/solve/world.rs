@@ -338,12 +338,16 @@ impl World {
             let middle = low.midpoint(high);
             if row_of(middle) / chunk < row / chunk { low = middle + 1 } else { high = middle }
         }
-        let mut near = low..low + self.pattern.members as u64;
+        let mut near = low..(low + self.pattern.members as u64).min(geometry.size() / chunk);
         let is_it = |index: &u64| {
             let run = geometry.locate(ArrayByte::new(index * chunk));
             run.role.index() == role && run.offset.get() / chunk == row / chunk
         };
-        self.array(near.find(is_it).unwrap() * chunk + row % chunk)
+        // The rest of a member that is no whole chunk is not used.
+        near.find(is_it).map_or_else(
+            || vec![0; SECTOR as usize],
+            |index| self.array(index * chunk + row % chunk),
+        )
     }
 
     /// Content of a member.
