@@ -104,9 +104,12 @@ impl Hypothesis {
     /// once more, less contradictions.
     #[must_use]
     pub fn score(&self) -> i64 {
-        let explained =
-            i64::from(self.satisfied) + i64::from(self.echoes) + i64::from(self.in_parity);
-        explained - i64::from(self.contradicted)
+        self.plain_score() + i64::from(self.echoes)
+    }
+
+    /// The weight without second copies, which a clone of a member has as well.
+    pub(super) fn plain_score(&self) -> i64 {
+        i64::from(self.satisfied) + i64::from(self.in_parity) - i64::from(self.contradicted)
     }
 
     /// Number of roles without a member.

@@ -1,5 +1,7 @@
 //! Decides: ranks hypotheses, and compares the first with those that lead to other content.
 
+use std::ops::Range;
+
 use super::answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Seat};
 use super::build::suffices;
 use super::content::{Content, agreement, check_parity_claims};
@@ -21,13 +23,13 @@ const FEW: u32 = 5;
 const FINALISTS: usize = 32;
 const MOST: usize = 8;
 
-/// Answers with the best of `found`. `main` is the structure with the most evidence, and its size.
+/// Answers with the best of `found`. Content is compared over the structure of `anchor`.
 pub(super) fn decide(
     question: &Question,
     rows: &dyn Rows,
     evidence: &Evidence,
     mut found: Vec<Hypothesis>,
-    main: (usize, Option<u64>),
+    anchor: usize,
 ) -> Answer {
     found.retain(|one| one.score() > 0);
     found.sort_by_key(|one| std::cmp::Reverse(one.score()));
@@ -40,17 +42,17 @@ pub(super) fn decide(
         found.retain(|one| one.is_readable);
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.score()));
-    refute(&mut found);
+    refute(&mut found, evidence);
     let Some(best) = found.first() else {
         return undecided(
             found,
             vec!["evidence that agrees with any geometry: scan more of the members".to_owned()],
         );
     };
-    let size = extent(best, question, main.1);
+    let size = extent(best, question, question.anchors[anchor].size);
     let (mut same, other): (Vec<Hypothesis>, Vec<Hypothesis>) = {
         let best = best.clone();
-        found.into_iter().partition(|one| have_same_content(&best, one, main.0, size))
+        found.into_iter().partition(|one| have_same_content(&best, one, anchor, size))
     };
     // The same content: the one that explains the most members, and misses the fewest.
     same.sort_by_key(|one| {
@@ -63,9 +65,9 @@ pub(super) fn decide(
             vec!["more members: those that are there do not hold all data".to_owned()],
         );
     }
-    let second =
-        other.first().map_or(0.0, |one| one.score() as f64 / same[0].score().max(1) as f64);
-    let would_decide = doubts(&same[0], other.first(), second);
+    let seen = evidence.seen();
+    let (rival, second) = rival(&same, &other, &seen);
+    let would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), &seen);
     if !would_decide.is_empty() {
         let mut alternatives = vec![same.remove(0)];
         alternatives.extend(other);
@@ -74,6 +76,38 @@ pub(super) fn decide(
     let first = Box::new(same.remove(0));
     let rest = same.into_iter().chain(other).take(MOST).collect();
     Answer::Decided { first, rest, second }
+}
+
+/// Answers that two geometries meet in a range of the array, and that the evidence for one of them is too little.
+pub(super) fn meeting(found: Vec<Hypothesis>, range: &Range<u64>) -> Answer {
+    let (start, end) = (range.start, range.end);
+    let sentence = format!(
+        "more blocks on both sides of the bytes {start} to {end} of the array: two geometries meet there, as in a \
+         reshape that stopped"
+    );
+    undecided(found, vec![sentence])
+}
+
+/// Returns the hypothesis of other content that comes nearest to those of the first one's, and its share of their
+/// score: with second copies, and, where all its members are sure, without.
+fn rival<'a>(
+    same: &[Hypothesis],
+    other: &'a [Hypothesis],
+    seen: &[u32],
+) -> (Option<&'a Hypothesis>, f64) {
+    let share = |one: &Hypothesis, score: &dyn Fn(&Hypothesis) -> i64| {
+        let best = same.iter().map(score).max().unwrap_or(0).max(1);
+        score(one) as f64 / best as f64
+    };
+    let share = |one: &Hypothesis| {
+        let is_sure = sure(one, seen);
+        let is_strong =
+            one.seats.iter().zip(is_sure).all(|(seat, is_sure)| seat.is_none() || is_sure);
+        let plain = if is_strong { share(one, &Hypothesis::plain_score) } else { 0.0 };
+        plain.max(share(one, &Hypothesis::score))
+    };
+    let shares = other.iter().map(|one| (Some(one), share(one)));
+    shares.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((None, 0.0))
 }
 
 fn undecided(mut alternatives: Vec<Hypothesis>, would_decide: Vec<String>) -> Answer {
@@ -88,16 +122,18 @@ fn extent(hypothesis: &Hypothesis, question: &Question, size: Option<u64>) -> u6
     size.unwrap_or(least)
 }
 
-/// For each role, whether the evidence for its member excludes other members and other offsets. A member with much
-/// less evidence than the others may have it from parity that equals data.
-fn sure(hypothesis: &Hypothesis) -> Vec<bool> {
+/// For each role, whether the evidence for its member excludes other members and other offsets.
+fn sure(hypothesis: &Hypothesis, seen: &[u32]) -> Vec<bool> {
     let support = |seat: &Seat| seat.satisfied + seat.echoes;
     let mut all: Vec<u32> = hypothesis.seats.iter().flatten().map(support).collect();
     all.sort_unstable();
     let least = LEAST_OF_SEAT.max(all.get(all.len() / 2).copied().unwrap_or(0) / FEW);
     let is_sure = |seat: &Seat| {
-        let is_enough = support(seat) >= least && support(seat) >= 2 * seat.runner_up;
-        seat.is_verified || is_enough && seat.contradicted * 2 <= support(seat)
+        let support = support(seat);
+        // A member with parity is seen in the place of many data members, and explains few of its blocks as data.
+        let is_stranger = seen[seat.member] > 2 * support;
+        let is_enough = support >= least && support >= 2 * seat.runner_up && !is_stranger;
+        (seat.is_verified || is_enough) && seat.contradicted * 2 <= support
     };
     hypothesis.seats.iter().map(|seat| seat.as_ref().is_some_and(is_sure)).collect()
 }
@@ -122,9 +158,11 @@ fn complete(
             seat.is_verified |= support >= LEAST_IF_PARITY_HOLDS && support >= 2 * seat.runner_up;
         }
     }
-    fill(hypothesis, evidence, content, &sure(hypothesis));
-    fill_parity(hypothesis, evidence, content, &sure(hypothesis));
-    let is_sure = sure(hypothesis);
+    let seen = evidence.seen();
+    fill(hypothesis, evidence, content, &sure(hypothesis, &seen));
+    fill_parity(hypothesis, evidence, content, &sure(hypothesis, &seen));
+    judge(hypothesis, evidence, question);
+    let is_sure = sure(hypothesis, &seen);
     for role in (0..is_sure.len()).filter(|role| !is_sure[*role]) {
         let seat = hypothesis.seats[role].take();
         if !suffices(hypothesis) {
@@ -163,16 +201,26 @@ fn holds(hypothesis: &Hypothesis) -> bool {
 }
 
 /// Takes hypotheses out whose redundancy does not agree with content, if that of a near one does.
-fn refute(found: &mut Vec<Hypothesis>) {
+fn refute(found: &mut Vec<Hypothesis>, evidence: &Evidence) {
     let best = found.first().map_or(0, Hypothesis::score);
     let near = |one: &Hypothesis| one.score() as f64 >= TOO_NEAR * best as f64;
+    let seen = evidence.seen();
+    let explains = |one: &Hypothesis| {
+        let support = |seat: &Seat| seat.satisfied + seat.echoes;
+        let mut seats = one.seats.iter().flatten();
+        seats.all(|seat| seat.is_verified || seen[seat.member] <= 2 * support(seat))
+    };
+    if found.iter().any(|one| near(one) && explains(one)) {
+        // A member of which most blocks are not where they must be has another role, such as that of parity.
+        found.retain(explains);
+    }
     if found.iter().any(|one| near(one) && holds(one)) {
         found.retain(|one| one.agreement.differ <= one.agreement.agree);
     }
 }
 
 /// Returns the sentences that say why the first hypothesis is not decided; none if it is.
-fn doubts(first: &Hypothesis, second: Option<&Hypothesis>, share: f64) -> Vec<String> {
+fn doubts(first: &Hypothesis, rival: Option<(&Hypothesis, f64)>, seen: &[u32]) -> Vec<String> {
     let mut doubts = Vec::new();
     if !first.is_readable {
         doubts.push("more members: those that are there do not hold all data".to_owned());
@@ -196,11 +244,11 @@ fn doubts(first: &Hypothesis, second: Option<&Hypothesis>, share: f64) -> Vec<St
             "the reason for contradictions: {no} places are against it, {yes} for it"
         ));
     }
-    if let Some(second) = second.filter(|_| share >= TOO_NEAR) {
+    if let Some((second, _)) = rival.filter(|(_, share)| *share >= TOO_NEAR) {
         let (one, other) = (first.pattern, second.pattern);
         doubts.push(format!("evidence at other places: {one} and {other} explain nearly the same"));
     }
-    let is_sure = sure(first);
+    let is_sure = sure(first, seen);
     for (role, seat) in first.seats.iter().enumerate() {
         if let Some(seat) = seat.filter(|_| !is_sure[role]) {
             let (member, places, other) = (seat.member, seat.satisfied, seat.runner_up);

@@ -81,6 +81,15 @@ impl Evidence {
         &self.sightings[place.sightings.clone()]
     }
 
+    /// Number of blocks that were seen on each member.
+    pub(super) fn seen(&self) -> Vec<u32> {
+        let mut seen = vec![0; self.members];
+        for place in &self.places {
+            self.sightings(place).iter().for_each(|sighting| seen[sighting.member] += 1);
+        }
+        seen
+    }
+
     /// True if the same blocks were seen on both members, in the same places: one is a copy of the other.
     pub(super) fn are_twins(&self, one: usize, other: usize) -> bool {
         self.digests[one] != 0 && self.digests[one] == self.digests[other]
@@ -107,6 +116,12 @@ impl Evidence {
     pub(super) fn of(&self, anchor: usize) -> Evidence {
         let places = self.places.iter().filter(|place| place.anchor == anchor).cloned().collect();
         Evidence { places, ..self.clone() }
+    }
+
+    /// The places of one anchor in a range of its structure.
+    pub(super) fn within(&self, anchor: usize, range: Range<u64>) -> Evidence {
+        let is_within = |place: &&Place| place.anchor == anchor && range.contains(&place.at);
+        Evidence { places: self.places.iter().filter(is_within).cloned().collect(), ..self.clone() }
     }
 
     /// A sample that is large enough to tell good patterns from bad ones over so many members.

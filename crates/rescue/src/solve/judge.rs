@@ -46,6 +46,17 @@ pub(super) fn judge(hypothesis: &mut Hypothesis, evidence: &Evidence, question: 
     }
 }
 
+/// Judges each place.
+pub(super) fn verdicts(
+    hypothesis: &Hypothesis,
+    evidence: &Evidence,
+    question: &Question,
+) -> Vec<Verdict> {
+    let (mut hypothesis, mut spots) = (hypothesis.clone(), Vec::new());
+    let judge = |place| verdict(&mut hypothesis, evidence, question, place, &mut spots).0;
+    evidence.places.iter().map(judge).collect()
+}
+
 /// Judges one place, and adds it to the seats that it lies on. Returns also where it was seen: on copies, and in
 /// parity that equals it.
 fn verdict(
@@ -62,12 +73,15 @@ fn verdict(
     let direct = spots.len();
     hypothesis.map.echoes(base + place.at, spots);
     let sightings = evidence.sightings(place);
-    let (mut verdict, mut seen) = (Verdict::Absent, 0);
+    let (mut verdict, mut seen, mut on) = (Verdict::Absent, 0, None);
     for (index, &spot) in spots.iter().enumerate() {
         let Some(mut seat) = hypothesis.seats.get(spot.role).copied().flatten() else { continue };
         let Some(at) = position(hypothesis, &seat, spot) else { continue };
         let is_seen = sightings.contains(&Sighting { member: seat.member, at });
-        seen += u32::from(is_seen);
+        // A clone of a member is no second witness. Only mirrors have both, and their content is the same.
+        if is_seen && on.is_none_or(|one| !evidence.are_twins(one, seat.member)) {
+            (seen, on) = (seen + 1, Some(seat.member));
+        }
         if index >= direct {
             // Parity equals a block only if the block is there, or its member is missing.
             seat.echoes += u32::from(is_seen && verdict != Verdict::Contradicted);

@@ -27,24 +27,22 @@ mod fill;
 mod judge;
 mod map;
 mod question;
+mod reshape;
+mod search;
 mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
 
-use braid_level::Level;
-
-use build::{Grounds, build, linear, mirror, zoned};
 use evidence::Evidence;
+use search::{Grounds, search};
 
-/// Patterns of a level that are judged after the first look.
-const FINALISTS: usize = 24;
 /// Places at which a structure begins if nothing tells: the start of the array, partitions of today and of DOS, and
 /// the first extent of a physical volume on the whole array and in a partition.
 const BASES: [u64; 4] = [0, 1 << 20, 63 * 512, 2 << 20];
 
-/// Solves a question. Content is asked of `rows`, in some hundreds of small reads.
+/// Solves a question. Content is asked of `rows`, in some thousands of reads of a sector.
 #[must_use]
 pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
     let evidence = Evidence::new(question);
@@ -59,31 +57,17 @@ pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
     let mut found = Vec::new();
     for base in given.map_or(&BASES[..], Vec::as_slice) {
         let grounds = Grounds { question, all: &evidence, main: &main, anchor, base: *base };
-        found.extend(search(&grounds));
-        found.sort_by_key(|one| std::cmp::Reverse(one.score()));
+        let here = search(&grounds);
+        match reshape::find(&grounds, rows, &here) {
+            Some(Ok(reshape)) => return Answer::Reshaping(Box::new(reshape)),
+            Some(Err(meeting)) => return decide::meeting(here, &meeting),
+            None => found.extend(here),
+        }
+        let best = found.iter().map(Hypothesis::score).max().unwrap_or(0);
         // Most places are explained: another base can only do the same with other data offsets.
-        if found.first().is_some_and(|first| first.score() * 5 > main.places.len() as i64 * 3) {
+        if best * 5 > main.places.len() as i64 * 3 {
             break;
         }
     }
-    let size = question.anchors[anchor].size;
-    decide::decide(question, rows, &evidence, found, (anchor, size))
-}
-
-/// Builds the hypotheses that explain most, for one place at which the main structure may begin.
-fn search(grounds: &Grounds<'_>) -> Vec<Hypothesis> {
-    let sample = grounds.main.sample(grounds.question.sizes.len());
-    let mut promising: Vec<(u64, map::Map)> = candidates::maps(grounds.question)
-        .into_iter()
-        .map(|map| (vote::promise(&map, vote::cells(&map, &sample, grounds.base)), map))
-        .collect();
-    promising.sort_by_key(|(promise, _)| std::cmp::Reverse(*promise));
-    let mut found: Vec<Hypothesis> = mirror(grounds).into_iter().chain(linear(grounds)).collect();
-    for level in Level::ALL {
-        let of_level = promising.iter().filter(|(_, map)| map.pattern.level == level);
-        found.extend(of_level.take(FINALISTS).filter_map(|(_, map)| build(map, grounds)));
-    }
-    let zones: Vec<Hypothesis> = found.iter().filter_map(|one| zoned(one, grounds)).collect();
-    found.extend(zones);
-    found
+    decide::decide(question, rows, &evidence, found, anchor)
 }

@@ -107,7 +107,7 @@ pub(super) fn elect(map: &Map, cells: &[Cell], members: usize) -> Vec<Option<Cel
         }
     }
     let weight = |cell: &Cell| {
-        let votes = i64::from(cell.votes) * 16 + i64::from(cell.echoes) * 8;
+        let votes = i64::from(cell.votes) * 64 + i64::from(cell.echoes) * 63;
         let is_least = cell.data_offset == least[cell.role];
         votes + 4 * i64::from(Some(cell.data_offset) == common) + 2 * i64::from(is_least)
     };

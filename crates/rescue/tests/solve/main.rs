@@ -1,7 +1,10 @@
 //! Geometries are found again: arrays are drawn from seeds and striped by arithmetic, and the solver is given
 //! members in any order, some of them missing, and blocks that say where they belong.
 
+mod reshape;
 mod world;
+
+use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
 use braid_rescue::{Answer, Hypothesis, Pattern, solve};
@@ -125,20 +128,20 @@ fn draw(rng: &mut Rng) -> (Pattern, Plan) {
 
 #[test]
 fn what_is_decided_is_right_and_nearly_all_is_decided() {
-    let (exact, same, open) =
-        (std::cell::Cell::new(0), std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let (decided, cases) = (Cell::new(0), Cell::new(0));
     for_each_seed("what_is_decided_is_right", 24, |seed| {
         let mut rng = Rng::new(seed);
         let (pattern, plan) = draw(&mut rng);
         println!("seed {seed}: {pattern}, {plan:?}");
-        let count = match outcome(&World::new(seed, pattern, plan)) {
-            Outcome::Exact => &exact,
-            Outcome::SameContent => &same,
-            Outcome::Undecided => &open,
-        };
-        count.set(count.get() + 1);
+        let world = World::new(seed, pattern, plan);
+        let is_decided = outcome(&world) != Outcome::Undecided;
+        if world.has_enough_evidence() {
+            cases.set(cases.get() + 1);
+            decided.set(decided.get() + u32::from(is_decided));
+        }
     });
-    let (exact, same, open) = (exact.get(), same.get(), open.get());
-    println!("{exact} exact, {same} of the same content, {open} undecided");
-    assert!(open * 5 <= exact + same + open || exact + same + open < 20);
+    let (decided, cases) = (decided.get(), cases.get());
+    println!("decided: {decided} of {cases} with enough evidence");
+    // A few of them may be hard.
+    assert!(decided + 1 + cases / 20 >= cases, "decided: {decided} of {cases}");
 }

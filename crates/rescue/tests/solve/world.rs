@@ -257,6 +257,46 @@ impl World {
         self.clues = clues;
     }
 
+    /// The same content in another geometry, over members that may be others.
+    pub(crate) fn in_other_geometry(
+        &self,
+        pattern: Pattern,
+        seats: Vec<Option<(usize, u64)>>,
+    ) -> World {
+        let lengths = vec![self.lengths[0]; pattern.members];
+        World {
+            pattern,
+            truth: Truth::new(pattern, &lengths),
+            seats,
+            sizes: self.sizes.clone(),
+            lengths,
+            places: self.places.clone(),
+            clues: Vec::new(),
+            clones: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// True if blocks were drawn for each member with data, ten at least.
+    pub(crate) fn has_enough_evidence(&self) -> bool {
+        let mut counts = vec![0; self.pattern.members];
+        for place in &self.places {
+            self.truth.locate(self.base + place).iter().for_each(|(role, _)| counts[*role] += 1);
+        }
+        let seats = self.seats.iter().zip(&counts);
+        seats.filter(|(seat, count)| seat.is_some() && **count > 0).all(|(_, count)| *count >= 10)
+    }
+
+    /// The members and offsets at which a byte of the structure lies.
+    pub(crate) fn at(&self, place: u64) -> Vec<(usize, u64)> {
+        let spots = self.truth.locate(self.base + place).into_iter();
+        spots
+            .filter_map(|(role, row)| {
+                self.seats[role].map(|(member, offset)| (member, offset + row))
+            })
+            .collect()
+    }
+
     pub(crate) fn question(&self) -> Question {
         let anchor = Anchor { structure: Structure::Xfs, uuid: [7; 16], size: Some(self.size) };
         Question {
