@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::judge::{base_of, distance, judge};
 use super::map::{Map, Pattern};
 use super::question::Question;
-use super::vote::{Cell, cells, elect};
+use super::vote::{Cell, cells, elect, without_far_copies};
 
 /// The evidence for a hypothesis: all of it, that of the structure with the most, and where this one begins.
 #[derive(Clone, Copy)]
@@ -26,7 +26,10 @@ const LEAST_VOTES: u32 = 2;
 
 /// Builds the best hypothesis of a pattern; `None` if too few members find a role.
 pub(super) fn build(map: &Map, grounds: &Grounds<'_>) -> Option<Hypothesis> {
-    let cells = cells(map, grounds.main, grounds.base);
+    let mut cells = cells(map, grounds.main, grounds.base);
+    if map.sections() > 1 {
+        cells = without_far_copies(cells);
+    }
     let elected = elect(map, &cells, grounds.question.sizes.len());
     let seat = |cell: &Option<Cell>| {
         let cell = cell.filter(|cell| cell.support() >= LEAST_VOTES)?;

@@ -34,6 +34,7 @@ pub(super) fn decide(
     found.retain(|one| one.score() > 0);
     found.sort_by_key(|one| std::cmp::Reverse(one.score()));
     found.truncate(FINALISTS);
+    found.extend(in_parity(&found, evidence, question));
     let content = Content::new(rows);
     for hypothesis in &mut found {
         complete(hypothesis, evidence, &content, question);
@@ -42,6 +43,8 @@ pub(super) fn decide(
         found.retain(|one| one.is_readable);
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.score()));
+    let refuted =
+        found.iter().filter(|one| is_refuted(one)).map(Hypothesis::score).max().unwrap_or(0);
     refute(&mut found, evidence);
     let Some(best) = found.first() else {
         return undecided(
@@ -56,8 +59,7 @@ pub(super) fn decide(
     };
     // The same content: the one that explains the most members, and misses the fewest.
     same.sort_by_key(|one| {
-        let is_refuted = one.agreement.differ > one.agreement.agree;
-        (is_refuted, one.left_over.len() + one.missing(), std::cmp::Reverse(one.score()))
+        (is_refuted(one), one.left_over.len() + one.missing(), std::cmp::Reverse(one.score()))
     });
     if same.is_empty() {
         return undecided(
@@ -67,7 +69,10 @@ pub(super) fn decide(
     }
     let seen = evidence.seen();
     let (rival, second) = rival(&same, &other, &seen);
-    let would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), &seen);
+    let mut would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), &seen);
+    if (same[0].score() as f64) < TOO_NEAR * refuted as f64 {
+        would_decide.push("the reason why parity differs where blocks agree best".to_owned());
+    }
     if !would_decide.is_empty() {
         let mut alternatives = vec![same.remove(0)];
         alternatives.extend(other);
@@ -89,7 +94,7 @@ pub(super) fn meeting(found: Vec<Hypothesis>, range: &Range<u64>) -> Answer {
 }
 
 /// Returns the hypothesis of other content that comes nearest to those of the first one's, and its share of their
-/// score: with second copies, and, where all its members are sure, without.
+/// score: with second copies; and without, where all its members are sure and parity does not confirm the first.
 fn rival<'a>(
     same: &[Hypothesis],
     other: &'a [Hypothesis],
@@ -103,7 +108,11 @@ fn rival<'a>(
         let is_sure = sure(one, seen);
         let is_strong =
             one.seats.iter().zip(is_sure).all(|(seat, is_sure)| seat.is_none() || is_sure);
-        let plain = if is_strong { share(one, &Hypothesis::plain_score) } else { 0.0 };
+        let plain = if is_strong && !same.iter().any(holds) {
+            share(one, &Hypothesis::plain_score)
+        } else {
+            0.0
+        };
         plain.max(share(one, &Hypothesis::score))
     };
     let shares = other.iter().map(|one| (Some(one), share(one)));
@@ -120,6 +129,29 @@ fn extent(hypothesis: &Hypothesis, question: &Question, size: Option<u64>) -> u6
     let rest = |seat: &Seat| question.sizes[seat.member].saturating_sub(seat.data_offset);
     let least = hypothesis.seats.iter().flatten().map(rest).min().unwrap_or(0);
     size.unwrap_or(least)
+}
+
+/// Returns the best hypotheses with one member moved to a role that is empty, if its blocks are explained as well by
+/// parity that equals the data of a missing member.
+fn in_parity(found: &[Hypothesis], evidence: &Evidence, question: &Question) -> Vec<Hypothesis> {
+    let best = found.first().map_or(0, Hypothesis::score);
+    let near = |score: i64| score as f64 >= TOO_NEAR * best as f64;
+    let mut moved = Vec::new();
+    for one in found.iter().filter(|one| one.map.parity().is_some() && near(one.score())) {
+        let empty: Vec<usize> =
+            (0..one.seats.len()).filter(|role| one.seats[*role].is_none()).collect();
+        for role in (0..one.seats.len()).filter(|role| one.seats[*role].is_some()) {
+            for &other in &empty {
+                let mut variant = one.clone();
+                variant.seats.swap(role, other);
+                judge(&mut variant, evidence, question);
+                if near(variant.score()) {
+                    moved.push(variant);
+                }
+            }
+        }
+    }
+    moved
 }
 
 /// For each role, whether the evidence for its member excludes other members and other offsets.
@@ -148,7 +180,7 @@ fn complete(
 ) {
     let before = agreement(hypothesis, evidence, content);
     hypothesis.agreement = before;
-    if before.differ > before.agree {
+    if is_refuted(hypothesis) {
         drop_liar(hypothesis, evidence, content);
     }
     if holds(hypothesis) {
@@ -180,18 +212,28 @@ fn complete(
     hypothesis.left_over = left_over(hypothesis, question, evidence);
 }
 
-/// Takes the one member out without which redundancy agrees with content, if there is such a member.
+/// Takes the one member out of its role without which redundancy agrees with content, if there is such a member. It
+/// may have another role instead: Q equals the data of power 0 where all others are zero.
 fn drop_liar(hypothesis: &mut Hypothesis, evidence: &Evidence, content: &Content<'_>) {
-    let before = hypothesis.agreement;
     for role in 0..hypothesis.seats.len() {
-        let Some(seat) = hypothesis.seats[role].take() else { continue };
-        hypothesis.agreement = agreement(hypothesis, evidence, content);
-        if suffices(hypothesis) && holds(hypothesis) {
+        let mut without = hypothesis.clone();
+        without.seats[role] = None;
+        if without.missing() == hypothesis.missing() || !suffices(&without) {
+            continue;
+        }
+        let known: Vec<bool> = without.seats.iter().map(Option::is_some).collect();
+        fill(&mut without, evidence, content, &known);
+        without.agreement = agreement(&without, evidence, content);
+        if holds(&without) {
+            *hypothesis = without;
             return;
         }
-        hypothesis.seats[role] = Some(seat);
     }
-    hypothesis.agreement = before;
+}
+
+/// True if redundancy differs from content.
+fn is_refuted(hypothesis: &Hypothesis) -> bool {
+    hypothesis.agreement.differ > hypothesis.agreement.agree
 }
 
 /// True if redundancy agrees with content.
@@ -215,7 +257,7 @@ fn refute(found: &mut Vec<Hypothesis>, evidence: &Evidence) {
         found.retain(explains);
     }
     if found.iter().any(|one| near(one) && holds(one)) {
-        found.retain(|one| one.agreement.differ <= one.agreement.agree);
+        found.retain(|one| !is_refuted(one));
     }
 }
 

@@ -95,21 +95,27 @@ pub(super) fn promise(map: &Map, mut cells: Vec<Cell>) -> u64 {
     total / (map.copies() as u64 / map.sections())
 }
 
+/// Keeps of each member's cells with many votes those with the smallest offset: a far copy, taken for a first one,
+/// votes for the member's next role and for an offset that is larger by the distance of the sections.
+pub(super) fn without_far_copies(cells: Vec<Cell>) -> Vec<Cell> {
+    let members = cells.iter().map(|cell| cell.member + 1).max().unwrap_or(0);
+    let (mut most, mut least) = (vec![0; members], vec![u64::MAX; members]);
+    for cell in &cells {
+        most[cell.member] = cell.votes.max(most[cell.member]);
+    }
+    for cell in cells.iter().filter(|cell| cell.votes * 2 >= most[cell.member]) {
+        least[cell.member] = cell.data_offset.min(least[cell.member]);
+    }
+    cells.into_iter().filter(|cell| cell.data_offset == least[cell.member]).collect()
+}
+
 /// Seats members in roles so that as many votes as possible agree. Of equal ones, the offset that most cells have
-/// is preferred, then the smallest: far copies vote for a larger one. Returns the cell of each role that has one.
+/// is preferred. Returns the cell of each role that has one.
 pub(super) fn elect(map: &Map, cells: &[Cell], members: usize) -> Vec<Option<Cell>> {
     let common = common_offset(cells);
-    let mut least = vec![u64::MAX; map.pattern.members];
-    for cell in cells {
-        let is_strong = |other: &&Cell| other.role == cell.role && other.votes > 2 * cell.votes;
-        if cell.data_offset < least[cell.role] && !cells.iter().any(|other| is_strong(&other)) {
-            least[cell.role] = cell.data_offset;
-        }
-    }
     let weight = |cell: &Cell| {
         let votes = i64::from(cell.votes) * 64 + i64::from(cell.echoes) * 63;
-        let is_least = cell.data_offset == least[cell.role];
-        votes + 4 * i64::from(Some(cell.data_offset) == common) + 2 * i64::from(is_least)
+        votes + i64::from(Some(cell.data_offset) == common)
     };
     let roles = map.pattern.members;
     let mut best: Vec<Vec<Option<Cell>>> = vec![vec![None; members]; roles];

@@ -27,12 +27,16 @@ enum Outcome {
 fn outcome(world: &World) -> Outcome {
     let rows = |member: usize, at: u64, length: usize| world.read(member, at, length);
     let first = match solve(&world.question(), &rows) {
-        Answer::Decided { first, .. } => first,
+        Answer::Decided { first, rest, second } => {
+            if !is_right(world, &first) {
+                println!("wrong, second {second}");
+                std::iter::once(first.as_ref()).chain(&rest).for_each(tell);
+            }
+            first
+        }
         Answer::Undecided { would_decide, alternatives } => {
             println!("{:?}: undecided: {would_decide:?}", world.pattern);
-            for one in alternatives.iter().take(3) {
-                println!("   {} {} {:?} {:?}", one.pattern, one.score(), one.agreement, seats(one));
-            }
+            alternatives.iter().take(3).for_each(tell);
             return Outcome::Undecided;
         }
         Answer::Reshaping(_) => panic!("{:?}: no reshape is there", world.pattern),
@@ -49,6 +53,10 @@ fn outcome(world: &World) -> Outcome {
     }
     println!("the same content: {}", told());
     Outcome::SameContent
+}
+
+fn tell(one: &Hypothesis) {
+    println!("   {} {} {:?} {:?}", one.pattern, one.score(), one.agreement, seats(one));
 }
 
 fn seats(hypothesis: &Hypothesis) -> Vec<Option<(usize, u64)>> {
