@@ -16,5 +16,10 @@
 
 mod clue;
 pub mod evidence;
+mod solve;
 
 pub use clue::{Anchor, Clue, Structure};
+pub use solve::{
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
+    solve,
+};
