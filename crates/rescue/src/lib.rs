@@ -14,6 +14,14 @@
 //!
 //! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
 
+pub mod assemble;
+mod case;
+mod claimants;
 mod clue;
+mod patient;
+pub mod scan;
 
+pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
+pub use claimants::{Array, Examined, arrays, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
+pub use patient::{Fingerprint, Part, Patient, PatientError};
