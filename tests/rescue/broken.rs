@@ -4,9 +4,39 @@
 use crate::common::MIB;
 use crate::{Case, refusal, stack};
 
+const CHUNK: u64 = 64 << 10;
+
+/// A map in which these ranges of a member are bad.
+fn map(size: u64, holes: &[(u64, u64)]) -> String {
+    let (mut text, mut at) = ("0 + 1\n".to_owned(), 0);
+    for (start, length) in holes {
+        if *start > at {
+            text += &format!("{at} {} +\n", start - at);
+        }
+        text += &format!("{start} {length} -\n");
+        at = start + length;
+    }
+    text + &format!("{at} {} +\n", size - at)
+}
+
 impl Case {
     fn broken(name: &str) -> Case {
         Case::of(braid_golden::broken(name))
+    }
+
+    /// Overwrites ranges of a member's data, as an image of a disk with bad sectors has them, and writes their map.
+    fn make_holes(&mut self, member: usize, holes: &[(u64, u64)]) -> String {
+        let name = self.names[member].clone();
+        let data = self.golden.members[member].data_offset_bytes.expect("it has data");
+        let holes: Vec<(u64, u64)> =
+            holes.iter().map(|(at, length)| (at + data, *length)).collect();
+        for (at, length) in &holes {
+            self.scratch.patch(&name, *at, &vec![0; usize::try_from(*length).expect("small")]);
+        }
+        self.before[member] = self.scratch.read(&name);
+        let text = map(self.golden.members[member].bytes, &holes);
+        std::fs::write(self.scratch.join(&format!("{name}.map")), text).expect("a map");
+        format!("{name}={name}.map")
     }
 }
 
@@ -97,4 +127,38 @@ fn members_in_partitions_are_found_with_their_table_and_without() {
     let case =
         Case { before: case.names.iter().map(|name| case.scratch.read(name)).collect(), ..case };
     case.copied(0);
+}
+
+#[test]
+fn holes_are_filled_from_the_stale_member_where_the_bitmap_says_that_it_is_good() {
+    // Piece 1 was written to stripes 5 to 7 after member 3 had left. A hole before, and one in it.
+    let mut case = Case::broken("raid5-4-two-dropped-bitmap");
+    let map = case.make_holes(0, &[(CHUNK, 8192), (20 * CHUNK + 4096, 512)]);
+    case.scan(&["--map", &map]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+    assert!(open.out.contains("known by the bitmap"), "{open}");
+    case.copied(0);
+}
+
+#[test]
+fn what_no_member_has_is_named_and_nothing_else_is_lost() {
+    let mut case = Case::broken("raid5-4-two-dropped-bitmap");
+    let map = case.make_holes(0, &[(6 * CHUNK, 4096), (CHUNK, 4096)]);
+    refusal(&case.scan(&["--map", &map]), &["m0.img.map"]);
+    let map = case.make_holes(0, &[(CHUNK, 4096), (6 * CHUNK, 4096)]);
+    case.scan(&["--map", &map]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home", "--json"]);
+    assert_eq!(open.status.code(), Some(4), "{open}");
+    // Left-symmetric, stripe 6 of 4 members: parity on member 1, so member 0 has the last of the data.
+    let lost = 6 * 3 * CHUNK + 2 * CHUNK;
+    assert_eq!(open.json()["doubts"][0]["ranges"], serde_json::json!([[lost, 4096]]));
+    let copied = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
+    assert_eq!(copied.status.code(), Some(4), "{copied}");
+    let mut expected = case.golden.content_block(0, 6 << 20);
+    let at = usize::try_from(lost).expect("small");
+    expected[at..at + 4096].fill(0);
+    assert!(case.scratch.read("out.img") == expected);
+    let text = std::fs::read_to_string(case.scratch.join("out.img.map")).expect("the map");
+    assert!(text.contains(&format!("0x{lost:08X}  0x00001000  -")), "{text}");
+    case.untouched();
 }

@@ -85,15 +85,13 @@ pub(crate) enum Command {
     Disks(Disks),
     /// Create an md array: save the bytes that will be overwritten, then write superblocks
     Create(Create),
-    /// Find the members of md arrays, show the state of each array, and record one array as a
-    /// volume
+    /// Find the members of md arrays, show the state of each array, and record one as a volume
     Assemble(Assemble),
     /// Add a device that has appeared, or release one that is gone, as `mdadm --incremental` does
     Incremental(Incremental),
     /// Remove md superblocks from members
     Wipe(Wipe),
-    /// Restore the bytes that `create`, `wipe`, `assemble --force` or `superblocks restore`
-    /// overwrote
+    /// Restore what `create`, `wipe`, `assemble --force` or `superblocks restore` overwrote
     Undo(Undo),
     /// Manage copies of md superblocks: save, list, show, restore to members
     #[command(subcommand)]

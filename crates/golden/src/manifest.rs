@@ -190,7 +190,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/golden")
 }
 
-/// The array of this name that was broken on purpose: it does not start, and its content can be had all the same.
+/// The array of this name that was broken on purpose: it does not start, although its members hold its content.
 ///
 /// # Panics
 ///

@@ -44,11 +44,11 @@ pub struct Case {
 pub struct CaseMember {
     /// Its absolute path.
     pub path: String,
-    /// What it looked like when it was scanned.
+    /// Its fingerprint when it was scanned.
     pub fingerprint: Fingerprint,
     /// GNU ddrescue's map of what could not be read, absolute; `None` if all of it could.
     pub map: Option<String>,
-    /// Where superblocks were found.
+    /// Places of superblocks.
     pub places: Vec<Place>,
 }
 
@@ -74,7 +74,7 @@ pub enum CaseError {
     Changed {
         /// The member.
         path: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
 }

@@ -17,7 +17,7 @@ const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
 pub struct Examined {
     /// The open member.
     pub patient: Patient,
-    /// What lies on it.
+    /// Its contents.
     pub findings: Findings,
     /// Its name in messages.
     pub label: String,
@@ -43,14 +43,14 @@ pub struct Array {
 }
 
 impl Array {
-    /// What people call it: its name without the host, or the UUID.
+    /// Returns the name of the array in messages, or the UUID if it has none.
     #[must_use]
     pub fn label(&self) -> String {
         let name = self.name.split_once(':').map_or(&*self.name, |(_host, name)| name);
         if name.is_empty() { self.uuid.to_string() } else { self.name.clone() }
     }
 
-    /// True if a user who says `text` means it: its name, with the host or without, or its UUID.
+    /// Returns true if `text` is its name, with the host or without, or its UUID.
     #[must_use]
     pub fn is_called(&self, text: &str) -> bool {
         let name = self.name.split_once(':').map_or(&*self.name, |(_host, name)| name);
@@ -136,7 +136,7 @@ fn read_bitmap(patient: &Patient, place: &Place, superblock: &Superblock) -> Opt
     Bitmap::of(superblock, &read(length.clamp(page, MOST_BITMAP))?).ok()
 }
 
-/// What md's rules of assembly need to know of a claimant on a member of `size` bytes.
+/// Returns a claimant on a member of `size` bytes as md's rules of assembly take it.
 #[must_use]
 pub fn candidate(claimant: &Claimant, size: u64) -> Candidate {
     let superblock = claimant.superblock.clone();

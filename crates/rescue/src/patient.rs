@@ -27,7 +27,7 @@ pub struct Patient {
     serial: Option<String>,
 }
 
-/// What tells a member from others, and from itself after it was written.
+/// Properties that tell a member from others, and from itself after it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
@@ -49,7 +49,7 @@ pub enum PatientError {
     Kind {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The kind of thing that is there.
         kind: FileKind,
     },
     /// It has no bytes.

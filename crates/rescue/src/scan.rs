@@ -1,4 +1,4 @@
-//! What lies where on a member: superblocks of md in every place, also displaced ones, and other formats.
+//! The contents of a member and their places: superblocks of md, also displaced ones, and other formats.
 //!
 //! ```text
 //!   whole member     │ its places of the four versions
@@ -86,7 +86,7 @@ pub struct FoundContent {
     pub signature: Signature,
 }
 
-/// What lies on one member.
+/// Contents of one member.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// Superblocks by their offset.
@@ -178,7 +178,7 @@ fn displaced(
         let mut at = end.start;
         while at < end.end {
             let length = WINDOW.min(end.end - at);
-            let mut window = vec![0; usize::try_from(length).expect("some MiB")];
+            let mut window = vec![0; usize::try_from(length).expect("a window is some MiB")];
             patient.read_around(at, &mut window, unreadable);
             for (block, offset) in window.chunks(GRID as usize).zip((at..).step_by(GRID as usize)) {
                 let has_magic = block.starts_with(&MAGIC.to_le_bytes());

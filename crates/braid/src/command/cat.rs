@@ -43,7 +43,7 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
 /// Opens a stack as it is typed, or that of the volume with this name, for reading. Prints warnings.
 pub(super) fn open(text: &str, io: IoMode) -> Result<Opened, Failure> {
     let opened = open_stack(&stack(text)?, io)?;
-    let warnings = opened.media.warnings().iter();
+    let warnings = opened.media.warnings().into_iter();
     warnings.for_each(|warning| eprintln!("braid: warning: {}", warning.text));
     Ok(opened)
 }

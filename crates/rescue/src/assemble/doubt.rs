@@ -1,10 +1,10 @@
-//! What may be wrong in what is read, and why an array cannot be read at all.
+//! Doubts about data that are read, and reasons for which an array cannot be read at all.
 
 use braid_level::Level;
 
 use super::layout::Ranges;
 
-/// What may be wrong in what is read.
+/// A reason for which data that are read may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// No member has these bytes of the array: reading them fails.

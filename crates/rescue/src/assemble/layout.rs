@@ -1,4 +1,4 @@
-//! Where the bytes of members lie in their array, and which of them are lost.
+//! Places of the bytes of members in their array, and the bytes that are lost.
 //!
 //! ```text
 //!   member 0  ├──────▒▒▒▒────────┤        one hole in a row of a raid5: computed from the others
@@ -44,7 +44,7 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// Of an array whose members give it `used` bytes each, in the order of their roles.
+    /// Returns the layout of an array that uses `used` bytes of each member, in the order of roles.
     pub(super) fn new(
         level: Level,
         number: u32,

@@ -68,7 +68,7 @@ pub struct Opening {
     pub seats: Vec<Option<Seat>>,
     /// Members that are not used, and why.
     pub left_out: Vec<LeftOut>,
-    /// What may be wrong in what is read.
+    /// Reasons for which data that are read may be wrong.
     pub doubts: Vec<Doubt>,
     /// The size of the array in bytes.
     pub size: u64,
@@ -123,7 +123,7 @@ fn present(seats: &[Option<Seat>]) -> Vec<bool> {
     seats.iter().map(Option::is_some).collect()
 }
 
-/// What may be wrong in an array that is read from these seats.
+/// Returns the doubts about an array that is read from these seats.
 fn doubts(
     claimants: &[Claimant],
     array: &Superblock,
@@ -183,7 +183,7 @@ fn bitmap_of<'a>(claimants: &'a [Claimant], array: &Superblock) -> Option<&'a Bi
     })
 }
 
-/// What the set bits of a bitmap stand for: bytes of each member, of the array for raid10.
+/// Returns the ranges of the set bits of a bitmap: bytes of each member, of the array for raid10.
 fn dirty_ranges(bitmap: &Bitmap) -> Ranges {
     let (chunk, size) = (bitmap.header.chunk_size, bitmap.header.sync_size);
     let mut ranges = Vec::new();

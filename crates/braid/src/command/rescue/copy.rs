@@ -177,7 +177,8 @@ fn read(volume: &cat::Opened, range: Range<u64>, block: u64) -> Vec<(Range<u64>,
         Ok(bytes) => vec![(range, Some(bytes))],
         Err(_) if range.end - range.start <= block => vec![(range, None)],
         Err(_) => {
-            let pieces = range.clone().step_by(usize::try_from(block).expect("some KiB"));
+            let pieces =
+                range.clone().step_by(usize::try_from(block).expect("a block is some KiB"));
             let piece = |at: u64| {
                 let piece = at..(at + block).min(range.end);
                 let bytes = read_once(volume, &piece).ok();

@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::examined::{failure, of_case};
 use super::{exit, words};
-use crate::cli::{Cli, RescueOpen};
+use crate::cli::{Cli, Command, RescueOpen};
+use crate::command::{serve, up};
 
 /// An array that can be read.
 pub(super) struct Opened {
@@ -58,7 +59,12 @@ pub(super) fn open(arguments: &RescueOpen) -> Result<ExitCode, Failure> {
     let words = ["braid".to_owned()].into_iter().chain(served).chain(nbd);
     let words = words.chain(["--read-only".to_owned(), "--name".to_owned(), name]);
     let cli = Cli::try_parse_from(words).map_err(|error| Failure::failed(error.to_string()))?;
-    crate::command::run(cli)
+    match &cli.command {
+        Command::Up(up) => up::up(up)?,
+        Command::Serve(serve) => serve::serve(serve)?,
+        _ => return Err(Failure::failed("the command that serves is `up` or `serve`")),
+    }
+    Ok(exit(!opened.opening.doubts.is_empty()))
 }
 
 /// Opens the case, and decides how its array, or the one that is meant, is read.
@@ -130,6 +136,7 @@ fn print(opened: &Opened, name: &Path) {
     let Opened { array, opening, stack, .. } = opened;
     let superblock = &array.claimants[opening.freshest].superblock;
     println!("Array {}, {}", words::array(array, superblock), words::size(opening.size));
+    println!("  {}", words::identity(superblock));
     words::print_table(&words::table(&array.claimants, &opening.seats, &opening.left_out));
     println!("");
     print_doubts(opened);

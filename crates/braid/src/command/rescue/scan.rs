@@ -153,7 +153,9 @@ fn print(case: &Case, members: &[Examined], arrays: &[Array], name: &Path) {
         let (seats, left_out) = seats(&array.claimants);
         let authority = freshest(array);
         println!("");
-        println!("Array {}", words::array(array, &array.claimants[authority].superblock));
+        let superblock = &array.claimants[authority].superblock;
+        println!("Array {}", words::array(array, superblock));
+        println!("  {}", words::identity(superblock));
         words::print_table(&words::table(&array.claimants, &seats, &left_out));
         println!("  {}", verdict(members, array));
     }
@@ -199,7 +201,7 @@ fn verdict(members: &[Examined], array: &Array) -> String {
     shown(&(words.collect::<Vec<_>>().join("; ") + &holes)).into_owned()
 }
 
-/// What lies on a member, a line each.
+/// Contents of a member, a line each.
 fn contents(member: &Examined) -> Vec<String> {
     let findings = &member.findings;
     let mut lines = Vec::new();

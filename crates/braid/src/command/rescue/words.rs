@@ -24,7 +24,7 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{:#}", ByteSize(bytes))
 }
 
-/// An array in one line: `nas:0, raid5 of 6, left-symmetric, chunk 64 KiB`.
+/// An array in one line: `nas:0: raid5 of 6, left-symmetric, chunk 64 KiB`.
 pub(super) fn array(array: &Array, superblock: &Superblock) -> String {
     let (level, disks) = (superblock.level, superblock.raid_disks);
     let mut text = format!("{}: {level} of {disks}", shown(&array.label()));
@@ -35,11 +35,16 @@ pub(super) fn array(array: &Array, superblock: &Superblock) -> String {
     if superblock.chunk > 0 {
         text += &format!(", chunk {}", size(superblock.chunk));
     }
-    let (version, made) = (superblock.version, time(superblock.created.seconds));
-    text + &format!(", metadata {version}, made {made}")
+    text
 }
 
-/// How a member stands that is used.
+/// The second line about an array: its UUID, metadata and age.
+pub(super) fn identity(superblock: &Superblock) -> String {
+    let (uuid, version) = (superblock.array_uuid, superblock.version);
+    format!("UUID {uuid}, metadata {version}, made {}", time(superblock.created.seconds))
+}
+
+/// The reason for which a member is used.
 pub(super) fn standing(seat: &Seat) -> String {
     let text = match seat.standing {
         Standing::Last => "in the array's last state",
