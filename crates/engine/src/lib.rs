@@ -5,6 +5,7 @@
 //! * [`Pending`]: a request in flight, a future of its completion. A request that completes at once (memory, a
 //!   mapped request) costs no allocation and no scheduling.
 //! * [`Array`]: a geometry over members, the interpreter of [`braid_array::Plan`]s.
+//! * [`decorators`]: devices in front of one device.
 //! * [`assembled`]: from the contents of members to the setup of an array, without I/O.
 //! * [`Offered`]: the device that exports offer, which may be locked or exchanged while they serve.
 //! * [`InFlight`]: the requests in flight of a client, polled only after a wake.
@@ -18,6 +19,7 @@ pub mod assembled;
 pub mod canary;
 mod clock;
 mod contract;
+pub mod decorators;
 mod device;
 mod inflight;
 mod offered;

@@ -50,7 +50,9 @@ pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_dev
 pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::{Mount, leads_to, mount_of, parse_mounts};
 pub use place::{Place, partitions};
-pub use refusal::{Policy, Purpose, Reason, Refusal, check_member, check_members, look_at};
+pub use refusal::{
+    Policy, Purpose, Reason, Refusal, check_apart, check_member, check_members, look_at,
+};
 pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use stands::stands_on;
 pub use sysfs::BlockDevice;

@@ -29,6 +29,8 @@ pub struct Policy<'a> {
     pub read_only: bool,
     /// The least useful size in bytes.
     pub min_bytes: u64,
+    /// Members may share bytes: they are only read, each for itself.
+    pub may_share: bool,
 }
 
 /// Why a path may not become a member.
@@ -321,6 +323,19 @@ fn check(facts: MemberFacts, policy: &Policy<'_>) -> Result<MemberFacts, Refusal
 /// A [`Refusal`].
 pub fn check_members(paths: &[PathBuf], policy: &Policy<'_>) -> Result<Vec<MemberFacts>, Refusal> {
     let facts = check_each(paths, policy)?;
+    if policy.may_share { Ok(facts) } else { apart(paths, facts) }
+}
+
+/// Checks that no two of `paths`, each of which was checked before, share bytes.
+///
+/// # Errors
+/// A [`Refusal`] of the first that shares bytes with an earlier one.
+pub fn check_apart(paths: &[PathBuf]) -> Result<(), Refusal> {
+    apart(paths, Vec::new()).map(drop)
+}
+
+/// Refuses the first of `paths` that shares bytes with an earlier one. `facts` are about those that are known.
+fn apart(paths: &[PathBuf], facts: Vec<MemberFacts>) -> Result<Vec<MemberFacts>, Refusal> {
     let duplicates = match find_duplicates(paths) {
         Ok(duplicates) => duplicates,
         Err(error) => {

@@ -98,7 +98,7 @@ fn what_is_no_member_is_refused_with_the_next_step() {
     let refusal = refused(Path::new("/dev/null"), &Policy::default());
     assert!(matches!(refusal.reason, Reason::WrongKind { kind: FileKind::Character }), "{refusal}");
     let small = image(directory.path(), "small.img", 4096);
-    let policy = Policy { min_bytes: MIB, read_only: true, force: &[] };
+    let policy = Policy { min_bytes: MIB, read_only: true, ..Policy::default() };
     assert_eq!(
         rendered(&refused(&small, &policy), &directory),
         "DIR/small.img is refused: it has 4 KiB, and at least 1 MiB are needed\n  \
@@ -323,7 +323,7 @@ fn a_mounted_device_is_refused_and_cannot_be_forced() {
         assert!(holders.contains(&mounted), "{holders:?}");
         let named = [path.clone()];
         for read_only in [false, true] {
-            let refusal = refused(path, &Policy { force: &named, read_only, min_bytes: 0 });
+            let refusal = refused(path, &Policy { force: &named, read_only, ..Policy::default() });
             let text = rendered(&refusal, &directory);
             assert!(text.contains("mounted at DIR/mount point"), "{text}");
             assert!(text.ends_with("next: umount 'DIR/mount point'"), "{text}");

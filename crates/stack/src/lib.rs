@@ -36,7 +36,9 @@ mod suggest;
 pub use error::ParseError;
 pub use expr::{Arg, Call, Expr, Word};
 pub use level::cache::{Cache, Warm, WriteBack};
+pub use level::cow::Cow;
 pub use level::file::{File, path_of};
+pub use level::holes::Holes;
 pub use level::linear::Linear;
 pub use level::md::Md;
 pub use level::missing::Missing;
@@ -46,11 +48,13 @@ pub use level::raid0::Raid0;
 pub use level::raid1::Raid1;
 pub use level::raid10::Raid10;
 pub use level::ram::Ram;
+pub use level::slice::Slice;
 pub use level::{Node, RESERVED_NAMES, Stack};
 pub use parse::{MAX_DEPTH, MAX_LENGTH, parse_expr};
 pub use problem::Problem;
 pub use size::{ByteSize, Latency, QuantityError, Rate};
 pub use span::Span;
+pub use stack::FileUse;
 pub use suggest::suggest;
 
 /// The most members of one level: the roles that fit in md's 1 KiB version 1 superblock behind its

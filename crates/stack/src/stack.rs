@@ -16,18 +16,39 @@ use crate::parse::parse_tokens;
 use crate::problem::Problem;
 use crate::size::ByteSize;
 
+/// The use of a file or block device by a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct FileUse<'a> {
+    /// The file or block device.
+    pub file: &'a File,
+    /// Its place in the text.
+    pub span: Span,
+    /// True if its superblock describes it: it is a member of an `md(…)` level.
+    pub is_described: bool,
+    /// True if it may be written, unless the whole stack is read-only: it is not below a `cow(…)`.
+    pub is_written: bool,
+}
+
 impl Stack {
-    /// Parses and checks an expression.
+    /// Parses and checks an expression of a stack that may be written.
     ///
     /// # Errors
     /// The first problem with its place; see [`Problem`].
     pub fn parse(source: &str) -> Result<Self, ParseError> {
-        Self::parse_and_check(source).map_err(|fault| fault.locate(source))
+        Self::parse_for(source, false).map_err(|fault| fault.locate(source))
     }
 
-    fn parse_and_check(source: &str) -> Result<Self, Fault> {
+    /// As [`Stack::parse`], for a stack that is only read: members may share bytes, except those of `md(…)`.
+    ///
+    /// # Errors
+    /// The first problem with its place; see [`Problem`].
+    pub fn parse_to_read(source: &str) -> Result<Self, ParseError> {
+        Self::parse_for(source, true).map_err(|fault| fault.locate(source))
+    }
+
+    fn parse_for(source: &str, is_read_only: bool) -> Result<Self, Fault> {
         let stack = check_expr(&parse_tokens(source)?)?;
-        match stack.first_duplicate() {
+        match stack.first_conflict(is_read_only) {
             None => Ok(stack),
             Some((first, second, path)) => {
                 let problem = Problem::SamePathTwice {
@@ -36,6 +57,16 @@ impl Stack {
                 };
                 Err(Fault::new(problem, second))
             }
+        }
+    }
+
+    /// Returns the part of the stack because of which it cannot be written; `None` if it can be.
+    #[must_use]
+    pub fn unwritable_part(&self) -> Option<&Stack> {
+        match &self.node {
+            Node::Holes(_) => Some(self),
+            Node::Cow(_) => None,
+            _ => self.members().iter().find_map(Stack::unwritable_part),
         }
     }
 
@@ -93,50 +124,71 @@ impl Stack {
         }
     }
 
-    /// The files and block devices, from left to right, with their places.
-    pub fn files(&self) -> impl Iterator<Item = (&File, Span)> {
-        self.leaves().into_iter().filter_map(|leaf| match &leaf.node {
-            Node::File(file) => Some((file, leaf.span)),
-            _ => None,
-        })
+    /// The files and block devices, from left to right.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileUse<'_>> {
+        let mut files = Vec::new();
+        self.collect_files(false, true, &mut files);
+        files
+    }
+
+    fn collect_files<'a>(
+        &'a self,
+        is_described: bool,
+        is_written: bool,
+        files: &mut Vec<FileUse<'a>>,
+    ) {
+        if let Node::File(file) = &self.node {
+            files.push(FileUse { file, span: self.span, is_described, is_written });
+        }
+        let is_described = matches!(self.node, Node::Md(_));
+        let is_written = is_written && !matches!(self.node, Node::Cow(_));
+        let members = self.members().iter();
+        members.for_each(|member| member.collect_files(is_described, is_written, files));
     }
 
     /// The paths of all files and block devices, from left to right; one is there twice when two
     /// members are parts of it.
     #[must_use]
     pub fn member_paths(&self) -> Vec<&Path> {
-        self.files().map(|(file, _)| file.path()).collect()
+        self.files().into_iter().map(|used| used.file.path()).collect()
     }
 
     /// The names of the files and block devices, from left to right; true for those whose superblocks describe
     /// them. Outside of an `md(…)` level, a part that is given by its bytes is known by its path.
     #[must_use]
     pub fn member_names(&self) -> Vec<(PathBuf, bool)> {
-        let mut names = Vec::new();
-        self.collect_names(false, &mut names);
-        names
+        let name = |used: FileUse<'_>| (used.name(), used.is_described);
+        self.files().into_iter().map(name).collect()
     }
 
-    fn collect_names(&self, is_described: bool, names: &mut Vec<(PathBuf, bool)>) {
-        if let Node::File(file) = &self.node {
-            let is_named = is_described || file.partition.is_some();
-            names.push((if is_named { file.name() } else { file.path().to_owned() }, is_described));
-        }
-        let is_described = matches!(self.node, Node::Md(_));
-        self.members().iter().for_each(|member| member.collect_names(is_described, names));
-    }
-
-    /// The first two leaves whose paths are the same text (see [`File::overlaps`]) and share bytes.
-    fn first_duplicate(&self) -> Option<(Span, Span, &str)> {
-        let mut by_path: HashMap<&Path, Vec<(&File, Span)>> = HashMap::new();
-        for (file, span) in self.files() {
-            let earlier = by_path.entry(file.plain_path()).or_default();
-            if let Some((_, first)) = earlier.iter().find(|(other, _)| other.overlaps(file)) {
-                return Some((*first, span, &file.path));
+    /// Returns the first two leaves whose paths are the same text (see [`File::overlaps`]) and share bytes, if one of
+    /// them may be written, or both describe an array.
+    fn first_conflict(&self, is_read_only: bool) -> Option<(Span, Span, &str)> {
+        let mut by_path: HashMap<&Path, Vec<FileUse<'_>>> = HashMap::new();
+        for used in self.files() {
+            let earlier = by_path.entry(used.file.plain_path()).or_default();
+            let conflicts = |other: &&FileUse<'_>| {
+                let is_written = !is_read_only && (other.is_written || used.is_written);
+                let are_described = other.is_described && used.is_described;
+                (is_written || are_described) && other.file.overlaps(used.file)
+            };
+            if let Some(first) = earlier.iter().find(conflicts) {
+                return Some((first.span, used.span, &used.file.path));
             }
-            earlier.push((file, span));
+            earlier.push(used);
         }
         None
+    }
+}
+
+impl FileUse<'_> {
+    /// The name of the member: see [`File::name`]. Outside of an `md(…)` level, a part that is given by its bytes is
+    /// known by its path.
+    #[must_use]
+    pub fn name(&self) -> PathBuf {
+        let is_named = self.is_described || self.file.partition.is_some();
+        if is_named { self.file.name() } else { self.file.path().to_owned() }
     }
 }
 
@@ -155,9 +207,10 @@ impl Serialize for Stack {
 }
 
 impl<'de> Deserialize<'de> for Stack {
-    /// From its text; the error is the rendered one.
+    /// From its text, as [`Stack::parse_to_read`] does: members are compared when they are opened. The error is the
+    /// rendered one.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let source = String::deserialize(deserializer)?;
-        Self::parse(&source).map_err(|error| de::Error::custom(error.render(&source)))
+        Self::parse_to_read(&source).map_err(|error| de::Error::custom(error.render(&source)))
     }
 }

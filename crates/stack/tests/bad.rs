@@ -87,11 +87,11 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
@@ -195,7 +195,34 @@ help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
   raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
                ^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
+    "column 1: `holes` needs the map of its holes: map=FILE
+  holes(a.img)
+  ^^^^^^^^^^^^
+help: the form is holes(DEVICE, map=FILE)",
+    "column 1: `cow` needs a device
+  cow(store=a.cow)
+  ^^^^^^^^^^^^^^^^
+help: the form is cow(DEVICE, store=FILE)",
+    "column 14: `slice` does not take this argument
+  slice(a.img, b.img)
+               ^^^^^
+help: the form is slice(DEVICE, offset=SIZE, length=SIZE)",
+    "column 21: `offset` 100 is not a multiple of 512
+  slice(a.img, offset=100)
+                      ^^^
+help: the least is 512",
+    "column 18: a path cannot be empty or contain a NUL character
+  holes(a.img, map=\"\")
+                   ^^",
+    "column 5: `missing` can only stand alone, in place of a member of a level with redundancy
+  cow(missing, store=a.cow)
+      ^^^^^^^
+help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
+    "column 35: `a.img` is a member twice
+  linear(cow(a.img, store=a.cow), ./a.img)
+                                  ^^^^^^^
+help: it is already at column 12; each member needs bytes of its own",
     "column 1: `cache` needs the memory that it may take: size=SIZE
   cache(a.img)
   ^^^^^^^^^^^^

@@ -56,6 +56,19 @@ const GOOD: &[(&str, &str)] = &[
         "",
     ),
     ("cache(size=1G, policy=s3-fifo, ram(2G))", "cache(size=1G, mode=write-through, ram(2G))"),
+    ("slice(a.img)", ""),
+    (
+        "slice(length=1G, offset=1M, raid1(a.img, missing))",
+        "slice(raid1(a.img, missing), offset=1M, length=1G)",
+    ),
+    ("holes(a.img, map=a.map)", ""),
+    (
+        "holes(map=\"my map\", slice(a.img, length=512))",
+        "holes(slice(a.img, length=512), map=\"my map\")",
+    ),
+    ("cow(holes(a.img, map=a.map), store=\"a.cow\")", "cow(holes(a.img, map=a.map), store=a.cow)"),
+    // What is only read may be read in several places.
+    ("linear(cow(slice(a.img, length=1M), store=a), cow(slice(a.img, length=2M), store=b))", ""),
     ("cache(size=1G, mode=write-back, volatile=yes, a.img)", ""),
     (
         "cache(size=1G, saved=data, warm=\"/srv/my cache\", a.img)",
@@ -228,6 +241,43 @@ fn what_is_missing_is_a_member_and_no_leaf() {
     }
     assert_eq!(stack.to_string(), "raid1(missing, missing, missing)");
     assert!(stack.leaves().is_empty());
+}
+
+#[test]
+fn what_is_only_read_may_be_named_twice() {
+    let shared =
+        "linear(slice(raid0(a.img, b.img), length=1M), slice(linear(a.img, b.img), offset=1M))";
+    assert!(Stack::parse(shared).is_err());
+    assert_eq!(Stack::parse_to_read(shared).unwrap().files().len(), 4);
+    // Two members with one superblock are no array, even to read.
+    assert!(Stack::parse_to_read("md(a.img, ./a.img)").is_err());
+    let stack = Stack::parse("linear(a.img, cow(b.img, store=b.cow))").unwrap();
+    let written: Vec<bool> = stack.files().iter().map(|used| used.is_written).collect();
+    assert_eq!(written, [true, false]);
+}
+
+#[test]
+fn holes_cannot_be_written_but_in_front_of_them_can_be_a_store() {
+    let part =
+        |source: &str| Stack::parse(source).unwrap().unwritable_part().map(ToString::to_string);
+    let holes = "holes(a.img, map=a.map)";
+    assert_eq!(part(&format!("raid1(b.img, slice({holes}))")).as_deref(), Some(holes));
+    assert_eq!(part(&format!("raid1(b.img, cow({holes}, store=a.cow))")), None);
+    assert_eq!(part("raid1(b.img, missing)"), None);
+}
+
+#[test]
+fn every_path_can_be_changed() {
+    let source = "linear(cow(holes(a, map=./b), store=./c), ram(1M, image=./d), model(./e, size=1M), cache(size=1M, warm=./f, /g))";
+    let mut stack = Stack::parse(&source.replace("(a,", "(./a,")).unwrap();
+    fn visit(stack: &mut Stack, all: &mut Vec<String>) {
+        assert_eq!(stack.own_path().cloned(), stack.own_path_mut().cloned());
+        all.extend(stack.own_path_mut().cloned());
+        stack.members_mut().iter_mut().for_each(|member| visit(member, all));
+    }
+    let mut all = Vec::new();
+    visit(&mut stack, &mut all);
+    assert_eq!(all, ["./c", "./b", "./a", "./d", "./e", "./f", "/g"]);
 }
 
 #[test]

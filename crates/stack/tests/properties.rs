@@ -2,8 +2,8 @@
 
 use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Parity,
-    Raid0, Raid1, Raid10, Ram, Rate, Stack, Warm, WriteBack, parse_expr,
+    ByteSize, Cache, Cow, File, Holes, Latency, Linear, Md, Missing, Model, ModelOverrides, Node,
+    Parity, Raid0, Raid1, Raid10, Ram, Rate, Slice, Stack, Warm, WriteBack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -117,6 +117,15 @@ fn stack() -> impl Strategy<Value = Stack> {
         let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];
         prop_oneof![
             members().prop_map(|members| Node::Linear(Linear { members }).into()),
+            (member.clone().prop_map(Box::new), size(), option::of(size()), 0..3, "[^\\x00]{1,9}")
+                .prop_map(|(origin, offset, length, kind, path)| {
+                    let node = match kind {
+                        0 => Node::Slice(Slice { origin, offset, length }),
+                        1 => Node::Holes(Holes { origin, map: path }),
+                        _ => Node::Cow(Cow { origin, store: path }),
+                    };
+                    node.into()
+                }),
             (
                 12_u32..=16,
                 one_of(CacheMode::ALL),
@@ -179,6 +188,11 @@ fn scramble() -> impl Strategy<Value = String> {
         "raid6(",
         "layout=ls",
         "md(",
+        "slice(",
+        "holes(",
+        "cow(",
+        "map=m",
+        "store=s",
         "missing",
         "n2",
         "foo(",

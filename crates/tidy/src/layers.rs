@@ -62,6 +62,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-fuse",
             "export-nbd",
+            "holes",
             "level",
             "md",
             "md-text",

@@ -23,5 +23,5 @@
 mod part;
 mod wire;
 
-pub use part::Part;
+pub use part::{Decoration, Part};
 pub use wire::{Array, CacheAt, Described, Ground, Wired, unnamed, wire};

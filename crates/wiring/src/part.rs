@@ -1,8 +1,29 @@
 //! The parts of a stack, and what holds for them before anything is wired.
 
-use braid_block::{HasLimits, Limits};
+use std::sync::Arc;
+
+use braid_block::{HasLimits, Limits, Span};
 use braid_cache::Config;
 use braid_engine::assembled::Level;
+use braid_engine::decorators::{Holes, Slice};
+
+/// The kind of a decorator.
+pub enum Decoration {
+    /// A part of the origin: within it, in whole blocks.
+    Slice(Span),
+    /// Ranges that cannot be read: in order, without overlaps, in whole blocks. Nothing can be written.
+    Holes(Arc<[Span]>),
+}
+
+impl Decoration {
+    /// Returns the limits of the decorator in front of a device with the limits `origin`.
+    pub fn limits(&self, origin: Limits) -> Limits {
+        match self {
+            Decoration::Slice(span) => Slice::limits(origin, *span),
+            Decoration::Holes(_) => Holes::limits(origin),
+        }
+    }
+}
 
 /// A part of a stack: `L` is a leaf, `M` an array whose members describe it, `C` what belongs to a cache.
 pub enum Part<L, M, C> {
@@ -19,6 +40,13 @@ pub enum Part<L, M, C> {
     },
     /// An array whose members describe it.
     Md(M),
+    /// A device in front of a part.
+    Decorated {
+        /// The kind of the device.
+        by: Decoration,
+        /// The part behind it.
+        origin: Box<Part<L, M, C>>,
+    },
     /// A cache in memory in front of a part.
     Cached {
         /// Size, blocks, mode.
@@ -39,6 +67,7 @@ impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {
             Part::Leaf(leaf) => Some(leaf.limits()),
             Part::Missing => None,
             Part::Md(array) => Some(array.limits()),
+            Part::Decorated { by, origin } => origin.limits().map(|origin| by.limits(origin)),
             Part::Cached { origin, .. } => {
                 origin.limits().map(|limits| Limits { immediate: false, ..limits })
             }
@@ -58,6 +87,7 @@ impl<L, M, C> Part<L, M, C> {
         match self {
             Part::Leaf(_) | Part::Missing | Part::Md(_) => {}
             Part::Joined { members, .. } => members.iter().for_each(|member| member.walk(look)),
+            Part::Decorated { origin, .. } => origin.walk(look),
             Part::Cached { origin, log, .. } => {
                 origin.walk(look);
                 log.iter().for_each(|log| log.walk(look));

@@ -2,15 +2,17 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
+use braid_engine::decorators::{Holes, Slice};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{self as engine, Clock, Dev};
 use braid_md::{BadBlocks, Resync};
 
-use crate::part::Part;
+use crate::part::{Decoration, Part};
 
 /// The source of leaves, and of the clock on which arrays and caches run.
 pub trait Ground {
@@ -134,6 +136,13 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.ground.leaf(leaf)?),
             Part::Md(array) => Some(self.described(array)?),
+            Part::Decorated { by, origin } => {
+                let Some(origin) = self.part(origin)? else { return Ok(None) };
+                Some(match by {
+                    Decoration::Slice(span) => Dev::new(Slice::new(origin, *span)),
+                    Decoration::Holes(holes) => Dev::new(Holes::new(origin, Arc::clone(holes))),
+                })
+            }
             Part::Cached { config, origin, log, of } => {
                 let Some(origin) = self.part(origin)? else { return Ok(None) };
                 let log = log.as_ref().map(|log| self.part(log)).transpose()?.flatten();
@@ -232,6 +241,12 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
         is_changed: bool,
     ) -> io::Result<Dev> {
         self.ground.adjust(&mut setup);
+        setup.read_only |= setup.members.iter().any(|member| member.dev.limits().read_only);
+        if setup.read_only && setup.array.is_none() && matches!(level, Level::Parity(_)) {
+            // No resync will ever make parity agree, and no record says that it does not: it is the only source of
+            // the bytes that a member cannot read.
+            setup.resync = Resync::Clean;
+        }
         let array = Redundant::new(setup)?;
         let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);
         let numbered = (1..).map(|number| format!("{name}-{number}"));

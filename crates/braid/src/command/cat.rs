@@ -78,7 +78,7 @@ fn stack(text: &str) -> Result<Stack, Failure> {
             }
             Ok(members.resolve(&record.stack))
         }
-        false => stacks::parse(text),
+        false => stacks::parse_for(text, true),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn judge(
     members: &[PathBuf],
     accepted: &[PathBuf],
 ) -> Result<Vec<MemberFacts>, Failure> {
-    let policy = Policy { force: accepted, read_only: false, min_bytes: 0 };
+    let policy = Policy { force: accepted, ..Policy::default() };
     check_patiently(members, &policy).map_err(|refusal| refused(&refusal))
 }
 

@@ -10,7 +10,7 @@ use super::stacks;
 
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     braid_service::places::check_name(&serve.name)?;
-    let stack = stacks::parse(&serve.stack)?;
+    let stack = stacks::parse_for(&serve.stack, serve.common.read_only)?;
     let forced = stacks::forced(&serve.common, &[&stack])?;
     let places = Places::from_environment();
     let spec = Spec {

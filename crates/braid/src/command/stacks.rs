@@ -3,16 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{Cache, File, Md, Node, Ram, Stack};
+use braid_stack::{File, Md, Node, Stack};
 
 use crate::cli::{Common, TraceArg};
 use braid_service::failure::Failure;
 use braid_service::volume::TraceTo;
 
-/// Reads an expression.
+/// Reads an expression of a stack that may be written.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
+    parse_for(text, false)
+}
+
+/// Reads an expression, of a stack that is only read if `is_read_only`: its members may share bytes.
+pub(super) fn parse_for(text: &str, is_read_only: bool) -> Result<Stack, Failure> {
     let read = |text: &str| {
-        Stack::parse(text).map_err(|error| {
+        let parsed = if is_read_only { Stack::parse_to_read(text) } else { Stack::parse(text) };
+        parsed.map_err(|error| {
             Failure::usage(format!("this stack cannot be read\n{}", error.render(text)))
         })
     };
@@ -25,21 +31,9 @@ pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
 /// Makes every path absolute: a volume's process, and its record, do not depend on where the
 /// command was typed.
 fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
-    if let Node::File(file) = &mut stack.node {
-        let path = absolute_path(Path::new(&file.path))?;
+    if let Some(path) = stack.own_path_mut() {
         // The stack language is text; what came from it stays text.
-        file.path = path.to_string_lossy().into_owned();
-    }
-    if let Node::Model(model) = &mut stack.node
-        && let Some(path) = model.profile_file()
-    {
-        model.profile = absolute_path(path)?.to_string_lossy().into_owned();
-    }
-    if let Node::Ram(Ram { image: Some(image), .. }) = &mut stack.node {
-        *image = absolute_path(Path::new(image))?.to_string_lossy().into_owned();
-    }
-    if let Node::Cache(Cache { warm: Some(warm), .. }) = &mut stack.node {
-        warm.path = absolute_path(Path::new(&warm.path))?.to_string_lossy().into_owned();
+        *path = absolute_path(Path::new(&*path))?.to_string_lossy().into_owned();
     }
     stack.members_mut().iter_mut().try_for_each(make_absolute)
 }

@@ -146,7 +146,7 @@ fn refuse_if_lost(
 fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
     let target = up.target.as_str();
     if stacks::is_expression(target) {
-        let stack = stacks::parse(target)?;
+        let stack = stacks::parse_for(target, up.common.read_only)?;
         let name = match &up.name {
             Some(name) => name.clone(),
             None => unused_name(places),

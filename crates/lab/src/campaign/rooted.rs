@@ -15,7 +15,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use braid_nbd::uri::{Socket, Uri, unix_uri};
-use braid_stack::{Node, Stack};
+use braid_stack::Stack;
 
 use super::{Campaign, Source};
 use crate::error::LabError;
@@ -103,13 +103,8 @@ pub(super) fn change_paths(
 
 /// Returns true if a path was changed; braid expands `~`.
 fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> Option<String>) -> bool {
-    let path = match &mut stack.node {
-        Node::File(file) => Some(&mut file.path),
-        Node::Model(model) if model.profile_file().is_some() => Some(&mut model.profile),
-        _ => None,
-    };
     let mut is_changed = false;
-    if let Some(path) = path
+    if let Some(path) = stack.own_path_mut()
         && !Path::new(path).starts_with("~")
         && let Some(changed) = change(path)
     {

@@ -33,7 +33,7 @@ pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
 pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
     // The caller has named the path to be destroyed: only its use is checked.
     let force = [PathBuf::from(path)];
-    let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
+    let policy = Policy { force: &force, ..Policy::default() };
     let deadline = Instant::now() + PATIENCE;
     loop {
         match check_member(path, &policy) {

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use braid_md::Uuid;
 use braid_probe::{
-    Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_members, look_at,
+    Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_apart,
+    check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 
@@ -34,16 +35,49 @@ pub fn admit(
     accepted: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Vec<Unusable>, Box<Refusal>> {
-    let mut paths: Vec<PathBuf> = stack.member_names().into_iter().map(|(name, _)| name).collect();
-    let mut described = md_members(stack);
     let mut accepted = accepted.to_vec();
-    accepted.extend(described.iter().flatten().filter(|path| is_own(path)).cloned());
+    accepted.extend(md_members(stack).into_iter().flatten().filter(|path| is_own(path)));
     accepted.extend(logs(stack).into_iter().filter(|path| is_log(path)));
-    let policy = Policy { force: &accepted, read_only: options.read_only, min_bytes: 4096 };
+    let is_read = options.read_only;
+    let policy =
+        Policy { force: &accepted, read_only: is_read, min_bytes: 4096, may_share: is_read };
+    let of = |is_written: bool| {
+        let files = stack.files().into_iter().filter(|used| used.is_written == is_written);
+        files.map(|used| used.name()).collect::<Vec<PathBuf>>()
+    };
+    let (mut written, mut read) = (of(true), of(false));
+    let mut unusable = admit_paths(stack, &mut written, &policy, options)?;
+    if !read.is_empty() {
+        let policy = Policy { read_only: true, may_share: true, ..policy };
+        unusable.extend(admit_paths(stack, &mut read, &policy, options)?);
+        if !is_read {
+            // A member that is only read may share bytes with another such one, not with one that is written.
+            let beside = |path: PathBuf| written.iter().cloned().chain([path]).collect::<Vec<_>>();
+            read.into_iter().try_for_each(|path| check_apart(&beside(path)))?;
+        }
+    }
+    Ok(unusable)
+}
+
+/// Examines `paths`, members of `stack`, and takes those out that their arrays have to do without. Answers these.
+fn admit_paths(
+    stack: &Stack,
+    paths: &mut Vec<PathBuf>,
+    policy: &Policy<'_>,
+    options: &OpenOptions,
+) -> Result<Vec<Unusable>, Box<Refusal>> {
+    let mut described = md_members(stack);
+    described.iter_mut().for_each(|array| array.retain(|path| paths.contains(path)));
     let mut unusable = Vec::new();
     loop {
-        let refusal = match check_patiently(&paths, &policy) {
-            Ok(_) => return Ok(unusable),
+        let refusal = match check_patiently(paths, policy) {
+            Ok(_) => {
+                if policy.may_share {
+                    // Two names of a member that a superblock describes are one member.
+                    described.iter().try_for_each(|array| check_apart(array))?;
+                }
+                return Ok(unusable);
+            }
             Err(refusal) => Refusal { purpose: purpose_of(stack, &refusal.path), ..refusal },
         };
         let array = described.iter_mut().find(|array| array.contains(&refusal.path));
@@ -140,7 +174,12 @@ fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
     }
     let passes_on = matches!(
         stack.node,
-        Node::Linear(_) | Node::Raid0(_) | Node::Cache(_) | Node::Model(_) | Node::File(_)
+        Node::Linear(_)
+            | Node::Raid0(_)
+            | Node::Cache(_)
+            | Node::Model(_)
+            | Node::File(_)
+            | Node::Slice(_)
     );
     let is_below = |member: &Stack| purpose_of(member, path) == Purpose::Served;
     match passes_on && (is_it(stack) || stack.members().iter().any(is_below)) {

@@ -140,6 +140,10 @@ pub(super) fn identity(stack: &Stack) -> String {
             let known = known.unwrap_or_default();
             format!("file {known} {} {:?}", file.offset, file.length)
         }
+        Node::Slice(slice) => {
+            format!("slice {} {:?} ({})", slice.offset, slice.length, identity(&slice.origin))
+        }
+        Node::Cow(cow) => format!("cow {} ({})", cow.store, identity(&cow.origin)),
         _ if stack.members().is_empty() => stack.to_string(),
         node => {
             let members: Vec<String> = stack.members().iter().map(identity).collect();

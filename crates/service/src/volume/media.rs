@@ -9,9 +9,10 @@ use braid_device::{Buses, Ram};
 use braid_engine::assembled::Level;
 use braid_member::{Member, MemberError, Opening, open};
 use braid_stack::{ByteSize, Cache, Node, Stack};
+use braid_wiring::Decoration;
 
 use super::cache_log::{self, WriteBack};
-
+use super::decorated::{self, DecoratorError};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
@@ -36,6 +37,8 @@ pub enum MediaError {
     Log { log: String, cache: String, why: String },
     #[error("a cache cannot be kept there: {0}")]
     Warm(#[from] WarmError),
+    #[error("{0}")]
+    Decorator(#[from] DecoratorError),
 }
 
 impl MediaError {
@@ -54,6 +57,7 @@ impl MediaError {
             MediaError::Warm(_) => {
                 Failure::refused(self).next("another file as warm=").code(ErrorCode::WarmUnfit)
             }
+            MediaError::Decorator(error) => error.failure(),
         }
     }
 
@@ -94,6 +98,9 @@ impl Media {
     pub fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
         // Memory is taken when it is written: what can never fit is refused before.
         promises::check_stack(stack, options.promised)?;
+        if !options.read_only {
+            decorated::check_writable(stack)?;
+        }
         // Only a RAM disk that is all of a stack can grow: the others are parts of something.
         let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
         let mut opener = Opener { options, buses: Buses::default(), most_ram, survives: false };
@@ -173,6 +180,7 @@ impl Media {
                 Part::Cached { .. } => true,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
+                Part::Decorated { .. } => false,
             }
         });
         has_state
@@ -204,32 +212,53 @@ struct Opener<'a> {
 
 impl Opener<'_> {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
-        if let Node::Md(md) = &stack.node {
-            return MdArray::open(&md.members, md.layout, self.options)
+        match &stack.node {
+            Node::Md(md) => MdArray::open(&md.members, md.layout, self.options)
                 .map(Box::new)
                 .map(Part::Md)
-                .map_err(MediaError::Md);
-        }
-        if stack.is_missing() {
-            return Ok(Part::Missing);
-        }
-        if let Node::Cache(cache) = &stack.node {
-            let (config, text) = (config_of(cache), stack.to_string());
-            let of_origin = cache_log::identity(cache.origin());
-            let origin = Box::new(self.part(cache.origin())?);
-            let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
-            if let Some(log) = &log {
-                let (of_log, behind) = (log.limits(), origin.limits());
-                if let Some(why) = cache_log::unfit(of_log, behind, cache.block.bytes()) {
-                    let log = cache.log().map(ToString::to_string).unwrap_or_default();
-                    return Err(MediaError::Log { log, cache: text, why });
-                }
+                .map_err(MediaError::Md),
+            Node::Missing(_) => Ok(Part::Missing),
+            Node::Cache(cache) => self.cached(cache, stack.to_string()),
+            Node::Slice(slice) => {
+                self.decorated(&slice.origin, |origin| decorated::slice(slice, origin))
             }
-            let write_back = WriteBack::new(cache, &of_origin, self.options);
-            let warm = Warm::open(cache)?.map(Arc::new);
-            let of = OfCache { text, write_back, warm };
-            return Ok(Part::Cached { config, origin, log, of });
+            Node::Holes(holes) => {
+                self.decorated(&holes.origin, |origin| decorated::holes(holes, origin))
+            }
+            Node::Cow(cow) => Err(decorated::no_store(cow).into()),
+            _ => self.leaf_or_joined(stack),
         }
+    }
+
+    fn cached(&mut self, cache: &Cache, text: String) -> Result<Part, MediaError> {
+        let config = config_of(cache);
+        let of_origin = cache_log::identity(cache.origin());
+        let origin = Box::new(self.part(cache.origin())?);
+        let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
+        if let Some(log) = &log {
+            let (of_log, behind) = (log.limits(), origin.limits());
+            if let Some(why) = cache_log::unfit(of_log, behind, cache.block.bytes()) {
+                let log = cache.log().map(ToString::to_string).unwrap_or_default();
+                return Err(MediaError::Log { log, cache: text, why });
+            }
+        }
+        let write_back = WriteBack::new(cache, &of_origin, self.options);
+        let warm = Warm::open(cache)?.map(Arc::new);
+        Ok(Part::Cached { config, origin, log, of: OfCache { text, write_back, warm } })
+    }
+
+    /// Opens the device that `decoration` makes of `origin`.
+    fn decorated(
+        &mut self,
+        origin: &Stack,
+        decoration: impl FnOnce(Limits) -> Result<Decoration, DecoratorError>,
+    ) -> Result<Part, MediaError> {
+        let origin = Box::new(self.part(origin)?);
+        let limits = origin.limits().expect("only a member of a level can be missing");
+        Ok(Part::Decorated { by: decoration(limits)?, origin })
+    }
+
+    fn leaf_or_joined(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         let (access, most_ram, buses) = (self.options.access(), self.most_ram, &mut self.buses);
         if let Some(kind) = open(&stack.node, &mut Opening { access, most_ram, buses })? {
             let is_direct = kind.is_direct() == Some(true);
@@ -267,18 +296,33 @@ pub(super) fn called(member: &Member, role: usize) -> String {
     member.path().unwrap_or_else(|| braid_wiring::unnamed(role))
 }
 
-/// Of parity that nobody vouches for: what a missing member had is worked out from it.
+/// Warns of parity of which no record says that it was up to date, if bytes are reconstructed from it.
 fn parity_in_doubt(part: &Part) -> Option<Warning> {
     let Part::Joined { level: level @ Level::Parity(_), members } = part else { return None };
-    let is_missing = members.iter().any(|member| matches!(member, Part::Missing));
     let is_volatile = part.limits().is_none_or(|limits| limits.volatile);
-    (is_missing && !is_volatile).then(|| {
+    let unread = if members.iter().any(|member| matches!(member, Part::Missing)) {
+        "what the missing member had"
+    } else if members.iter().any(has_holes) {
+        "the holes of members"
+    } else {
+        return None;
+    };
+    (!is_volatile).then(|| {
         Warning::lasting(format!(
-            "{}: what the missing member had is worked out from parity; whether that was up to date is \
-             recorded nowhere, because this array has no superblocks",
+            "{}: {unread} is worked out from parity; whether that was up to date is recorded nowhere, \
+             because this array has no superblocks",
             level.name()
         ))
     })
+}
+
+/// Returns true if `part` has unreadable ranges, directly or through a slice.
+fn has_holes(part: &Part) -> bool {
+    match part {
+        Part::Decorated { by: Decoration::Holes(_), .. } => true,
+        Part::Decorated { origin, .. } => has_holes(origin),
+        _ => false,
+    }
 }
 
 pub(super) fn config_of(cache: &Cache) -> Config {

@@ -25,6 +25,7 @@ mod caches;
 mod caching;
 mod counts;
 mod deadline;
+mod decorated;
 mod error;
 mod exports;
 mod following;

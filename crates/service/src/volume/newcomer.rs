@@ -56,8 +56,8 @@ impl Newcomer {
         let forced = [path.to_owned()];
         let policy = Policy {
             force: if force || known.is_some() { &forced } else { &[] },
-            read_only: false,
             min_bytes: 4096,
+            ..Policy::default()
         };
         let facts = check_member(path, &policy).map_err(|refusal| said(&refusal))?;
         let options = OpenOptions::default();

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::{Node, Stack};
+use braid_stack::Stack;
 
 use super::left::process_of;
 use super::spec::Spec;
@@ -115,14 +115,8 @@ impl Own {
     }
 }
 
-/// All that a stack reads or writes: members, logs, what caches and RAM disks are kept in.
+/// All paths that a stack reads or writes: of members, logs, maps, stores, saved caches and RAM disks, profiles.
 fn paths(stack: &Stack) -> Vec<PathBuf> {
-    let kept = match &stack.node {
-        Node::Cache(cache) => cache.warm.as_ref().map(|warm| warm.path.clone()),
-        Node::Ram(ram) => ram.image.clone(),
-        Node::File(file) => Some(file.path.clone()),
-        _ => None,
-    };
     let below = stack.members().iter().flat_map(paths);
-    kept.map(PathBuf::from).into_iter().chain(below).collect()
+    stack.own_path().map(PathBuf::from).into_iter().chain(below).collect()
 }

@@ -206,6 +206,15 @@ impl<'a> Args<'a> {
         Ok(Some(word.text.clone()))
     }
 
+    /// As [`Args::path`], but required.
+    pub(crate) fn required_path(
+        &self,
+        key: &'static str,
+        what: &'static str,
+    ) -> Result<String, Fault> {
+        self.path(key)?.ok_or_else(|| self.missing(what))
+    }
+
     /// The one of `choices` that parameter `key` names, if it is given.
     pub(crate) fn choice<T: Copy>(
         &self,
@@ -213,6 +222,18 @@ impl<'a> Args<'a> {
         choices: &[(&'static str, T)],
     ) -> Result<Option<T>, Fault> {
         self.word(key)?.map(|word| chosen_of(key, word, choices)).transpose()
+    }
+
+    /// The only positional argument, as a device.
+    pub(crate) fn origin(&self) -> Result<Box<Stack>, Fault> {
+        match &self.positional[..] {
+            [] => Err(self.missing("a device")),
+            [device] => check_expr(device).map(Box::new),
+            [_, extra, ..] => {
+                let problem = Problem::TooManyArguments { level: self.level, usage: self.usage };
+                Err(Fault::new(problem, extra.span()))
+            }
+        }
     }
 
     /// The positional arguments as members.

@@ -119,11 +119,7 @@ impl Level for Cache {
                 Problem::OutOfRange { what: "size", value: size, min: block, max: MAX_SIZE };
             return Err(Fault::new(problem, args.span()));
         }
-        let mut devices = args.members()?;
-        if let Some(second) = devices.get(1) {
-            let problem = Problem::TooManyArguments { level: Self::NAME, usage: Self::USAGE };
-            return Err(Fault::new(problem, second.span));
-        }
+        let mut devices = vec![*args.origin()?];
         let mode = args.choice("mode", MODES)?.unwrap_or_default();
         let write_back = check_write_back(args, mode, size, block)?;
         devices.extend(args.stack("log")?);
@@ -151,14 +147,11 @@ impl Level for Cache {
 /// The part that is kept between two runs.
 fn check_warm(args: &Args<'_>) -> Result<Option<Warm>, Fault> {
     let has_data = args.choice("saved", SAVED)?;
-    let Some(word) = args.word("warm")? else {
+    let Some(path) = args.path("warm")? else {
         let Some(span) = args.place("saved") else { return Ok(None) };
         return Err(Fault::new(Problem::OnlyWarm, span));
     };
-    if word.text.is_empty() || word.text.contains('\0') {
-        return Err(Fault::new(Problem::ImpossiblePath, word.span));
-    }
-    Ok(Some(Warm { path: word.text.clone(), has_data: has_data.unwrap_or(false) }))
+    Ok(Some(Warm { path, has_data: has_data.unwrap_or(false) }))
 }
 
 /// The parameters that only write-back mode has, and must have.

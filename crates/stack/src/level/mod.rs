@@ -7,7 +7,9 @@
 
 mod args;
 pub(crate) mod cache;
+pub(crate) mod cow;
 pub(crate) mod file;
+pub(crate) mod holes;
 pub(crate) mod linear;
 pub(crate) mod md;
 pub(crate) mod missing;
@@ -17,6 +19,7 @@ pub(crate) mod raid0;
 pub(crate) mod raid1;
 pub(crate) mod raid10;
 pub(crate) mod ram;
+pub(crate) mod slice;
 
 use std::fmt;
 
@@ -71,6 +74,34 @@ impl Stack {
     #[must_use]
     pub fn members_mut(&mut self) -> &mut [Stack] {
         self.node.members_mut()
+    }
+
+    /// The path that this device names itself, without those below: a file, map, store, saved content or profile.
+    #[must_use]
+    pub fn own_path(&self) -> Option<&String> {
+        match &self.node {
+            Node::File(file) => Some(&file.path),
+            Node::Model(model) => model.profile_file().map(|_| &model.profile),
+            Node::Ram(ram) => ram.image.as_ref(),
+            Node::Cache(cache) => cache.warm.as_ref().map(|warm| &warm.path),
+            Node::Holes(holes) => Some(&holes.map),
+            Node::Cow(cow) => Some(&cow.store),
+            _ => None,
+        }
+    }
+
+    /// As [`Stack::own_path`], to be changed in place.
+    #[must_use]
+    pub fn own_path_mut(&mut self) -> Option<&mut String> {
+        match &mut self.node {
+            Node::File(file) => Some(&mut file.path),
+            Node::Model(model) => model.profile_file().is_some().then_some(&mut model.profile),
+            Node::Ram(ram) => ram.image.as_mut(),
+            Node::Cache(cache) => cache.warm.as_mut().map(|warm| &mut warm.path),
+            Node::Holes(holes) => Some(&mut holes.map),
+            Node::Cow(cow) => Some(&mut cow.store),
+            _ => None,
+        }
     }
 
     /// True if it is the place of a missing member.
@@ -212,6 +243,12 @@ levels! {
     Md(md::Md) [md::Md],
     /// Memory in front of a device.
     Cache(cache::Cache) [cache::Cache],
+    /// A part of a device.
+    Slice(slice::Slice) [slice::Slice],
+    /// A device with unreadable ranges.
+    Holes(holes::Holes) [holes::Holes],
+    /// A device whose changes go to a file.
+    Cow(cow::Cow) [cow::Cow],
     /// A member that behaves like a modelled device, in wall time.
     Model(model::Model) [model::Model],
     /// The place of a member that is not there; no device.
@@ -301,6 +338,20 @@ macro_rules! has_members {
     };
 }
 use has_members;
+
+/// The one device of a decorator that keeps it in its field `origin`.
+macro_rules! has_origin {
+    () => {
+        fn members(&self) -> &[Stack] {
+            std::slice::from_ref(&*self.origin)
+        }
+
+        fn members_mut(&mut self) -> &mut [Stack] {
+            std::slice::from_mut(&mut *self.origin)
+        }
+    };
+}
+use has_origin;
 
 /// Prints `member, member`.
 fn fmt_members(f: &mut fmt::Formatter<'_>, members: &[Stack]) -> fmt::Result {

@@ -186,7 +186,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     let volume = volume_name(assemble, verdict.set)?;
     let config = places.config_file(&volume);
     let paths = taken_in(verdict);
-    let policy = Policy { force: &paths, read_only: assemble.read_only, min_bytes: 0 };
+    let policy = Policy { force: &paths, read_only: assemble.read_only, ..Policy::default() };
     let facts = match assemble.read_only {
         true => check_members(&paths, &policy).map_err(|refusal| said(&refusal))?,
         false => given::judge(&paths, &paths)?,

@@ -118,7 +118,7 @@ fn output(options: &cli::ModelFit) -> Result<PathBuf, Failure> {
 /// # Errors
 /// It is not a device or image file, or cannot be read.
 pub(in crate::command) fn readable(path: &Path) -> Result<(MemberFacts, Vec<String>), Failure> {
-    let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
+    let policy = Policy { read_only: true, ..Policy::default() };
     match check_member(path, &policy) {
         Ok(facts) => Ok((facts, Vec::new())),
         Err(refusal) => match (&refusal.reason, &refusal.facts) {
