@@ -11,6 +11,7 @@ mod metrics;
 mod model;
 mod model_fit;
 mod monitor;
+mod rescue;
 mod scrub;
 mod superblocks;
 mod top;
@@ -38,6 +39,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
+pub(crate) use rescue::{Rescue, RescueCopy, RescueOpen, RescueScan};
 pub(crate) use scrub::{Scrub, Time as ScrubTime};
 pub(crate) use superblocks::{
     Superblocks, SuperblocksList, SuperblocksRestore, SuperblocksSave, SuperblocksShow,
@@ -100,6 +102,9 @@ pub(crate) enum Command {
     Cat(Cat),
     /// Show which files own the given bytes of a volume; writes nothing to the volume
     Files(Files),
+    /// Read arrays that do not start, without writing to their members
+    #[command(subcommand)]
+    Rescue(Rescue),
     /// Print the arrays of running volumes in the format of /proc/mdstat
     Mdstat,
     /// Add, remove, replace or fail members of a running array

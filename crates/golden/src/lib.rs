@@ -18,4 +18,4 @@ pub mod manifest;
 pub mod pattern;
 pub mod runs;
 
-pub use manifest::{Expect, Golden, MadeWith, Member, Piece, Role, all, named};
+pub use manifest::{Expect, Golden, MadeWith, Member, Piece, Role, all, broken, named};

@@ -180,12 +180,24 @@ pub struct Golden {
     /// The versions of the programs.
     pub made_with: MadeWith,
     #[serde(skip)]
+    folder: PathBuf,
+    #[serde(skip)]
     content: OnceLock<Content>,
 }
 
 /// The folder of the golden arrays.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/golden")
+}
+
+/// The array of this name that was broken on purpose: it does not start, although its members hold its content.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn broken(name: &str) -> Golden {
+    read(&folder().with_file_name("broken").join(name))
 }
 
 /// All golden arrays, by name.
@@ -212,10 +224,17 @@ pub fn all() -> Vec<Golden> {
 /// If there is none.
 #[must_use]
 pub fn named(name: &str) -> Golden {
-    let path = folder().join(name).join("manifest.json");
+    read(&folder().join(name))
+}
+
+/// The array in a folder.
+fn read(folder: &Path) -> Golden {
+    let path = folder.join("manifest.json");
     let text = fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("no golden array {name:?}: {}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .unwrap_or_else(|error| panic!("no golden array: {}: {error}", path.display()));
+    let golden: Golden =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Golden { folder: folder.to_owned(), ..golden }
 }
 
 impl Golden {
@@ -231,7 +250,7 @@ impl Golden {
     /// If it is missing.
     #[must_use]
     pub fn expand_member(&self, index: usize) -> Vec<u8> {
-        let path = folder().join(&self.name).join(format!("m{index}.runs"));
+        let path = self.folder.join(format!("m{index}.runs"));
         let text = fs::read_to_string(&path)
             .unwrap_or_else(|error| panic!("no member {index}: {}: {error}", path.display()));
         runs::expand(&text, self.content())

@@ -23,6 +23,7 @@
 //! (`md_bitmap_read_sb`, `md_bitmap_storage_alloc`, `md_bitmap_endwrite`, `write_sb_page`).
 
 mod copies;
+mod of_array;
 
 use crate::rejection::BitmapRejection;
 use crate::{SECTOR, Uuid};

@@ -1,4 +1,4 @@
-//! What blocks that describe themselves say of their place.
+//! Blocks that describe themselves: the places to which they belong.
 //!
 //! ```text
 //!   member 2   ├──────────────▓▓▓▓────────┤        at: where the block was found

@@ -14,11 +14,19 @@
 //!
 //! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
 
+pub mod assemble;
+mod case;
+mod claimants;
 mod clue;
 pub mod evidence;
+mod patient;
+pub mod scan;
 mod solve;
 
+pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
+pub use claimants::{Array, Examined, arrays, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
+pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
     Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
     solve,

@@ -33,6 +33,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "undo",
         ],
     ),
+    ("Data that cannot be reached", &["rescue"]),
     ("RAM disks and caches", &["cache", "resize", "erase", "save", "restore"]),
     ("Watching", &["monitor", "metrics", "web", "doctor"]),
     ("Measuring", &["lab", "advise", "model", "trace"]),

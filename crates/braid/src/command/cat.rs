@@ -31,7 +31,7 @@ pub(super) struct Opened {
     pub(super) pool: Pool,
     pub(super) executor: Executor,
     /// The members.
-    _media: Media,
+    media: Media,
 }
 
 pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
@@ -40,20 +40,26 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
     opened.executor.block_on(copy(opened.built.dev.clone(), opened.pool.clone(), range))
 }
 
-/// Opens a stack as it is typed, or that of the volume with this name, for reading.
+/// Opens a stack as it is typed, or that of the volume with this name, for reading. Prints warnings.
 pub(super) fn open(text: &str, io: IoMode) -> Result<Opened, Failure> {
-    let stack = stack(text)?;
+    let opened = open_stack(&stack(text)?, io)?;
+    let warnings = opened.media.warnings().into_iter();
+    warnings.for_each(|warning| eprintln!("braid: warning: {}", warning.text));
+    Ok(opened)
+}
+
+/// Opens a stack for reading.
+pub(super) fn open_stack(stack: &Stack, io: IoMode) -> Result<Opened, Failure> {
     let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
-    options.unusable = admit(&stack, &[], &options).map_err(|refusal| said(&refusal))?;
+    options.unusable = admit(stack, &[], &options).map_err(|refusal| said(&refusal))?;
     let failed = |failure: Failure| Failure { kind: FailureKind::Failed, ..failure };
-    let media = Media::open(&stack, &options).map_err(|error| failed(error.failure()))?;
-    media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {}", warning.text));
+    let media = Media::open(stack, &options).map_err(|error| failed(error.failure()))?;
     let executor = Executor::new(Config { mode: io.executor_mode(), ..Config::default() })
         .context("cannot start")?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
     let built = build(&media, &handle, &pool, true).context("cannot open the members")?;
-    Ok(Opened { built, pool, executor, _media: media })
+    Ok(Opened { built, pool, executor, media })
 }
 
 /// A stack as it is typed, or that of the volume with this name.

@@ -29,6 +29,7 @@ mod monitor;
 mod owners;
 mod page;
 mod past;
+mod rescue;
 mod screen;
 mod scrub_parts;
 mod scrubbed;
@@ -95,6 +96,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Superblocks(what) => superblocks::superblocks(&what),
         Command::Cat(cat) => cat::cat(&cat),
         Command::Files(files) => files::files(&files),
+        Command::Rescue(what) => return rescue::rescue(&what),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),
         Command::Doctor(doctor) => doctor::doctor(&doctor),

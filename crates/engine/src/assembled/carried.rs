@@ -2,11 +2,9 @@
 
 use std::io;
 
-use braid_level::size::redundant_size;
 use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::detect::{self, Found};
-use braid_md::superblock::Contents;
-use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
+use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Superblock, bitmap};
 
 use super::logs::{self, Logs};
 use super::source::Source;
@@ -76,7 +74,7 @@ impl Carried {
         let (bitmap, bitmap_trouble) = match bitmap_bytes(source, &superblock)? {
             _ if superblock.bitmap_offset.is_none() => (None, None),
             None => (None, Some("it lies outside the device".to_owned())),
-            Some(bytes) => match bitmap_of(&bytes, &superblock) {
+            Some(bytes) => match Bitmap::of(&superblock, &bytes) {
                 Ok(bitmap) => (Some(bitmap), None),
                 Err(why) => (None, Some(why)),
             },
@@ -120,39 +118,6 @@ fn several(choice: &detect::Choice<'_>) -> String {
         format!("version {version} at byte {offset} (array {uuid})")
     };
     all.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// Parses the bitmap of the array to which `superblock` belongs.
-///
-/// # Errors
-/// The bitmap cannot be kept up to date; says why.
-fn bitmap_of(bytes: &[u8], superblock: &Superblock) -> Result<Bitmap, String> {
-    let bitmap = Bitmap::parse(bytes).map_err(|why| why.to_string())?;
-    let header = &bitmap.header;
-    if header.uuid.0 != superblock.uuid_on_disk() {
-        return Err(format!("it is of array {}", header.uuid));
-    }
-    if !header.is_portable() {
-        return Err("its bits are in the order of an unknown host".to_owned());
-    }
-    let (has, least) = (header.sync_size, least_sync_size(superblock));
-    if has < least {
-        return Err(format!("it is about {has} bytes, and the array has {least}"));
-    }
-    // As in md, the array's size counts even if the header says more: the bits beyond may be something else.
-    Ok(if least > 0 { bitmap.covering(least) } else { bitmap })
-}
-
-/// Returns the bytes that a bitmap must cover: the array for raid10, else the used part of each member.
-fn least_sync_size(superblock: &Superblock) -> u64 {
-    let Contents { level, layout, chunk, component_size, raid_disks, .. } = **superblock;
-    match level {
-        // An unknown layout is refused elsewhere.
-        Level::Raid10 => {
-            redundant_size(level, layout, chunk, raid_disks.into(), component_size).unwrap_or(0)
-        }
-        _ => component_size,
-    }
 }
 
 /// Returns an empty bad-block log of the size that the superblock gives.

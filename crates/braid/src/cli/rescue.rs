@@ -1,0 +1,84 @@
+//! Arguments of `braid rescue`.
+
+use std::path::PathBuf;
+
+use braid_service::volume::{Attach, IoMode};
+use clap::{Args, Subcommand};
+
+use super::choice;
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "A case is a folder, NAME.rescue, with what is known of the members. Members \
+                        are opened for reading only. Write nothing to them meanwhile: do not \
+                        create the array anew, assemble it by force, repair or mount it."
+)]
+pub(crate) enum Rescue {
+    /// Show what lies on the members of an array that does not start, and why it does not
+    Scan(RescueScan),
+    /// Decide which members the array is read from, show what is in doubt, and serve it read-only
+    Open(RescueOpen),
+    /// Copy the array's content to an image, with a map of what could not be read
+    Copy(RescueCopy),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Searches md superblocks in every place and at every 4 KiB of the first and \
+                        last 128 MiB, partition tables, and signatures of other formats."
+)]
+pub(crate) struct RescueScan {
+    /// Name of the case: the folder NAME.rescue, which is made if it is not there
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// Members, as images or block devices [default: those of the case]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// GNU ddrescue's map of an image: what it does not call read is not used (may be given several
+    /// times)
+    #[arg(long, value_name = "PATH=FILE")]
+    pub(crate) map: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 if nothing is in doubt, 4 if something is, 1 if no array \
+                        can be read.")]
+pub(crate) struct RescueOpen {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// The array, by name or UUID, if the members are of several
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+    /// Serve it read-only to NBD clients, in the foreground: unix:PATH, tcp:IP:PORT, tcp:PORT
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["attach", "json"])]
+    pub(crate) nbd: Vec<String>,
+    /// Attach it as a read-only block device of this machine
+    #[arg(long, value_parser = choice::attach(), conflicts_with = "json")]
+    pub(crate) attach: Option<Attach>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "A copy that was interrupted is continued by the same command: IMAGE.map \
+                        has what was copied, in GNU ddrescue's format. Exit status: 0 if all was \
+                        copied and nothing is in doubt, 4 if not.")]
+pub(crate) struct RescueCopy {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// The image that is written, and IMAGE.map beside it
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) to: PathBuf,
+    /// The array, by name or UUID, if the members are of several
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+    /// I/O method
+    #[arg(long, value_parser = choice::io(), default_value = "auto")]
+    pub(crate) io: IoMode,
+}

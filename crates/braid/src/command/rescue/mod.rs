@@ -1,0 +1,33 @@
+//! `braid rescue`: arrays that do not start, read without writing to their members.
+//!
+//! ```text
+//!   scan ──▶ NAME.rescue: fingerprints, maps, places ──▶ open ──▶ a stack expression ──▶ serve, up
+//!                                                                                  └───▶ copy
+//! ```
+
+mod copy;
+mod examined;
+mod open;
+mod scan;
+mod words;
+
+use std::process::ExitCode;
+
+use crate::cli::Rescue;
+use braid_service::failure::Failure;
+
+/// The exit status of an answer that is in doubt.
+const IN_DOUBT: u8 = 4;
+
+pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
+    match rescue {
+        Rescue::Scan(arguments) => scan::scan(arguments),
+        Rescue::Open(arguments) => open::open(arguments),
+        Rescue::Copy(arguments) => copy::copy(arguments),
+    }
+}
+
+/// The exit status of an answer.
+fn exit(is_in_doubt: bool) -> ExitCode {
+    if is_in_doubt { ExitCode::from(IN_DOUBT) } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,77 @@
+//! Doubts about data that are read, and reasons for which an array cannot be read at all.
+
+use braid_level::Level;
+
+use super::layout::Ranges;
+
+/// A reason for which data that are read may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// No member has these bytes of the array: reading them fails.
+    Lost {
+        /// Bytes of the array.
+        ranges: Ranges,
+    },
+    /// A stale member is used, and nothing says what was written after it left.
+    Stale {
+        /// Its label.
+        label: String,
+        /// Its role.
+        role: usize,
+        /// When its superblock was last written, in seconds since 1970.
+        at: u64,
+    },
+    /// Two members claim one role with as many events, and their contents differ.
+    Ambiguous {
+        /// The label of the one that is used.
+        label: String,
+        /// The role.
+        role: usize,
+    },
+    /// Writes were under way when a member left: what is computed from parity there may be wrong.
+    Torn {
+        /// When, in seconds since 1970.
+        at: u64,
+        /// The bytes of the array; `None` if nothing says which.
+        ranges: Option<Ranges>,
+    },
+}
+
+impl Doubt {
+    /// The bytes of the array that are in doubt; `None` if nothing says which.
+    #[must_use]
+    pub fn ranges(&self) -> Option<&Ranges> {
+        match self {
+            Doubt::Lost { ranges } => Some(ranges),
+            Doubt::Torn { ranges, .. } => ranges.as_ref(),
+            Doubt::Stale { .. } | Doubt::Ambiguous { .. } => None,
+        }
+    }
+}
+
+/// Why an array cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Too few members.
+    #[error("{level} of {disks} cannot be read without its roles {}", roles.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))]
+    TooFew {
+        /// The level.
+        level: Level,
+        /// The number of roles.
+        disks: usize,
+        /// The roles without a member.
+        roles: Vec<usize>,
+    },
+    /// A change of shape was interrupted.
+    #[error("a reshape stopped at byte {position} of the array: two layouts are on the members")]
+    Reshape {
+        /// Bytes of the array that have the new shape.
+        position: u64,
+    },
+    /// The layout is not known, or does not suit the members.
+    #[error("its layout cannot be read: {why}")]
+    Layout {
+        /// The reason.
+        why: String,
+    },
+}

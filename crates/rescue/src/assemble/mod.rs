@@ -1,0 +1,218 @@
+//! Assembly by time: which members an array that does not start is read from, and what is then in doubt.
+//!
+//! ```text
+//!   members by events ──▶ those of the last state, as the freshest one's table names them
+//!                    ──▶ without which it had failed: in order, until the level can bear the rest
+//!                    ──▶ stale ones, the chunks of the write-intent bitmap taken out
+//!                           │
+//!                           ▼ seats ──▶ expression      doubts: ranges of the array, and why
+//! ```
+//!
+//! The event counts alone do not tell whether a member is stale: a failed array goes on counting. A member without
+//! which the array could not run holds everything that was acknowledged, however many events it is behind.
+//!
+//! Invariants
+//! * The result depends on the superblocks, bitmaps and holes alone, not on the order in which they are given.
+//! * A member is taken in without a doubt only if nothing can have been written after it left.
+//!
+//! Deliberately absent: I/O, and members without a superblock.
+//!
+//! Source: Linux `drivers/md/raid5.c` (`raid5_error`: a failed array takes no writes), `md-bitmap.c`
+//! (`md_bitmap_endwrite`: no bit is cleared while a member is missing).
+
+mod doubt;
+mod expression;
+mod layout;
+mod seats;
+
+use std::ops::Range;
+
+use braid_level::Level;
+use braid_level::size::suffice;
+use braid_md::{Bitmap, Resync, Superblock};
+
+pub use doubt::{Doubt, OpenError};
+pub use layout::{Ranges, joined};
+pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
+
+use layout::{Layout, inside};
+use seats::Seats;
+
+/// A superblock, with all that assembly needs to know of its member.
+#[derive(Clone, Debug)]
+pub struct Claimant {
+    /// The index of the file or device in the case.
+    pub member: usize,
+    /// Its name in messages.
+    pub label: String,
+    /// The path of the file or device.
+    pub path: String,
+    /// The start of the member in it, in bytes.
+    pub start: u64,
+    /// The superblock.
+    pub superblock: Superblock,
+    /// The member's copy of the array's write-intent bitmap, if it is sound.
+    pub bitmap: Option<Bitmap>,
+    /// The bytes of the file or device that cannot be read, joined.
+    pub holes: Ranges,
+    /// Equal for members with equal content at both ends.
+    pub content: String,
+}
+
+/// An array, as it can be read.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The claimant that defines the array: an index.
+    pub freshest: usize,
+    /// The member of each role.
+    pub seats: Vec<Option<Seat>>,
+    /// Members that are not used, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Reasons for which data that are read may be wrong.
+    pub doubts: Vec<Doubt>,
+    /// The size of the array in bytes.
+    pub size: u64,
+}
+
+/// Decides how the array of these claimants, which have one UUID, is read.
+///
+/// # Errors
+/// [`OpenError`]: too few members, a reshape that stopped, a layout that is not known.
+///
+/// # Panics
+/// Without any claimant.
+pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
+    let mut seats = Seats::of(claimants);
+    let freshest = seats.freshest;
+    let array = &claimants[freshest].superblock;
+    if let Some(reshape) = array.reshape {
+        return Err(OpenError::Reshape { position: reshape.position });
+    }
+    seats.take_stale(claimants);
+    let Seats { seats, left_out, .. } = seats;
+    let missing = |seat: &(usize, &Option<Seat>)| seat.1.is_none();
+    let roles: Vec<usize> =
+        seats.iter().enumerate().filter(missing).map(|(role, _)| role).collect();
+    if !suffice(array.level, array.layout, &present(&seats)) {
+        return Err(OpenError::TooFew { level: array.level, disks: seats.len(), roles });
+    }
+    let used = seats.iter().map(|seat| match seat {
+        Some(seat) if !array.level.is_redundant() => claimants[seat.claimant].superblock.used(),
+        _ => array.component_size,
+    });
+    let used: Vec<u64> = used.collect();
+    let layout = Layout::new(array.level, array.layout, array.chunk, &used)
+        .map_err(|error| OpenError::Layout { why: error.to_string() })?;
+    let doubts = doubts(claimants, array, &seats, &layout);
+    Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
+}
+
+/// Decides which members are used, whether or not they suffice: the seats, by role, and the others.
+///
+/// # Panics
+/// Without any claimant.
+#[must_use]
+pub fn seats(claimants: &[Claimant]) -> (Vec<Option<Seat>>, Vec<LeftOut>) {
+    let mut seats = Seats::of(claimants);
+    seats.take_stale(claimants);
+    (seats.seats, seats.left_out)
+}
+
+/// For each role, whether there is a member.
+fn present(seats: &[Option<Seat>]) -> Vec<bool> {
+    seats.iter().map(Option::is_some).collect()
+}
+
+/// Returns the doubts about an array that is read from these seats.
+fn doubts(
+    claimants: &[Claimant],
+    array: &Superblock,
+    seats: &[Option<Seat>],
+    layout: &Layout,
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let whole = [0..u64::MAX];
+    let holes: Vec<Ranges> = seats
+        .iter()
+        .map(|seat| seat.as_ref().map_or(whole.to_vec(), |seat| seat.holes.clone()))
+        .collect();
+    let lost = layout.lost(&holes);
+    if !lost.is_empty() {
+        doubts.push(Doubt::Lost { ranges: lost });
+    }
+    let bitmap = bitmap_of(claimants, array);
+    for (role, seat) in seats.iter().enumerate() {
+        let Some(seat) = seat else { continue };
+        let one = &claimants[seat.claimant];
+        let (label, at) = (one.label.clone(), one.superblock.updated.seconds);
+        match seat.standing {
+            Standing::Stale => doubts.push(Doubt::Stale { label, role, at }),
+            Standing::Ambiguous => doubts.push(Doubt::Ambiguous { label, role }),
+            _ => {}
+        }
+    }
+    // What is computed from parity may be wrong where a write was under way.
+    let computed: Vec<usize> = (0..seats.len()).filter(|role| !holes[*role].is_empty()).collect();
+    let has_parity = array.level.with_parity().is_some();
+    let torn = seats.iter().flatten().map(|seat| &claimants[seat.claimant].superblock);
+    let mut torn = torn.filter(|superblock| superblock.resync != Resync::Clean);
+    if let (true, false, Some(last)) = (has_parity, computed.is_empty(), torn.next()) {
+        let at = torn.map(|one| one.updated.seconds).fold(last.updated.seconds, u64::max);
+        let dirty = bitmap.map(|bitmap| dirty_ranges(bitmap));
+        let ranges = dirty.map(|dirty| {
+            let of = |role: &usize| {
+                let holes = joined(holes[*role].clone());
+                let both = dirty.iter().flat_map(|range| inside(&holes, range)).collect();
+                layout.on_member(*role, &joined(both))
+            };
+            joined(computed.iter().flat_map(of).collect())
+        });
+        if ranges.as_ref().is_none_or(|ranges| !ranges.is_empty()) {
+            doubts.push(Doubt::Torn { at, ranges });
+        }
+    }
+    doubts
+}
+
+/// The bitmap that has every write since the first member left: the freshest one's.
+fn bitmap_of<'a>(claimants: &'a [Claimant], array: &Superblock) -> Option<&'a Bitmap> {
+    let is_current = |one: &&Claimant| one.superblock.events == array.events;
+    claimants.iter().filter(is_current).find_map(|one| {
+        let bitmap = one.bitmap.as_ref()?;
+        (bitmap.header.events >= array.events && !bitmap.header.stale).then_some(bitmap)
+    })
+}
+
+/// Returns the ranges of the set bits of a bitmap: bytes of each member, of the array for raid10.
+fn dirty_ranges(bitmap: &Bitmap) -> Ranges {
+    let (chunk, size) = (bitmap.header.chunk_size, bitmap.header.sync_size);
+    let mut ranges = Vec::new();
+    let mut next = bitmap.next_set(0);
+    while let Some(found) = next {
+        ranges.push(found * chunk..((found + 1) * chunk).min(size));
+        next = bitmap.next_set(found + 1);
+    }
+    joined(ranges)
+}
+
+/// The bytes of its data that a member of this role lacks, by a bitmap that has every write since it left.
+fn changed_since(array: &Superblock, bitmap: &Bitmap, role: usize) -> Option<Ranges> {
+    let dirty = dirty_ranges(bitmap);
+    if array.level != Level::Raid10 {
+        return Some(dirty);
+    }
+    let used = vec![array.component_size; array.raid_disks as usize];
+    let layout = Layout::new(array.level, array.layout, array.chunk, &used).ok()?;
+    Some(layout.of_array(role, &dirty))
+}
+
+/// Moves the parts of `holes` that lie in a member's data to where they are in the data.
+fn in_data(one: &Claimant, used: u64) -> Ranges {
+    let start = one.start + one.superblock.data_offset;
+    let window: Range<u64> = start..start.saturating_add(used);
+    let moved = inside(&one.holes, &window).into_iter();
+    moved.map(|hole| hole.start - start..hole.end - start).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! From what lies on members to the arrays that they claim to be of.
+
+use std::collections::BTreeMap;
+
+use braid_md::assembly::{BitmapFacts, Candidate};
+use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap};
+
+use crate::assemble::{Claimant, Ranges, joined};
+use crate::patient::Patient;
+use crate::scan::{Findings, FoundSuperblock, How, Place};
+
+/// The most bytes of a bitmap that are read: all chunks that md keeps, in whole pages with the header.
+const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
+
+/// A member of a case, with what was found on it.
+#[derive(Debug)]
+pub struct Examined {
+    /// The open member.
+    pub patient: Patient,
+    /// Its contents.
+    pub findings: Findings,
+    /// Its name in messages.
+    pub label: String,
+    /// Its path in expressions: absolute.
+    pub path: String,
+    /// Bytes that its map, if there is one, does not call read.
+    pub holes: Ranges,
+    /// Equal for members with equal fingerprints.
+    pub content: String,
+}
+
+/// The members that carry one array's UUID.
+#[derive(Debug)]
+pub struct Array {
+    /// The array's identifier.
+    pub uuid: Uuid,
+    /// Its name, often `host:name`; empty for 0.90.
+    pub name: String,
+    /// The members that claim to be of it; at least one.
+    pub claimants: Vec<Claimant>,
+    /// The place of each of them.
+    pub places: Vec<Place>,
+}
+
+impl Array {
+    /// Returns the name of the array in messages, or the UUID if it has none.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let name = self.name.split_once(':').map_or(&*self.name, |(_host, name)| name);
+        if name.is_empty() { self.uuid.to_string() } else { self.name.clone() }
+    }
+
+    /// Returns true if `text` is its name, with the host or without, or its UUID.
+    #[must_use]
+    pub fn is_called(&self, text: &str) -> bool {
+        let name = self.name.split_once(':').map_or(&*self.name, |(_host, name)| name);
+        !text.is_empty() && [&self.name, name, &self.uuid.to_string()].contains(&text)
+    }
+}
+
+/// Returns the arrays of which superblocks were found, by UUID.
+#[must_use]
+pub fn arrays(members: &[Examined]) -> Vec<Array> {
+    let mut arrays: BTreeMap<Uuid, Array> = BTreeMap::new();
+    for (index, member) in members.iter().enumerate() {
+        for (found, superblock) in chosen(&member.findings) {
+            let uuid = superblock.array_uuid;
+            let array = arrays.entry(uuid).or_insert_with(|| Array {
+                uuid,
+                name: superblock.name.clone(),
+                claimants: Vec::new(),
+                places: Vec::new(),
+            });
+            let holes = member.holes.iter().chain(&member.findings.unreadable).cloned().collect();
+            array.claimants.push(Claimant {
+                member: index,
+                label: label(&member.label, &found.place),
+                path: member.path.clone(),
+                start: found.place.start,
+                superblock: superblock.clone(),
+                bitmap: read_bitmap(&member.patient, &found.place, superblock),
+                holes: joined(holes),
+                content: member.content.clone(),
+            });
+            array.places.push(found.place);
+        }
+    }
+    arrays.into_values().collect()
+}
+
+/// The name of a place on a member.
+#[must_use]
+pub fn label(member: &str, place: &Place) -> String {
+    match place.how {
+        How::Whole => member.to_owned(),
+        How::Partition(number) => format!("part({member}, {number})"),
+        How::Displaced => format!("{member} from byte {}", place.start),
+    }
+}
+
+/// The superblock that counts for each array on a member: where one belongs before displaced ones, then the newest
+/// array and the one with most events. Another array's superblock in the same place is older, and does not count.
+fn chosen(findings: &Findings) -> Vec<(&FoundSuperblock, &Superblock)> {
+    let valid = findings.superblocks.iter();
+    let mut valid: Vec<_> =
+        valid.filter_map(|found| Some((found, found.result.as_ref().ok()?))).collect();
+    valid.sort_by_key(|(found, superblock)| {
+        let is_displaced = found.place.how == How::Displaced;
+        let newest = std::cmp::Reverse((superblock.created.seconds, superblock.events));
+        (is_displaced, newest, found.at)
+    });
+    let mut chosen: Vec<(&FoundSuperblock, &Superblock)> = Vec::new();
+    for (found, superblock) in valid {
+        let is_known = chosen.iter().any(|(other, known)| {
+            known.array_uuid == superblock.array_uuid || other.place.start == found.place.start
+        });
+        if !is_known {
+            chosen.push((found, superblock));
+        }
+    }
+    chosen
+}
+
+/// The bitmap that a superblock names, if it can be read and is the array's.
+fn read_bitmap(patient: &Patient, place: &Place, superblock: &Superblock) -> Option<Bitmap> {
+    let offset = superblock.super_offset.checked_add_signed(superblock.bitmap_offset?)?;
+    let start = place.start.checked_add(offset)?;
+    let read = |length: u64| {
+        let length = length.min(patient.size().checked_sub(start)?);
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        patient.read(start, &mut bytes).ok()?;
+        Some(bytes)
+    };
+    let page = bitmap::PAGE_BYTES as u64;
+    let length = BitmapHeader::parse(&read(page)?).ok()?.byte_len();
+    Bitmap::of(superblock, &read(length.clamp(page, MOST_BITMAP))?).ok()
+}
+
+/// Returns a claimant on a member of `size` bytes as md's rules of assembly take it.
+#[must_use]
+pub fn candidate(claimant: &Claimant, size: u64) -> Candidate {
+    let superblock = claimant.superblock.clone();
+    let is_fresh = |map: &&Bitmap| map.header.events >= superblock.events && !map.header.stale;
+    let facts = |bitmap: &Bitmap| BitmapFacts {
+        events_cleared: bitmap.header.events_cleared,
+        chunk: bitmap.header.chunk_size,
+        dirty: bitmap.count_set(),
+    };
+    Candidate {
+        label: claimant.label.clone(),
+        size,
+        bitmap: claimant.bitmap.as_ref().filter(is_fresh).map(facts),
+        bitmap_trouble: None,
+        log_head: None,
+        log_trouble: None,
+        superblock,
+    }
+}

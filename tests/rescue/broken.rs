@@ -1,0 +1,164 @@
+//! Arrays that kernel md broke: members dropped one after the other while data were written, and what else happens to
+//! such members: images with holes, old copies, lost superblocks, partitions whose table is gone.
+
+use crate::common::MIB;
+use crate::{Case, refusal, stack};
+
+const CHUNK: u64 = 64 << 10;
+
+/// A map in which these ranges of a member are bad.
+fn map(size: u64, holes: &[(u64, u64)]) -> String {
+    let (mut text, mut at) = ("0 + 1\n".to_owned(), 0);
+    for (start, length) in holes {
+        if *start > at {
+            text += &format!("{at} {} +\n", start - at);
+        }
+        text += &format!("{start} {length} -\n");
+        at = start + length;
+    }
+    text + &format!("{at} {} +\n", size - at)
+}
+
+impl Case {
+    fn broken(name: &str) -> Case {
+        Case::of(braid_golden::broken(name))
+    }
+
+    /// Overwrites ranges of a member's data, as an image of a disk with bad sectors has them, and writes their map.
+    fn make_holes(&mut self, member: usize, holes: &[(u64, u64)]) -> String {
+        let name = self.names[member].clone();
+        let data = self.golden.members[member].data_offset_bytes.expect("it has data");
+        let holes: Vec<(u64, u64)> =
+            holes.iter().map(|(at, length)| (at + data, *length)).collect();
+        for (at, length) in &holes {
+            self.scratch.patch(&name, *at, &vec![0; usize::try_from(*length).expect("small")]);
+        }
+        self.before[member] = self.scratch.read(&name);
+        let text = map(self.golden.members[member].bytes, &holes);
+        std::fs::write(self.scratch.join(&format!("{name}.map")), text).expect("a map");
+        format!("{name}={name}.map")
+    }
+}
+
+#[test]
+fn a_raid5_that_lost_two_members_is_read_without_the_one_that_left_first() {
+    for name in ["raid5-4-two-dropped", "raid5-4-two-dropped-bitmap"] {
+        let case = Case::broken(name);
+        let scan = case.scan(&[]).ok();
+        assert!(scan.out.contains("Partial") || scan.out.contains("roles 2 and 3"), "{scan}");
+        let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+        assert!(
+            open.out.contains("left when the array failed: nothing was written after it"),
+            "{open}"
+        );
+        assert!(open.out.contains("In doubt: nothing."), "{open}");
+        assert!(stack(&open).ends_with("missing)"), "{open}");
+        // What assembles by event counts alone refuses.
+        let assemble = case.scratch.run(&["assemble", "m0.img", "m1.img", "m2.img", "m3.img"]);
+        assert!(!assemble.status.success(), "{assemble}");
+        case.copied(0);
+    }
+}
+
+#[test]
+fn without_the_member_that_left_last_the_stale_one_is_in_doubt() {
+    let mut case = Case::broken("raid5-4-two-dropped");
+    case.names.remove(2);
+    case.before.remove(2);
+    case.scan(&[]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]);
+    assert_eq!(open.status.code(), Some(4), "{open}");
+    assert!(open.out.contains("STALE, but needed"), "{open}");
+    case.names.truncate(2);
+    case.untouched();
+    let two = Case { names: case.names.clone(), ..Case::broken("raid5-4-two-dropped") };
+    two.scan(&[]).ok();
+    let refused = two.scratch.run(&["rescue", "open", "home"]);
+    refusal(&refused, &["cannot be read without its roles 2, 3", "braid rescue solve home"]);
+}
+
+#[test]
+fn an_old_copy_of_a_member_and_a_foreign_disk_do_no_harm() {
+    let case = Case::broken("raid5-4-two-dropped");
+    let scratch = &case.scratch;
+    scratch.sparse("copy.img", 0);
+    std::fs::copy(scratch.join("m1.img"), scratch.join("copy.img")).expect("a copy");
+    scratch.file("foreign.img", 4 * MIB, 7);
+    let scan = case.scan(&["copy.img", "foreign.img"]).ok();
+    assert!(scan.out.contains("it is the same as copy.img"), "{scan}");
+    assert!(scan.out.contains("nothing that is known"), "{scan}");
+    case.copied(0);
+}
+
+#[test]
+fn members_of_several_arrays_are_kept_apart() {
+    let case = Case::broken("raid5-4-two-dropped");
+    let other = Case::of(braid_golden::named("raid1-2"));
+    let paths: Vec<String> =
+        other.names.iter().map(|name| other.scratch.join(name).display().to_string()).collect();
+    case.scan(&[&paths[0], &paths[1]]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]);
+    refusal(&open, &["the members are of several arrays", "--array"]);
+    let uuid = &case.golden.uuid;
+    case.scratch.run(&["rescue", "open", "home", "--array", uuid]).ok();
+    refusal(&case.scratch.run(&["rescue", "open", "home", "--array", "no"]), &["has no array no"]);
+}
+
+#[test]
+fn members_in_partitions_are_found_with_their_table_and_without() {
+    let case = Case::broken("raid5-4-two-dropped");
+    for (index, name) in case.names.iter().enumerate() {
+        let bytes = case.scratch.read(name);
+        let mut disk = vec![0; usize::try_from(MIB).expect("small")];
+        // An MBR with one partition of type fd, but on the second disk.
+        if index != 1 {
+            let sectors = u32::try_from(bytes.len() / 512).expect("small");
+            disk[446 + 4] = 0xfd;
+            disk[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+            disk[446 + 12..446 + 16].copy_from_slice(&sectors.to_le_bytes());
+            disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+        }
+        disk.extend(bytes);
+        std::fs::write(case.scratch.join(name), disk).expect("a disk");
+    }
+    let scan = case.scan(&[]).ok();
+    assert!(scan.out.contains("of partition 1"), "{scan}");
+    assert!(scan.out.contains("of a member that begins at byte 1048576"), "{scan}");
+    let case =
+        Case { before: case.names.iter().map(|name| case.scratch.read(name)).collect(), ..case };
+    case.copied(0);
+}
+
+#[test]
+fn holes_are_filled_from_the_stale_member_where_the_bitmap_says_that_it_is_good() {
+    // Piece 1 was written to stripes 5 to 7 after member 3 had left. A hole before, and one in it.
+    let mut case = Case::broken("raid5-4-two-dropped-bitmap");
+    let map = case.make_holes(0, &[(CHUNK, 8192), (20 * CHUNK + 4096, 512)]);
+    case.scan(&["--map", &map]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+    assert!(open.out.contains("known by the bitmap"), "{open}");
+    case.copied(0);
+}
+
+#[test]
+fn what_no_member_has_is_named_and_nothing_else_is_lost() {
+    let mut case = Case::broken("raid5-4-two-dropped-bitmap");
+    let map = case.make_holes(0, &[(6 * CHUNK, 4096), (CHUNK, 4096)]);
+    refusal(&case.scan(&["--map", &map]), &["m0.img.map"]);
+    let map = case.make_holes(0, &[(CHUNK, 4096), (6 * CHUNK, 4096)]);
+    case.scan(&["--map", &map]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home", "--json"]);
+    assert_eq!(open.status.code(), Some(4), "{open}");
+    // Left-symmetric, stripe 6 of 4 members: parity on member 1, so member 0 has the last of the data.
+    let lost = 6 * 3 * CHUNK + 2 * CHUNK;
+    assert_eq!(open.json()["doubts"][0]["ranges"], serde_json::json!([[lost, 4096]]));
+    let copied = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
+    assert_eq!(copied.status.code(), Some(4), "{copied}");
+    let mut expected = case.golden.content_block(0, 6 << 20);
+    let at = usize::try_from(lost).expect("small");
+    expected[at..at + 4096].fill(0);
+    assert!(case.scratch.read("out.img") == expected);
+    let text = std::fs::read_to_string(case.scratch.join("out.img.map")).expect("the map");
+    assert!(text.contains(&format!("0x{lost:08X}  0x00001000  -")), "{text}");
+    case.untouched();
+}
