@@ -19,6 +19,7 @@ mod case;
 mod claimants;
 mod clue;
 pub mod evidence;
+mod gather;
 mod patient;
 pub mod scan;
 mod solve;
@@ -26,8 +27,9 @@ mod solve;
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, arrays, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
+pub use gather::{Gathered, Source, gather};
 pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
-    solve,
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Reshape,
+    Rows, Seat, solve,
 };

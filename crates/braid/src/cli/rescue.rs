@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use braid_level::Level;
 use braid_service::volume::{Attach, IoMode};
+use braid_stack::ByteSize;
 use clap::{Args, Subcommand};
 
 use super::choice;
@@ -18,6 +20,8 @@ pub(crate) enum Rescue {
     Scan(RescueScan),
     /// Decide which members the array is read from, show what is in doubt, and serve it read-only
     Open(RescueOpen),
+    /// Find level, layout, chunk, order and data offsets from the content, without superblocks
+    Solve(RescueSolve),
     /// Copy the array's content to an image, with a map of what could not be read
     Copy(RescueCopy),
 }
@@ -59,6 +63,33 @@ pub(crate) struct RescueOpen {
     /// Attach it as a read-only block device of this machine
     #[arg(long, value_parser = choice::attach(), conflicts_with = "json")]
     pub(crate) attach: Option<Attach>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Blocks of ext4, xfs, btrfs, NTFS, GPT, LVM2 and LUKS say where they belong; parity \
+                        confirms it. At most 1.5 GiB of each member are read. Exit status: 0 if the \
+                        geometry is decided and no data is missing, 4 if not."
+)]
+pub(crate) struct RescueSolve {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// The level, if it is known
+    #[arg(long)]
+    pub(crate) level: Option<Level>,
+    /// The layout, if it is known, as `create` takes it; needs --level
+    #[arg(long, requires = "level")]
+    pub(crate) layout: Option<String>,
+    /// The chunk, if it is known
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) chunk: Option<ByteSize>,
+    /// The number of members, missing ones included, if it is known
+    #[arg(long, value_name = "N")]
+    pub(crate) members: Option<usize>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

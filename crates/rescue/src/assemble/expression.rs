@@ -48,24 +48,25 @@ impl Opening {
                 }
             }
         });
-        let members = members.collect::<Vec<_>>().join(", ");
-        let (level, chunk) = (array.level, ByteSize(array.chunk));
-        let name = layout::name_of(level, array.layout);
-        match level {
-            Level::Linear | Level::Raid1 => format!("{level}({members})"),
-            Level::Raid4 => format!("{level}(chunk={chunk}, {members})"),
-            Level::Raid0 => {
-                let layout = Raid0Layout::from_number(array.layout).unwrap_or_default();
-                format!("{level}(chunk={chunk}, layout={layout}, {members})")
-            }
-            Level::Raid5 | Level::Raid6 => {
-                format!("{level}(chunk={chunk}, layout={name}, {members})")
-            }
-            Level::Raid10 => {
-                let number = braid_level::Raid10Layout::from_number(array.layout);
-                let name = number.map_or(name, |layout| layout.to_string());
-                format!("{level}(chunk={chunk}, layout={name}, {members})")
-            }
-        }
+        array_expression(array.level, array.layout, array.chunk, &members.collect::<Vec<_>>())
     }
+}
+
+/// Returns the expression of an array without superblocks: `layout` is md's number, `chunk` in bytes.
+pub(crate) fn array_expression(
+    level: Level,
+    layout: u32,
+    chunk: u64,
+    members: &[String],
+) -> String {
+    let (members, chunk) = (members.join(", "), ByteSize(chunk));
+    let name = match level {
+        Level::Linear | Level::Raid1 => return format!("{level}({members})"),
+        Level::Raid4 => return format!("{level}(chunk={chunk}, {members})"),
+        Level::Raid0 => Raid0Layout::from_number(layout).unwrap_or_default().to_string(),
+        Level::Raid5 | Level::Raid6 => layout::name_of(level, layout),
+        Level::Raid10 => braid_level::Raid10Layout::from_number(layout)
+            .map_or_else(|_| layout::name_of(level, layout), |layout| layout.to_string()),
+    };
+    format!("{level}(chunk={chunk}, layout={name}, {members})")
 }

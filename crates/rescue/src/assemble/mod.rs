@@ -32,6 +32,7 @@ use braid_level::size::suffice;
 use braid_md::{Bitmap, Resync, Superblock};
 
 pub use doubt::{Doubt, OpenError};
+pub(crate) use expression::array_expression;
 pub use layout::{Ranges, joined};
 pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
 

@@ -23,6 +23,7 @@ mod content;
 mod decide;
 mod equal;
 mod evidence;
+mod expression;
 mod fill;
 mod judge;
 mod map;
@@ -32,6 +33,7 @@ mod search;
 mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
+pub use expression::Named;
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
 

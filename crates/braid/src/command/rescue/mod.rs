@@ -7,8 +7,10 @@
 
 mod copy;
 mod examined;
+mod hypotheses;
 mod open;
 mod scan;
+mod solve;
 mod words;
 
 use std::process::ExitCode;
@@ -23,6 +25,7 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
     match rescue {
         Rescue::Scan(arguments) => scan::scan(arguments),
         Rescue::Open(arguments) => open::open(arguments),
+        Rescue::Solve(arguments) => solve::solve(arguments),
         Rescue::Copy(arguments) => copy::copy(arguments),
     }
 }

@@ -1,0 +1,233 @@
+//! `braid rescue solve`: the geometry of an array, from what lies on its members.
+
+use std::process::ExitCode;
+
+use braid_holes::{Map, State};
+use braid_level::layout;
+use braid_rescue::{
+    Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reason, Reshape, Rows, Source,
+    gather, solve as solved,
+};
+use braid_service::control::OUTPUT_VERSION;
+use braid_service::failure::Failure;
+use braid_shell::{shell_path, shown};
+use serde_json::{Value, json};
+
+use super::examined::{failure, of_case};
+use super::{exit, hypotheses, words};
+use crate::cli::RescueSolve;
+
+/// Hypotheses that are shown beside the first.
+const SHOWN: usize = 3;
+
+pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
+    let (case, members) = of_case(&arguments.case)?;
+    let sources: Vec<Source<'_>> =
+        members.iter().map(|one| Source { patient: &one.patient, holes: &one.holes }).collect();
+    let mut gathered = gather(&sources);
+    gathered.question.fixed = fixed(arguments)?;
+    let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
+    let answer = solved(&gathered.question, &rows);
+    let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
+    let ranked = hypotheses::of(&answer, &named);
+    hypotheses::store(&case, &ranked).map_err(|error| failure(&arguments.case, &error))?;
+    let report = Report { arguments, members: &members, gathered: &gathered, answer: &answer };
+    match arguments.json {
+        true => report.print_json(&ranked),
+        false => report.print(&ranked),
+    }
+    let is_whole = |one: &Hypothesis| one.is_readable;
+    let is_sure = matches!(&answer, Answer::Decided { first, .. } if is_whole(first));
+    Ok(exit(!is_sure))
+}
+
+/// The parameters that are not in question.
+fn fixed(arguments: &RescueSolve) -> Result<Fixed, Failure> {
+    let RescueSolve { level, layout: text, chunk, members, .. } = arguments;
+    let layout = match (level, text) {
+        (Some(level), Some(text)) => {
+            let number = layout::number_of(*level, Some(text));
+            Some(number.ok_or_else(|| {
+                let text = format!("{level} has no layout {}", shown(text));
+                Failure::usage(text).next(layout::choices(*level))
+            })?)
+        }
+        _ => None,
+    };
+    Ok(Fixed { level: *level, layout, chunk: chunk.map(|size| size.0), members: *members })
+}
+
+/// The members as expressions name them; the maps of those with holes are written to the case.
+fn named(case: &Case, members: &[Examined]) -> Result<Vec<Named>, braid_rescue::CaseError> {
+    let name = |(index, one): (usize, &Examined)| {
+        let mut map = Map::new(one.patient.size(), State::Finished);
+        one.holes.iter().for_each(|hole| map.set(hole.clone(), State::Bad));
+        let map = match one.holes.is_empty() {
+            true => None,
+            false => {
+                let path = case.write(&format!("maps/member-{index}.map"), &map.to_string())?;
+                Some(std::path::absolute(&path).unwrap_or(path))
+            }
+        };
+        Ok(Named { path: one.path.clone(), size: one.patient.size(), map })
+    };
+    members.iter().enumerate().map(name).collect()
+}
+
+/// An answer with what it is about.
+struct Report<'a> {
+    arguments: &'a RescueSolve,
+    members: &'a [Examined],
+    gathered: &'a Gathered,
+    answer: &'a Answer,
+}
+
+impl Report<'_> {
+    fn print(&self, ranked: &[hypotheses::Ranked]) {
+        self.print_evidence();
+        println!("");
+        match self.answer {
+            Answer::Decided { first, second, .. } => {
+                println!("Decided: {}", first.pattern);
+                self.print_hypothesis(first);
+                match *second > 0.0 {
+                    true => println!(
+                        "  The best answer with other content has {:.0} % of its evidence.",
+                        100.0 * second
+                    ),
+                    false => println!("  No other answer with other content has any evidence."),
+                }
+            }
+            Answer::Reshaping(reshape) => self.print_reshape(reshape),
+            Answer::Undecided { alternatives, would_decide } => {
+                println!("Not decided. What would decide:");
+                would_decide.iter().for_each(|text| println!("  * {}", shown(text)));
+                for (number, one) in (1..).zip(alternatives.iter().take(SHOWN)) {
+                    println!("");
+                    println!("Possible {number}: {}", one.pattern);
+                    self.print_hypothesis(one);
+                }
+            }
+        }
+        let name = shell_path(&self.arguments.case);
+        let Some(first) = ranked.first() else {
+            println!("Next: braid rescue scan {name} with the members that are not in the case");
+            return;
+        };
+        println!("");
+        println!("It is read, without writing to a member, by this stack:");
+        println!("  {}", shown(&first.stack));
+        println!("");
+        println!("Next: braid rescue copy {name} --hypothesis 1 --to FILE.img");
+    }
+
+    /// The structures that were found, with the number of blocks that say where they belong.
+    fn print_evidence(&self) {
+        let question = &self.gathered.question;
+        println!("Evidence");
+        let mut any = false;
+        for (index, anchor) in question.anchors.iter().enumerate() {
+            let clues = question.clues.iter().filter(|clue| clue.anchor == index);
+            let mut on: Vec<usize> = clues.clone().map(|clue| clue.member).collect();
+            let count = on.len();
+            on.dedup();
+            let size =
+                anchor.size.map_or(String::new(), |size| format!(" of {}", words::size(size)));
+            let (kind, on) = (format!("{:?}", anchor.structure).to_lowercase(), on.len());
+            println!("  {kind}{size}: {count} blocks say where they belong, on {on} members");
+            any = true;
+        }
+        if !any {
+            println!("  none: no file system, partition table or other structure that is known");
+        }
+    }
+
+    fn print_hypothesis(&self, one: &Hypothesis) {
+        let label = |member: usize| shown(&self.members[member].label).into_owned();
+        let width = self.members.iter().map(|one| one.label.chars().count()).fold(6, usize::max);
+        println!("  {:>4}  {:width$}  {:>12}  evidence", "role", "member", "data from");
+        for (role, seat) in one.seats.iter().enumerate() {
+            match seat {
+                None => println!("  {role:>4}  {:width$}  {:>12}  missing", "-", ""),
+                Some(seat) => {
+                    let offset = format!("{}", braid_stack::ByteSize(seat.data_offset));
+                    println!(
+                        "  {role:>4}  {:width$}  {offset:>12}  {}",
+                        label(seat.member),
+                        support(seat)
+                    );
+                }
+            }
+        }
+        for left in &one.left_over {
+            let why = match left.reason {
+                Reason::NoEvidence => "no evidence of this array".to_owned(),
+                Reason::CloneOf(other) => format!("a copy of {}", label(other)),
+                Reason::Contradicts => {
+                    "its content contradicts the others: stale, overwritten, or of another array"
+                        .to_owned()
+                }
+            };
+            println!("  {:>4}  {:width$}  {:>12}  not used: {why}", "-", label(left.member), "");
+        }
+        let (fit, not) = (one.satisfied, one.contradicted);
+        let rows = one.agreement;
+        print!("  {fit} blocks lie where they must, {not} do not");
+        match rows.agree + rows.differ {
+            0 => println!("; redundancy could not be compared."),
+            all => {
+                println!("; of {all} rows compared, {} agree with parity or copies.", rows.agree)
+            }
+        }
+        if !one.is_readable {
+            println!("  More members are missing than the level can bear: it cannot be read.");
+        }
+    }
+
+    fn print_reshape(&self, reshape: &Reshape) {
+        let (start, end) = (words::size(reshape.position.start), words::size(reshape.position.end));
+        println!("An array in the middle of a reshape, which stopped between {start} and {end}.");
+        println!("Below: {}", reshape.below.pattern);
+        self.print_hypothesis(&reshape.below);
+        println!("Above: {}", reshape.above.pattern);
+        self.print_hypothesis(&reshape.above);
+        println!("  What lies between both places is in doubt.");
+    }
+
+    fn print_json(&self, ranked: &[hypotheses::Ranked]) {
+        let question = &self.gathered.question;
+        let evidence = question.anchors.iter().enumerate().map(|(index, anchor)| {
+            let count = question.clues.iter().filter(|clue| clue.anchor == index).count();
+            let kind = format!("{:?}", anchor.structure).to_lowercase();
+            json!({ "structure": kind, "size_bytes": anchor.size, "blocks": count })
+        });
+        let (verdict, would_decide) = match self.answer {
+            Answer::Decided { .. } => ("decided", &[][..]),
+            Answer::Reshaping(_) => ("reshaping", &[][..]),
+            Answer::Undecided { would_decide, .. } => ("undecided", would_decide.as_slice()),
+        };
+        println!(
+            "{}",
+            json!({
+                "output_version": OUTPUT_VERSION,
+                "answer": verdict,
+                "would_decide": would_decide,
+                "evidence": evidence.collect::<Vec<Value>>(),
+                "hypotheses": ranked,
+            })
+        );
+    }
+}
+
+/// The support of a seat in a few words.
+fn support(seat: &braid_rescue::Seat) -> String {
+    let mut text = match seat.satisfied {
+        0 if seat.is_verified => "redundancy predicts its content".to_owned(),
+        0 => "none of its own".to_owned(),
+        count => format!("{count} blocks"),
+    };
+    if seat.contradicted > 0 {
+        text += &format!(", {} missing", seat.contradicted);
+    }
+    text
+}

@@ -1,0 +1,180 @@
+//! The evidence of all members: which windows are read, and in which order.
+//!
+//! ```text
+//!   member   ├─head─┤    ├─┤    ├─┤    ├─┤    ├─tail─┤      a small member is read whole
+//!   pass 1   anchors: which structures there are
+//!   pass 2   facts:   where their tables, chunks and extents are
+//!   pass 3   clues:   blocks that say where they belong
+//! ```
+//!
+//! Invariants: at most 1.5 GiB of a member are looked at; members are read beside each other; the result does not
+//! depend on the number of threads.
+
+use std::ops::Range;
+use std::thread;
+
+use crate::evidence::{self, Found, Known};
+use crate::{Clue, Patient, Question, Rows};
+
+/// Bytes of a member that are looked at, at most.
+const MOST: u64 = 1536 << 20;
+/// Bytes of the start of a large member that are looked at: superblocks, tables and the first files lie there.
+const HEAD: u64 = 256 << 20;
+/// Bytes that are read in one go.
+const WINDOW: u64 = 16 << 20;
+/// Blocks are looked for at multiples of it.
+const UNIT: u64 = 4096;
+
+/// A member, and its ranges that must not be believed.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The member.
+    pub patient: &'a Patient,
+    /// Ranges without content, in order: what could not be read of an image.
+    pub holes: &'a [Range<u64>],
+}
+
+/// The evidence of the members.
+#[derive(Debug)]
+pub struct Gathered {
+    /// The structures that were found.
+    pub known: Vec<Known>,
+    /// The question for the solver. Its anchors are those of `known`, in the same order.
+    pub question: Question,
+}
+
+/// Gathers the evidence of all members.
+#[must_use]
+pub fn gather(sources: &[Source<'_>]) -> Gathered {
+    let mut known = Vec::new();
+    for found in of_each(sources, |source| {
+        windows_of(source, |bytes, at| evidence::anchors(bytes, at).into_iter().map(|(_, one)| one))
+    }) {
+        evidence::gather(&mut known, found);
+    }
+    let learned = of_each(sources, |source| {
+        let mut known = known.clone();
+        windows_of(source, |bytes, _| {
+            evidence::learn(bytes, &mut known);
+            None::<()>
+        });
+        known
+    });
+    learned.into_iter().for_each(|facts| evidence::gather(&mut known, facts));
+    let found: Vec<Vec<Found>> = of_each(sources, |source| {
+        let mut found = windows_of(source, |bytes, at| evidence::clues(bytes, at, &known));
+        evidence::settle(&mut found);
+        found
+    });
+    let clue = |member: usize, found: &Found| Clue {
+        member,
+        at: found.at,
+        anchor: found.anchor,
+        place: found.place,
+        length: found.length,
+    };
+    let question = Question {
+        sizes: sources.iter().map(|source| source.patient.size()).collect(),
+        anchors: known.iter().map(Known::anchor).collect(),
+        clues: found
+            .iter()
+            .enumerate()
+            .flat_map(|(member, found)| found.iter().map(move |one| clue(member, one)))
+            .collect(),
+        scanned: sources.iter().map(|source| windows(source.patient.size())).collect(),
+        ..Question::default()
+    };
+    Gathered { known, question }
+}
+
+/// The windows of a member of `size` bytes: offset and length.
+fn windows(size: u64) -> Vec<(u64, u64)> {
+    let pieces = |from: u64, to: u64| {
+        let starts = (from..to).step_by(usize::try_from(WINDOW).expect("some MiB"));
+        starts.map(move |at| (at, WINDOW.min(to - at)))
+    };
+    if size <= MOST {
+        return pieces(0, size).collect();
+    }
+    let spread = (MOST - HEAD) / WINDOW - 1;
+    let between = size - HEAD - 2 * WINDOW;
+    let middle = (1..=spread).map(|index| {
+        let at = HEAD
+            + u64::try_from(u128::from(between) * u128::from(index) / u128::from(spread + 1))
+                .expect("below the size");
+        (at / UNIT * UNIT, WINDOW)
+    });
+    let tail = (size - WINDOW) / UNIT * UNIT;
+    pieces(0, HEAD).chain(middle).chain([(tail, size - tail)]).collect()
+}
+
+/// Calls `look` with each window of a member, and collects its answers.
+fn windows_of<T, I: IntoIterator<Item = T>>(
+    source: &Source<'_>,
+    mut look: impl FnMut(&[u8], u64) -> I,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    let mut bytes = Vec::new();
+    for (at, length) in windows(source.patient.size()) {
+        bytes.resize(usize::try_from(length).expect("some MiB"), 0);
+        source.patient.read_around(at, &mut bytes, &mut Vec::new());
+        for hole in source.holes.iter().filter(|hole| hole.start < at + length && hole.end > at) {
+            let within =
+                |byte: u64| usize::try_from(byte.clamp(at, at + length) - at).expect("some MiB");
+            bytes[within(hole.start)..within(hole.end)].fill(0);
+        }
+        found.extend(look(&bytes, at));
+    }
+    found
+}
+
+/// Asks `work` of each member, in as many threads as there are processors.
+fn of_each<T: Send>(sources: &[Source<'_>], work: impl Fn(&Source<'_>) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(sources.len().max(1));
+    let work = &work;
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        let one = |first: usize| {
+            scope.spawn(move || {
+                let mine = sources.iter().enumerate().skip(first).step_by(threads);
+                mine.map(|(index, source)| (index, work(source))).collect::<Vec<_>>()
+            })
+        };
+        let running: Vec<_> = (0..threads).map(one).collect();
+        running
+            .into_iter()
+            .flat_map(|one| one.join().expect("a thread that does not panic"))
+            .collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, found)| found).collect()
+}
+
+impl Rows for [Source<'_>] {
+    fn read(&self, member: usize, at: u64, length: usize) -> Option<Vec<u8>> {
+        let source = self.get(member)?;
+        let end = at.checked_add(length as u64)?;
+        if source.holes.iter().any(|hole| hole.start < end && hole.end > at) {
+            return None;
+        }
+        let mut bytes = vec![0; length];
+        source.patient.read(at, &mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_members_are_sampled_from_end_to_end() {
+        for size in [4096, WINDOW + 5, MOST, MOST + 1, 4 << 40, 100 << 40] {
+            let windows = windows(size);
+            let read: u64 = windows.iter().map(|(_, length)| length).sum();
+            assert!(read <= MOST && read >= size.min(MOST - 2 * WINDOW), "{size}: {read}");
+            assert_eq!(windows.last().map(|(at, length)| at + length), Some(size));
+            assert!(windows.iter().all(|(at, _)| at % UNIT == 0), "{size}");
+            assert!(windows.windows(2).all(|two| two[0].0 < two[1].0), "{size}");
+        }
+    }
+}
