@@ -122,3 +122,25 @@ fn files_that_are_no_store_of_the_device_are_refused_and_unchanged() {
     let same = ["hard.img is refused: it is the same as"];
     refused("linear(a.img, cow(hard.img, store=c.cow))", &same);
 }
+
+#[test]
+fn an_array_with_superblocks_below_a_store_is_not_touched() {
+    let scratch = Scratch::new();
+    ["a.img", "b.img", "c.img"].iter().for_each(|name| drop(scratch.sparse(name, 8 * MIB)));
+    scratch.run(&["create", "m", "--level", "1", "a.img", "b.img"]).ok();
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let options = ["--name", "v", "--attach", "none"];
+    let volume = scratch.up("cow(md(a.img, b.img), store=m.cow)", &options);
+    volume.client().write(0, &[5; 4096], true).unwrap();
+    let status = volume.status();
+    assert_eq!(status["arrays"][0]["state"], "readonly", "{status:#}");
+    let store = scratch.join("m.cow").display().to_string();
+    let members = status["members"].as_array().expect("members");
+    assert!(members.iter().any(|one| one["member"] == store.as_str()), "{status:#}");
+    scratch.run(&["member", "add", "v", "c.img"]).fails(3, &["is read-only"]);
+    volume.down();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert_eq!(volume.client().read(0, 4096).unwrap(), [5; 4096]);
+    volume.down();
+    assert!([scratch.read("a.img"), scratch.read("b.img")] == before, "no byte was changed");
+}

@@ -84,7 +84,7 @@ fn members_that_are_only_read_are_opened_so() {
     }
     assert!(count >= 2, "both members are open");
     assert!(volume.stop().success());
-    // Without root, on files that nobody may write.
+    // Without root, on files without write permission.
     let unwritable = "chmod 444 a.img; chmod 755 .; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
                       \"$0\" cat a.img";
     if super::common::is_root() && super::common::first_missing(&["setpriv"]).is_none() {

@@ -55,6 +55,7 @@ pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 ///
 ///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     raid5(a.img, b.img, c.img)
 ///     ram(1G)                                  cache(size=1G, /dev/sdb)
+///     holes(a.img, map=a.map)                  cow(a.img, store=changes.cow)
 ///
 /// Exit status: 0 success, 1 failure, 2 wrong usage, 3 refused by a safety rule.
 #[derive(Debug, Parser)]

@@ -24,6 +24,11 @@ fn parse(text: &str) -> Map {
     Map::parse(text.as_bytes()).unwrap()
 }
 
+/// The holes of a map, each from its start to its end.
+fn holes(map: &Map) -> Vec<(u64, u64)> {
+    map.holes().into_iter().map(|hole| (hole.start, hole.end)).collect()
+}
+
 #[test]
 fn the_manuals_example_is_read() {
     let map = parse(EXAMPLE);
@@ -31,7 +36,7 @@ fn the_manuals_example_is_read() {
     let states: Vec<char> = map.blocks().iter().map(|block| block.state.letter()).collect();
     assert_eq!(states, ['+', '-', '/', '*', '?']);
     assert_eq!((map.size(), map.finished_bytes()), (0x16_8000, 0x11_7000));
-    assert_eq!(map.holes(), [0x11_7000..0x16_8000]);
+    assert_eq!(holes(&map), [(0x11_7000, 0x16_8000)]);
     assert_eq!(parse(&map.to_string()), map);
 }
 
@@ -39,7 +44,7 @@ fn the_manuals_example_is_read() {
 fn numbers_comments_and_old_versions_are_read() {
     // No pass before 1.20; decimal and octal numbers; comments behind whitespace; the ends of lines of other systems.
     let map = parse("\r\n0 +\r\n0 01000 + # read \r\n512\t0X200 -\r\n\n1024 0 ?\r\n");
-    assert_eq!((map.size(), map.holes(), map.activity.pass), (1024, vec![512..1024], 1));
+    assert_eq!((map.size(), holes(&map), map.activity.pass), (1024, vec![(512, 1024)], 1));
     let named = b"# ddrescue /dev/sda \xff\xfe.img\n0 + 1\n0 512 +\n";
     assert_eq!(Map::parse(named).unwrap().size(), 512);
     // Neighbours of one state are one block.
@@ -54,7 +59,7 @@ fn an_open_end_is_cut_off_at_the_devices_end() {
         assert_eq!(map.size(), MAX_SIZE);
         assert_eq!(parse(&map.to_string()), map);
         let fitted = map.fitted(1 << 20, 512).unwrap();
-        assert_eq!((fitted.size(), fitted.holes()), (1 << 20, vec![4096..1 << 20]));
+        assert_eq!((fitted.size(), holes(&fitted)), (1 << 20, vec![(4096, 1 << 20)]));
         assert_eq!(map.fitted(4096, 512).unwrap().holes(), []);
         // A device that ends inside of what was read is another one.
         assert_eq!(map.fitted(2048, 512), Err(Misfit { map: MAX_SIZE, device: 2048 }));

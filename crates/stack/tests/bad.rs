@@ -219,7 +219,7 @@ help: the least is 512",
   cow(missing, store=a.cow)
       ^^^^^^^
 help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
-    "column 35: `a.img` is a member twice
+    "column 33: `./a.img` is a member twice
   linear(cow(a.img, store=a.cow), ./a.img)
                                   ^^^^^^^
 help: it is already at column 12; each member needs bytes of its own",

@@ -1,6 +1,7 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
+use braid_engine::Device;
 use braid_engine::assembled::Level;
 use braid_engine::redundant::{
     self, Consistency, JobKind, JobRecord, LastScrub, LogCost, MemberState, MemberStatus, Mismatch,
@@ -26,6 +27,8 @@ struct Answer {
     uuid: Option<String>,
     level: Level,
     status: Status,
+    /// It, or the whole volume, is only read.
+    is_read_only: bool,
 }
 
 /// All arrays of `media` that have something to say: first those with superblocks that keep
@@ -38,13 +41,14 @@ pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Ve
     let status = |answer: Answer| {
         let is_it = |md: &&&MdArray| answer.uuid.as_deref() == Some(&*uuid_of(md));
         let md = described.iter().find(is_it).copied();
-        status_of(answer, md, read_only)
+        status_of(answer, md)
     };
-    let of = |one: &std::rc::Rc<Array>| Answer {
+    let of = move |one: &std::rc::Rc<Array>| Answer {
         name: one.name.clone(),
         uuid: one.uuid.clone(),
         level: one.level.clone(),
         status: one.array.status(),
+        is_read_only: read_only || one.array.limits().read_only,
     };
     let answers =
         shard::ask(remote, move |_, local| local.arrays.iter().map(of).collect::<Vec<_>>());
@@ -85,13 +89,13 @@ fn renew<'a>(
 }
 
 /// In the words of `status`; `md` is the array's own description, if it has one.
-fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStatus {
-    let Answer { name, level, mut status, .. } = answer;
+fn status_of(answer: Answer, md: Option<&MdArray>) -> ArrayStatus {
+    let Answer { name, level, mut status, is_read_only, .. } = answer;
     let superblock = md.map(|md| &md.superblock);
     let (layout, layout_number, chunk_bytes) = placement(&level, superblock);
     let state = match () {
         () if status.broken => "broken",
-        () if read_only => "readonly",
+        () if is_read_only => "readonly",
         () if status.active => "active",
         () => "clean",
     };
@@ -283,7 +287,7 @@ fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         layout_number: superblock.layout,
         chunk_bytes: (superblock.chunk > 0).then_some(superblock.chunk),
         size_bytes: md.level.size(),
-        state: if read_only { "readonly" } else { "clean" }.to_owned(),
+        state: if read_only || md.limits().read_only { "readonly" } else { "clean" }.to_owned(),
         raid_disks: superblock.raid_disks as usize,
         in_sync: vec![true; superblock.raid_disks as usize],
         members: members.collect(),

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use braid_cache::{Cache, WriteBackConfig};
-use braid_engine::decorators::Cow;
 use braid_engine::redundant::Setup;
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
@@ -40,8 +39,6 @@ pub struct Built {
     pub arrays: Vec<Array>,
     /// Caches, those below others first.
     pub caches: Vec<AtCache>,
-    /// Devices whose changes go to a store.
-    pub cows: Vec<Cow>,
 }
 
 /// The device that the stack is, for the shard of `handle`.
@@ -50,6 +47,7 @@ pub struct Built {
 /// `EMFILE`, when a file cannot be opened once more; no memory.
 pub fn build(media: &Media, handle: &Handle, pool: &Pool, read_only: bool) -> io::Result<Built> {
     let wired = wire(&media.root, &Shard { handle, pool, read_only })?;
+    wired.cows.iter().for_each(|cow| handle.spawn(cow.run()));
     let caches = wired.caches.into_iter().map(|CacheAt { cache, of }| AtCache {
         text: of.text.clone(),
         log: of.write_back.as_ref().map_or(String::new(), |one| one.log_text.clone()),
@@ -57,7 +55,7 @@ pub fn build(media: &Media, handle: &Handle, pool: &Pool, read_only: bool) -> io
         warm: of.warm.clone(),
         log_media: None,
     });
-    Ok(Built { dev: wired.dev, arrays: wired.arrays, caches: caches.collect(), cows: wired.cows })
+    Ok(Built { dev: wired.dev, arrays: wired.arrays, caches: caches.collect() })
 }
 
 /// A shard, as the ground of a stack.

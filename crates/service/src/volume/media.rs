@@ -322,7 +322,7 @@ fn parity_in_doubt(part: &Part) -> Option<Warning> {
     let unread = if members.iter().any(|member| matches!(member, Part::Missing)) {
         "what the missing member had"
     } else if members.iter().any(has_holes) {
-        "the holes of members"
+        "what the holes of members had"
     } else {
         return None;
     };

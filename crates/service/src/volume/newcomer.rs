@@ -40,6 +40,10 @@ pub(super) struct Newcomer {
 
 impl Newcomer {
     pub(super) fn open(array: &MdArray, path: &Path, force: bool) -> Result<Newcomer, Failure> {
+        // Before the device is opened to be written.
+        if array.limits().read_only {
+            return Err(Why::ReadOnly { volume: array.name.clone() }.into());
+        }
         // Nobody lets go of it while it is waited for.
         if array.leaves().iter().any(|leaf| leaf.label == path.display().to_string()) {
             return Err(Why::AlreadyMember { device: path.display().to_string() }.into());

@@ -323,7 +323,6 @@ fn run(
             executor.block_on(async move { drop(array.record().await) });
         }
     }
-    built.cows.iter().for_each(|cow| handle.spawn(cow.run()));
     for one in &built.caches {
         replay(&executor, one)?;
         if let Some(run) = one.cache.run() {

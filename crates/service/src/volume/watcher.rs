@@ -210,7 +210,8 @@ impl Watcher {
 
 /// The arrays whose members can come and go.
 fn redundant(media: &Media) -> impl Iterator<Item = &MdArray> {
-    media.md_arrays().into_iter().filter(|array| array.level.is_redundant())
+    let is_watched = |array: &&MdArray| array.level.is_redundant() && !array.limits().read_only;
+    media.md_arrays().into_iter().filter(is_watched)
 }
 
 /// All members that there are, or should be; none if an array does not answer.

@@ -6,11 +6,13 @@
 //! * `conformance`: what holds in all worlds, each body written once.
 //! * `crash`: what holds after a crash at any moment; simulation only.
 //! * `cow`: changes in a store, after a crash at any moment; simulation only.
+//! * `decorators`: parts and holes against the bytes behind them; simulation only.
 //! * `seam`: what the seam refuses.
 
 mod conformance;
 mod cow;
 mod crash;
+mod decorators;
 mod seam;
 mod stack;
 mod world;

@@ -33,6 +33,7 @@ pub use store::{BLOCK, Layout, PAGE, StoreError};
 use crate::background::Background;
 use crate::signal::Signal;
 use crate::{Dev, Device, Pending, join_all};
+use store::BLOCK_BYTES;
 use table::{Table, blocks_of};
 
 /// Memory for copies of blocks and pages of the table, in bytes.
@@ -87,7 +88,7 @@ impl Cow {
     pub fn limits(origin: Limits, store: Limits) -> Limits {
         Limits {
             logical_block: origin.logical_block.max(store.logical_block),
-            physical_block: (BLOCK as u32).max(store.physical_block),
+            physical_block: BLOCK_BYTES.max(store.physical_block),
             read_only: store.read_only,
             discard: false,
             volatile: store.volatile,

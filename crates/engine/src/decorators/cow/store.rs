@@ -18,7 +18,9 @@
 //! table that a crash left half written is right, too: each of its sectors is old or new.
 
 /// Bytes of a block: the unit that the store has, or has not.
-pub const BLOCK: u64 = 4096;
+pub const BLOCK: u64 = BLOCK_BYTES as u64;
+/// The same, as limits and the header have it.
+pub(super) const BLOCK_BYTES: u32 = 4096;
 /// Bytes of the header, and of a page of the table.
 pub const PAGE: u64 = 4096;
 /// Blocks whose bits are in one page.
@@ -90,7 +92,7 @@ impl Layout {
         let mut bytes = [0; PAGE as usize];
         bytes[..16].copy_from_slice(MAGIC);
         bytes[16..20].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[20..24].copy_from_slice(&(BLOCK as u32).to_le_bytes());
+        bytes[20..24].copy_from_slice(&BLOCK_BYTES.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.origin.to_le_bytes());
         let sum = crc32c::crc32c(&bytes[..SUM_AT]);
         bytes[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
@@ -111,7 +113,7 @@ impl Layout {
             return Err(StoreError::Damaged);
         }
         match (number(16), number(20)) {
-            (VERSION, block) if u64::from(block) == BLOCK => {}
+            (VERSION, BLOCK_BYTES) => {}
             (VERSION, _) => return Err(StoreError::Damaged),
             (version, _) => return Err(StoreError::Version(version)),
         }
