@@ -6,6 +6,7 @@ use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap};
 
 use crate::assemble::{Claimant, Ranges, joined};
+use crate::guess::guess;
 use crate::patient::Patient;
 use crate::scan::{Findings, FoundSuperblock, How, Place};
 
@@ -81,11 +82,20 @@ pub fn arrays(members: &[Examined]) -> Vec<Array> {
                 bitmap: read_bitmap(&member.patient, &found.place, superblock),
                 holes: joined(holes),
                 content: member.content.clone(),
+                is_guessed: false,
             });
             array.places.push(found.place);
         }
     }
-    arrays.into_values().collect()
+    let mut arrays: Vec<Array> = arrays.into_values().collect();
+    let mut unclaimed = (0..members.len()).filter(|index| {
+        let is_it = |one: &Claimant| one.member == *index;
+        !arrays.iter().any(|array| array.claimants.iter().any(is_it))
+    });
+    if let (Some(index), None) = (unclaimed.next(), unclaimed.next()) {
+        arrays.iter_mut().for_each(|array| guess(members, index, array));
+    }
+    arrays
 }
 
 /// The name of a place on a member.

@@ -21,6 +21,13 @@ pub enum Doubt {
         /// When its superblock was last written, in seconds since 1970.
         at: u64,
     },
+    /// A member without a superblock is used, because its role is the only one left.
+    Guessed {
+        /// Its label.
+        label: String,
+        /// Its role.
+        role: usize,
+    },
     /// Two members claim one role with as many events, and their contents differ.
     Ambiguous {
         /// The label of the one that is used.
@@ -44,7 +51,7 @@ impl Doubt {
         match self {
             Doubt::Lost { ranges } => Some(ranges),
             Doubt::Torn { ranges, .. } => ranges.as_ref(),
-            Doubt::Stale { .. } | Doubt::Ambiguous { .. } => None,
+            Doubt::Stale { .. } | Doubt::Guessed { .. } | Doubt::Ambiguous { .. } => None,
         }
     }
 }
