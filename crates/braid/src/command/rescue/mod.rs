@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   scan ──▶ NAME.rescue: fingerprints, maps, places ──▶ open ──▶ a stack expression ──▶ serve, up
-//!                                                                                  └───▶ copy
+//!                                                                                  └───▶ copy, files
 //! ```
 
 mod copy;
 mod examined;
+mod files;
 mod open;
 mod scan;
+mod verify;
 mod words;
 
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
         Rescue::Scan(arguments) => scan::scan(arguments),
         Rescue::Open(arguments) => open::open(arguments),
         Rescue::Copy(arguments) => copy::copy(arguments),
+        Rescue::Files(arguments) => files::files(arguments),
+        Rescue::Verify(arguments) => verify::verify(arguments),
     }
 }
 

@@ -186,6 +186,7 @@ fn freshest(array: &Array) -> usize {
 /// Why mdadm and the kernel do not start it, or that they would.
 fn verdict(members: &[Examined], array: &Array) -> String {
     let candidates = array.claimants.iter().zip(&array.places);
+    let candidates = candidates.filter(|(one, _)| !one.is_guessed);
     let candidates = candidates.map(|(one, place)| candidate(one, place.length)).collect();
     let served = |_: Level| true;
     let (force, read_only, degraded) = (false, false, false);

@@ -53,6 +53,7 @@ pub(super) fn standing(seat: &Seat) -> String {
             "stale; what was written since is known by the bitmap, and not read from it"
         }
         Standing::Stale => "STALE, but needed: old where something was written since",
+        Standing::Guessed => "NO SUPERBLOCK: its role is the only one that is left",
         Standing::Ambiguous => "ANOTHER MEMBER claims this role with as many events",
     };
     match seat.holes.iter().map(|hole| hole.end - hole.start).sum::<u64>() {
@@ -81,8 +82,11 @@ pub(super) fn table(
         Line {
             role,
             member: shown(&one.label).into_owned(),
-            events: one.superblock.events.to_string(),
-            written: time(one.superblock.updated.seconds),
+            events: if one.is_guessed { String::new() } else { one.superblock.events.to_string() },
+            written: match one.is_guessed {
+                true => String::new(),
+                false => time(one.superblock.updated.seconds),
+            },
             how,
         }
     };
@@ -129,6 +133,10 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             "{} (role {role}) is needed, and stale: whatever was written after {} may be old or mixed, anywhere",
             shown(label),
             time(*at)
+        ),
+        Doubt::Guessed { label, role } => format!(
+            "{} has no superblock; role {role} is the only one left for it. Verify what is read",
+            shown(label)
         ),
         Doubt::Ambiguous { label, role } => format!(
             "two members claim role {role} with as many events and other contents; {} is used",
