@@ -6,7 +6,6 @@ use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap};
 
 use crate::assemble::{Claimant, Ranges, joined};
-use crate::guess::guess;
 use crate::patient::Patient;
 use crate::scan::{Findings, FoundSuperblock, How, Place};
 
@@ -61,7 +60,7 @@ impl Array {
 
 /// Returns the arrays of which superblocks were found, by UUID.
 #[must_use]
-pub fn arrays(members: &[Examined]) -> Vec<Array> {
+pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
     let mut arrays: BTreeMap<Uuid, Array> = BTreeMap::new();
     for (index, member) in members.iter().enumerate() {
         for (found, superblock) in chosen(&member.findings) {
@@ -87,15 +86,7 @@ pub fn arrays(members: &[Examined]) -> Vec<Array> {
             array.places.push(found.place);
         }
     }
-    let mut arrays: Vec<Array> = arrays.into_values().collect();
-    let mut unclaimed = (0..members.len()).filter(|index| {
-        let is_it = |one: &Claimant| one.member == *index;
-        !arrays.iter().any(|array| array.claimants.iter().any(is_it))
-    });
-    if let (Some(index), None) = (unclaimed.next(), unclaimed.next()) {
-        arrays.iter_mut().for_each(|array| guess(members, index, array));
-    }
-    arrays
+    arrays.into_values().collect()
 }
 
 /// The name of a place on a member.

@@ -6,11 +6,25 @@
 use braid_md::{Role, Superblock, Uuid, Version};
 
 use crate::assemble::{Claimant, joined};
-use crate::claimants::{Array, Examined};
+use crate::claimants::{Array, Examined, claimed};
 use crate::scan::{How, Place};
 
+/// Returns the arrays that members claim to be of, by UUID, with the member whose role is the only one left.
+#[must_use]
+pub fn arrays(members: &[Examined]) -> Vec<Array> {
+    let mut arrays = claimed(members);
+    let mut unclaimed = (0..members.len()).filter(|index| {
+        let is_it = |one: &Claimant| one.member == *index;
+        !arrays.iter().any(|array| array.claimants.iter().any(is_it))
+    });
+    if let (Some(index), None) = (unclaimed.next(), unclaimed.next()) {
+        arrays.iter_mut().for_each(|array| guess(members, index, array));
+    }
+    arrays
+}
+
 /// Adds the member without a superblock to an array, if there is one such member and one role without a member.
-pub(crate) fn guess(members: &[Examined], unclaimed: usize, array: &mut Array) {
+fn guess(members: &[Examined], unclaimed: usize, array: &mut Array) {
     let newest = array.claimants.iter().max_by_key(|one| one.superblock.events);
     let newest = newest.expect("an array has a claimant");
     let Some(superblock) = superblock(&members[unclaimed], array, &newest.superblock) else {

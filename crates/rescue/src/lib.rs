@@ -23,6 +23,7 @@ mod patient;
 pub mod scan;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
-pub use claimants::{Array, Examined, arrays, candidate, label};
+pub use claimants::{Array, Examined, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
+pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};

@@ -35,6 +35,8 @@ pub enum Doubt {
         /// The role.
         role: usize,
     },
+    /// The array has a write journal, which may have newer data than the members.
+    Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
     Torn {
         /// When, in seconds since 1970.
@@ -51,7 +53,7 @@ impl Doubt {
         match self {
             Doubt::Lost { ranges } => Some(ranges),
             Doubt::Torn { ranges, .. } => ranges.as_ref(),
-            Doubt::Stale { .. } | Doubt::Guessed { .. } | Doubt::Ambiguous { .. } => None,
+            _ => None,
         }
     }
 }

@@ -30,7 +30,7 @@ use std::ops::Range;
 
 use braid_level::Level;
 use braid_level::size::suffice;
-use braid_md::{Bitmap, Resync, Superblock};
+use braid_md::{Bitmap, Features, Resync, Superblock};
 
 pub use agreement::Cell;
 pub use doubt::{Doubt, OpenError};
@@ -166,6 +166,9 @@ fn doubts(
     let lost = layout.lost(&holes);
     if !lost.is_empty() {
         doubts.push(Doubt::Lost { ranges: lost });
+    }
+    if array.features.contains(Features::JOURNAL) {
+        doubts.push(Doubt::Journal);
     }
     let bitmap = bitmap_of(claimants, array);
     for (role, seat) in seats.iter().enumerate() {

@@ -197,7 +197,9 @@ fn verdict(members: &[Examined], array: &Array) -> String {
     let unread = members.iter().filter(|one| !one.holes.is_empty()).count();
     let holes = match unread {
         0 => String::new(),
-        count => format!(". {count} members have a map: md fails a member at its first error"),
+        count => format!(
+            ". {count} of the members could not be read everywhere: md fails a member at its first error"
+        ),
     };
     shown(&(words.collect::<Vec<_>>().join("; ") + &holes)).into_owned()
 }

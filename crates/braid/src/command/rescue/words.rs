@@ -142,6 +142,10 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             "two members claim role {role} with as many events and other contents; {} is used",
             shown(label)
         ),
+        Doubt::Journal => {
+            "the array has a write journal: the last writes may be in it, and nowhere else"
+                .to_owned()
+        }
         Doubt::Torn { at, ranges: None } => format!(
             "writes were under way at {}: what they touched may be wrong. There is no bitmap that says where",
             time(*at)
