@@ -18,6 +18,7 @@ pub mod assemble;
 mod case;
 mod claimants;
 mod clue;
+pub mod evidence;
 mod guess;
 mod patient;
 pub mod scan;
