@@ -22,9 +22,14 @@ pub mod evidence;
 mod guess;
 mod patient;
 pub mod scan;
+mod solve;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
 pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};
+pub use solve::{
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
+    solve,
+};

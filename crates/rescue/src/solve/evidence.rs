@@ -1,0 +1,140 @@
+//! The clues in the order of the places that they name.
+//!
+//! Invariant: each place is there once, with all its sightings. However many clues there are, at most
+//! [`MOST_PLACES`] places are kept, so the time of a solution is bounded.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::question::Question;
+
+/// Places that are kept, and those of them that a first look over all patterns takes into account.
+const MOST_PLACES: usize = 6000;
+const FIRST_LOOK: usize = 600;
+
+/// A byte of a structure that at least one clue names.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub anchor: usize,
+    /// Bytes from the start of the structure.
+    pub at: u64,
+    sightings: Range<usize>,
+}
+
+/// A block that says that it belongs to a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sighting {
+    pub member: usize,
+    /// Bytes from the start of the member.
+    pub at: u64,
+}
+
+/// All places, with their sightings. The order is arbitrary, the same for the same clues, and without any
+/// relation to chunks: the first places are a fair sample of all.
+#[derive(Clone, Debug)]
+pub(super) struct Evidence {
+    pub places: Vec<Place>,
+    /// Number of members, with and without evidence.
+    pub members: usize,
+    /// For each member a digest of all that was seen on it; 0 for nothing.
+    digests: Vec<u64>,
+    sightings: Vec<Sighting>,
+}
+
+impl Evidence {
+    /// Gathers the clues of a question. Clues of members or anchors that are not there are ignored.
+    pub(super) fn new(question: &Question) -> Evidence {
+        let mut by_place: BTreeMap<(u64, usize, u64), Vec<Sighting>> = BTreeMap::new();
+        for clue in &question.clues {
+            let is_known =
+                clue.member < question.sizes.len() && clue.anchor < question.anchors.len();
+            if is_known && clue.place < super::map::BOUNDLESS {
+                let key = (scatter(clue.place), clue.anchor, clue.place);
+                by_place
+                    .entry(key)
+                    .or_default()
+                    .push(Sighting { member: clue.member, at: clue.at });
+            }
+        }
+        let mut evidence = Evidence {
+            places: Vec::new(),
+            members: question.sizes.len(),
+            digests: vec![0; question.sizes.len()],
+            sightings: Vec::new(),
+        };
+        for ((_, anchor, at), mut sightings) in by_place.into_iter().take(MOST_PLACES) {
+            sightings.sort_unstable();
+            sightings.dedup();
+            for sighting in &sightings {
+                let digest = &mut evidence.digests[sighting.member];
+                *digest = digest.wrapping_add(scatter(sighting.at ^ scatter(at)));
+            }
+            let first = evidence.sightings.len();
+            evidence.sightings.extend(sightings);
+            evidence.places.push(Place { anchor, at, sightings: first..evidence.sightings.len() });
+        }
+        evidence
+    }
+
+    /// Sightings of a place, each once.
+    pub(super) fn sightings(&self, place: &Place) -> &[Sighting] {
+        &self.sightings[place.sightings.clone()]
+    }
+
+    /// Number of blocks that were seen on each member.
+    pub(super) fn seen(&self) -> Vec<u32> {
+        let mut seen = vec![0; self.members];
+        for place in &self.places {
+            self.sightings(place).iter().for_each(|sighting| seen[sighting.member] += 1);
+        }
+        seen
+    }
+
+    /// True if the same blocks were seen on both members, in the same places: one is a copy of the other.
+    pub(super) fn are_twins(&self, one: usize, other: usize) -> bool {
+        self.digests[one] != 0 && self.digests[one] == self.digests[other]
+    }
+
+    /// True if the member is a copy of one before it.
+    pub(super) fn is_clone(&self, member: usize) -> bool {
+        (0..member).any(|other| self.are_twins(other, member))
+    }
+
+    /// The anchor with the most places; `None` without evidence.
+    pub(super) fn main_anchor(&self) -> Option<usize> {
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for place in &self.places {
+            *counts.entry(place.anchor).or_default() += 1;
+        }
+        counts
+            .into_iter()
+            .max_by_key(|&(anchor, count)| (count, usize::MAX - anchor))
+            .map(|(anchor, _)| anchor)
+    }
+
+    /// The places of one anchor.
+    pub(super) fn of(&self, anchor: usize) -> Evidence {
+        let places = self.places.iter().filter(|place| place.anchor == anchor).cloned().collect();
+        Evidence { places, ..self.clone() }
+    }
+
+    /// The places of one anchor in a range of its structure.
+    pub(super) fn within(&self, anchor: usize, range: Range<u64>) -> Evidence {
+        let is_within = |place: &&Place| place.anchor == anchor && range.contains(&place.at);
+        Evidence { places: self.places.iter().filter(is_within).cloned().collect(), ..self.clone() }
+    }
+
+    /// A sample that is large enough to tell good patterns from bad ones over so many members.
+    pub(super) fn sample(&self, members: usize) -> Evidence {
+        let count = FIRST_LOOK.max(8 * members).min(self.places.len());
+        Evidence { places: self.places[..count].to_vec(), ..self.clone() }
+    }
+}
+
+/// A number without any relation to the one given: the fractional part of a multiple of the golden ratio.
+fn scatter(place: u64) -> u64 {
+    (place / 512 + 1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+        .wrapping_mul(0xd6e8_feb8_6659_fd93)
+}

@@ -1,0 +1,73 @@
+//! Solves the geometry of an array from blocks that say where they belong, and from content.
+//!
+//! ```text
+//!   clues ──▶ evidence ──▶ vote, for each pattern ──▶ assign ──▶ build ──▶ judge ──▶ decide ──▶ an answer
+//!             places          role, member, offset    seats               places satisfied,
+//!                                                                         contradicted, once each
+//!   content ─────────────────────────────────────────────▶ rows that agree with parity, or differ
+//! ```
+//!
+//! Votes are additions to a table, so the time grows with clues × patterns, and not with the orders in which
+//! members can be: an array of 24 members is solved as fast as one of 4.
+//!
+//! Invariants
+//! * An answer is `Decided` only if no hypothesis that leads to other content has 95 % of its score.
+//! * Each place of the array counts once, and members' contradictions count against a hypothesis.
+//! * Nothing here knows formats of file systems: clues come from `evidence`, content from the caller.
+
+mod answer;
+mod assign;
+mod build;
+mod candidates;
+mod content;
+mod decide;
+mod equal;
+mod evidence;
+mod fill;
+mod judge;
+mod map;
+mod question;
+mod reshape;
+mod search;
+mod vote;
+
+pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
+pub use map::Pattern;
+pub use question::{Fixed, Question, Rows};
+
+use evidence::Evidence;
+use search::{Grounds, search};
+
+/// Places at which a structure begins if nothing tells: the start of the array, partitions of today and of DOS, and
+/// the first extent of a physical volume on the whole array and in a partition.
+const BASES: [u64; 4] = [0, 1 << 20, 63 * 512, 2 << 20];
+
+/// Solves a question. Content is asked of `rows`, in some thousands of reads of a sector.
+#[must_use]
+pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
+    let evidence = Evidence::new(question);
+    let Some(anchor) = evidence.main_anchor() else {
+        return Answer::Undecided {
+            alternatives: Vec::new(),
+            would_decide: vec!["blocks of a file system: scan more of the members".to_owned()],
+        };
+    };
+    let main = evidence.of(anchor);
+    let given = question.bases.get(anchor).filter(|bases| !bases.is_empty());
+    let mut found = Vec::new();
+    for base in given.map_or(&BASES[..], Vec::as_slice) {
+        let grounds = Grounds { question, all: &evidence, main: &main, anchor, base: *base };
+        let here = search(&grounds);
+        match reshape::find(&grounds, rows, &here) {
+            Some(Ok(reshape)) => return Answer::Reshaping(Box::new(reshape)),
+            Some(Err(meeting)) => return decide::meeting(here, &meeting),
+            None => found.extend(here),
+        }
+        let best = found.iter().map(Hypothesis::score).max().unwrap_or(0);
+        // Most places are explained: another base can only do the same with other data offsets.
+        if best * 5 > main.places.len() as i64 * 3 {
+            break;
+        }
+    }
+    decide::decide(question, rows, &evidence, found, anchor)
+}

@@ -1,0 +1,155 @@
+//! Geometries are found again: arrays are drawn from seeds and striped by arithmetic, and the solver is given
+//! members in any order, some of them missing, and blocks that say where they belong.
+
+mod reshape;
+mod world;
+
+use std::cell::Cell;
+
+use braid_level::{Level, ParityLayout};
+use braid_rescue::{Answer, Hypothesis, Pattern, solve};
+use braid_seed::Rng;
+use braid_sim::for_each_seed;
+
+use world::{Plan, Truth, World};
+
+/// The result of one case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Decided: pattern, roles and offsets are those of the array.
+    Exact,
+    /// Decided, with another name for a geometry of the same content.
+    SameContent,
+    Undecided,
+}
+
+/// Solves a world. Panics if the answer is decided and wrong.
+fn outcome(world: &World) -> Outcome {
+    let rows = |member: usize, at: u64, length: usize| world.read(member, at, length);
+    let first = match solve(&world.question(), &rows) {
+        Answer::Decided { first, rest, second } => {
+            if !is_right(world, &first) {
+                println!("wrong, second {second}");
+                std::iter::once(first.as_ref()).chain(&rest).for_each(tell);
+            }
+            first
+        }
+        Answer::Undecided { would_decide, alternatives } => {
+            println!("{:?}: undecided: {would_decide:?}", world.pattern);
+            alternatives.iter().take(3).for_each(tell);
+            return Outcome::Undecided;
+        }
+        Answer::Reshaping(_) => panic!("{:?}: no reshape is there", world.pattern),
+    };
+    let told = || {
+        format!(
+            "{:?} {:?}, answered {} {:?}",
+            world.pattern, world.seats, first.pattern, first.seats
+        )
+    };
+    assert!(is_right(world, &first), "{}", told());
+    if first.pattern == world.pattern && seats(&first) == world.seats {
+        return Outcome::Exact;
+    }
+    println!("the same content: {}", told());
+    Outcome::SameContent
+}
+
+fn tell(one: &Hypothesis) {
+    println!("   {} {} {:?} {:?}", one.pattern, one.score(), one.agreement, seats(one));
+}
+
+fn seats(hypothesis: &Hypothesis) -> Vec<Option<(usize, u64)>> {
+    hypothesis.seats.iter().map(|seat| seat.map(|seat| (seat.member, seat.data_offset))).collect()
+}
+
+/// Reads the structure as the hypothesis has it, and compares it with the array's content.
+fn is_right(world: &World, hypothesis: &Hypothesis) -> bool {
+    let lengths: Vec<u64> = hypothesis
+        .seats
+        .iter()
+        .map(|seat| match (seat, hypothesis.component) {
+            (_, Some(component)) => component,
+            (Some(seat), None) => {
+                seat.length.unwrap_or(world.sizes[seat.member] - seat.data_offset)
+            }
+            (None, None) => 1 << 44,
+        })
+        .collect();
+    let truth = Truth::new(hypothesis.pattern, &lengths);
+    let seats = seats(hypothesis);
+    let read = |role: usize, row: u64| {
+        let (member, offset) = seats[role]?;
+        world.read(member, offset + row, 512)
+    };
+    let base = hypothesis.bases[0].unwrap();
+    let mut rng = Rng::new(5);
+    let scattered = (0..200).map(|_| rng.below(world.size / 4096) * 4096);
+    let blocks = world.places.iter().copied().step_by(1 + world.places.len() / 200);
+    blocks.chain(scattered).all(|place| {
+        truth.read(base + place, &read).as_ref() == Some(&world.array(world.base + place))
+    })
+}
+
+/// A pattern and a plan that a seed makes.
+fn draw(rng: &mut Rng) -> (Pattern, Plan) {
+    let levels = [
+        Level::Raid0,
+        Level::Raid4,
+        Level::Raid5,
+        Level::Raid5,
+        Level::Raid6,
+        Level::Raid6,
+        Level::Raid10,
+    ];
+    let level = levels[rng.index(levels.len())];
+    let layout = match level.with_parity() {
+        Some(parity) if level != Level::Raid4 => {
+            let layouts: Vec<ParityLayout> = ParityLayout::of(parity).collect();
+            layouts[rng.index(layouts.len())].number()
+        }
+        _ if level == Level::Raid10 => [0x102, 0x201, 0x1_0201, 0x103][rng.index(4)],
+        _ if level == Level::Raid0 => 2,
+        _ => 0,
+    };
+    let least = if level == Level::Raid6 { 4 } else { 3 };
+    let members = if rng.percent(80) { rng.within(least..=8) } else { rng.within(9..=24) } as usize;
+    let chunk = 1 << rng.within(12..=22);
+    let redundancy = match level {
+        Level::Raid0 => 0,
+        Level::Raid6 | Level::Raid10 => 2,
+        _ => 1,
+    };
+    let plan = Plan {
+        missing: rng.below(redundancy + 1) as usize,
+        unequal_offsets: rng.percent(40),
+        foreign: usize::from(rng.percent(20)),
+        clones: usize::from(rng.percent(15)),
+        journal: rng.below(8),
+        empty: [20, 60, 90][rng.index(3)],
+        blocks: rng.within(200..=1500).max(40 * members as u64) as usize,
+        base: 0,
+        unequal_sizes: rng.percent(20),
+    };
+    (Pattern { level, layout, chunk, members }, plan)
+}
+
+#[test]
+fn what_is_decided_is_right_and_nearly_all_is_decided() {
+    let (decided, cases) = (Cell::new(0), Cell::new(0));
+    for_each_seed("what_is_decided_is_right", 24, |seed| {
+        let mut rng = Rng::new(seed);
+        let (pattern, plan) = draw(&mut rng);
+        println!("seed {seed}: {pattern}, {plan:?}");
+        let world = World::new(seed, pattern, plan);
+        let is_decided = outcome(&world) != Outcome::Undecided;
+        if world.has_enough_evidence() {
+            cases.set(cases.get() + 1);
+            decided.set(decided.get() + u32::from(is_decided));
+        }
+    });
+    let (decided, cases) = (decided.get(), cases.get());
+    println!("decided: {decided} of {cases} with enough evidence");
+    // A few of them may be hard.
+    assert!(decided + 1 + cases / 20 >= cases, "decided: {decided} of {cases}");
+}
