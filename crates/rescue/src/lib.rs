@@ -23,6 +23,7 @@ mod guess;
 mod patient;
 pub mod scan;
 mod solve;
+mod sought;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, label};
@@ -33,3 +34,4 @@ pub use solve::{
     Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
     solve,
 };
+pub use sought::{content, question};

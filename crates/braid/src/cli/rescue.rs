@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use braid_level::Level;
 use braid_service::volume::{Attach, IoMode};
+use braid_stack::ByteSize;
 use clap::{Args, Subcommand};
 
 use super::choice;
@@ -20,6 +22,8 @@ pub(crate) enum Rescue {
     Scan(RescueScan),
     /// Decide which members the array is read from, show what is in doubt, and serve it read-only
     Open(RescueOpen),
+    /// Find the order, level and chunk of an array without superblocks, by its file system
+    Solve(RescueSolve),
     /// Copy the array's content to an image, with a map of what could not be read
     Copy(RescueCopy),
     /// Show which files own bytes that are lost or in doubt, or any other bytes
@@ -126,6 +130,30 @@ pub(crate) struct RescueVerify {
     /// Read everything
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Looks for blocks of ext2, ext3, ext4, xfs, btrfs, NTFS, LVM and LUKS that \
+                        say where they belong. Exit status: 0 if the answer is decided, 4 if \
+                        several fit."
+)]
+pub(crate) struct RescueSolve {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// The level, if it is known
+    #[arg(long)]
+    pub(crate) level: Option<Level>,
+    /// The chunk size, if it is known
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) chunk: Option<ByteSize>,
+    /// The number of members, missing ones included, if it is known
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) members: Option<usize>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

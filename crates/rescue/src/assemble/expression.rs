@@ -1,12 +1,47 @@
-//! The stack expression of an array that was opened, and the maps that it names.
+//! The stack expression of an array that was opened or solved.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use braid_level::{Level, Raid0Layout, layout};
+use braid_level::{Level, Raid0Layout, Raid10Layout, Shape, layout};
 use braid_stack::{ByteSize, File};
 
 use super::layout::{Ranges, joined};
 use super::{Claimant, Opening, Seat};
+
+/// Returns the expression of a part of a file or device, without the bytes that a map calls unreadable.
+#[must_use]
+pub fn member_text(path: &str, offset: u64, length: u64, map: Option<&Path>) -> String {
+    let (offset, length) = (ByteSize(offset), ByteSize(length));
+    let whole = File::whole_at(path.to_owned());
+    match map {
+        None => File { offset, length: Some(length), ..whole }.to_string(),
+        Some(map) => {
+            let map = File::whole_at(map.to_string_lossy().into_owned());
+            format!("slice(holes({whole}, map={map}), offset={offset}, length={length})")
+        }
+    }
+}
+
+/// Returns the expression of an array over members, in the order of their roles.
+#[must_use]
+pub fn array_text(shape: Shape, members: &[String]) -> String {
+    let (level, chunk, members) = (shape.level, ByteSize(shape.chunk), members.join(", "));
+    let name = layout::name_of(level, shape.layout);
+    match level {
+        Level::Linear | Level::Raid1 => format!("{level}({members})"),
+        Level::Raid4 => format!("{level}(chunk={chunk}, {members})"),
+        Level::Raid0 => {
+            let layout = Raid0Layout::from_number(shape.layout).unwrap_or_default();
+            format!("{level}(chunk={chunk}, layout={layout}, {members})")
+        }
+        Level::Raid5 | Level::Raid6 => format!("{level}(chunk={chunk}, layout={name}, {members})"),
+        Level::Raid10 => {
+            let number = Raid10Layout::from_number(shape.layout);
+            let name = number.map_or(name, |layout| layout.to_string());
+            format!("{level}(chunk={chunk}, layout={name}, {members})")
+        }
+    }
+}
 
 impl Opening {
     /// Returns the bytes of a seat's file or device that must not be read.
@@ -34,38 +69,12 @@ impl Opening {
                     true => array.component_size,
                     false => one.superblock.used(),
                 };
-                let offset = ByteSize(one.start + one.superblock.data_offset);
-                let whole = File::whole_at(one.path.clone());
-                match map(role, seat) {
-                    None => File { offset, length: Some(ByteSize(length)), ..whole }.to_string(),
-                    Some(map) => {
-                        let map = File::whole_at(map.to_string_lossy().into_owned());
-                        let length = ByteSize(length);
-                        format!(
-                            "slice(holes({whole}, map={map}), offset={offset}, length={length})"
-                        )
-                    }
-                }
+                let offset = one.start + one.superblock.data_offset;
+                member_text(&one.path, offset, length, map(role, seat).as_deref())
             }
         });
-        let members = members.collect::<Vec<_>>().join(", ");
-        let (level, chunk) = (array.level, ByteSize(array.chunk));
-        let name = layout::name_of(level, array.layout);
-        match level {
-            Level::Linear | Level::Raid1 => format!("{level}({members})"),
-            Level::Raid4 => format!("{level}(chunk={chunk}, {members})"),
-            Level::Raid0 => {
-                let layout = Raid0Layout::from_number(array.layout).unwrap_or_default();
-                format!("{level}(chunk={chunk}, layout={layout}, {members})")
-            }
-            Level::Raid5 | Level::Raid6 => {
-                format!("{level}(chunk={chunk}, layout={name}, {members})")
-            }
-            Level::Raid10 => {
-                let number = braid_level::Raid10Layout::from_number(array.layout);
-                let name = number.map_or(name, |layout| layout.to_string());
-                format!("{level}(chunk={chunk}, layout={name}, {members})")
-            }
-        }
+        let members: Vec<String> = members.collect();
+        let (level, layout, chunk) = (array.level, array.layout, array.chunk);
+        array_text(Shape { level, layout, chunk }, &members)
     }
 }

@@ -34,11 +34,13 @@ use braid_md::{Bitmap, Features, Resync, Superblock};
 
 pub use agreement::Cell;
 pub use doubt::{Doubt, OpenError};
+pub use expression::{array_text, member_text};
+pub(crate) use layout::inside;
 pub use layout::{Ranges, joined};
 pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
 
 use crate::patient::Patient;
-use layout::{Layout, inside};
+use layout::Layout;
 use seats::Seats;
 
 /// A superblock, with all that assembly needs to know of its member.

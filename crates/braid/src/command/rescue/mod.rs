@@ -10,6 +10,7 @@ mod examined;
 mod files;
 mod open;
 mod scan;
+mod solve;
 mod verify;
 mod words;
 
@@ -25,6 +26,7 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
     match rescue {
         Rescue::Scan(arguments) => scan::scan(arguments),
         Rescue::Open(arguments) => open::open(arguments),
+        Rescue::Solve(arguments) => solve::solve(arguments),
         Rescue::Copy(arguments) => copy::copy(arguments),
         Rescue::Files(arguments) => files::files(arguments),
         Rescue::Verify(arguments) => verify::verify(arguments),

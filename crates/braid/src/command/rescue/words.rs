@@ -2,8 +2,8 @@
 
 use braid_level::{Level, layout};
 use braid_md::Superblock;
-use braid_rescue::Array;
 use braid_rescue::assemble::{Claimant, Doubt, LeftOut, Ranges, Seat, Standing, WhyLeftOut};
+use braid_rescue::{Array, Examined, Reason};
 use braid_shell::shown;
 use braid_stack::ByteSize;
 use jiff::Timestamp;
@@ -174,4 +174,15 @@ fn spans(ranges: &Ranges) -> String {
         text += &format!(" and {} more", ranges.len() - MOST);
     }
     text
+}
+
+/// The reason for which a member has no role in a hypothesis.
+pub(super) fn reason(reason: Reason, members: &[Examined]) -> String {
+    match reason {
+        Reason::NoEvidence => "it carries no evidence of this array".to_owned(),
+        Reason::CloneOf(other) => format!("it is a copy of {}", shown(&members[other].label)),
+        Reason::Contradicts => {
+            "it contradicts the others: stale, overwritten, or of another array".to_owned()
+        }
+    }
 }
