@@ -56,6 +56,7 @@ fn a_raid5_that_lost_two_members_is_read_without_the_one_that_left_first() {
         // What assembles by event counts alone refuses.
         let assemble = case.scratch.run(&["assemble", "m0.img", "m1.img", "m2.img", "m3.img"]);
         assert!(!assemble.status.success(), "{assemble}");
+        assert!(assemble.out.contains("next: braid rescue scan CASE "), "{assemble}");
         case.copied(0);
     }
 }
@@ -149,16 +150,75 @@ fn what_no_member_has_is_named_and_nothing_else_is_lost() {
     case.scan(&["--map", &map]).ok();
     let open = case.scratch.run(&["rescue", "open", "home", "--json"]);
     assert_eq!(open.status.code(), Some(4), "{open}");
-    // Left-symmetric, stripe 6 of 4 members: parity on member 1, so member 0 has the last of the data.
-    let lost = 6 * 3 * CHUNK + 2 * CHUNK;
-    assert_eq!(open.json()["doubts"][0]["ranges"], serde_json::json!([[lost, 4096]]));
+    // Left-symmetric, stripe 6 of 4 members: parity on member 1, and data on members 2, 3 and 0.
+    let lost = [(6 * 3 + 1) * CHUNK, (6 * 3 + 2) * CHUNK];
+    assert_eq!(
+        open.json()["doubts"][0]["ranges"],
+        serde_json::json!([[lost[0], 4096], [lost[1], 4096]])
+    );
     let copied = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
     assert_eq!(copied.status.code(), Some(4), "{copied}");
     let mut expected = case.golden.content_block(0, 6 << 20);
-    let at = usize::try_from(lost).expect("small");
-    expected[at..at + 4096].fill(0);
-    assert!(case.scratch.read("out.img") == expected);
     let text = std::fs::read_to_string(case.scratch.join("out.img.map")).expect("the map");
-    assert!(text.contains(&format!("0x{lost:08X}  0x00001000  -")), "{text}");
+    for lost in lost {
+        let at = usize::try_from(lost).expect("small");
+        expected[at..at + 4096].fill(0);
+        assert!(text.contains(&format!("0x{lost:08X}  0x00001000  -")), "{text}");
+    }
+    assert!(case.scratch.read("out.img") == expected);
     case.untouched();
+}
+
+#[test]
+fn verify_draws_where_data_and_parity_agree() {
+    let case = Case::of(braid_golden::named("raid5-3"));
+    case.scan(&[]).ok();
+    let verify = |case: &Case, status: i32| {
+        let verify = case.scratch.run(&["rescue", "verify", "home", "--all"]);
+        assert_eq!(verify.status.code(), Some(status), "{verify}");
+        verify.out
+    };
+    let out = verify(&case, 0);
+    assert!(out.contains("|==") && out.contains(" 0 differ, 0 cannot be compared"), "{out}");
+    // A silent error in the middle, which leaves the ends as they were.
+    case.scratch.patch("m1.img", 8 * MIB, b"changed");
+    let out = verify(&case, 4);
+    assert!(out.contains(" 1 differ, 0 cannot be compared"), "{out}");
+    let degraded = Case::broken("raid5-4-two-dropped");
+    degraded.scan(&[]).ok();
+    let out = verify(&degraded, 4);
+    assert!(out.contains("|....") && out.contains("0 samples agree, 0 differ"), "{out}");
+}
+
+#[test]
+fn files_takes_ranges_or_those_that_are_lost() {
+    let case = Case::broken("raid5-4-two-dropped");
+    case.scan(&[]).ok();
+    let lost = case.scratch.run(&["rescue", "files", "home", "--lost"]).ok();
+    assert_eq!(lost.out.trim(), "In doubt: nothing.");
+    refusal(&case.scratch.run(&["rescue", "files", "home"]), &["--lost"]);
+    // The content is no file system.
+    let none = case.scratch.run(&["rescue", "files", "home", "4096"]);
+    refusal(&none, &["no file system whose files can be told"]);
+}
+
+#[test]
+fn the_last_member_without_a_superblock_takes_the_last_role() {
+    for name in ["raid0-4-64k", "raid5-3-degraded"] {
+        let case = Case::of(braid_golden::named(name));
+        case.scratch.patch("m2.img", 4096, &[0; 4096]);
+        let before = case.names.iter().map(|name| case.scratch.read(name)).collect();
+        let case = Case { before, ..case };
+        case.scan(&[]).ok();
+        let open = case.scratch.run(&["rescue", "open", "home"]);
+        assert_eq!(open.status.code(), Some(4), "{open}");
+        assert!(open.out.contains("NO SUPERBLOCK: its role is the only one"), "{open}");
+        case.copied(4);
+    }
+    // A member is not guessed where the array can be read without it.
+    let case = Case::of(braid_golden::named("raid5-3"));
+    case.scratch.patch("m2.img", 4096, &[0; 4096]);
+    case.scan(&[]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+    assert!(open.out.contains("it has no superblock, and is not needed"), "{open}");
 }

@@ -4,6 +4,7 @@
 mod broken;
 #[path = "../common/mod.rs"]
 mod common;
+mod kernel;
 
 use std::path::Path;
 

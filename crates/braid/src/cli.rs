@@ -39,7 +39,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use model::{Advise, AdviseNeed, Model, ModelPredict};
 pub(crate) use model_fit::ModelFit;
 pub(crate) use monitor::Monitor;
-pub(crate) use rescue::{Rescue, RescueCopy, RescueOpen, RescueScan, RescueSolve};
+pub(crate) use rescue::*;
 pub(crate) use scrub::{Scrub, Time as ScrubTime};
 pub(crate) use superblocks::{
     Superblocks, SuperblocksList, SuperblocksRestore, SuperblocksSave, SuperblocksShow,

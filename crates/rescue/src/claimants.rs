@@ -60,7 +60,7 @@ impl Array {
 
 /// Returns the arrays of which superblocks were found, by UUID.
 #[must_use]
-pub fn arrays(members: &[Examined]) -> Vec<Array> {
+pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
     let mut arrays: BTreeMap<Uuid, Array> = BTreeMap::new();
     for (index, member) in members.iter().enumerate() {
         for (found, superblock) in chosen(&member.findings) {
@@ -81,6 +81,7 @@ pub fn arrays(members: &[Examined]) -> Vec<Array> {
                 bitmap: read_bitmap(&member.patient, &found.place, superblock),
                 holes: joined(holes),
                 content: member.content.clone(),
+                is_guessed: false,
             });
             array.places.push(found.place);
         }

@@ -20,14 +20,16 @@ mod claimants;
 mod clue;
 pub mod evidence;
 mod gather;
+mod guess;
 mod patient;
 pub mod scan;
 mod solve;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
-pub use claimants::{Array, Examined, arrays, candidate, label};
+pub use claimants::{Array, Examined, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{Gathered, Source, gather};
+pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
     Agreement, Answer, Fixed, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Reshape,

@@ -178,19 +178,22 @@ fn blocks_of_btrfs_say_where_they_belong() {
 
 #[test]
 fn blocks_of_ext4_say_where_they_belong() {
-    let csum = ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"];
-    for (options, least) in [
-        (&[][..], 100),
-        (&["-b", "1024"], 100),
-        (&["-b", "1024", "-g", "2048", "-O", "^flex_bg"], 100),
-        (&["-O", "meta_bg,^resize_inode"], 100),
-        (&["-O", "^64bit", "-I", "512"], 100),
-        (&["-O", "metadata_csum_seed", "-U", "random"], 100),
-        (&["-O", "^metadata_csum", "-b", "1024"], 5),
-        (&["-t", "ext3", "-b", "1024"], 5),
+    let mkfs_ext4 = ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"];
+    use Filled::{Mounted, Not};
+    for (options, filled, least) in [
+        (&[][..], Mounted, 100),
+        (&["-b", "1024"], Mounted, 100),
+        (&["-b", "1024", "-g", "2048", "-O", "^flex_bg"], Mounted, 100),
+        (&["-O", "meta_bg,^resize_inode"], Mounted, 100),
+        (&["-O", "^64bit", "-I", "512"], Mounted, 100),
+        (&["-O", "metadata_csum_seed", "-U", "random"], Mounted, 100),
+        (&["-O", "^metadata_csum", "-b", "1024"], Mounted, 5),
+        (&["-t", "ext3", "-b", "1024"], Mounted, 5),
+        // Times of creation are later than others there.
+        (&["-d", "../../docs"], Not, 5),
     ] {
-        let words = [&csum[..], options].concat();
-        let Some(image) = mkfs(128 * MIB, &words, Filled::Mounted) else { return };
+        let words = [&mkfs_ext4[..], options].concat();
+        let Some(image) = mkfs(128 * MIB, &words, filled) else { return };
         right_in_all(&words, image, Structure::Ext, least);
     }
 }

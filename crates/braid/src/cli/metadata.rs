@@ -262,7 +262,7 @@ pub(crate) struct Files {
 }
 
 /// Parses `OFFSET` or `OFFSET+LENGTH`.
-fn parse_range(text: &str) -> Result<Range<u64>, String> {
+pub(super) fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let size = |text: &str| text.parse::<ByteSize>().map_err(|error| error.to_string());
     let (offset, length) = text.split_once('+').unwrap_or((text, "4K"));
     let (offset, length) = (size(offset)?.bytes(), size(length)?.bytes());

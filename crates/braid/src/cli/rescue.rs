@@ -1,5 +1,6 @@
 //! Arguments of `braid rescue`.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use braid_level::Level;
@@ -8,6 +9,7 @@ use braid_stack::ByteSize;
 use clap::{Args, Subcommand};
 
 use super::choice;
+use super::metadata::parse_range;
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -24,6 +26,10 @@ pub(crate) enum Rescue {
     Solve(RescueSolve),
     /// Copy the array's content to an image, with a map of what could not be read
     Copy(RescueCopy),
+    /// Show which files own bytes that are lost or in doubt, or any other bytes
+    Files(RescueFiles),
+    /// Compare data and parity, or copies, in all regions of the array
+    Verify(RescueVerify),
 }
 
 #[derive(Debug, Args)]
@@ -112,4 +118,46 @@ pub(crate) struct RescueCopy {
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Supports ext2, ext3, ext4 and xfs, also in a partition.")]
+pub(crate) struct RescueFiles {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// Bytes of the array, such as 40960 or 1G+64K
+    #[arg(value_name = "OFFSET[+LENGTH]", value_parser = parse_range)]
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// The bytes that `open` calls lost or in doubt
+    #[arg(long, required_unless_present = "ranges")]
+    pub(crate) lost: bool,
+    /// The array, by name or UUID, if the members are of several
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+    /// I/O method
+    #[arg(long, value_parser = choice::io(), default_value = "auto")]
+    pub(crate) io: IoMode,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "A sample of each region is read. A region that differs as a whole has a \
+                        wrong or stale member, or a wrong order. Exit status: 0 if all agree, 4 \
+                        if some differ or nothing can be compared.")]
+pub(crate) struct RescueVerify {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    /// The array, by name or UUID, if the members are of several
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+    /// Read everything
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

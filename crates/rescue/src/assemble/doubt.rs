@@ -21,6 +21,13 @@ pub enum Doubt {
         /// When its superblock was last written, in seconds since 1970.
         at: u64,
     },
+    /// A member without a superblock is used, because its role is the only one left.
+    Guessed {
+        /// Its label.
+        label: String,
+        /// Its role.
+        role: usize,
+    },
     /// Two members claim one role with as many events, and their contents differ.
     Ambiguous {
         /// The label of the one that is used.
@@ -28,6 +35,8 @@ pub enum Doubt {
         /// The role.
         role: usize,
     },
+    /// The array has a write journal, which may have newer data than the members.
+    Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
     Torn {
         /// When, in seconds since 1970.
@@ -44,7 +53,7 @@ impl Doubt {
         match self {
             Doubt::Lost { ranges } => Some(ranges),
             Doubt::Torn { ranges, .. } => ranges.as_ref(),
-            Doubt::Stale { .. } | Doubt::Ambiguous { .. } => None,
+            _ => None,
         }
     }
 }

@@ -1,12 +1,45 @@
-//! The stack expression of an array that was opened, and the maps that it names.
+//! The stack expression of an array that was opened or solved.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use braid_level::{Level, Raid0Layout, layout};
+use braid_level::{Level, Raid0Layout, Raid10Layout, Shape, layout};
 use braid_stack::{ByteSize, File};
 
 use super::layout::{Ranges, joined};
 use super::{Claimant, Opening, Seat};
+
+/// Returns the expression of a part of a file or device, without the bytes that a map calls unreadable.
+pub(crate) fn member_text(path: &str, offset: u64, length: u64, map: Option<&Path>) -> String {
+    let (offset, length) = (ByteSize(offset), ByteSize(length));
+    let whole = File::whole_at(path.to_owned());
+    match map {
+        None => File { offset, length: Some(length), ..whole }.to_string(),
+        Some(map) => {
+            let map = File::whole_at(map.to_string_lossy().into_owned());
+            format!("slice(holes({whole}, map={map}), offset={offset}, length={length})")
+        }
+    }
+}
+
+/// Returns the expression of an array over members, in the order of their roles.
+pub(crate) fn array_text(shape: Shape, members: &[String]) -> String {
+    let (level, chunk, members) = (shape.level, ByteSize(shape.chunk), members.join(", "));
+    let name = layout::name_of(level, shape.layout);
+    match level {
+        Level::Linear | Level::Raid1 => format!("{level}({members})"),
+        Level::Raid4 => format!("{level}(chunk={chunk}, {members})"),
+        Level::Raid0 => {
+            let layout = Raid0Layout::from_number(shape.layout).unwrap_or_default();
+            format!("{level}(chunk={chunk}, layout={layout}, {members})")
+        }
+        Level::Raid5 | Level::Raid6 => format!("{level}(chunk={chunk}, layout={name}, {members})"),
+        Level::Raid10 => {
+            let number = Raid10Layout::from_number(shape.layout);
+            let name = number.map_or(name, |layout| layout.to_string());
+            format!("{level}(chunk={chunk}, layout={name}, {members})")
+        }
+    }
+}
 
 impl Opening {
     /// Returns the bytes of a seat's file or device that must not be read.
@@ -34,39 +67,12 @@ impl Opening {
                     true => array.component_size,
                     false => one.superblock.used(),
                 };
-                let offset = ByteSize(one.start + one.superblock.data_offset);
-                let whole = File::whole_at(one.path.clone());
-                match map(role, seat) {
-                    None => File { offset, length: Some(ByteSize(length)), ..whole }.to_string(),
-                    Some(map) => {
-                        let map = File::whole_at(map.to_string_lossy().into_owned());
-                        let length = ByteSize(length);
-                        format!(
-                            "slice(holes({whole}, map={map}), offset={offset}, length={length})"
-                        )
-                    }
-                }
+                let offset = one.start + one.superblock.data_offset;
+                member_text(&one.path, offset, length, map(role, seat).as_deref())
             }
         });
-        array_expression(array.level, array.layout, array.chunk, &members.collect::<Vec<_>>())
+        let members: Vec<String> = members.collect();
+        let (level, layout, chunk) = (array.level, array.layout, array.chunk);
+        array_text(Shape { level, layout, chunk }, &members)
     }
-}
-
-/// Returns the expression of an array without superblocks: `layout` is md's number, `chunk` in bytes.
-pub(crate) fn array_expression(
-    level: Level,
-    layout: u32,
-    chunk: u64,
-    members: &[String],
-) -> String {
-    let (members, chunk) = (members.join(", "), ByteSize(chunk));
-    let name = match level {
-        Level::Linear | Level::Raid1 => return format!("{level}({members})"),
-        Level::Raid4 => return format!("{level}(chunk={chunk}, {members})"),
-        Level::Raid0 => Raid0Layout::from_number(layout).unwrap_or_default().to_string(),
-        Level::Raid5 | Level::Raid6 => layout::name_of(level, layout),
-        Level::Raid10 => braid_level::Raid10Layout::from_number(layout)
-            .map_or_else(|_| layout::name_of(level, layout), |layout| layout.to_string()),
-    };
-    format!("{level}(chunk={chunk}, layout={name}, {members})")
 }

@@ -31,7 +31,7 @@ pub fn joined(mut ranges: Ranges) -> Ranges {
 }
 
 /// The parts of `ranges` inside `window`.
-pub(super) fn inside(ranges: &[Range<u64>], window: &Range<u64>) -> Ranges {
+pub(crate) fn inside(ranges: &[Range<u64>], window: &Range<u64>) -> Ranges {
     let cut = |range: &Range<u64>| range.start.max(window.start)..range.end.min(window.end);
     ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()
 }

@@ -20,6 +20,7 @@
 //! Source: Linux `drivers/md/raid5.c` (`raid5_error`: a failed array takes no writes), `md-bitmap.c`
 //! (`md_bitmap_endwrite`: no bit is cleared while a member is missing).
 
+mod agreement;
 mod doubt;
 mod expression;
 mod layout;
@@ -29,14 +30,17 @@ use std::ops::Range;
 
 use braid_level::Level;
 use braid_level::size::suffice;
-use braid_md::{Bitmap, Resync, Superblock};
+use braid_md::{Bitmap, Features, Resync, Superblock};
 
+pub use agreement::Cell;
 pub use doubt::{Doubt, OpenError};
-pub(crate) use expression::array_expression;
+pub(crate) use expression::{array_text, member_text};
+pub(crate) use layout::inside;
 pub use layout::{Ranges, joined};
 pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
 
-use layout::{Layout, inside};
+use crate::patient::Patient;
+use layout::Layout;
 use seats::Seats;
 
 /// A superblock, with all that assembly needs to know of its member.
@@ -58,6 +62,8 @@ pub struct Claimant {
     pub holes: Ranges,
     /// Equal for members with equal content at both ends.
     pub content: String,
+    /// True if the member has no superblock: this one is made up.
+    pub is_guessed: bool,
 }
 
 /// An array, as it can be read.
@@ -97,15 +103,37 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
     if !suffice(array.level, array.layout, &present(&seats)) {
         return Err(OpenError::TooFew { level: array.level, disks: seats.len(), roles });
     }
+    let layout = layout_of(claimants, array, &seats)?;
+    let doubts = doubts(claimants, array, &seats, &layout);
+    Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
+}
+
+/// The places of the bytes of an array that is read from these seats.
+fn layout_of(
+    claimants: &[Claimant],
+    array: &Superblock,
+    seats: &[Option<Seat>],
+) -> Result<Layout, OpenError> {
     let used = seats.iter().map(|seat| match seat {
         Some(seat) if !array.level.is_redundant() => claimants[seat.claimant].superblock.used(),
         _ => array.component_size,
     });
     let used: Vec<u64> = used.collect();
-    let layout = Layout::new(array.level, array.layout, array.chunk, &used)
-        .map_err(|error| OpenError::Layout { why: error.to_string() })?;
-    let doubts = doubts(claimants, array, &seats, &layout);
-    Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
+    Layout::new(array.level, array.layout, array.chunk, &used)
+        .map_err(|error| OpenError::Layout { why: error.to_string() })
+}
+
+impl Opening {
+    /// Compares copies, or data and parity, in windows of all regions of the array; with `all`, everywhere. Levels
+    /// without redundancy have no cells. `members` are those of the case.
+    #[must_use]
+    pub fn agreement(&self, claimants: &[Claimant], members: &[&Patient], all: bool) -> Vec<Cell> {
+        let array = &claimants[self.freshest].superblock;
+        let layout = layout_of(claimants, array, &self.seats);
+        let cells = layout
+            .map(|layout| agreement::agreement(&layout, claimants, &self.seats, members, all));
+        cells.unwrap_or_default()
+    }
 }
 
 /// Decides which members are used, whether or not they suffice: the seats, by role, and the others.
@@ -141,6 +169,9 @@ fn doubts(
     if !lost.is_empty() {
         doubts.push(Doubt::Lost { ranges: lost });
     }
+    if array.features.contains(Features::JOURNAL) {
+        doubts.push(Doubt::Journal);
+    }
     let bitmap = bitmap_of(claimants, array);
     for (role, seat) in seats.iter().enumerate() {
         let Some(seat) = seat else { continue };
@@ -148,6 +179,7 @@ fn doubts(
         let (label, at) = (one.label.clone(), one.superblock.updated.seconds);
         match seat.standing {
             Standing::Stale => doubts.push(Doubt::Stale { label, role, at }),
+            Standing::Guessed => doubts.push(Doubt::Guessed { label, role }),
             Standing::Ambiguous => doubts.push(Doubt::Ambiguous { label, role }),
             _ => {}
         }

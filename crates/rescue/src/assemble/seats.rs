@@ -30,6 +30,8 @@ pub enum Standing {
     ByBitmap,
     /// It is stale, and what was written after it left is not known.
     Stale,
+    /// It has no superblock, and its role is the only one left.
+    Guessed,
     /// Another member claims the role with equal right.
     Ambiguous,
 }
@@ -64,6 +66,9 @@ pub enum WhyLeftOut {
     /// The same, and a bitmap says what was written since.
     #[error("it is stale, and not needed: no other member has holes that it could fill")]
     NotNeeded,
+    /// It has no superblock.
+    #[error("it has no superblock, and is not needed")]
+    Unclaimed,
     /// Another member has the role.
     #[error("it claims role {role}, which {of} has with more events")]
     Older {
@@ -104,7 +109,7 @@ impl Seats {
         let mut order: Vec<usize> = (0..claimants.len()).collect();
         order.sort_by_key(|index| {
             let one = &claimants[*index];
-            let takes_part = matches!(one.superblock.role(), Role::Active(_));
+            let takes_part = matches!(one.superblock.role(), Role::Active(_)) && !one.is_guessed;
             let rank = (takes_part, one.superblock.events, one.superblock.updated);
             (Reverse(rank), one.label.clone())
         });
@@ -132,6 +137,10 @@ impl Seats {
                         continue;
                     }
                 };
+                if claimants[*index].is_guessed {
+                    this.stale.push((*index, role));
+                    continue;
+                }
                 let superblock = &claimants[*index].superblock;
                 let counted = array.roles.get(superblock.device_number as usize);
                 let is_last = counted == Some(&Role::Active(role))
@@ -203,6 +212,7 @@ impl Seats {
         for (index, role) in stale {
             let superblock = &claimants[index].superblock;
             let changed = bitmap
+                .filter(|_| !claimants[index].is_guessed)
                 .filter(|bitmap| superblock.events >= bitmap.header.events_cleared)
                 .and_then(|bitmap| changed_since(array, bitmap, usize::from(role)));
             let is_enough = suffice(array.level, array.layout, &present(&self.seats));
@@ -215,9 +225,14 @@ impl Seats {
             }
         }
         for (index, role) in unknown {
-            match suffice(array.level, array.layout, &present(&self.seats)) {
-                true => self.leave_out(index, WhyLeftOut::Stale),
-                false => self.seat(claimants, index, role, Standing::Stale, Vec::new()),
+            let is_enough = suffice(array.level, array.layout, &present(&self.seats));
+            let (why, standing) = match claimants[index].is_guessed {
+                true => (WhyLeftOut::Unclaimed, Standing::Guessed),
+                false => (WhyLeftOut::Stale, Standing::Stale),
+            };
+            match is_enough {
+                true => self.leave_out(index, why),
+                false => self.seat(claimants, index, role, standing, Vec::new()),
             }
         }
         self.left_out.sort_by_key(|one| one.claimant);

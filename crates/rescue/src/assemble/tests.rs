@@ -57,6 +57,7 @@ fn claimant(level: Level, role: u16, events: u64, alive: &[u16], disks: u32) -> 
         bitmap: None,
         holes: Vec::new(),
         content: role.to_string(),
+        is_guessed: false,
     }
 }
 

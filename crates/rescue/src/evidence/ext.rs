@@ -118,8 +118,7 @@ impl Ext {
     fn descriptors(&self, seed: u32, sector: &[u8], size: usize) -> Option<(u64, Vec<u64>)> {
         let of = &self.superblock;
         let (lowest, _) = self.places(sector, size)?;
-        let home =
-            (lowest.checked_sub(of.group_start(0))?) / (of.group_start(1) - of.group_start(0));
+        let home = self.group_of(lowest)?;
         let count = (SECTOR / size) as u64;
         let candidates = home.next_multiple_of(count)..(home + self.flex).min(of.groups);
         let aligned = home / count * count;
@@ -138,6 +137,12 @@ impl Ext {
             let is_all = rest.iter().all(|byte| *byte == 0);
             (is_all && tables.len() as u64 >= of.groups.min(2)).then_some((first, tables))
         })
+    }
+
+    /// The group of a block.
+    fn group_of(&self, block: u64) -> Option<u64> {
+        let first = self.superblock.group_start(0);
+        Some(block.checked_sub(first)? / (self.superblock.group_start(1) - first))
     }
 
     /// The lowest block that a descriptor names, and that of its inode table, if all can be.
@@ -166,7 +171,7 @@ impl Ext {
         };
         for (from, bytes) in sectors(window) {
             let Some((copy, group)) = recognise(bytes) else { continue };
-            let place = copy.superblock_place(group, from);
+            let place = copy.superblock_place(group, bytes);
             if let Some(place) = place.filter(|_| self.clone().absorb(&copy) && !is_near(from)) {
                 give(from, place, 1024);
             }
@@ -182,13 +187,19 @@ impl Ext {
         }
     }
 
-    /// The place of a superblock `from` bytes from a multiple of 4096. A copy that says that it is the first one
-    /// although it begins a block was made by an old kernel when it resized the file system.
-    fn superblock_place(&self, group: u64, from: usize) -> Option<u64> {
+    /// The place of a superblock. The first one is journalled, and old kernels wrote it over the others when they resized
+    /// the file system: only it has the descriptors of the first groups right behind it.
+    fn superblock_place(&self, group: u64, bytes: &[u8]) -> Option<u64> {
         let of = &self.superblock;
         if group == 0 {
-            let is_copy = of.block > 1024 && ((from % UNIT) as u64).is_multiple_of(of.block);
-            return (!is_copy).then_some(1024);
+            let behind = (1024 / of.block + 1) * of.block - 1024;
+            let sector = bytes.get(behind as usize..)?.get(..SECTOR)?;
+            let size = of.descriptor as usize;
+            let first = match self.seed.filter(|_| size <= SECTOR / 2) {
+                Some(seed) => self.descriptors(seed, sector, size)?.0,
+                None => self.group_of(self.places(sector, size)?.0)?,
+            };
+            return (first == 0).then_some(1024);
         }
         // The number has 16 bits.
         let mut groups = (group..of.groups).step_by(1 << 16).filter(|group| of.has_copy(*group));
@@ -245,18 +256,15 @@ fn solve(seed: u32, undo: &Undo, inode: &[u8]) -> Option<u32> {
     Some(undo.before(sum ^ own) ^ seed)
 }
 
-/// Returns whether an inode was changed before its creation, or its contents after its last change, or times have more
-/// nanoseconds than a second.
+/// Returns whether the contents of an inode were changed after its last change, or its times have more nanoseconds than
+/// a second. The time of creation is not compared: mke2fs copies the others from the files that it puts in.
 fn has_odd_times(inode: &[u8]) -> bool {
     let time = |at: usize, extra: usize| {
         let (seconds, extra) = (le32(inode, at)?, le32(inode, extra)?);
         let seconds = i64::from(seconds.cast_signed()) + (i64::from(extra & 3) << 32);
         Some((seconds, extra >> 2))
     };
-    // Earlier inodes have no time of creation.
-    let has_creation = le16(inode, 0x80).is_some_and(|extra| extra >= 24);
-    let created = has_creation.then(|| time(0x90, 0x94)).flatten();
     let (changed, modified) = (time(0x0c, 0x84), time(0x10, 0x88));
     let is_odd = |time: Option<(i64, u32)>| time.is_some_and(|(_, ns)| ns >= 1_000_000_000);
-    created > changed || modified > changed || is_odd(changed) || is_odd(modified)
+    modified > changed || is_odd(changed) || is_odd(modified)
 }

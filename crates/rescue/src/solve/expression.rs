@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use braid_stack::{ByteSize, File};
+use braid_level::Shape;
+use braid_stack::ByteSize;
 
 use super::answer::{Hypothesis, Reshape, Seat};
-use crate::assemble::array_expression;
+use super::map::Pattern;
+use crate::assemble::{array_text, member_text};
 
 /// A member as expressions name it.
 #[derive(Clone, Debug)]
@@ -21,36 +23,32 @@ pub struct Named {
 impl Hypothesis {
     /// Returns the bytes of data that the array uses of each member that is there; `None` for a missing one.
     ///
-    /// Where the geometry does not depend on them, it is what the smallest member has: the array's real size is in
-    /// superblocks alone.
+    /// Where no evidence tells, it is what the smallest member has, or all members have without redundancy: the
+    /// array's real size is in superblocks alone.
     #[must_use]
     pub fn lengths(&self, members: &[Named]) -> Vec<Option<u64>> {
         let unit = self.pattern.chunk.max(4096);
-        let has = |seat: &Seat| members[seat.member].size.saturating_sub(seat.data_offset);
-        let smallest = self.seats.iter().flatten().map(has).min().unwrap_or(0) / unit * unit;
-        let of = |seat: &Seat| seat.length.or(self.component).unwrap_or(smallest);
+        let room =
+            |seat: &Seat| members[seat.member].size.saturating_sub(seat.data_offset) / unit * unit;
+        let smallest = self.seats.iter().flatten().map(room).min().unwrap_or(0);
+        let of = |seat: &Seat| match self.pattern.level.is_redundant() {
+            true => self.component.unwrap_or(smallest),
+            false => seat.length.unwrap_or_else(|| room(seat)),
+        };
         self.seats.iter().map(|seat| seat.as_ref().map(of)).collect()
     }
 
     /// Returns the expression by which `braid cat` and `braid serve` read the array.
     #[must_use]
     pub fn expression(&self, members: &[Named]) -> String {
-        let lengths = self.lengths(members);
-        let member = |(seat, length): (&Option<Seat>, Option<u64>)| {
+        let text = |(seat, length): (&Option<Seat>, Option<u64>)| {
             let (Some(seat), Some(length)) = (seat, length) else { return "missing".to_owned() };
             let one = &members[seat.member];
-            let (offset, length) = (ByteSize(seat.data_offset), ByteSize(length));
-            let whole = File::whole_at(one.path.clone());
-            match &one.map {
-                None => File { offset, length: Some(length), ..whole }.to_string(),
-                Some(map) => {
-                    let map = File::whole_at(map.to_string_lossy().into_owned());
-                    format!("slice(holes({whole}, map={map}), offset={offset}, length={length})")
-                }
-            }
+            member_text(&one.path, seat.data_offset, length, one.map.as_deref())
         };
-        let texts: Vec<String> = self.seats.iter().zip(lengths).map(member).collect();
-        array_expression(self.pattern.level, self.pattern.layout, self.pattern.chunk, &texts)
+        let texts: Vec<String> = self.seats.iter().zip(self.lengths(members)).map(text).collect();
+        let Pattern { level, layout, chunk, .. } = self.pattern;
+        array_text(Shape { level, layout, chunk }, &texts)
     }
 }
 

@@ -1,8 +1,11 @@
 //! Verdicts, for people and as JSON.
 
+use std::path::Path;
+
 use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start};
 use braid_md_text::next::command;
-use braid_stack::ByteSize;
+use braid_shell::shell_path;
+use braid_stack::{ByteSize, path_of};
 
 use super::Taken;
 use braid_service::control::OUTPUT_VERSION;
@@ -76,9 +79,19 @@ fn print_verdict(verdict: &Verdict<'_>) {
     if let Some(other) = set.name_conflict {
         println!("  another array has the same name: {other}");
     }
+    // The safest first: it writes nothing.
+    if assembly.can_start == Start::Refused && !verdict.is_accepted {
+        println!("  next: braid rescue scan CASE {}", rescue_members(set));
+    }
     for next in &verdict.next {
         println!("  next: {}", command(next));
     }
+}
+
+/// The files and devices of all members, for a shell.
+fn rescue_members(set: &Set) -> String {
+    let labels = set.candidates().iter().map(|one| Path::new(&one.label));
+    labels.map(|label| shell_path(path_of(label))).collect::<Vec<_>>().join(" ")
 }
 
 fn slot_in_words(slot: &Slot) -> String {

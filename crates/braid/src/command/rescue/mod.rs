@@ -2,15 +2,17 @@
 //!
 //! ```text
 //!   scan ──▶ NAME.rescue: fingerprints, maps, places ──▶ open ──▶ a stack expression ──▶ serve, up
-//!                                                                                  └───▶ copy
+//!                                                                                  └───▶ copy, files
 //! ```
 
 mod copy;
 mod examined;
+mod files;
 mod hypotheses;
 mod open;
 mod scan;
 mod solve;
+mod verify;
 mod words;
 
 use std::process::ExitCode;
@@ -27,6 +29,8 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
         Rescue::Open(arguments) => open::open(arguments),
         Rescue::Solve(arguments) => solve::solve(arguments),
         Rescue::Copy(arguments) => copy::copy(arguments),
+        Rescue::Files(arguments) => files::files(arguments),
+        Rescue::Verify(arguments) => verify::verify(arguments),
     }
 }
 

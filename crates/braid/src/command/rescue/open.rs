@@ -20,6 +20,7 @@ use crate::command::{serve, up};
 /// An array that can be read.
 pub(super) struct Opened {
     pub(super) case: Case,
+    pub(super) members: Vec<Examined>,
     pub(super) array: Array,
     pub(super) opening: Opening,
     /// The expression that `braid cat` takes.
@@ -80,7 +81,7 @@ pub(super) fn opened(name: &Path, meant: Option<&str>) -> Result<Opened, Failure
     let maps =
         write_maps(&case, &members, &array, &opening).map_err(|error| failure(name, &error))?;
     let stack = opening.expression(&array.claimants, &|role, _| maps[role].clone());
-    Ok(Opened { case, array, opening, stack, is_one_of_several })
+    Ok(Opened { case, members, array, opening, stack, is_one_of_several })
 }
 
 /// The only array, or the one that is meant.

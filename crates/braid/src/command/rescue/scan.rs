@@ -186,6 +186,7 @@ fn freshest(array: &Array) -> usize {
 /// Why mdadm and the kernel do not start it, or that they would.
 fn verdict(members: &[Examined], array: &Array) -> String {
     let candidates = array.claimants.iter().zip(&array.places);
+    let candidates = candidates.filter(|(one, _)| !one.is_guessed);
     let candidates = candidates.map(|(one, place)| candidate(one, place.length)).collect();
     let served = |_: Level| true;
     let (force, read_only, degraded) = (false, false, false);
@@ -196,7 +197,9 @@ fn verdict(members: &[Examined], array: &Array) -> String {
     let unread = members.iter().filter(|one| !one.holes.is_empty()).count();
     let holes = match unread {
         0 => String::new(),
-        count => format!(". {count} members have a map: md fails a member at its first error"),
+        count => format!(
+            ". {count} of the members could not be read everywhere: md fails a member at its first error"
+        ),
     };
     shown(&(words.collect::<Vec<_>>().join("; ") + &holes)).into_owned()
 }

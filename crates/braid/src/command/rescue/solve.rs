@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use braid_holes::{Map, State};
 use braid_level::layout;
 use braid_rescue::{
-    Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reason, Reshape, Rows, Source,
-    gather, solve as solved,
+    Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
+    solve as solved,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -160,14 +160,7 @@ impl Report<'_> {
             }
         }
         for left in &one.left_over {
-            let why = match left.reason {
-                Reason::NoEvidence => "no evidence of this array".to_owned(),
-                Reason::CloneOf(other) => format!("a copy of {}", label(other)),
-                Reason::Contradicts => {
-                    "its content contradicts the others: stale, overwritten, or of another array"
-                        .to_owned()
-                }
-            };
+            let why = words::reason(left.reason, self.members);
             println!("  {:>4}  {:width$}  {:>12}  not used: {why}", "-", label(left.member), "");
         }
         let (fit, not) = (one.satisfied, one.contradicted);

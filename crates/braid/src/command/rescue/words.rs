@@ -2,8 +2,8 @@
 
 use braid_level::{Level, layout};
 use braid_md::Superblock;
-use braid_rescue::Array;
 use braid_rescue::assemble::{Claimant, Doubt, LeftOut, Ranges, Seat, Standing, WhyLeftOut};
+use braid_rescue::{Array, Examined, Reason};
 use braid_shell::shown;
 use braid_stack::ByteSize;
 use jiff::Timestamp;
@@ -53,6 +53,7 @@ pub(super) fn standing(seat: &Seat) -> String {
             "stale; what was written since is known by the bitmap, and not read from it"
         }
         Standing::Stale => "STALE, but needed: old where something was written since",
+        Standing::Guessed => "NO SUPERBLOCK: its role is the only one that is left",
         Standing::Ambiguous => "ANOTHER MEMBER claims this role with as many events",
     };
     match seat.holes.iter().map(|hole| hole.end - hole.start).sum::<u64>() {
@@ -81,8 +82,11 @@ pub(super) fn table(
         Line {
             role,
             member: shown(&one.label).into_owned(),
-            events: one.superblock.events.to_string(),
-            written: time(one.superblock.updated.seconds),
+            events: if one.is_guessed { String::new() } else { one.superblock.events.to_string() },
+            written: match one.is_guessed {
+                true => String::new(),
+                false => time(one.superblock.updated.seconds),
+            },
             how,
         }
     };
@@ -130,10 +134,18 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             shown(label),
             time(*at)
         ),
+        Doubt::Guessed { label, role } => format!(
+            "{} has no superblock; role {role} is the only one left for it. Verify what is read",
+            shown(label)
+        ),
         Doubt::Ambiguous { label, role } => format!(
             "two members claim role {role} with as many events and other contents; {} is used",
             shown(label)
         ),
+        Doubt::Journal => {
+            "the array has a write journal: the last writes may be in it, and nowhere else"
+                .to_owned()
+        }
         Doubt::Torn { at, ranges: None } => format!(
             "writes were under way at {}: what they touched may be wrong. There is no bitmap that says where",
             time(*at)
@@ -162,4 +174,15 @@ fn spans(ranges: &Ranges) -> String {
         text += &format!(" and {} more", ranges.len() - MOST);
     }
     text
+}
+
+/// The reason for which a member has no role in a hypothesis.
+pub(super) fn reason(reason: Reason, members: &[Examined]) -> String {
+    match reason {
+        Reason::NoEvidence => "it carries no evidence of this array".to_owned(),
+        Reason::CloneOf(other) => format!("it is a copy of {}", shown(&members[other].label)),
+        Reason::Contradicts => {
+            "it contradicts the others: stale, overwritten, or of another array".to_owned()
+        }
+    }
 }

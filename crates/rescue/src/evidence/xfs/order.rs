@@ -60,14 +60,14 @@ fn is_walk(block: &[u8], end: usize) -> bool {
     at == end
 }
 
-/// Returns whether an inode was changed before its creation, or its contents after its last change, or times have more
-/// nanoseconds than a second.
+/// Returns whether the contents of an inode were changed after its last change, or its times have more nanoseconds than
+/// a second.
 pub(super) fn has_odd_times(inode: &[u8]) -> bool {
     let is_big = be64(inode, 120).is_some_and(|flags| flags & BIG_TIMES != 0);
     // Seconds have a sign, which is not in the order of the unsigned number.
     let sign = if is_big { 0 } else { 1 << 63 };
     let time = |at: usize| be64(inode, at).unwrap_or(0) ^ sign;
-    let (modified, changed, created) = (time(40), time(48), time(144));
+    let (modified, changed) = (time(40), time(48));
     let is_odd = |at: usize| !is_big && be32(inode, at + 4).is_some_and(|ns| ns >= 1_000_000_000);
-    created > changed || modified > changed || is_odd(40) || is_odd(48)
+    modified > changed || is_odd(40) || is_odd(48)
 }
