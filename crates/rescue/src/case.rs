@@ -104,20 +104,18 @@ impl Case {
     /// # Errors
     /// [`CaseError`]: there is none, or its text is none of a case.
     pub fn read(folder: &Path) -> Result<Case, CaseError> {
-        let path = folder.join(FILE);
-        let failed = |why: String| CaseError::Text { path: path.clone(), why };
-        let metadata = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(CaseError::None(folder.to_owned()));
-            }
-            metadata => metadata.map_err(|error| failed(error.to_string()))?,
-        };
-        if !metadata.is_file() || metadata.len() > MOST_BYTES {
-            return Err(failed(format!("it is no file of at most {MOST_BYTES} bytes")));
-        }
-        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        let text = text_in(folder, FILE)?.ok_or_else(|| CaseError::None(folder.to_owned()))?;
+        let failed = |why: String| CaseError::Text { path: folder.join(FILE), why };
         let case = Case::parse(&text).map_err(failed)?;
         Ok(Case { folder: folder.to_owned(), ..case })
+    }
+
+    /// Returns the text of another file in the folder of the case; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`CaseError`]: it is no file, too long, or cannot be read.
+    pub fn text(&self, name: &str) -> Result<Option<String>, CaseError> {
+        text_in(&self.folder, name)
     }
 
     /// Reads the text of a case.
@@ -209,6 +207,20 @@ fn difference(was: &Fingerprint, is: &Fingerprint) -> Option<String> {
     let tail = (was.tail_sha1 != is.tail_sha1).then_some("last");
     let end = head.or(tail)?;
     Some(format!("its {end} MiB has changed, so something has written to it"))
+}
+
+/// Reads a file of a case; `None` if it is not there.
+fn text_in(folder: &Path, name: &str) -> Result<Option<String>, CaseError> {
+    let path = folder.join(name);
+    let failed = |why: String| CaseError::Text { path: path.clone(), why };
+    let metadata = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        metadata => metadata.map_err(|error| failed(error.to_string()))?,
+    };
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Err(failed(format!("it is no file of at most {MOST_BYTES} bytes")));
+    }
+    fs::read_to_string(&path).map(Some).map_err(|error| failed(error.to_string()))
 }
 
 #[cfg(test)]

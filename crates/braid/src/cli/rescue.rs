@@ -63,6 +63,9 @@ pub(crate) struct RescueOpen {
     /// The array, by name or UUID, if the members are of several
     #[arg(long, value_name = "NAME|UUID")]
     pub(crate) array: Option<String>,
+    /// The answer of `solve` with this number, instead of what superblocks say
+    #[arg(long, value_name = "N", conflicts_with = "array")]
+    pub(crate) hypothesis: Option<usize>,
     /// Serve it read-only to NBD clients, in the foreground: unix:PATH, tcp:IP:PORT, tcp:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["attach", "json"])]
     pub(crate) nbd: Vec<String>,
@@ -109,6 +112,9 @@ pub(crate) struct RescueCopy {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
+    /// The answer of `solve` with this number, instead of what superblocks say
+    #[arg(long, value_name = "N", conflicts_with = "array")]
+    pub(crate) hypothesis: Option<usize>,
     /// The image that is written, and IMAGE.map beside it
     #[arg(long, value_name = "IMAGE")]
     pub(crate) to: PathBuf,

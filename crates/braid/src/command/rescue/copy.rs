@@ -15,10 +15,12 @@ use std::process::ExitCode;
 use braid_block::Io;
 use braid_holes::{Map, State};
 use braid_probe::identify;
+use braid_rescue::Case;
 use braid_service::failure::{Context, Failure};
 use braid_shell::{shell_path, shown};
 
-use super::open::{Opened, opened, print_doubts};
+use super::hypotheses::{self, Ranked};
+use super::open::{opened, print_doubts};
 use super::{exit, words};
 use crate::cli::RescueCopy;
 use crate::command::{cat, stacks};
@@ -29,13 +31,13 @@ const STEP: u64 = 1 << 20;
 const SAVED: u64 = 256 << 20;
 
 pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
-    let opened = opened(&arguments.case, arguments.array.as_deref())?;
-    check_target(arguments, &opened)?;
-    let volume = cat::open_stack(&stacks::parse(&opened.stack)?, arguments.io)?;
+    let Chosen { case, called, stack, doubts } = chosen(arguments)?;
+    check_target(arguments, &case)?;
+    let volume = cat::open_stack(&stacks::parse_for(&stack, true)?, arguments.io)?;
     let size = volume.built.dev.limits().size;
-    let target = Target::open(&arguments.to, &opened, size)?;
+    let target = Target::open(&arguments.to, &format!("{called} {size} {stack}"), size)?;
     let map = target.fill(&volume)?;
-    print_doubts(&opened);
+    print_doubts(&doubts);
     let left = size - map.finished_bytes();
     let (to, at) = (shell_path(&arguments.to), shell_path(&target.map_path));
     match left {
@@ -43,11 +45,31 @@ pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
         _ => println!("Copied to {to} all but {}; {at} has the places.", words::size(left)),
     }
     println!("Next: fsck -n {to}, then mount a copy of it, or it read-only");
-    Ok(exit(left > 0 || !opened.opening.doubts.is_empty()))
+    Ok(exit(left > 0 || !doubts.is_empty()))
+}
+
+/// The array that is copied.
+struct Chosen {
+    case: Case,
+    /// Its UUID, or the number of the hypothesis.
+    called: String,
+    stack: String,
+    doubts: Vec<String>,
+}
+
+/// The array as superblocks have it, or as a hypothesis does.
+fn chosen(arguments: &RescueCopy) -> Result<Chosen, Failure> {
+    if let Some(number) = arguments.hypothesis {
+        let (case, Ranked { stack, doubts, .. }) = hypotheses::chosen(&arguments.case, number)?;
+        return Ok(Chosen { case, called: format!("hypothesis {number}"), stack, doubts });
+    }
+    let opened = opened(&arguments.case, arguments.array.as_deref())?;
+    let (called, doubts) = (opened.array.uuid.to_string(), opened.doubts());
+    Ok(Chosen { case: opened.case, called, stack: opened.stack, doubts })
 }
 
 /// Refuses everything but a new image, or one whose copy was interrupted.
-fn check_target(arguments: &RescueCopy, opened: &Opened) -> Result<(), Failure> {
+fn check_target(arguments: &RescueCopy, case: &Case) -> Result<(), Failure> {
     let to = &arguments.to;
     let (shown_to, name) = (to.display(), shell_path(&arguments.case));
     let next = format!("braid rescue copy {name} --to FILE.img");
@@ -58,7 +80,7 @@ fn check_target(arguments: &RescueCopy, opened: &Opened) -> Result<(), Failure> 
     }
     let Ok((kind, identity)) = identify(to) else { return Ok(()) };
     let is_it = |path: &str| identify(Path::new(path)).is_ok_and(|(_, other)| other == identity);
-    if let Some(member) = opened.case.members.iter().find(|member| is_it(&member.path)) {
+    if let Some(member) = case.members.iter().find(|member| is_it(&member.path)) {
         let text =
             format!("{shown_to} is a member, {}: a member is never written", shown(&member.path));
         return Err(Failure::refused(text).next(next));
@@ -85,9 +107,9 @@ struct Target {
 }
 
 impl Target {
-    fn open(path: &Path, opened: &Opened, size: u64) -> Result<Target, Failure> {
+    fn open(path: &Path, copied: &str, size: u64) -> Result<Target, Failure> {
         let map_path = path.with_added_extension("map");
-        let head = format!("# braid rescue: {} {size} {}", opened.array.uuid, opened.stack);
+        let head = format!("# braid rescue: {copied}");
         let head = head.replace('\n', " ");
         let is_old = path.exists();
         let map = match is_old {

@@ -16,7 +16,7 @@ pub(super) fn files(arguments: &RescueFiles) -> Result<ExitCode, Failure> {
         let doubts = opened.opening.doubts.iter();
         ranges.extend(doubts.filter_map(Doubt::ranges).flatten().cloned());
         if !arguments.json {
-            print_doubts(&opened);
+            print_doubts(&opened.doubts());
         }
     }
     if !ranges.is_empty() {

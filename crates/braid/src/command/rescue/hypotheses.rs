@@ -3,8 +3,15 @@
 //! Invariant: the text is untrusted when it is read. A stack in it is only opened for reading, and only if all of its
 //! files belong to the case.
 
+use std::path::Path;
+
 use braid_rescue::{Answer, Case, CaseError, Hypothesis, Named};
+use braid_service::failure::Failure;
+use braid_shell::shell_path;
 use serde::{Deserialize, Serialize};
+
+use super::examined::{failure, of_case};
+use crate::command::stacks;
 
 const FILE: &str = "hypotheses.json";
 
@@ -59,6 +66,30 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Vec<Ranked> {
                 stack: reshape.expression(members),
                 doubts: vec![format!("the reshape stopped between byte {start} and byte {end}")],
             }]
+        }
+    }
+}
+
+/// Opens a case, and returns its hypothesis of this number, from 1.
+pub(super) fn chosen(name: &Path, number: usize) -> Result<(Case, Ranked), Failure> {
+    let (case, _) = of_case(name)?;
+    let solve = format!("braid rescue solve {}", shell_path(name));
+    let failed = |why: String| Failure::failed(why).next(&solve);
+    let text = case.text(FILE).map_err(|error| failure(name, &error))?;
+    let text = text.ok_or_else(|| failed("the case has no hypotheses yet".to_owned()))?;
+    let ranked: Vec<Ranked> = serde_json::from_str(&text)
+        .map_err(|error| failed(format!("the hypotheses of the case are damaged: {error}")))?;
+    let count = ranked.len();
+    let one = number.checked_sub(1).and_then(|index| ranked.into_iter().nth(index));
+    let one = one
+        .ok_or_else(|| failed(format!("there is no hypothesis {number}: the case has {count}")))?;
+    let stack = stacks::parse_for(&one.stack, true)?;
+    let is_ours = |path: &&Path| case.members.iter().any(|one| Path::new(&one.path) == *path);
+    match stack.member_paths().iter().find(|path| !is_ours(path)) {
+        None => Ok((case, one)),
+        Some(path) => {
+            let text = format!("a hypothesis names {}, which is not of the case", path.display());
+            Err(Failure::refused(text).next(&solve))
         }
     }
 }

@@ -13,7 +13,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::examined::{failure, of_case};
-use super::{exit, words};
+use super::{exit, hypotheses, words};
 use crate::cli::{Cli, Command, RescueOpen};
 use crate::command::{serve, up};
 
@@ -30,6 +30,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// What is in doubt, in sentences.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        self.opening.doubts.iter().map(words::doubt).collect()
+    }
+
     /// The option by which the array is meant, where there are several.
     fn choice(&self) -> String {
         match self.is_one_of_several {
@@ -40,11 +45,39 @@ impl Opened {
 }
 
 pub(super) fn open(arguments: &RescueOpen) -> Result<ExitCode, Failure> {
+    if let Some(number) = arguments.hypothesis {
+        return open_hypothesis(arguments, number);
+    }
     let opened = opened(&arguments.case, arguments.array.as_deref())?;
     match arguments.json {
         true => print_json(&opened),
         false => print(&opened, &arguments.case),
     }
+    serve_read_only(arguments, &opened.stack)?;
+    Ok(exit(!opened.opening.doubts.is_empty()))
+}
+
+/// Opens the array that an answer of `solve` describes.
+fn open_hypothesis(arguments: &RescueOpen, number: usize) -> Result<ExitCode, Failure> {
+    let (_, ranked) = hypotheses::chosen(&arguments.case, number)?;
+    if arguments.json {
+        println!("{}", json!({ "output_version": OUTPUT_VERSION, "hypothesis": ranked }));
+    } else {
+        println!("Hypothesis {number}: {}", ranked.geometry);
+        print_doubts(&ranked.doubts);
+        println!("");
+        println!("It is read, without writing to a member, by this stack:");
+        println!("  {}", shown(&ranked.stack));
+        println!("");
+        let name = shell_path(&arguments.case);
+        println!("Next: braid rescue copy {name} --hypothesis {number} --to FILE.img");
+    }
+    serve_read_only(arguments, &ranked.stack)?;
+    Ok(exit(!ranked.doubts.is_empty()))
+}
+
+/// Serves or attaches the stack, if that is asked for.
+fn serve_read_only(arguments: &RescueOpen, stack: &str) -> Result<(), Failure> {
     let name = match arguments.case.file_stem() {
         Some(name) => name.to_string_lossy().into_owned(),
         None => "rescue".to_owned(),
@@ -52,20 +85,19 @@ pub(super) fn open(arguments: &RescueOpen) -> Result<ExitCode, Failure> {
     let nbd = arguments.nbd.iter().flat_map(|address| ["--nbd".to_owned(), address.clone()]);
     let served = match arguments.attach {
         Some(_) => {
-            vec!["up".to_owned(), opened.stack.clone(), "--attach".to_owned(), "auto".to_owned()]
+            vec!["up".to_owned(), stack.to_owned(), "--attach".to_owned(), "auto".to_owned()]
         }
-        None if arguments.nbd.is_empty() => return Ok(exit(!opened.opening.doubts.is_empty())),
-        None => vec!["serve".to_owned(), opened.stack.clone()],
+        None if arguments.nbd.is_empty() => return Ok(()),
+        None => vec!["serve".to_owned(), stack.to_owned()],
     };
     let words = ["braid".to_owned()].into_iter().chain(served).chain(nbd);
     let words = words.chain(["--read-only".to_owned(), "--name".to_owned(), name]);
     let cli = Cli::try_parse_from(words).map_err(|error| Failure::failed(error.to_string()))?;
     match &cli.command {
-        Command::Up(up) => up::up(up)?,
-        Command::Serve(serve) => serve::serve(serve)?,
-        _ => return Err(Failure::failed("the command that serves is `up` or `serve`")),
+        Command::Up(up) => up::up(up),
+        Command::Serve(serve) => serve::serve(serve),
+        _ => Err(Failure::failed("the command that serves is `up` or `serve`")),
     }
-    Ok(exit(!opened.opening.doubts.is_empty()))
 }
 
 /// Opens the case, and decides how its array, or the one that is meant, is read.
@@ -140,7 +172,7 @@ fn print(opened: &Opened, name: &Path) {
     println!("  {}", words::identity(superblock));
     words::print_table(&words::table(&array.claimants, &opening.seats, &opening.left_out));
     println!("");
-    print_doubts(opened);
+    print_doubts(&opened.doubts());
     println!("");
     println!("It is read, without writing to a member, by this stack:");
     println!("  {}", shown(stack));
@@ -153,13 +185,12 @@ fn print(opened: &Opened, name: &Path) {
 }
 
 /// Says what is in doubt, or that nothing is.
-pub(super) fn print_doubts(opened: &Opened) {
-    let doubts = &opened.opening.doubts;
+pub(super) fn print_doubts(doubts: &[String]) {
     match doubts.is_empty() {
         true => println!("In doubt: nothing."),
         false => println!("In doubt:"),
     }
-    doubts.iter().for_each(|doubt| println!("  * {}", words::doubt(doubt)));
+    doubts.iter().for_each(|doubt| println!("  * {}", shown(doubt)));
 }
 
 fn print_json(opened: &Opened) {
