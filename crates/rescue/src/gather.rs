@@ -52,15 +52,13 @@ pub fn gather(sources: &[Source<'_>]) -> Gathered {
     }) {
         evidence::gather(&mut known, found);
     }
-    let learned = of_each(sources, |source| {
-        let mut known = known.clone();
+    // One member after the other: what is learned of one contradicts what another says, or agrees with it.
+    for source in sources {
         windows_of(source, |bytes, _| {
             evidence::learn(bytes, &mut known);
             None::<()>
         });
-        known
-    });
-    learned.into_iter().for_each(|facts| evidence::gather(&mut known, facts));
+    }
     let found: Vec<Vec<Found>> = of_each(sources, |source| {
         let mut found = windows_of(source, |bytes, at| evidence::clues(bytes, at, &known));
         evidence::settle(&mut found);
@@ -80,11 +78,19 @@ pub fn gather(sources: &[Source<'_>]) -> Gathered {
             .iter()
             .enumerate()
             .flat_map(|(member, found)| found.iter().map(move |one| clue(member, one)))
+            .filter(|clue| !is_of_member(clue, &known[clue.anchor], sources[clue.member].patient))
             .collect(),
         scanned: sources.iter().map(|source| windows(source.patient.size())).collect(),
         ..Question::default()
     };
     Gathered { known, question }
+}
+
+/// True for a partition table of the member itself, which says nothing of an array: it lies in its own place, and is
+/// as large as the member.
+fn is_of_member(clue: &Clue, known: &Known, member: &Patient) -> bool {
+    let is_table = matches!(known, Known::Gpt(_));
+    is_table && clue.at == clue.place && known.anchor().size == Some(member.size())
 }
 
 /// The windows of a member of `size` bytes: offset and length.
