@@ -52,7 +52,8 @@ pub struct Superblock {
     pub blocks: u64,
     pub(super) first_block: u64,
     pub(super) blocks_per_group: u64,
-    pub(super) blocks_per_cluster: u64,
+    /// Blocks that a bit of a block bitmap stands for.
+    pub blocks_per_cluster: u64,
     /// Number of groups.
     pub groups: u64,
     /// Number of inodes, which are numbered from 1.

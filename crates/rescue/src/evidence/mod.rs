@@ -72,7 +72,7 @@ pub struct Found {
     pub place: u64,
     /// Number of bytes that are certain: 512 at least, and within 4 KiB of the member.
     pub length: u32,
-    /// The place of a second copy: the block belongs at `place` or here. [`settle`] decides.
+    /// The place of a second copy: the block belongs at `place` or here. [`settle()`] decides.
     pub other: Option<u64>,
 }
 

@@ -4,14 +4,18 @@
 //! * With checksums of metadata, that of an inode is a CRC over the file system's seed, the number of the inode, its
 //!   generation and its bytes. A CRC of 32 bits leads back to the number, and several neighbours in one block whose
 //!   numbers follow each other are no accident. The group descriptors say where the table of their group lies.
+//! * Descriptors have the checksums of the bitmaps of their group, too.
 //!
 //! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
 //!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
 //! so nothing near one of them is a clue.
 
+mod bitmaps;
+
 use std::collections::BTreeMap;
 
+use bitmaps::Bitmaps;
 use braid_files::ExtSuperblock;
 
 use super::bytes::{array, be32, le16, le32};
@@ -41,6 +45,30 @@ pub struct Ext {
     flex: u64,
     /// Blocks at which the inode tables of groups begin; `None` if descriptors differ.
     tables: BTreeMap<u64, Option<u64>>,
+    bitmaps: Bitmaps,
+}
+
+/// The journal's own blocks in a window, and the distance in which its copies may be.
+struct Journal {
+    headers: Vec<usize>,
+    near: usize,
+}
+
+impl Journal {
+    fn new(window: &[u8], block: u64) -> Journal {
+        let is_header = |bytes: &[u8]| {
+            be32(bytes, 0) == Some(JOURNAL_MAGIC) && (1..=5).contains(&be32(bytes, 4).unwrap_or(0))
+        };
+        let headers = sectors(window).filter(|(_, bytes)| is_header(bytes));
+        let headers = headers.map(|(from, _)| from).collect();
+        Journal { headers, near: (NEAR_JOURNAL * block) as usize }
+    }
+
+    fn is_near(&self, from: usize) -> bool {
+        let first = from.saturating_sub(self.near);
+        let behind = self.headers.partition_point(|header| *header < first);
+        self.headers.get(behind).is_some_and(|header| *header <= from + self.near)
+    }
 }
 
 /// Reads a superblock, and the number of its group.
@@ -66,7 +94,10 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Ext, u64)> {
     }
     let flex = 1_u64.checked_shl(bytes[0x174].into()).unwrap_or(MOST_FLEX).min(MOST_FLEX);
     let group = u64::from(le16(bytes, 0x5a)?);
-    Some((Ext { superblock, uuid, seed, flex, tables: BTreeMap::new() }, group))
+    Some((
+        Ext { superblock, uuid, seed, flex, tables: BTreeMap::new(), bitmaps: Bitmaps::default() },
+        group,
+    ))
 }
 
 impl Ext {
@@ -96,15 +127,29 @@ impl Ext {
         is_same
     }
 
-    /// Learns from group descriptors where inode tables lie.
+    /// Bytes of a group's bitmap of blocks, and of inodes.
+    fn bitmap_bytes(&self) -> [usize; 2] {
+        let of = &self.superblock;
+        let blocks = of.group_start(1) - of.group_start(0);
+        [blocks / of.blocks_per_cluster, of.inodes_per_group].map(|bits| (bits / 8) as usize)
+    }
+
+    /// Learns from group descriptors where inode tables lie, and the checksums of bitmaps.
     pub(super) fn learn(&mut self, window: &[u8]) {
         let Some(seed) = self.seed else { return };
         let size = self.superblock.descriptor as usize;
         if size > SECTOR / 2 {
             return;
         }
-        for sector in window.chunks_exact(SECTOR) {
+        let journal = Journal::new(window, self.superblock.block);
+        for (index, sector) in window.chunks_exact(SECTOR).enumerate() {
             let Some((first, tables)) = self.descriptors(seed, sector, size) else { continue };
+            // Those in the journal are of bitmaps in the journal.
+            if size >= 64 && !journal.is_near(index * SECTOR) {
+                let bytes = self.bitmap_bytes();
+                let descriptors = sector.chunks_exact(size).take(tables.len());
+                descriptors.for_each(|one| _ = self.bitmaps.enter(one, bytes));
+            }
             for (group, table) in (first..).zip(tables) {
                 let held = self.tables.entry(group).or_insert(Some(table));
                 if *held != Some(table) {
@@ -159,20 +204,13 @@ impl Ext {
     }
 
     pub(super) fn clues(&self, window: &[u8], mut give: impl FnMut(usize, u64, usize)) {
-        let is_journal = |bytes: &[u8]| {
-            be32(bytes, 0) == Some(JOURNAL_MAGIC) && (1..=5).contains(&be32(bytes, 4).unwrap_or(0))
-        };
-        let headers = sectors(window).filter(|(_, bytes)| is_journal(bytes));
-        let headers: Vec<usize> = headers.map(|(from, _)| from).collect();
-        let near = (NEAR_JOURNAL * self.superblock.block) as usize;
-        let is_near = |from: usize| {
-            let behind = headers.partition_point(|header| *header < from.saturating_sub(near));
-            headers.get(behind).is_some_and(|header| *header <= from + near)
-        };
+        let journal = Journal::new(window, self.superblock.block);
         for (from, bytes) in sectors(window) {
             let Some((copy, group)) = recognise(bytes) else { continue };
             let place = copy.superblock_place(group, bytes);
-            if let Some(place) = place.filter(|_| self.clone().absorb(&copy) && !is_near(from)) {
+            if let Some(place) =
+                place.filter(|_| self.clone().absorb(&copy) && !journal.is_near(from))
+            {
                 give(from, place, 1024);
             }
         }
@@ -181,8 +219,16 @@ impl Ext {
         for (index, unit) in window.chunks_exact(UNIT).enumerate() {
             let from = index * UNIT;
             let Some((slots, place)) = self.inodes(seed, &undo, unit) else { continue };
-            if !is_near(from) {
+            if !journal.is_near(from) {
                 give(from + slots.start * size, place, slots.len() * size);
+            }
+        }
+        let (block, bytes) = (self.superblock.block, self.bitmap_bytes());
+        for (index, bits) in window.chunks_exact(block as usize).enumerate() {
+            let from = index * block as usize;
+            let Some((number, length)) = self.bitmaps.find(seed, bits, bytes) else { continue };
+            if length >= SECTOR && !journal.is_near(from) {
+                give(from, number * block, length);
             }
         }
     }
