@@ -17,6 +17,8 @@
 //! * Nothing is written, and a journal is not replayed: names are those of the last checkpoint.
 //!
 //! Deliberately absent: I/O (a [`ReadAt`] is given), contents of files, checksums of metadata, repair.
+//!
+//! Superblocks alone are read for the search of lost arrays, too.
 
 mod bytes;
 mod claims;
@@ -33,9 +35,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub use claims::{Owner, Piece};
-pub use error::FilesError;
+pub use error::{FilesError, Trouble};
+pub use ext::Superblock as ExtSuperblock;
 pub use names::Names;
 pub use source::ReadAt;
+pub use xfs::Superblock as XfsSuperblock;
 
 use claims::Claims;
 use names::Directories;

@@ -36,6 +36,11 @@ impl Sparse {
         Sparse { sectors, held }
     }
 
+    /// Returns the offsets of the sectors that are there, in order.
+    pub fn held(&self) -> impl Iterator<Item = u64> {
+        self.held.keys().map(|sector| u64::from(*sector) * SECTOR as u64)
+    }
+
     /// The sectors of an image that are not zero.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 //! Deliberately absent: serving and copying. The answer is a stack expression, which the rest of braid serves.
 
 mod clue;
+pub mod evidence;
 mod solve;
 
 pub use clue::{Anchor, Clue, Structure};

@@ -45,7 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("device", &["block", "engine", "mem", "model", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
     ("member", &["block", "device", "engine", "mem", "model", "probe", "stack", "uring"]),
-    ("rescue", &["array", "holes", "level", "md", "parity", "probe", "stack"]),
+    ("rescue", &["array", "files", "holes", "level", "md", "parity", "probe", "stack"]),
     ("monitor", &["control", "probe", "shell", "stack"]),
     ("export-nbd", &["block", "engine", "mem", "nbd", "status", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "sys", "uring"]),

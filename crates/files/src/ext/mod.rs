@@ -12,7 +12,8 @@ mod superblock;
 
 use std::ops::Range;
 
-pub(crate) use superblock::{Superblock, recognise};
+pub use superblock::Superblock;
+pub(crate) use superblock::recognise;
 
 use crate::FileSystem;
 use crate::bytes::{halves, le16, le32};

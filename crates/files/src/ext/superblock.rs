@@ -41,22 +41,29 @@ const RO_KNOWN: u32 = 0x1_ffff;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 const COMPAT_ORPHAN_FILE: u32 = 0x1000;
 
-/// The fields of a superblock that are used; all of them checked.
+/// The fields of a superblock of ext2, ext3 or ext4 that are used; all of them checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Superblock {
+pub struct Superblock {
     /// ext2, ext3 or ext4, by the features.
     pub(super) kind: &'static str,
-    pub(super) block: u64,
-    pub(super) blocks: u64,
+    /// Bytes of a block.
+    pub block: u64,
+    /// Number of blocks.
+    pub blocks: u64,
     pub(super) first_block: u64,
     pub(super) blocks_per_group: u64,
     pub(super) blocks_per_cluster: u64,
-    pub(super) groups: u64,
-    pub(super) inodes: u64,
-    pub(super) inodes_per_group: u64,
-    pub(super) inode_size: u64,
+    /// Number of groups.
+    pub groups: u64,
+    /// Number of inodes, which are numbered from 1.
+    pub inodes: u64,
+    /// Inodes of each group.
+    pub inodes_per_group: u64,
+    /// Bytes of an inode.
+    pub inode_size: u64,
     pub(super) first_inode: u64,
-    pub(super) descriptor: u64,
+    /// Bytes of a group descriptor.
+    pub descriptor: u64,
     /// Descriptor blocks lie in meta groups from this one on.
     pub(super) first_meta_group: u64,
     pub(super) reserved_descriptors: u64,
@@ -99,12 +106,16 @@ pub(crate) fn recognise(reader: &mut Reader<'_>) -> Result<Option<Superblock>, F
         return Ok(None);
     }
     let bytes = reader.read(OFFSET, 1024)?;
+    judge(&bytes, reader.size())
+}
+
+fn judge(bytes: &[u8], volume: u64) -> Result<Option<Superblock>, FilesError> {
     let wrong = |trouble| FilesError::Superblock { kind: KIND, trouble };
-    if le16(&bytes, 0x38).map_err(wrong)? != 0xef53 {
+    if le16(bytes, 0x38).map_err(wrong)? != 0xef53 {
         return Ok(None);
     }
-    refuse_features(le32(&bytes, 0x60).map_err(wrong)?)?;
-    parse(&bytes, reader.size()).map(Some).map_err(wrong)
+    refuse_features(le32(bytes, 0x60).map_err(wrong)?)?;
+    parse(bytes, volume).map(Some).map_err(wrong)
 }
 
 fn refuse_features(incompat: u32) -> Result<(), FilesError> {
@@ -265,13 +276,26 @@ fn kind(compat: u32, incompat: u32, ro_compat: u32) -> &'static str {
 }
 
 impl Superblock {
+    /// Reads the 1024 bytes of a superblock, or of a copy of it, wherever they were found. Returns `None` if they are none.
+    ///
+    /// # Errors
+    /// Features that are not understood, or numbers that contradict each other.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Superblock>, FilesError> {
+        judge(bytes, u64::MAX)
+    }
+
+    /// Returns whether `group` has a copy of the superblock in its first block.
+    pub fn has_copy(&self, group: u64) -> bool {
+        self.copies.contain(group)
+    }
+
     /// The bytes of blocks.
     pub(super) fn bytes(&self, first: u64, count: u64) -> std::ops::Range<u64> {
         first.saturating_mul(self.block)..first.saturating_add(count).saturating_mul(self.block)
     }
 
     /// The block of a group's first bytes.
-    pub(super) fn group_start(&self, group: u64) -> u64 {
+    pub fn group_start(&self, group: u64) -> u64 {
         self.first_block + group * self.blocks_per_group
     }
 

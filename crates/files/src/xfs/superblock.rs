@@ -1,7 +1,7 @@
 //! The superblock of xfs, versions 4 and 5: which numbers are believed, and which features are understood.
 
 use crate::bytes::{be16, be32, be64, byte};
-use crate::error::{FilesError, Tried, check};
+use crate::error::{FilesError, Tried, Trouble, check};
 use crate::source::Reader;
 
 const KIND: &str = "xfs";
@@ -15,23 +15,30 @@ const RO_KNOWN: u32 = 0xf;
 const FEATURES2_TYPES: u32 = 0x200;
 const DIRECTORIES_2: u16 = 0x2000;
 
-/// The fields of a superblock that are used; all of them checked.
+/// The fields of a superblock of xfs that are used; all of them checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Superblock {
-    pub(super) is_v5: bool,
-    pub(super) block: u64,
-    pub(super) blocks: u64,
-    pub(super) sector: u64,
-    pub(super) group_blocks: u64,
-    pub(super) groups: u64,
+pub struct Superblock {
+    /// Version 5: metadata have checksums and addresses.
+    pub is_v5: bool,
+    /// Bytes of a block.
+    pub block: u64,
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Bytes of a sector.
+    pub sector: u64,
+    /// Blocks of an allocation group.
+    pub group_blocks: u64,
+    /// Number of allocation groups.
+    pub groups: u64,
     /// Bits of a block's number in its group.
     pub(super) block_bits: u32,
     /// Bits of an inode's number in its block.
     pub(super) inode_bits: u32,
-    pub(super) inode_size: u64,
+    /// Bytes of an inode.
+    pub inode_size: u64,
     pub(super) root: u64,
     /// Blocks of a directory block.
-    pub(super) directory_blocks: u64,
+    pub directory_blocks: u64,
     pub(super) has_types: bool,
     pub(super) has_sparse_inodes: bool,
     /// First block and blocks of the internal log.
@@ -47,18 +54,22 @@ pub(crate) fn recognise(reader: &mut Reader<'_>) -> Result<Option<Superblock>, F
         return Ok(None);
     }
     let bytes = reader.read(0, 512)?;
+    judge(&bytes, reader.size())
+}
+
+fn judge(bytes: &[u8], volume: u64) -> Result<Option<Superblock>, FilesError> {
     let wrong = |trouble| FilesError::Superblock { kind: KIND, trouble };
-    if be32(&bytes, 0).map_err(wrong)? != MAGIC {
+    if be32(bytes, 0).map_err(wrong)? != MAGIC {
         return Ok(None);
     }
     let refused = |features: String| Err(FilesError::Features { kind: KIND, features });
-    let version = be16(&bytes, 100).map_err(wrong)?;
-    let incompat = be32(&bytes, 216).map_err(wrong)? & !INCOMPAT_KNOWN;
+    let version = be16(bytes, 100).map_err(wrong)?;
+    let incompat = be32(bytes, 216).map_err(wrong)? & !INCOMPAT_KNOWN;
     match version & 0xf {
         4 if version & DIRECTORIES_2 == 0 => refused("directories of version 1".to_owned()),
         5 if incompat & 0x100 != 0 => refused(format!("metadir (incompat bits {incompat:#x})")),
         5 if incompat != 0 => refused(format!("incompat bits {incompat:#x}")),
-        4 | 5 => parse(&bytes, reader.size()).map(Some).map_err(wrong),
+        4 | 5 => parse(bytes, volume).map(Some).map_err(wrong),
         other => refused(format!("version {other}")),
     }
 }
@@ -164,8 +175,16 @@ fn notes(bytes: &[u8], is_v5: bool, is_cut: bool) -> Tried<Vec<&'static str>> {
 }
 
 impl Superblock {
+    /// Reads the 512 bytes of a superblock of any allocation group. Returns `None` if they are none.
+    ///
+    /// # Errors
+    /// Features that are not understood, or numbers that contradict each other.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Superblock>, FilesError> {
+        judge(bytes, u64::MAX)
+    }
+
     /// Blocks of an allocation group: the last one may be shorter.
-    pub(super) fn group_len(&self, group: u64) -> u64 {
+    pub fn group_len(&self, group: u64) -> u64 {
         self.group_blocks.min(self.blocks - group * self.group_blocks)
     }
 
@@ -188,8 +207,11 @@ impl Superblock {
         self.in_group(block >> self.block_bits, block & ((1 << self.block_bits) - 1), count)
     }
 
-    /// Where an inode lies.
-    pub(super) fn inode_offset(&self, inode: u64) -> Tried<u64> {
+    /// Returns the place of an inode in bytes from the start of the volume.
+    ///
+    /// # Errors
+    /// The file system has no room for such an inode.
+    pub fn inode_offset(&self, inode: u64) -> Result<u64, Trouble> {
         let index = inode & ((1 << self.inode_bits) - 1);
         Ok(self.bytes(inode >> self.inode_bits, 1)?.start + index * self.inode_size)
     }

@@ -34,6 +34,7 @@ targets! {
     trace(1_100_000): braid_trace::fuzz::fuzz_trace,
     fio_job(1_400_000): braid_trace::fuzz::fuzz_jobs,
     files(12_000): braid_files::fuzz::fuzz_files,
+    evidence(20_000): braid_rescue::evidence::fuzz::fuzz_evidence,
     published(500_000): braid_reproduce::fuzz::fuzz_published,
     campaign(300_000): campaign::fuzz_campaign,
     tool_output(25_000): tool_output::fuzz_output,

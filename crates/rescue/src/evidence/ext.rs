@@ -1,0 +1,262 @@
+//! ext2, ext3 and ext4.
+//!
+//! * A copy of the superblock has the number of its group.
+//! * With checksums of metadata, that of an inode is a CRC over the file system's seed, the number of the inode, its
+//!   generation and its bytes. A CRC of 32 bits leads back to the number, and several neighbours in one block whose
+//!   numbers follow each other are no accident. The group descriptors say where the table of their group lies.
+//!
+//! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
+//!
+//! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
+//! so nothing near one of them is a clue.
+
+use std::collections::BTreeMap;
+
+use braid_files::ExtSuperblock;
+
+use super::bytes::{array, be32, le16, le32};
+use super::crc::{Undo, advance};
+use super::{SECTOR, UNIT, sectors};
+use crate::clue::{Anchor, Structure};
+
+const RO_METADATA_CHECKSUMS: u32 = 0x400;
+const INCOMPAT_SEED: u32 = 0x2000;
+/// Inodes in one unit whose numbers have to follow each other.
+const NEIGHBOURS: usize = 3;
+/// Blocks beside one of the journal's own that may be the journal's, too. Of an array with n members, each has every
+/// n-th of them: few runs of copies are four times as long as the longest on one disk.
+const NEAR_JOURNAL: u64 = 1024;
+const JOURNAL_MAGIC: u32 = 0xc03b_3998;
+/// Groups that may have their tables together, of those that are tried.
+const MOST_FLEX: u64 = 4096;
+
+/// A file system of the ext family.
+#[derive(Clone, Debug)]
+pub struct Ext {
+    superblock: ExtSuperblock,
+    uuid: [u8; 16],
+    /// State of checksums behind the file system's own part; `None` without checksums of metadata.
+    seed: Option<u32>,
+    /// Groups whose tables lie together.
+    flex: u64,
+    /// Blocks at which the inode tables of groups begin; `None` if descriptors differ.
+    tables: BTreeMap<u64, Option<u64>>,
+}
+
+/// Reads a superblock, and the number of its group.
+pub(super) fn recognise(bytes: &[u8]) -> Option<(Ext, u64)> {
+    let bytes = bytes.get(..1024)?;
+    if bytes[0x38..0x3a] != [0x53, 0xef] {
+        return None;
+    }
+    let superblock = ExtSuperblock::parse(bytes).ok()??;
+    let (incompat, ro_compat) = (le32(bytes, 0x60)?, le32(bytes, 0x64)?);
+    let uuid = array(bytes, 0x68)?;
+    let free_inodes = u64::from(le32(bytes, 0x10)?);
+    if uuid == [0; 16] || le32(bytes, 0x4c)? > 1 || free_inodes > superblock.inodes {
+        return None;
+    }
+    let mut seed = None;
+    if ro_compat & RO_METADATA_CHECKSUMS != 0 {
+        if advance(u32::MAX, &bytes[..0x3fc]) != le32(bytes, 0x3fc)? {
+            return None;
+        }
+        let has_own = incompat & INCOMPAT_SEED != 0;
+        seed = Some(if has_own { le32(bytes, 0x270)? } else { advance(u32::MAX, &uuid) });
+    }
+    let flex = 1_u64.checked_shl(bytes[0x174].into()).unwrap_or(MOST_FLEX).min(MOST_FLEX);
+    let group = u64::from(le16(bytes, 0x5a)?);
+    Some((Ext { superblock, uuid, seed, flex, tables: BTreeMap::new() }, group))
+}
+
+impl Ext {
+    pub(super) fn anchor(&self) -> Anchor {
+        let size = Some(self.size());
+        Anchor { structure: Structure::Ext, uuid: self.uuid, size }
+    }
+
+    fn size(&self) -> u64 {
+        self.superblock.blocks * self.superblock.block
+    }
+
+    /// Returns the numbers that stay when the file system is resized.
+    fn shape(&self) -> [u64; 6] {
+        let of = &self.superblock;
+        let first = of.group_start(0);
+        let per_group = of.group_start(1) - first;
+        [of.block, first, per_group, of.inodes_per_group, of.inode_size, of.descriptor]
+    }
+
+    pub(super) fn absorb(&mut self, other: &Ext) -> bool {
+        let is_same =
+            self.uuid == other.uuid && self.seed == other.seed && self.shape() == other.shape();
+        if is_same && other.superblock.blocks > self.superblock.blocks {
+            self.superblock = other.superblock.clone();
+        }
+        is_same
+    }
+
+    /// Learns from group descriptors where inode tables lie.
+    pub(super) fn learn(&mut self, window: &[u8]) {
+        let Some(seed) = self.seed else { return };
+        let size = self.superblock.descriptor as usize;
+        if size > SECTOR / 2 {
+            return;
+        }
+        for sector in window.chunks_exact(SECTOR) {
+            let Some((first, tables)) = self.descriptors(seed, sector, size) else { continue };
+            for (group, table) in (first..).zip(tables) {
+                let held = self.tables.entry(group).or_insert(Some(table));
+                if *held != Some(table) {
+                    *held = None;
+                }
+            }
+        }
+    }
+
+    /// Reads a sector of descriptors: the first group, and the block of each one's inode table.
+    fn descriptors(&self, seed: u32, sector: &[u8], size: usize) -> Option<(u64, Vec<u64>)> {
+        let of = &self.superblock;
+        let (lowest, _) = self.places(sector, size)?;
+        let home =
+            (lowest.checked_sub(of.group_start(0))?) / (of.group_start(1) - of.group_start(0));
+        let count = (SECTOR / size) as u64;
+        let candidates = home.next_multiple_of(count)..(home + self.flex).min(of.groups);
+        let aligned = home / count * count;
+        let candidates = candidates.step_by(count as usize).chain([aligned]);
+        candidates.into_iter().find_map(|first| {
+            let tables = (first..of.groups).zip(sector.chunks_exact(size)).map(|(group, bytes)| {
+                let number = u32::try_from(group).ok()?.to_le_bytes();
+                let start = advance(advance(seed, &number), &bytes[..0x1e]);
+                let behind = bytes.get(0x20..).unwrap_or_default();
+                let sum = advance(advance(start, &[0; 2]), behind).to_le_bytes();
+                (sum[..2] == bytes[0x1e..0x20]).then_some(())?;
+                Some(self.places(bytes, size)?.1)
+            });
+            let tables = tables.collect::<Option<Vec<u64>>>()?;
+            let rest = sector.get(tables.len() * size..)?;
+            let is_all = rest.iter().all(|byte| *byte == 0);
+            (is_all && tables.len() as u64 >= of.groups.min(2)).then_some((first, tables))
+        })
+    }
+
+    /// The lowest block that a descriptor names, and that of its inode table, if all can be.
+    fn places(&self, bytes: &[u8], size: usize) -> Option<(u64, u64)> {
+        let of = &self.superblock;
+        let number = |at: usize| {
+            let high = if size >= 64 { le32(bytes, at + 0x20)? } else { 0 };
+            let block = u64::from(le32(bytes, at)?) | u64::from(high) << 32;
+            (1..of.blocks).contains(&block).then_some(block)
+        };
+        let (blocks, inodes, table) = (number(0)?, number(4)?, number(8)?);
+        let len = (of.inodes_per_group * of.inode_size).div_ceil(of.block);
+        (len <= of.blocks - table).then_some((blocks.min(inodes).min(table), table))
+    }
+
+    pub(super) fn clues(&self, window: &[u8], mut give: impl FnMut(usize, u64, usize)) {
+        let is_journal = |bytes: &[u8]| {
+            be32(bytes, 0) == Some(JOURNAL_MAGIC) && (1..=5).contains(&be32(bytes, 4).unwrap_or(0))
+        };
+        let headers = sectors(window).filter(|(_, bytes)| is_journal(bytes));
+        let headers: Vec<usize> = headers.map(|(from, _)| from).collect();
+        let near = (NEAR_JOURNAL * self.superblock.block) as usize;
+        let is_near = |from: usize| {
+            let behind = headers.partition_point(|header| *header < from.saturating_sub(near));
+            headers.get(behind).is_some_and(|header| *header <= from + near)
+        };
+        for (from, bytes) in sectors(window) {
+            let Some((copy, group)) = recognise(bytes) else { continue };
+            let place = copy.superblock_place(group, from);
+            if let Some(place) = place.filter(|_| self.clone().absorb(&copy) && !is_near(from)) {
+                give(from, place, 1024);
+            }
+        }
+        let (Some(seed), size) = (self.seed, self.superblock.inode_size as usize) else { return };
+        let undo = Undo::new(8 + size);
+        for (index, unit) in window.chunks_exact(UNIT).enumerate() {
+            let from = index * UNIT;
+            let Some((slots, place)) = self.inodes(seed, &undo, unit) else { continue };
+            if !is_near(from) {
+                give(from + slots.start * size, place, slots.len() * size);
+            }
+        }
+    }
+
+    /// The place of a superblock `from` bytes from a multiple of 4096. A copy that says that it is the first one
+    /// although it begins a block was made by an old kernel when it resized the file system.
+    fn superblock_place(&self, group: u64, from: usize) -> Option<u64> {
+        let of = &self.superblock;
+        if group == 0 {
+            let is_copy = of.block > 1024 && ((from % UNIT) as u64).is_multiple_of(of.block);
+            return (!is_copy).then_some(1024);
+        }
+        // The number has 16 bits.
+        let mut groups = (group..of.groups).step_by(1 << 16).filter(|group| of.has_copy(*group));
+        let group = groups.next()?;
+        groups.next().is_none().then(|| of.group_start(group) * of.block)
+    }
+
+    /// Finds inodes in a unit whose numbers follow each other: their slots, and the place of the first one.
+    fn inodes(&self, seed: u32, undo: &Undo, unit: &[u8]) -> Option<(std::ops::Range<usize>, u64)> {
+        let of = &self.superblock;
+        let size = of.inode_size as usize;
+        if size > UNIT / NEIGHBOURS {
+            return None;
+        }
+        // The number that the first slot would have.
+        let number = |(slot, inode): (usize, &[u8])| {
+            let number = u64::from(solve(seed, undo, inode)?);
+            let is_number = (1..=of.inodes).contains(&number) && number > slot as u64;
+            is_number.then(|| (slot, number - slot as u64))
+        };
+        let bases: Vec<_> = unit.chunks_exact(size).enumerate().filter_map(number).collect();
+        let with = |base: u64| bases.iter().filter(move |(_, other)| *other == base);
+        let (_, base) = bases.iter().max_by_key(|(_, base)| with(*base).count())?;
+        if with(*base).count() < NEIGHBOURS {
+            return None;
+        }
+        let inode = |slot: usize| &unit[slot * size..][..size];
+        if with(*base).any(|(slot, _)| has_odd_times(inode(*slot))) {
+            return None;
+        }
+        let (first, last) = (with(*base).next()?.0, with(*base).next_back()?.0);
+        let place = |slot: usize| {
+            let index = base + slot as u64 - 1;
+            let table = (*self.tables.get(&(index / of.inodes_per_group))?)?;
+            Some(table * of.block + index % of.inodes_per_group * of.inode_size)
+        };
+        let start = place(first)?;
+        let length = (last - first) * size;
+        (place(last)? == start + length as u64).then_some((first..last + 1, start))
+    }
+}
+
+/// Returns the number of an inode by its checksum; any number if the bytes are no inode.
+fn solve(seed: u32, undo: &Undo, inode: &[u8]) -> Option<u32> {
+    let extra = usize::from(le16(inode, 0x80)?);
+    // The checksum has its upper half in the part beyond 128 bytes.
+    if !(4..=inode.len() - 128).contains(&extra) || extra % 4 != 0 {
+        return None;
+    }
+    let parts: [&[u8]; 6] =
+        [&inode[0x64..0x68], &inode[..0x7c], &[0; 2], &inode[0x7e..0x82], &[0; 2], &inode[0x84..]];
+    let own = parts.into_iter().fold(0, advance);
+    let sum = u32::from(le16(inode, 0x7c)?) | u32::from(le16(inode, 0x82)?) << 16;
+    Some(undo.before(sum ^ own) ^ seed)
+}
+
+/// Returns whether an inode was changed before its creation, or its contents after its last change, or times have more
+/// nanoseconds than a second.
+fn has_odd_times(inode: &[u8]) -> bool {
+    let time = |at: usize, extra: usize| {
+        let (seconds, extra) = (le32(inode, at)?, le32(inode, extra)?);
+        let seconds = i64::from(seconds.cast_signed()) + (i64::from(extra & 3) << 32);
+        Some((seconds, extra >> 2))
+    };
+    // Earlier inodes have no time of creation.
+    let has_creation = le16(inode, 0x80).is_some_and(|extra| extra >= 24);
+    let created = has_creation.then(|| time(0x90, 0x94)).flatten();
+    let (changed, modified) = (time(0x0c, 0x84), time(0x10, 0x88));
+    let is_odd = |time: Option<(i64, u32)>| time.is_some_and(|(_, ns)| ns >= 1_000_000_000);
+    created > changed || modified > changed || is_odd(changed) || is_odd(modified)
+}
