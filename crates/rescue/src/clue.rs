@@ -1,4 +1,4 @@
-//! What blocks that describe themselves say of their place.
+//! Places that blocks which describe themselves name.
 //!
 //! ```text
 //!   member 2   ├──────────────▓▓▓▓────────┤        at: where the block was found

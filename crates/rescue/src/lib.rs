@@ -20,6 +20,6 @@ mod solve;
 
 pub use clue::{Anchor, Clue, Structure};
 pub use solve::{
-    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Reshape, Rows, Seat,
-    solve,
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Pattern, Question, Reason, Redundancy, Related,
+    Reshape, Rows, Seat, related, solve,
 };

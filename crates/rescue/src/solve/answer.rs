@@ -142,7 +142,7 @@ pub struct Reshape {
 pub enum Answer {
     /// One hypothesis has much better evidence than all that lead to other content.
     Decided {
-        /// That hypothesis.
+        /// The hypothesis.
         first: Box<Hypothesis>,
         /// The others, best first. Those with the same content as the first are among them.
         rest: Vec<Hypothesis>,

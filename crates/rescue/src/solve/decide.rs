@@ -17,7 +17,7 @@ const TOO_NEAR: f64 = 0.95;
 const LEAST_PLACES: u32 = 8;
 const LEAST_OF_SEAT: u32 = 3;
 /// Places that another hypothesis has to lose for it to be far although its score is near.
-const LEAST_LOST: usize = 16;
+const LEAST_LOST: usize = 10;
 const LEAST_IF_PARITY_HOLDS: u32 = 2;
 /// Share of the evidence of a usual member, as its divisor, below which a member's role is in doubt.
 const FEW: u32 = 5;

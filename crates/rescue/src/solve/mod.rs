@@ -27,6 +27,7 @@ mod fill;
 mod judge;
 mod map;
 mod question;
+mod related;
 mod reshape;
 mod search;
 mod vote;
@@ -34,6 +35,7 @@ mod vote;
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
+pub use related::{Redundancy, Related, related};
 
 use evidence::Evidence;
 use search::{Grounds, search};
@@ -47,10 +49,10 @@ const BASES: [u64; 4] = [0, 1 << 20, 63 * 512, 2 << 20];
 pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
     let evidence = Evidence::new(question);
     let Some(anchor) = evidence.main_anchor() else {
-        return Answer::Undecided {
-            alternatives: Vec::new(),
-            would_decide: vec!["blocks of a file system: scan more of the members".to_owned()],
-        };
+        let more = "blocks of a file system: scan more of the members".to_owned();
+        let related = related(&question.sizes, rows).map(|related| related.to_string());
+        let would_decide = related.into_iter().chain([more]).collect();
+        return Answer::Undecided { alternatives: Vec::new(), would_decide };
     };
     let main = evidence.of(anchor);
     let given = question.bases.get(anchor).filter(|bases| !bases.is_empty());

@@ -5,6 +5,7 @@
 #[allow(dead_code)] // Images without files are for the evidence alone.
 mod made;
 mod real;
+mod related;
 mod reshape;
 mod world;
 

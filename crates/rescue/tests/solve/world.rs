@@ -145,7 +145,7 @@ pub(crate) struct World {
     image: Rc<[u8]>,
 }
 
-/// What is drawn, beyond a pattern.
+/// Properties that are drawn, beyond a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub missing: usize,
