@@ -1,6 +1,7 @@
 //! Geometries are found again: arrays are drawn from seeds and striped by arithmetic, and the solver is given
 //! members in any order, some of them missing, and blocks that say where they belong.
 
+mod cases;
 #[path = "../evidence/made.rs"]
 #[allow(dead_code)] // Images without files are for the evidence alone.
 mod made;
