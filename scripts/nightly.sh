@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-all='test inputs hostile members fuzz seeds soak crashes caches reproduce presets interop foreign guest memory kills cuts deny'
+all='test inputs hostile members fuzz seeds soak crashes caches geometries reproduce presets interop foreign guest memory kills cuts deny'
 chosen=${*:-$all}
 for name in $chosen; do
     case " $all " in *" $name "*) continue ;; esac
@@ -129,6 +129,7 @@ step seeds make sim "SEEDS=${SEEDS:-200000}"
 step soak make soak "MINUTES=${MINUTES:-60}"
 step crashes crashes
 step caches caches
+step geometries env "BRAID_SEEDS=${GEOMETRIES:-1000}" make only TEST='braid-rescue solve what_is_decided'
 step reproduce make reproduce
 step presets make lab-smoke
 step interop make interop

@@ -32,6 +32,6 @@ pub use gather::{Gathered, Source, gather};
 pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fixed, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Reshape,
-    Rows, Seat, solve,
+    Agreement, Answer, Fixed, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Redundancy,
+    Related, Reshape, Rows, Seat, related, solve,
 };

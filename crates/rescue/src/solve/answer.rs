@@ -90,6 +90,8 @@ pub struct Hypothesis {
     /// Number of places on missing members that were seen in parity: it equals them where all other data are zero.
     /// Those for which content shows that it is not so are taken off.
     pub in_parity: u32,
+    /// Number of places that were taken off.
+    pub(super) not_in_parity: u32,
     /// Agreement of content with redundancy, in rows that were sampled.
     pub agreement: Agreement,
     /// Members without a role.
@@ -140,7 +142,7 @@ pub struct Reshape {
 pub enum Answer {
     /// One hypothesis has much better evidence than all that lead to other content.
     Decided {
-        /// That hypothesis.
+        /// The hypothesis.
         first: Box<Hypothesis>,
         /// The others, best first. Those with the same content as the first are among them.
         rest: Vec<Hypothesis>,

@@ -58,7 +58,9 @@ pub(super) fn mirror(grounds: &Grounds<'_>) -> Option<Hypothesis> {
         return None;
     }
     let pattern = |members| Pattern { level: Level::Raid1, layout: 0, chunk: 0, members };
-    let votes = cells(&Map::new(pattern(1))?, grounds.main, grounds.base);
+    // Each member has the same votes in all roles.
+    let mut votes = cells(&Map::new(pattern(2))?, grounds.main, grounds.base);
+    votes.retain(|cell| cell.role == 0);
     let mut best: Vec<Cell> = votes
         .chunk_by(|one, other| one.member == other.member)
         .filter_map(|of_member| of_member.iter().copied().max_by_key(|cell| cell.votes))
@@ -169,6 +171,7 @@ fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis
         contradicted: 0,
         echoes: 0,
         in_parity: 0,
+        not_in_parity: 0,
         agreement: Agreement::default(),
         left_over: Vec::new(),
         is_readable: true,

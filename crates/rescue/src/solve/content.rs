@@ -181,6 +181,7 @@ pub(super) fn check_parity_claims(
     }
     let refuted = (hypothesis.in_parity * wrong).checked_div(checked).unwrap_or(0);
     hypothesis.in_parity -= refuted;
+    hypothesis.not_in_parity = refuted;
     hypothesis.contradicted += refuted;
 }
 

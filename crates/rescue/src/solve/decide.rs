@@ -8,7 +8,7 @@ use super::content::{Content, agreement, check_parity_claims};
 use super::equal::have_same_content;
 use super::evidence::Evidence;
 use super::fill::{fill, fill_parity};
-use super::judge::{judge, seat_of};
+use super::judge::{Verdict, judge, seat_of, seen_as_data, verdicts};
 use super::question::{Question, Rows};
 
 /// Share of the first score from which on another hypothesis leaves the question open.
@@ -16,6 +16,8 @@ const TOO_NEAR: f64 = 0.95;
 /// Places that have to be satisfied for any decision, and for one seat.
 const LEAST_PLACES: u32 = 8;
 const LEAST_OF_SEAT: u32 = 3;
+/// Places that another hypothesis has to lose for it to be far although its score is near.
+const LEAST_LOST: usize = 10;
 const LEAST_IF_PARITY_HOLDS: u32 = 2;
 /// Share of the evidence of a usual member, as its divisor, below which a member's role is in doubt.
 const FEW: u32 = 5;
@@ -67,9 +69,8 @@ pub(super) fn decide(
             vec!["more members: those that are there do not hold all data".to_owned()],
         );
     }
-    let seen = evidence.seen();
-    let (rival, second) = rival(&same, &other, &seen);
-    let mut would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), &seen);
+    let (rival, second) = rival(&same, &other, question, evidence);
+    let mut would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), evidence);
     if (same[0].score() as f64) < TOO_NEAR * refuted as f64 {
         would_decide.push("the reason why parity differs where blocks agree best".to_owned());
     }
@@ -94,29 +95,49 @@ pub(super) fn meeting(found: Vec<Hypothesis>, range: &Range<u64>) -> Answer {
 }
 
 /// Returns the hypothesis of other content that comes nearest to those of the first one's, and its share of their
-/// score: with second copies; and without, where all its members are sure and parity does not confirm the first.
+/// score: with second copies; and without, where all its members are sure and parity does not confirm the first. One
+/// that explains hardly anything that the first does not, and much less, is far.
 fn rival<'a>(
     same: &[Hypothesis],
     other: &'a [Hypothesis],
-    seen: &[u32],
+    question: &Question,
+    evidence: &Evidence,
 ) -> (Option<&'a Hypothesis>, f64) {
     let share = |one: &Hypothesis, score: &dyn Fn(&Hypothesis) -> i64| {
         let best = same.iter().map(score).max().unwrap_or(0).max(1);
         score(one) as f64 / best as f64
     };
-    let share = |one: &Hypothesis| {
-        let is_sure = sure(one, seen);
-        let is_strong =
-            one.seats.iter().zip(is_sure).all(|(seat, is_sure)| seat.is_none() || is_sure);
-        let plain = if is_strong && !same.iter().any(holds) {
-            share(one, &Hypothesis::plain_score)
-        } else {
-            0.0
+    let first = explained(&same[0], evidence, question);
+    let is_far = |one: &Hypothesis| {
+        let other = explained(one, evidence, question);
+        let only = |these: &[bool], those: &[bool]| {
+            these.iter().zip(those).filter(|(this, that)| **this && !**that).count()
         };
-        plain.max(share(one, &Hypothesis::score))
+        let (lost, gained) = (only(&first, &other), only(&other, &first));
+        lost >= LEAST_LOST && gained * 8 <= lost
+    };
+    let share = |one: &Hypothesis| {
+        let is_sure = sure(one, evidence);
+        let is_strong = one.seats.iter().zip(is_sure).all(|(seat, sure)| seat.is_none() || sure);
+        let is_plain = is_strong && !same.iter().any(holds);
+        let plain = if is_plain { share(one, &Hypothesis::plain_score) } else { 0.0 };
+        let share = plain.max(share(one, &Hypothesis::score));
+        if share >= TOO_NEAR && is_far(one) { TOO_NEAR - 0.01 } else { share }
     };
     let shares = other.iter().map(|one| (Some(one), share(one)));
     shares.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((None, 0.0))
+}
+
+/// For each place, whether the hypothesis explains it: by its member, or by parity unless content refutes that.
+fn explained(hypothesis: &Hypothesis, evidence: &Evidence, question: &Question) -> Vec<bool> {
+    let is_in_parity = hypothesis.not_in_parity <= hypothesis.in_parity;
+    let verdicts = verdicts(hypothesis, evidence, question).into_iter();
+    let explains = |(verdict, seen)| match verdict {
+        Verdict::Satisfied => true,
+        Verdict::Contradicted => false,
+        Verdict::Absent => seen > 0 && is_in_parity,
+    };
+    verdicts.map(explains).collect()
 }
 
 fn undecided(mut alternatives: Vec<Hypothesis>, would_decide: Vec<String>) -> Answer {
@@ -155,19 +176,21 @@ fn in_parity(found: &[Hypothesis], evidence: &Evidence, question: &Question) -> 
 }
 
 /// For each role, whether the evidence for its member excludes other members and other offsets.
-fn sure(hypothesis: &Hypothesis, seen: &[u32]) -> Vec<bool> {
+fn sure(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<bool> {
+    let seen = seen_as_data(hypothesis, evidence);
     let support = |seat: &Seat| seat.satisfied + seat.echoes;
     let mut all: Vec<u32> = hypothesis.seats.iter().flatten().map(support).collect();
     all.sort_unstable();
     let least = LEAST_OF_SEAT.max(all.get(all.len() / 2).copied().unwrap_or(0) / FEW);
-    let is_sure = |seat: &Seat| {
+    let is_sure = |(role, seat): (usize, &Seat)| {
         let support = support(seat);
         // A member with parity is seen in the place of many data members, and explains few of its blocks as data.
-        let is_stranger = seen[seat.member] > 2 * support;
+        let is_stranger = seen[role] > 2 * seat.satisfied + LEAST_OF_SEAT;
         let is_enough = support >= least && support >= 2 * seat.runner_up && !is_stranger;
         (seat.is_verified || is_enough) && seat.contradicted * 2 <= support
     };
-    hypothesis.seats.iter().map(|seat| seat.as_ref().is_some_and(is_sure)).collect()
+    let seats = hypothesis.seats.iter().enumerate();
+    seats.map(|(role, seat)| seat.as_ref().is_some_and(|seat| is_sure((role, seat)))).collect()
 }
 
 /// Asks content for members of roles that are not sure. Takes those out that stay unsure, as long as the others
@@ -190,11 +213,10 @@ fn complete(
             seat.is_verified |= support >= LEAST_IF_PARITY_HOLDS && support >= 2 * seat.runner_up;
         }
     }
-    let seen = evidence.seen();
-    fill(hypothesis, evidence, content, &sure(hypothesis, &seen));
-    fill_parity(hypothesis, evidence, content, &sure(hypothesis, &seen));
+    fill(hypothesis, evidence, content, &sure(hypothesis, evidence));
+    fill_parity(hypothesis, evidence, content, &sure(hypothesis, evidence));
     judge(hypothesis, evidence, question);
-    let is_sure = sure(hypothesis, &seen);
+    let is_sure = sure(hypothesis, evidence);
     for role in (0..is_sure.len()).filter(|role| !is_sure[*role]) {
         let seat = hypothesis.seats[role].take();
         if !suffices(hypothesis) {
@@ -246,11 +268,10 @@ fn holds(hypothesis: &Hypothesis) -> bool {
 fn refute(found: &mut Vec<Hypothesis>, evidence: &Evidence) {
     let best = found.first().map_or(0, Hypothesis::score);
     let near = |one: &Hypothesis| one.score() as f64 >= TOO_NEAR * best as f64;
-    let seen = evidence.seen();
     let explains = |one: &Hypothesis| {
-        let support = |seat: &Seat| seat.satisfied + seat.echoes;
-        let mut seats = one.seats.iter().flatten();
-        seats.all(|seat| seat.is_verified || seen[seat.member] <= 2 * support(seat))
+        let seats = one.seats.iter().zip(seen_as_data(one, evidence));
+        let mut seats = seats.filter_map(|(seat, seen)| Some(((*seat)?, seen)));
+        seats.all(|(seat, seen)| seat.is_verified || seen <= 2 * seat.satisfied + LEAST_OF_SEAT)
     };
     if found.iter().any(|one| near(one) && explains(one)) {
         // A member of which most blocks are not where they must be has another role, such as that of parity.
@@ -262,7 +283,11 @@ fn refute(found: &mut Vec<Hypothesis>, evidence: &Evidence) {
 }
 
 /// Returns the sentences that say why the first hypothesis is not decided; none if it is.
-fn doubts(first: &Hypothesis, rival: Option<(&Hypothesis, f64)>, seen: &[u32]) -> Vec<String> {
+fn doubts(
+    first: &Hypothesis,
+    rival: Option<(&Hypothesis, f64)>,
+    evidence: &Evidence,
+) -> Vec<String> {
     let mut doubts = Vec::new();
     if !first.is_readable {
         doubts.push("more members: those that are there do not hold all data".to_owned());
@@ -280,7 +305,8 @@ fn doubts(first: &Hypothesis, rival: Option<(&Hypothesis, f64)>, seen: &[u32]) -
             agree + differ
         ));
     }
-    if first.contradicted * 8 > first.satisfied {
+    let most = if holds(first) { first.satisfied / 3 } else { first.satisfied / 8 };
+    if first.contradicted > most {
         let (yes, no) = (first.satisfied, first.contradicted);
         doubts.push(format!(
             "the reason for contradictions: {no} places are against it, {yes} for it"
@@ -290,7 +316,7 @@ fn doubts(first: &Hypothesis, rival: Option<(&Hypothesis, f64)>, seen: &[u32]) -
         let (one, other) = (first.pattern, second.pattern);
         doubts.push(format!("evidence at other places: {one} and {other} explain nearly the same"));
     }
-    let is_sure = sure(first, seen);
+    let is_sure = sure(first, evidence);
     for (role, seat) in first.seats.iter().enumerate() {
         if let Some(seat) = seat.filter(|_| !is_sure[role]) {
             let (member, places, other) = (seat.member, seat.satisfied, seat.runner_up);

@@ -14,7 +14,7 @@ use braid_array::{MemberByte, Role};
 const FIRST: u64 = 3000;
 const BEYOND: u64 = 400;
 
-/// Where a byte comes from.
+/// The source of a byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Recipe {
     /// It lies at these places: member, bytes from its start.

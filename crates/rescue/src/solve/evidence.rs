@@ -81,15 +81,6 @@ impl Evidence {
         &self.sightings[place.sightings.clone()]
     }
 
-    /// Number of blocks that were seen on each member.
-    pub(super) fn seen(&self) -> Vec<u32> {
-        let mut seen = vec![0; self.members];
-        for place in &self.places {
-            self.sightings(place).iter().for_each(|sighting| seen[sighting.member] += 1);
-        }
-        seen
-    }
-
     /// True if the same blocks were seen on both members, in the same places: one is a copy of the other.
     pub(super) fn are_twins(&self, one: usize, other: usize) -> bool {
         self.digests[one] != 0 && self.digests[one] == self.digests[other]

@@ -13,6 +13,7 @@ use super::map::Spot;
 
 /// Rows that have to agree for a member to get a role.
 const LEAST_ROWS: usize = 6;
+const LEAST_SUMS: usize = 4;
 /// Data offsets of mdadm's versions, in bytes: version 0.90 and 1.0, 1.1 and 1.2 of different years.
 pub(super) const OFFSETS: [u64; 5] = [0, 1 << 20, 128 << 20, 264_192 * 512, 8192];
 
@@ -77,7 +78,8 @@ pub(super) fn fill_parity(
         let Some(sectors) = data.iter().map(sector).collect::<Option<Vec<_>>>() else { continue };
         let Some(mut sum) = sectors.first().map(|first| vec![0; first.len()]) else { continue };
         sectors.iter().for_each(|sector| braid_parity::xor_into(&mut sum, sector));
-        if !is_zero(&sum) {
+        // A single block that is not zero may as well be equal to its own copy.
+        if sectors.iter().filter(|sector| !is_zero(sector)).count() > 1 {
             sums.push((spot, sum));
         }
     }
@@ -85,7 +87,7 @@ pub(super) fn fill_parity(
         let rows = sums
             .iter()
             .filter(|(spot, sum)| content.of_seat(hypothesis, seat, *spot).as_ref() == Some(sum));
-        rows.take(LEAST_ROWS).count() == LEAST_ROWS
+        rows.take(LEAST_SUMS).count() == LEAST_SUMS
     };
     let found = candidates(hypothesis, evidence, is_sure, role).into_iter().find(holds);
     if let Some(seat) = found {
@@ -123,7 +125,13 @@ fn candidates(
         seats.any(|(seat, sure)| *sure && seat.is_some_and(|seat| seat.member == member))
     };
     let mut candidates: Vec<Seat> = hypothesis.seats[role].into_iter().collect();
-    for member in (0..evidence.members).filter(|member| !sure(*member)) {
+    let is_clone = |member: usize| {
+        let mut seats = hypothesis.seats.iter().flatten();
+        seats.any(|seat| seat.member != member && evidence.are_twins(seat.member, member))
+    };
+    let is_parity = hypothesis.map.parity().is_some();
+    let is_free = |member: &usize| !(sure(*member) || is_parity && is_clone(*member));
+    for member in (0..evidence.members).filter(is_free) {
         candidates.extend(offsets.iter().map(|offset| Seat::new(member, *offset)));
     }
     candidates

@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use braid_array::geometry::{Column, Raid456};
+use braid_array::{MemberByte, Role};
+
 use super::answer::{Hypothesis, Seat};
 use super::evidence::{Evidence, Place, Sighting};
 use super::map::{Map, Spot};
@@ -46,14 +49,14 @@ pub(super) fn judge(hypothesis: &mut Hypothesis, evidence: &Evidence, question: 
     }
 }
 
-/// Judges each place.
+/// Judges each place. Returns also where it was seen, as [`verdict`].
 pub(super) fn verdicts(
     hypothesis: &Hypothesis,
     evidence: &Evidence,
     question: &Question,
-) -> Vec<Verdict> {
+) -> Vec<(Verdict, u32)> {
     let (mut hypothesis, mut spots) = (hypothesis.clone(), Vec::new());
-    let judge = |place| verdict(&mut hypothesis, evidence, question, place, &mut spots).0;
+    let judge = |place| verdict(&mut hypothesis, evidence, question, place, &mut spots);
     evidence.places.iter().map(judge).collect()
 }
 
@@ -96,7 +99,40 @@ fn verdict(
         }
         hypothesis.seats[spot.role] = Some(seat);
     }
+    // A sum of blocks may look like a block, which belongs anywhere.
+    let is_sum = |one| is_parity(hypothesis, one);
+    if verdict == Verdict::Contradicted && sightings.iter().all(is_sum) {
+        (verdict, seen) = (Verdict::Absent, 0);
+        let on = spots.first().and_then(|spot| hypothesis.seats[spot.role].as_mut());
+        on.into_iter().for_each(|seat| seat.contradicted -= 1);
+    }
     (verdict, seen)
+}
+
+/// True if the hypothesis has parity where a block was seen.
+fn is_parity(hypothesis: &Hypothesis, sighting: &Sighting) -> bool {
+    let lies_in = |raid: &Raid456| {
+        let (role, seat) = seat_of(hypothesis, sighting.member)?;
+        let row = MemberByte::new(sighting.at.checked_sub(seat.data_offset)?);
+        let column = raid.column_of(raid.stripe_of_row(row), Role::nth(role));
+        (!matches!(column, Column::Data(_))).then_some(())
+    };
+    hypothesis.map.parity().and_then(lies_in).is_some()
+}
+
+/// For each role, the number of blocks that were seen on its member where the hypothesis has data.
+pub(super) fn seen_as_data(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<u32> {
+    let mut role_of = vec![None; evidence.members];
+    for (role, seat) in hypothesis.seats.iter().enumerate() {
+        seat.iter().for_each(|seat| role_of[seat.member] = Some(role));
+    }
+    let mut seen = vec![0; hypothesis.seats.len()];
+    for sighting in evidence.places.iter().flat_map(|place| evidence.sightings(place)) {
+        if let Some(role) = role_of[sighting.member].filter(|_| !is_parity(hypothesis, sighting)) {
+            seen[role] += 1;
+        }
+    }
+    seen
 }
 
 /// Finds the byte of the array at which a structure begins, from where its blocks lie on seated members. At least

@@ -28,6 +28,7 @@ mod fill;
 mod judge;
 mod map;
 mod question;
+mod related;
 mod reshape;
 mod search;
 mod vote;
@@ -36,6 +37,7 @@ pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat}
 pub use expression::Named;
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
+pub use related::{Redundancy, Related, related};
 
 use evidence::Evidence;
 use search::{Grounds, search};
@@ -49,27 +51,34 @@ const BASES: [u64; 4] = [0, 1 << 20, 63 * 512, 2 << 20];
 pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
     let evidence = Evidence::new(question);
     let Some(anchor) = evidence.main_anchor() else {
-        return Answer::Undecided {
-            alternatives: Vec::new(),
-            would_decide: vec!["blocks of a file system: scan more of the members".to_owned()],
-        };
+        let more = "blocks of a file system: scan more of the members".to_owned();
+        let related = related(&question.sizes, rows).map(|related| related.to_string());
+        let would_decide = related.into_iter().chain([more]).collect();
+        return Answer::Undecided { alternatives: Vec::new(), would_decide };
     };
     let main = evidence.of(anchor);
     let given = question.bases.get(anchor).filter(|bases| !bases.is_empty());
-    let mut found = Vec::new();
+    let mut best: Option<(Grounds<'_>, Vec<Hypothesis>)> = None;
     for base in given.map_or(&BASES[..], Vec::as_slice) {
         let grounds = Grounds { question, all: &evidence, main: &main, anchor, base: *base };
-        let here = search(&grounds);
-        match reshape::find(&grounds, rows, &here) {
-            Some(Ok(reshape)) => return Answer::Reshaping(Box::new(reshape)),
-            Some(Err(meeting)) => return decide::meeting(here, &meeting),
-            None => found.extend(here),
+        let found = search(&grounds);
+        let score = |found: &[Hypothesis]| found.first().map_or(0, Hypothesis::score);
+        if best.as_ref().is_none_or(|(_, best)| score(best) < score(&found)) {
+            best = Some((grounds, found));
         }
-        let best = found.iter().map(Hypothesis::score).max().unwrap_or(0);
-        // Most places are explained: another base can only do the same with other data offsets.
-        if best * 5 > main.places.len() as i64 * 3 {
+        // Nearly all places are explained: another base can only do the same with other data offsets.
+        let satisfied =
+            best.as_ref().and_then(|(_, found)| Some(found.first()?.satisfied)).unwrap_or(0);
+        if u64::from(satisfied) * 10 > main.places.len() as u64 * 9 {
             break;
         }
     }
-    decide::decide(question, rows, &evidence, found, anchor)
+    let Some((grounds, found)) = best else {
+        return decide::decide(question, rows, &evidence, Vec::new(), anchor);
+    };
+    match reshape::find(&grounds, rows, &found) {
+        Some(Ok(reshape)) => Answer::Reshaping(Box::new(reshape)),
+        Some(Err(meeting)) => decide::meeting(found, &meeting),
+        None => decide::decide(question, rows, &evidence, found, anchor),
+    }
 }

@@ -56,7 +56,7 @@ pub(super) fn find(
     }
     let gains = |hypothesis: &Hypothesis| -> Vec<i64> {
         let verdicts = verdicts(hypothesis, grounds.main, grounds.question);
-        let gain = |index: &usize| match verdicts[*index] {
+        let gain = |index: &usize| match verdicts[*index].0 {
             Verdict::Satisfied => 1,
             Verdict::Contradicted => -1,
             Verdict::Absent => 0,

@@ -1,13 +1,19 @@
 //! Geometries are found again: arrays are drawn from seeds and striped by arithmetic, and the solver is given
 //! members in any order, some of them missing, and blocks that say where they belong.
 
+mod cases;
+#[path = "../evidence/made.rs"]
+#[allow(dead_code)] // Images without files are for the evidence alone.
+mod made;
+mod real;
+mod related;
 mod reshape;
 mod world;
 
 use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
-use braid_rescue::{Answer, Hypothesis, Pattern, solve};
+use braid_rescue::{Answer, Hypothesis, Pattern, Question, solve};
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
 
@@ -25,8 +31,12 @@ enum Outcome {
 
 /// Solves a world. Panics if the answer is decided and wrong.
 fn outcome(world: &World) -> Outcome {
+    outcome_of(world, &world.question())
+}
+
+fn outcome_of(world: &World, question: &Question) -> Outcome {
     let rows = |member: usize, at: u64, length: usize| world.read(member, at, length);
-    let first = match solve(&world.question(), &rows) {
+    let first = match solve(question, &rows) {
         Answer::Decided { first, rest, second } => {
             if !is_right(world, &first) {
                 println!("wrong, second {second}");
@@ -82,7 +92,7 @@ fn is_right(world: &World, hypothesis: &Hypothesis) -> bool {
         let (member, offset) = seats[role]?;
         world.read(member, offset + row, 512)
     };
-    let base = hypothesis.bases[0].unwrap();
+    let base = hypothesis.bases.iter().copied().flatten().next().unwrap();
     let mut rng = Rng::new(5);
     let scattered = (0..200).map(|_| rng.below(world.size / 4096) * 4096);
     let blocks = world.places.iter().copied().step_by(1 + world.places.len() / 200);

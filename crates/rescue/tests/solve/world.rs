@@ -2,6 +2,7 @@
 //! be as large as they like.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use braid_array::geometry::{Column, Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{ArrayByte, Geometry, MemberByte, Mirrored, Role};
@@ -140,9 +141,11 @@ pub(crate) struct World {
     seed: u64,
     /// Parts of 64 KiB, in a hundred, that hold nothing.
     empty: u64,
+    /// The structure, if it is a real one.
+    image: Rc<[u8]>,
 }
 
-/// What is drawn, beyond a pattern.
+/// Properties that are drawn, beyond a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub missing: usize,
@@ -159,19 +162,33 @@ pub(crate) struct Plan {
 
 impl World {
     pub(crate) fn new(seed: u64, pattern: Pattern, plan: Plan) -> World {
+        let mut world = World::empty(seed, pattern, plan, Rc::new([]));
+        world.fill(&mut Rng::new(mix(&[seed, 5])), plan);
+        world
+    }
+
+    /// An array with this content, and no clues yet.
+    pub(crate) fn of_image(seed: u64, pattern: Pattern, plan: Plan, image: Rc<[u8]>) -> World {
+        World::empty(seed, pattern, plan, image)
+    }
+
+    fn empty(seed: u64, pattern: Pattern, plan: Plan, image: Rc<[u8]>) -> World {
         let mut rng = Rng::new(mix(&[seed, 1]));
         let Pattern { members, chunk, level, layout } = pattern;
         // Several turns of the layout, and not less than 48 MiB.
         let turn = chunk.max(64 << 10) * 3 * members as u64;
-        let least = turn.max(48 * MIB / members as u64 + 4 * MIB).next_multiple_of(4 * MIB);
+        let shape = braid_level::Shape { level, layout, chunk };
+        let bytes = (48 * MIB).max(image.len() as u64 + plan.base);
+        let data = bytes as f64 / shape.data_members(members).unwrap();
+        let least = turn.max(data as u64 + 4 * MIB).next_multiple_of(4 * MIB);
         let length = |rng: &mut Rng| {
             least + if plan.unequal_sizes { rng.below(least / MIB) * MIB } else { 0 }
         };
         let lengths: Vec<u64> = (0..members).map(|_| length(&mut rng)).collect();
-        let shape = braid_level::Shape { level, layout, chunk };
         let capacity =
             shape.size_over(&lengths.iter().copied().map(Some).collect::<Vec<_>>()).unwrap();
         let size = (capacity - plan.base).min(capacity / 16 * 15) / MIB * MIB;
+        let size = if image.is_empty() { size } else { image.len() as u64 };
         let mut present: Vec<bool> = vec![true; members];
         for _ in 0..plan.missing {
             let role = rng.index(members);
@@ -198,7 +215,7 @@ impl World {
             seats.push(seat);
         }
         let truth = Truth::new(pattern, &lengths);
-        let mut world = World {
+        World {
             pattern,
             truth,
             seats,
@@ -211,9 +228,8 @@ impl World {
             clones: Vec::new(),
             seed,
             empty: plan.empty,
-        };
-        world.fill(&mut rng, plan);
-        world
+            image,
+        }
     }
 
     /// Draws blocks that say where they belong, in runs as tables of inodes are, and all their sightings.
@@ -273,12 +289,18 @@ impl World {
             places: self.places.clone(),
             clues: Vec::new(),
             clones: Vec::new(),
+            image: Rc::clone(&self.image),
             ..*self
         }
     }
 
-    /// True if blocks were drawn for each member with data, ten at least.
+    /// True if blocks were drawn for each member with data, ten at least, and one of two parities is left: without
+    /// both, P and Q of sparse arrays pass for data, and those of DDF for those of md.
     pub(crate) fn has_enough_evidence(&self) -> bool {
+        let missing = self.seats.iter().filter(|seat| seat.is_none()).count();
+        if self.pattern.level == Level::Raid6 && missing > 1 {
+            return false;
+        }
         let mut counts = vec![0; self.pattern.members];
         for place in &self.places {
             self.truth.locate(self.base + place).iter().for_each(|(role, _)| counts[*role] += 1);
@@ -309,6 +331,14 @@ impl World {
 
     /// The sector of the array at a byte.
     pub(crate) fn array(&self, at: u64) -> Vec<u8> {
+        if let Some(from) = at.checked_sub(self.base)
+            && let Some(sector) = self.image.get(from as usize..(from + SECTOR) as usize)
+        {
+            return sector.to_vec();
+        }
+        if !self.image.is_empty() {
+            return vec![0; SECTOR as usize];
+        }
         let block = at / BLOCK * BLOCK;
         let is_clue =
             block.checked_sub(self.base).is_some_and(|place| self.places.contains(&place));
