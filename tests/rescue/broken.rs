@@ -1,7 +1,10 @@
 //! Arrays that kernel md broke: members dropped one after the other while data were written, and what else happens to
 //! such members: images with holes, old copies, lost superblocks, partitions whose table is gone.
 
-use crate::common::MIB;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+
+use crate::common::{MIB, Tool, skip_without, start, wait_until};
 use crate::{Case, refusal, stack};
 
 const CHUNK: u64 = 64 << 10;
@@ -221,4 +224,34 @@ fn the_last_member_without_a_superblock_takes_the_last_role() {
     case.scan(&[]).ok();
     let open = case.scratch.run(&["rescue", "open", "home"]).ok();
     assert!(open.out.contains("it has no superblock, and is not needed"), "{open}");
+}
+
+/// A process that ends with this value.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn open_serves_the_array_read_only() {
+    skip_without!("nbdinfo");
+    let case = Case::broken("raid5-4-two-dropped");
+    case.scan(&[]).ok();
+    let socket = case.scratch.join("home.sock");
+    let address = format!("unix:{}", socket.display());
+    let words = ["rescue", "open", "home", "--nbd", &address];
+    let mut command = case.scratch.braid().args(words).into_command();
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let serving = Serving(start(&mut command).expect("it starts"));
+    wait_until("the array is served", || UnixStream::connect(&socket).is_ok());
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let info = Tool::new("nbdinfo").arg(uri).run().ok();
+    assert!(info.out.contains("is_read_only: true"), "{info}");
+    assert!(info.out.contains(&case.golden.array_bytes.to_string()), "{info}");
+    drop(serving);
+    case.untouched();
 }

@@ -94,6 +94,8 @@ fn rescue(scratch: &Scratch, mkbroken: &Path, manifest: &Value, recipe: &str) {
         let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
         let words: Vec<String> = digits.chunks(8).map(|word| word.iter().collect()).collect();
         let (uuid, image) = (words.join(":"), format!("{name}.raw"));
+        let open = scratch.run(&["rescue", "open", "home", "--array", &uuid]);
+        assert!(open.out.contains("At its start: "), "{recipe}: {open}");
         let copy = ["rescue", "copy", "home", "--array", &uuid, "--to", &image];
         let copied = scratch.run(&copy);
         assert!(matches!(copied.status.code(), Some(0 | 4)), "{recipe}: {copied}");

@@ -100,6 +100,7 @@ fn what_open_prints_is_what_cat_takes() {
     case.scan(&[]).ok();
     let open = case.scratch.run(&["rescue", "open", "home"]).ok();
     let stack = stack(&open);
+    assert!(open.out.contains("Nothing that is known lies at its start."), "{open}");
     assert!(stack.starts_with("raid5(chunk=64K, layout=left-symmetric, file("), "{stack}");
     case.scratch.run(&["cat", &stack, "--length", "64K", "--offset", "4K"]).ok();
     let json = case.scratch.run(&["rescue", "open", "home", "--json"]).ok();

@@ -182,7 +182,7 @@ fn displaced(
             patient.read_around(at, &mut window, unreadable);
             for (block, offset) in window.chunks(GRID as usize).zip((at..).step_by(GRID as usize)) {
                 let has_magic = block.starts_with(&MAGIC.to_le_bytes());
-                if has_magic && !found.get(&offset).is_some_and(|one| one.result.is_ok()) {
+                if has_magic && found.get(&offset).is_none_or(|one| one.result.is_err()) {
                     let one = begins_before(patient, offset, block);
                     count += usize::from(one.is_some());
                     found.extend(one.map(|one| (offset, one)));

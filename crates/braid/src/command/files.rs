@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use braid_block::Io;
 use braid_files::{FilesError, Limits, Names, Owner, ReadAt, Report, owners};
-use braid_probe::{Partition, read_table};
+use braid_probe::{Partition, Signature, read_table, scan_signatures};
 use braid_shell::shown;
 use serde_json::{Value, json};
 
@@ -83,6 +83,12 @@ pub(super) fn check_scrubbed(status: &Status) -> Result<(), Failure> {
         .next(format!("braid scrub {name} --wait, which names the places of each array")));
     }
     Volume::attached(status).map(drop)
+}
+
+/// Returns the formats that lie at the start of an open stack.
+pub(super) fn signatures(opened: Opened) -> io::Result<Vec<Signature>> {
+    let volume = Volume::Stack(Box::new(opened));
+    scan_signatures(&Part { volume: &volume, start: 0, size: volume.size() })
 }
 
 /// Asks the file system, or those of the partitions.

@@ -215,6 +215,7 @@ fn in_all_copies(
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "these are ranges of bytes")]
 mod tests {
     use super::*;
 

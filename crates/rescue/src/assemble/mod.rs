@@ -160,10 +160,12 @@ fn doubts(
     layout: &Layout,
 ) -> Vec<Doubt> {
     let mut doubts = Vec::new();
-    let whole = [0..u64::MAX];
     let holes: Vec<Ranges> = seats
         .iter()
-        .map(|seat| seat.as_ref().map_or(whole.to_vec(), |seat| seat.holes.clone()))
+        .map(|seat| match seat {
+            Some(seat) => seat.holes.clone(),
+            None => std::iter::once(0..u64::MAX).collect(),
+        })
         .collect();
     let lost = layout.lost(&holes);
     if !lost.is_empty() {
@@ -191,7 +193,7 @@ fn doubts(
     let mut torn = torn.filter(|superblock| superblock.resync != Resync::Clean);
     if let (true, false, Some(last)) = (has_parity, computed.is_empty(), torn.next()) {
         let at = torn.map(|one| one.updated.seconds).fold(last.updated.seconds, u64::max);
-        let dirty = bitmap.map(|bitmap| dirty_ranges(bitmap));
+        let dirty = bitmap.map(dirty_ranges);
         let ranges = dirty.map(|dirty| {
             let of = |role: &usize| {
                 let holes = joined(holes[*role].clone());
@@ -248,4 +250,5 @@ fn in_data(one: &Claimant, used: u64) -> Ranges {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "these are ranges of bytes")]
 mod tests;

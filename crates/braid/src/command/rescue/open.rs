@@ -7,7 +7,8 @@ use braid_holes::{Map, State};
 use braid_rescue::assemble::{self, Opening, Seat};
 use braid_rescue::{Array, Case, Examined, arrays};
 use braid_service::control::OUTPUT_VERSION;
-use braid_service::failure::Failure;
+use braid_service::failure::{Context, Failure};
+use braid_service::volume::IoMode;
 use braid_shell::{shell_path, shell_word, shown};
 use clap::Parser;
 use serde_json::json;
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::examined::{failure, of_case};
 use super::{exit, hypotheses, words};
 use crate::cli::{Cli, Command, RescueOpen};
-use crate::command::{serve, up};
+use crate::command::{cat, files, serve, stacks, up};
 
 /// An array that can be read.
 pub(super) struct Opened {
@@ -65,6 +66,7 @@ fn open_hypothesis(arguments: &RescueOpen, number: usize) -> Result<ExitCode, Fa
     } else {
         println!("Hypothesis {number}: {}", ranked.geometry);
         print_doubts(&ranked.doubts);
+        println!("{}", shown(&start(&ranked.stack)));
         println!("");
         println!("It is read, without writing to a member, by this stack:");
         println!("  {}", shown(&ranked.stack));
@@ -173,6 +175,7 @@ fn print(opened: &Opened, name: &Path) {
     words::print_table(&words::table(&array.claimants, &opening.seats, &opening.left_out));
     println!("");
     print_doubts(&opened.doubts());
+    println!("{}", shown(&start(&opened.stack)));
     println!("");
     println!("It is read, without writing to a member, by this stack:");
     println!("  {}", shown(stack));
@@ -182,6 +185,26 @@ fn print(opened: &Opened, name: &Path) {
     println!(
         "or, as root, as a read-only block device: braid rescue open {name}{array} --attach auto"
     );
+}
+
+/// The content at the start of the array in words: superblocks that `mdadm --create` wrote anew look sound.
+fn start(stack: &str) -> String {
+    let open = || {
+        let opened = cat::open_stack(&stacks::parse_for(stack, true)?, IoMode::Auto)?;
+        files::signatures(opened).context("cannot read the start of the array")
+    };
+    match open() {
+        Err(failure) => failure.text(),
+        Ok(found) if found.is_empty() => {
+            "Nothing that is known lies at its start. If a file system should, the array \
+             may have been created anew: braid rescue solve."
+                .to_owned()
+        }
+        Ok(found) => {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            format!("At its start: {}.", found.join(", "))
+        }
+    }
 }
 
 /// Says what is in doubt, or that nothing is.
