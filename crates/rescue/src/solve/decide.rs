@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::fill::{fill, fill_parity};
 use super::judge::{Verdict, judge, seat_of, seen_as_data, verdicts};
 use super::question::{Question, Rows};
+use super::room::has_room;
 
 /// Share of the first score from which on another hypothesis leaves the question open.
 const TOO_NEAR: f64 = 0.95;
@@ -33,7 +34,7 @@ pub(super) fn decide(
     mut found: Vec<Hypothesis>,
     anchor: usize,
 ) -> Answer {
-    found.retain(|one| one.score() > 0);
+    found.retain(|one| one.score() > 0 && has_room(one, question, anchor));
     found.sort_by_key(|one| std::cmp::Reverse(one.score()));
     found.truncate(FINALISTS);
     found.extend(in_parity(&found, evidence, question));

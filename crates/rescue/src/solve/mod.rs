@@ -30,6 +30,7 @@ mod map;
 mod question;
 mod related;
 mod reshape;
+mod room;
 mod search;
 mod vote;
 

@@ -13,7 +13,7 @@ mod world;
 use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
-use braid_rescue::{Answer, Hypothesis, Pattern, Question, solve};
+use braid_rescue::{Anchor, Answer, Clue, Hypothesis, Pattern, Question, Structure, solve};
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
 
@@ -162,4 +162,24 @@ fn what_is_decided_is_right_and_nearly_all_is_decided() {
     println!("decided: {decided} of {cases} with enough evidence");
     // A few of them may be hard.
     assert!(decided + 1 + cases / 20 >= cases, "decided: {decided} of {cases}");
+}
+
+/// Nine blocks of a large file system on one of seven members are no mirror of this member.
+#[test]
+fn a_structure_that_an_array_cannot_hold_is_not_its_content() {
+    const MIB: u64 = 1 << 20;
+    let anchor = Anchor { structure: Structure::Ext, uuid: [1; 16], size: Some(168 * MIB) };
+    let clue = |place: u64| Clue { member: 0, at: 4 * MIB + place, anchor: 0, place, length: 4096 };
+    let asked = |size: u64| Question {
+        sizes: vec![size; 7],
+        anchors: vec![anchor.clone()],
+        clues: (0..9).map(|index| clue(index * 4096)).collect(),
+        ..Question::default()
+    };
+    let rows = |_: usize, _: u64, length: usize| Some(vec![0; length]);
+    assert!(matches!(solve(&asked(28 * MIB), &rows), Answer::Undecided { .. }));
+    let Answer::Decided { first, .. } = solve(&asked(172 * MIB), &rows) else {
+        panic!("a member that has room for it may hold it alone");
+    };
+    assert_eq!(first.pattern.level, Level::Raid1);
 }
