@@ -218,6 +218,9 @@ figures! {
         pub corrected_reads: u32 = Counter "braid_array_member_corrected_reads_total",
         /// Entries in its bad-block log.
         pub bad_ranges: usize = Gauge "braid_array_member_bad_ranges",
+        /// Some data cannot be read without it: it cannot be failed by order.
+        #[serde(default)]
+        pub needed: bool,
         /// Why it is faulty.
         pub remark: Option<String>,
     }

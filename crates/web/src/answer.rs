@@ -30,6 +30,12 @@ impl From<Failure> for Refusal {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::refused(refusal.why).code(refusal.code).led_on(refusal.next)
+    }
+}
+
 impl Refusal {
     pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
         Refusal { status, code: usual(status), why: why.into(), next: None, values: Map::new() }

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use braid_control::{ErrorCode, Failure};
+use braid_shell::CommandLine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::Value;
 
 use crate::answer::Refusal;
-use crate::command::Line;
 
 /// Runs a command to its end, and answers what it said: JSON, or a text.
 ///
 /// # Errors
 /// It refused (409), took it for nonsense (400), or failed (502 if that is the volume's doing).
-pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
+pub(crate) fn run(program: &Path, line: &CommandLine) -> Result<Value, Refusal> {
     let mut command = Command::new(program);
     command.args(line.arguments()).env("NO_COLOR", "1").env("BRAID_ERRORS", "json");
     // A volume outlives this server, and has a sandbox of its own.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn words_go_through_unchanged() {
-        let line = Line::new(&["a"]).name("$(id) '").name("--x").without_json();
+        let line = CommandLine::new(&["a"]).name("$(id) '").name("--x").without_json();
         let said = run(Path::new("/bin/echo"), &line).unwrap();
         assert_eq!(said, Value::String("a -- $(id) ' --x".into()));
         let error = run(Path::new("/bin/false"), &line).unwrap_err();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use braid_control::{Order, Status, post_order};
+use braid_control::{Carried, Order, Plan, Status, post_order, post_plan};
+use braid_shell::CommandLine;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answer::Refusal;
-use crate::command::Line;
 use crate::followers::Followers;
 use crate::guard::Guard;
 use crate::program;
@@ -64,27 +64,44 @@ impl Shared {
         })
     }
 
-    /// Gives an order to the volume that `status` is of; `typed` is the command that would give it.
+    /// Asks the volume called `name` what an order would do.
+    pub(crate) async fn plan(
+        self: &Arc<Shared>,
+        name: String,
+        order: Order,
+    ) -> Result<Plan, Refusal> {
+        let shared = self.clone();
+        blocking(move || {
+            let socket = shared.folders.socket(&name)?;
+            post_plan(&socket, &order).map_err(|error| unanswered(&name, &error))
+        })
+        .await
+    }
+
+    /// Gives an order to the volume that `status` is of.
     pub(crate) async fn give(
         self: Arc<Shared>,
         status: &Status,
         order: Order,
-        typed: String,
     ) -> Result<Json<Value>, Refusal> {
         let permit = self.begin()?;
         let (name, bytes) = (status.name.clone(), order.bytes_of_work(status.device.size_bytes));
+        let command = order.command(&name).typed();
         let answer = blocking(move || {
             let _permit = permit;
             let socket = self.folders.socket(&name)?;
             post_order(&socket, &order, bytes).map_err(|error| unanswered(&name, &error))
         });
-        let done = answer.await??;
-        let answer = json!({ "done": done });
-        Ok(Json(json!({ "done": done, "changed": true, "command": typed, "answer": answer })))
+        let Carried { text, changed } = answer.await??;
+        let answer = json!({ "done": text });
+        Ok(Json(json!({ "done": text, "changed": changed, "command": command, "answer": answer })))
     }
 
     /// Runs a command of this program, which ends even if nobody waits for it any more.
-    pub(crate) async fn carry_out(self: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
+    pub(crate) async fn carry_out(
+        self: Arc<Shared>,
+        line: CommandLine,
+    ) -> Result<Json<Value>, Refusal> {
         let permit = self.begin()?;
         let command = line.typed();
         let answer = blocking(move || {

@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether they are.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// Pieces of which a RAM disk knows whether they were written, in bytes.
+const GRANULE: u64 = 64 << 10;
+
 /// A piece of content: where, how long, and its bytes; none for a hole.
 pub(super) type Piece = (u64, usize, Option<Vec<u8>>);
 
@@ -106,6 +109,30 @@ impl AllShards {
             }
             send(&done, Ok(false));
         })
+    }
+
+    /// Returns the end of the data between the bytes `from` and `size` of a RAM disk; `None` if there are none. Zeroes
+    /// in a granule that was written are data, but not in the granule that `from` cuts.
+    pub(super) fn data_end(&self, from: u64, size: u64) -> io::Result<Option<u64>> {
+        if from >= size {
+            return Ok(None);
+        }
+        let whole = from.next_multiple_of(GRANULE).min(size);
+        let end = self.on_first(move |_, local, done| {
+            let (dev, mut offset, mut end) = (local.front.dev(), whole, None);
+            while offset < size {
+                for extent in dev.extents(Span::new(offset, size - offset)).iter() {
+                    offset += extent.len;
+                    end = if extent.zero { end } else { Some(offset) };
+                }
+            }
+            send(&done, Ok(end));
+        })?;
+        if end.is_some() || from == whole {
+            return Ok(end);
+        }
+        let cut = self.read(from, (whole - from) as usize)?.unwrap_or_default();
+        Ok(cut.iter().rposition(|byte| *byte != 0).map(|last| from + last as u64 + 1))
     }
 
     /// Reads a piece of the volume; none if it is a hole.

@@ -271,6 +271,7 @@ fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         number: role.into(),
         role: Some(role),
         state: "in_sync".to_owned(),
+        needed: true,
         ..ArrayMember::default()
     });
     ArrayStatus {
@@ -345,6 +346,7 @@ fn member_of(member: &MemberStatus) -> ArrayMember {
         write_mostly: member.write_mostly,
         corrected_reads: member.corrected_reads,
         bad_ranges: member.bad_blocks,
+        needed: member.needed,
         remark: (!member.remark.is_empty()).then(|| member.remark.clone()),
     }
 }

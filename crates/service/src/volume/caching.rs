@@ -143,48 +143,59 @@ impl Caching {
             Failure::refused(error).next("another warm=PATH").code(ErrorCode::WarmUnfit)
         })?;
         let warm = warm.map(Arc::new);
+        let to = ToWriteBack::open(cache, limits, &self.options)?;
+        orders.begin()?;
         let memory = whole(config.size, config.block)
             .and_then(|size| memory(live, orders, 0, size))
             .map_err(|error| no_memory(cache.size, &error))?;
-        let to = ToWriteBack::open(cache, limits, &self.options)?;
-        orders.carry_out(PATIENCE, move |handle, local, answer| {
-            // It is in write-back mode when that begins.
-            let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
-            let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
-            let cache = match attached {
-                Ok(cache) => cache,
-                Err(error) => return send(&answer, Err(Failure::failed(error))),
-            };
-            cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
-            let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
-            if let Some(to) = to {
-                let at = AtCache { text, log: to.log(), cache, warm, log_media: to.media() };
-                return begin_write_back(handle, local, &to, at, change, done, answer);
-            }
-            let earlier = local.front.exchange(Dev::new(cache.clone()));
-            let at =
-                AtCache { text, log: String::new(), cache: cache.clone(), warm, log_media: None };
-            local.caches.borrow_mut().push(at);
-            change.is_there();
-            let waiting = handle.clone();
-            handle.spawn(async move {
-                change.others.follow(cache.limits()).await;
-                answered(&waiting, &earlier).await;
-                cache.begin();
-                drop(change);
-                send(&answer, Ok(done));
-            });
-        })
+        orders.carry_out(
+            PATIENCE,
+            |_, _| Ok(()),
+            move |handle, local, (), answer| {
+                // It is in write-back mode when that begins.
+                let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
+                let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
+                let cache = match attached {
+                    Ok(cache) => cache,
+                    Err(error) => return send(&answer, Err(Failure::failed(error))),
+                };
+                cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
+                let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
+                if let Some(to) = to {
+                    let at = AtCache { text, log: to.log(), cache, warm, log_media: to.media() };
+                    return begin_write_back(handle, local, &to, at, change, done, answer);
+                }
+                let earlier = local.front.exchange(Dev::new(cache.clone()));
+                let at = AtCache {
+                    text,
+                    log: String::new(),
+                    cache: cache.clone(),
+                    warm,
+                    log_media: None,
+                };
+                local.caches.borrow_mut().push(at);
+                change.is_there();
+                let waiting = handle.clone();
+                handle.spawn(async move {
+                    change.others.follow(cache.limits()).await;
+                    answered(&waiting, &earlier).await;
+                    cache.begin();
+                    drop(change);
+                    send(&answer, Ok(done));
+                });
+            },
+        )
     }
 
     fn detach(&self, orders: &Orders, change: Change) -> Answer {
         let name = self.name.clone();
         let (drop_later, dropped) = channel();
-        let answer = orders.carry_out(PATIENCE, move |handle, local, answer| {
+        let lost = name.clone();
+        let check = move |_: &Handle, local: &Local| {
+            local.caches.borrow().last().cloned().ok_or_else(|| no_cache(&lost))
+        };
+        let answer = orders.carry_out(PATIENCE, check, move |handle, local, at, answer| {
             let caches = Rc::clone(&local.caches);
-            let Some(at) = caches.borrow().last().cloned() else {
-                return send(&answer, no_cache(&name));
-            };
             let (waiting, front) = (handle.clone(), local.front.clone());
             handle.spawn(async move {
                 if let Err(errno) = at.cache.close().await {
@@ -226,12 +237,19 @@ impl Caching {
             promises::check(new.size, &text, others).map_err(|error| error.failure())?;
             let sizes =
                 whole(old.size.bytes(), block).and_then(|is| Ok((is, whole(bytes, block)?)));
+            orders.begin()?;
             more = sizes
                 .and_then(|(is, wish)| memory(live, orders, is, wish))
                 .map_err(|error| no_memory(new.size, &error))?;
         }
+        let checked = name.clone();
+        let check = move |_: &Handle, local: &Local| match &local.caches.borrow()[..] {
+            [at] if at.cache.can_resize(bytes) => Ok(()),
+            [_] => Err(Err(Why::CacheDirty { volume: checked, bytes }.into())),
+            _ => Err(no_cache(&checked)),
+        };
         let (drop_later, dropped) = channel();
-        let answer = orders.carry_out(PATIENCE, move |_, local, answer| {
+        let answer = orders.carry_out(PATIENCE, check, move |_, local, (), answer| {
             let mut caches = local.caches.borrow_mut();
             let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
             let Some(rest) = at.cache.resize(bytes, more) else {
@@ -253,7 +271,7 @@ impl Caching {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let text = text_of(new);
-        orders.carry_out(PATIENCE, move |_, local, answer| {
+        orders.carry_out(PATIENCE, has_one(&name), move |_, local, (), answer| {
             let mut caches = local.caches.borrow_mut();
             let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
             if !at.cache.set_drain(rate) {
@@ -275,7 +293,7 @@ impl Caching {
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
         let to = ToWriteBack::open(new, limits, &self.options)?;
-        orders.carry_out(PATIENCE, move |handle, local, answer| {
+        orders.carry_out(PATIENCE, has_one(&name), move |handle, local, (), answer| {
             let caches = Rc::clone(&local.caches);
             let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };
             let cache = at.cache.clone();
@@ -350,18 +368,24 @@ fn whole(size: u64, block: u64) -> io::Result<usize> {
     usize::try_from(size / block * block).map_err(|_| io::ErrorKind::OutOfMemory.into())
 }
 
-/// What a cache of `is` bytes lacks to be one of `wish`, taken while the order's giver waits for it and
-/// the volume is not told to end. Until it is there, nothing is changed.
+/// Allocates what a cache of `is` bytes lacks to be one of `wish`, while the client waits for it and the volume is not
+/// told to end. Until it is there, nothing is changed.
 fn memory(live: &Live, orders: &Orders, is: usize, wish: usize) -> io::Result<Memory> {
-    if !orders.begin() {
-        return Err(io::ErrorKind::Interrupted.into());
-    }
     Memory::to_grow(is, wish, &|| orders.is_waiting() && !live.is_to_end())
 }
 
 /// As a status shows it.
 fn text_of(cache: &braid_stack::Cache) -> String {
     Node::Cache(cache.clone()).to_string()
+}
+
+/// Returns the check that the shard has one cache, as the stack says.
+fn has_one(name: &str) -> impl FnOnce(&Handle, &Local) -> Result<(), Answer> + Send + 'static {
+    let name = name.to_owned();
+    move |_, local| match local.caches.borrow().len() {
+        1 => Ok(()),
+        _ => Err(no_cache(&name)),
+    }
 }
 
 fn no_cache(name: &str) -> Answer {

@@ -67,16 +67,10 @@ impl ImageError {
     }
 }
 
-/// Writes an image of `size` bytes to `path`; answers its length. `read` gives the bytes from an offset
-/// on, or none for zeroes. What is at `path` is replaced only if `replace` says so, and only if it is an image: not a
-/// member that was named by mistake.
-pub(super) fn save(
-    path: &Path,
-    replace: bool,
-    size: u64,
-    mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
-) -> Result<u64, ImageError> {
-    let path = &*match path.symlink_metadata() {
+/// Returns the path at which an image that is saved at `path` is written: that to which a link leads. A file there is
+/// replaced only if `replace` is set, and only if it is an image: not a member that was named by mistake.
+pub(super) fn place_of(path: &Path, replace: bool) -> Result<PathBuf, ImageError> {
+    let path = match path.symlink_metadata() {
         Ok(_) if !replace => return Err(ImageError::Exists { path: path.to_owned() }),
         // In a folder of another user, a link may lead to anything.
         Ok(there) if there.is_symlink() && !is_own(&there) => {
@@ -91,16 +85,27 @@ pub(super) fn save(
         Err(_) => path.to_owned(),
     };
     if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
+        return Err(ImageError::NoImage { path, why: "it is no file" });
     }
-    match may_replace(path, &MAGIC) {
-        Ok(true) => {}
+    match may_replace(&path, &MAGIC) {
+        Ok(true) => Ok(path),
         Ok(false) => {
             let why = "it holds something else, and an image replaces images only";
-            return Err(ImageError::NoImage { path: path.to_owned(), why });
+            Err(ImageError::NoImage { path, why })
         }
-        Err(source) => return Err(ImageError::Write { path: path.to_owned(), source }),
+        Err(source) => Err(ImageError::Write { path, source }),
     }
+}
+
+/// Writes an image of `size` bytes to `path` ([`place_of`]). Returns its length. `read` returns the bytes from an
+/// offset on, or `None` for zeroes.
+pub(super) fn save(
+    path: &Path,
+    replace: bool,
+    size: u64,
+    mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
+) -> Result<u64, ImageError> {
+    let path = &*place_of(path, replace)?;
     let failed = |source| ImageError::Write { path: path.to_owned(), source };
     let new = Beside::create(path).map_err(failed)?;
     let info = FrameInfo::new()
@@ -145,8 +150,15 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Opens the image at `path`, which is to have `size` bytes of content, and decodes all of it.
+    /// Opens the image at `path`, and decodes all of it.
     pub(super) fn verify(path: &Path, size: u64) -> Result<Image, ImageError> {
+        let mut image = Image::open(path, size)?;
+        image.decode(|_, _| Ok(()))?;
+        Ok(image)
+    }
+
+    /// Opens the image at `path`, whose header must not contradict `size` bytes of content.
+    pub(super) fn open(path: &Path, size: u64) -> Result<Image, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
         // Nobody may write to a pipe, ever.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -156,7 +168,6 @@ impl Image {
         }
         let mut image = Image { path: path.to_owned(), file, size };
         image.check_header()?;
-        image.decode(|_, _| Ok(()))?;
         Ok(image)
     }
 
@@ -179,7 +190,6 @@ impl Image {
 
     /// What the frame says of itself: a checksum, and a size that fits if it says one.
     fn check_header(&mut self) -> Result<(), ImageError> {
-        const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
         const HAS_SIZE: u8 = 1 << 3;
         const HAS_CHECKSUM: u8 = 1 << 2;
         let mut header = Vec::new();

@@ -42,7 +42,7 @@ use super::shard::Orders;
 use super::spec::Spec;
 use crate::control::{Answer, ErrorCode, WholeOrder};
 use crate::failure::Failure;
-use crate::why::{Why, given_up};
+use crate::why::Why;
 
 /// How long clients that have ended may take to be gone, and how often it is looked.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -124,24 +124,20 @@ impl Live {
         }
     }
 
-    /// Carries out an order, if its giver is still there when it begins.
+    /// Carries out an order. Each checks first, begins, and then changes something.
     pub(super) fn carry_out(&self, order: &WholeOrder, orders: &Orders) -> Answer {
         let _one = self.try_hold()?;
-        let begin = || match orders.begin() {
-            true => Ok(()),
-            false => Err(given_up("whoever gave the order has gone")),
-        };
         match order {
-            WholeOrder::Lock { force } => self.lock(*force, begin),
-            WholeOrder::Unlock => self.unlock(begin),
-            WholeOrder::Erase { force } => self.erase(*force, begin),
-            WholeOrder::Resize { bytes } => self.resize(*bytes, begin),
-            WholeOrder::Save { file, force } => self.save(file, *force, begin),
-            WholeOrder::Restore { file, force } => self.restore(file, *force, begin),
+            WholeOrder::Lock { force } => self.lock(*force, orders),
+            WholeOrder::Unlock => self.unlock(orders),
+            WholeOrder::Erase { force } => self.erase(*force, orders),
+            WholeOrder::Resize { bytes } => self.resize(*bytes, orders),
+            WholeOrder::Save { file, force } => self.save(file, *force, orders),
+            WholeOrder::Restore { file, force } => self.restore(file, *force, orders),
         }
     }
 
-    fn lock(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn lock(&self, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.is_locked() {
             return Ok(format!("{name} is locked already"));
@@ -150,7 +146,7 @@ impl Live {
         if !holders.is_empty() && !force {
             return Err(Why::UsedWhileLocked { volume: name.clone(), users: holders }.into());
         }
-        begin()?;
+        orders.begin()?;
         self.tell_clients(true)?;
         if let Err(why) = self.lock_shards() {
             self.tell_clients(false)?;
@@ -179,7 +175,7 @@ impl Live {
         Ok(())
     }
 
-    fn unlock(&self, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn unlock(&self, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.spec.read_only {
             return Err(Why::UpReadOnly { volume: name.clone() }.into());
@@ -187,7 +183,7 @@ impl Live {
         if !self.is_locked() {
             return Ok(format!("{name} is not locked"));
         }
-        begin()?;
+        orders.begin()?;
         self.locked.store(false, Ordering::Relaxed);
         self.shards.set_locked(false);
         self.shards.let_passes_go_on();
@@ -197,7 +193,7 @@ impl Live {
         ))
     }
 
-    fn resize(&self, bytes: u64, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn resize(&self, bytes: u64, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let (Some(ram), Node::Ram(told)) = (self.media.ram(), &self.spec.stack.node) else {
             return Err(Why::NotResizable { volume: name.clone() }.into());
@@ -214,17 +210,13 @@ impl Live {
         if told.preallocate && !told.huge && available_memory() < bytes.saturating_sub(old) {
             return Err(Why::NotFree { volume: name.clone(), bytes }.into());
         }
-        begin()?;
-        let quiet = match bytes < old {
-            false => None,
-            true => {
-                // Who was told of the old size could ask for what is no more.
-                self.refuse_users(None, false)?;
-                let quiet = self.quiet()?;
-                self.refuse_users(None, false)?;
-                Some(quiet)
-            }
-        };
+        // A client that knows the old size may send requests beyond the new end.
+        let no_users = || if bytes < old { self.refuse_users(None, false) } else { Ok(()) };
+        no_users()?;
+        self.check_size(ram, bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
+        orders.begin()?;
+        let quiet = if bytes < old { Some(self.quiet()?) } else { None };
+        no_users()?;
         ram.resize(bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
         if let Some(leaf) = self.media.ram_leaf() {
             self.shards.exchange(leaf).map_err(broken)?;
@@ -236,6 +228,19 @@ impl Live {
                 .next("`losetup --set-capacity` on it")
         })?;
         Ok(std::iter::once(text).chain(told).collect::<Vec<_>>().join(": "))
+    }
+
+    /// Checks what the RAM disk checks when it is resized: it does so again when no client writes.
+    fn check_size(&self, ram: &Ram, bytes: u64) -> Result<(), RamError> {
+        let logical_block = ram.options().logical_block;
+        if bytes == 0 || !bytes.is_multiple_of(logical_block.into()) {
+            return Err(RamError::Size { size: bytes, logical_block });
+        }
+        if bytes > ram.most() {
+            return Err(RamError::Map(io::ErrorKind::OutOfMemory.into()));
+        }
+        let end = self.shards.data_end(bytes, ram.size()).map_err(RamError::Map)?;
+        end.map_or(Ok(()), |end| Err(RamError::Data { end }))
     }
 
     fn not_resized(&self, ram: &Ram, wish: ByteSize, error: &RamError) -> Failure {

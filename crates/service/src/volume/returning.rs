@@ -112,7 +112,7 @@ struct One {
 }
 
 /// What is remembered of all members.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Returning {
     policy: ReAdd,
     members: BTreeMap<String, One>,

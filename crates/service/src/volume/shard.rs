@@ -26,6 +26,7 @@ use super::sides::Sides;
 use super::spec::Spec;
 use super::trace::Lane;
 use crate::control::{Answer, Giver};
+use crate::failure::Failure;
 use crate::why::{Why, given_up};
 
 /// How long a shard may take to answer a status: a turn of its takes milliseconds.
@@ -187,8 +188,8 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    pub(super) fn new(remote: Remote, giver: Giver) -> Orders {
-        Orders { remote, giver: Arc::new(giver) }
+    pub(super) fn new(remote: Remote, giver: Arc<Giver>) -> Orders {
+        Orders { remote, giver }
     }
 
     /// For an order of the volume's own.
@@ -196,15 +197,7 @@ impl Orders {
     /// # Errors
     /// No descriptor is left.
     pub(super) fn own(remote: &Remote) -> io::Result<Orders> {
-        Ok(Orders::new(remote.clone(), Giver::own()?))
-    }
-
-    /// The same shard, for an order of the volume's own.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub(super) fn another(&self) -> io::Result<Orders> {
-        Orders::own(&self.remote)
+        Ok(Orders::new(remote.clone(), Arc::new(Giver::own()?)))
     }
 
     /// The shard.
@@ -212,29 +205,42 @@ impl Orders {
         &self.remote
     }
 
-    /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
-    pub(super) fn begin(&self) -> bool {
-        self.giver.begin()
+    /// Begins the order on the thread of the caller, right before its first change; see [`Giver::begin`].
+    ///
+    /// # Errors
+    /// The giver has gone, or only wants a plan. Nothing may be changed.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        match self.giver.begin() || self.giver.is_waiting() {
+            true => Ok(()),
+            false => Err(given_up("the order was not begun: the client that gave it has gone")),
+        }
     }
 
-    /// Whether an order that was begun is still waited for.
+    /// Returns true if the order is a question, and never begins.
+    pub(super) fn is_plan(&self) -> bool {
+        self.giver.is_plan()
+    }
+
+    /// Returns true if the order was begun, and the client still waits for it.
     pub(super) fn is_waiting(&self) -> bool {
         self.giver.is_waiting()
     }
 
-    /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
-    /// sends, for up to `limit`.
-    pub(super) fn carry_out(
+    /// Has the shard call `check` and then, if the order may begin, `act` with the result, in one turn of the shard.
+    /// Returns the answer that `act` sends within `limit`, or the one by which `check` ends the order.
+    pub(super) fn carry_out<T>(
         &self,
         limit: Duration,
-        f: impl FnOnce(&Handle, &Local, Sender<Answer>) + Send + 'static,
+        check: impl FnOnce(&Handle, &Local) -> Result<T, Answer> + Send + 'static,
+        act: impl FnOnce(&Handle, &Local, T, Sender<Answer>) + Send + 'static,
     ) -> Answer {
         let (send, receive) = channel();
         let giver = Arc::clone(&self.giver);
-        call(&self.remote, move |handle, local| {
-            if giver.begin() || giver.is_waiting() {
-                f(handle, local, send);
-            }
+        call(&self.remote, move |handle, local| match check(handle, local) {
+            // The receiver may have lost patience.
+            Err(answer) => drop(send.send(answer)),
+            Ok(checked) if giver.begin() || giver.is_waiting() => act(handle, local, checked, send),
+            Ok(_) => {}
         });
         let seconds = limit.as_secs();
         match receive.recv_timeout(limit) {
@@ -245,6 +251,21 @@ impl Orders {
             Err(_) if self.giver.give_up() => Err(Why::NotReached { seconds }.into()),
             Err(_) => Err(Why::NotThrough { seconds }.into()),
         }
+    }
+
+    /// Has the shard call `check`, and begins nothing.
+    ///
+    /// # Errors
+    /// Those of `check`; the shard does not come to it within `limit`.
+    pub(super) fn check(
+        &self,
+        limit: Duration,
+        check: impl FnOnce(&Handle, &Local) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let checked = move |handle: &Handle, local: &Local| -> Result<(), Answer> {
+            Err(check(handle, local).map(|()| String::new()))
+        };
+        self.carry_out(limit, checked, |_, _, (), _| {}).map(drop)
     }
 }
 

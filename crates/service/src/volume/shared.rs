@@ -59,7 +59,7 @@ pub(super) struct Shared {
 }
 
 impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::Answer {
+    fn carry_out(&self, order: control::Order, giver: Arc<control::Giver>) -> control::Answer {
         let remote = shard::Orders::new(self.remotes[0].clone(), giver);
         self.own.check_order(&order, &self.caching.stack()).map_err(|error| error.failure())?;
         let orders = Orders {
@@ -71,7 +71,19 @@ impl control::Volume for Shared {
             recorded: &self.recorded,
             remote: &remote,
         };
-        self.live.long_orders.carry_out(order, |order| orders.carry_out(order))
+        match remote.is_plan() {
+            true => orders.carry_out(order),
+            false => self.live.long_orders.carry_out(order, |order| orders.carry_out(order)),
+        }
+    }
+
+    fn plan(&self, order: control::Order) -> control::Plan {
+        let giver = Arc::new(control::Giver::of_plan());
+        let answer = self.carry_out(order.clone(), Arc::clone(&giver));
+        match giver.is_planned() {
+            true => control::Plan::possible(order.effect(&self.status())),
+            false => control::Plan::answered(answer),
+        }
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {

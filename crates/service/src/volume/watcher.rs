@@ -95,23 +95,28 @@ impl Watcher {
         locked(&self.returning).let_go(member);
     }
 
-    /// A device came or went.
-    pub(super) fn told(&self, media: &Media, order: &DeviceOrder) -> Answer {
+    /// Carries out an order about a device that came or went.
+    pub(super) fn told(&self, media: &Media, order: &DeviceOrder, orders: &Orders) -> Answer {
         if self.policy.is_none() {
             return Err(no_array("no array of the volume takes members in while it is up"));
         }
         match order {
-            DeviceOrder::Back { device } => self.came(media, device),
-            DeviceOrder::Gone { device } => self.went(media, device),
+            DeviceOrder::Back { device } => self.came(media, device, orders),
+            DeviceOrder::Gone { device } => self.went(media, device, orders),
         }
     }
 
-    fn came(&self, media: &Media, device: &Path) -> Answer {
-        let done = self.look(media, Some(device));
-        if let Some(text) = done.first() {
-            return Ok(text.clone());
+    fn came(&self, media: &Media, device: &Path, orders: &Orders) -> Answer {
+        let uuids = locked(&self.turn).clone();
+        let (acts, _, mut returning) = self.acts(media, Some(device), &uuids, true);
+        if !acts.is_empty() {
+            orders.begin()?;
+            if let Some(text) = self.look(media, Some(device)).first() {
+                return Ok(text.clone());
+            }
+            returning = locked(&self.returning).clone();
         }
-        let said = self.says();
+        let said = returning.says(&self.volume);
         let of_device = said.iter().find(|line| line.contains(&device.display().to_string()));
         Err(match of_device {
             Some(line) => Failure::refused(line),
@@ -124,19 +129,19 @@ impl Watcher {
         })
     }
 
-    /// Takes out what was on a device that udev says is gone.
-    fn went(&self, media: &Media, device: &str) -> Answer {
+    /// Fails the member on a device that is gone, as udev reports.
+    fn went(&self, media: &Media, device: &str, orders: &Orders) -> Answer {
         let _turn = locked(&self.turn);
         let number = format!("block {device} ");
         let by_number =
             locked(&self.returning).on(|place| place.starts_with(&number)).map(str::to_owned);
         let label = by_number.unwrap_or_else(|| device.to_owned());
         let has = |array: &&MdArray| array.leaves().iter().any(|leaf| leaf.label == label);
-        let (Some(array), Ok(remote)) = (redundant(media).find(has), self.orders()) else {
+        let Some(array) = redundant(media).find(has) else {
             return Err(Failure::refused(format_args!("{device} is no member of {}", self.volume))
                 .code(ErrorCode::NoSuchMember));
         };
-        members::device_went(array, &remote, &label, DEVICE_WENT)
+        members::device_went(array, orders, &label, DEVICE_WENT)
     }
 
     fn orders(&self) -> std::io::Result<Orders> {
@@ -146,8 +151,23 @@ impl Watcher {
     /// Looks once, also at `hint`, and does what follows; answers what was done.
     pub(super) fn look(&self, media: &Media, hint: Option<&Path>) -> Vec<String> {
         let mut uuids = locked(&self.turn);
+        let (acts, seen, _) = self.acts(media, hint, &uuids, false);
+        acts.into_iter().filter_map(|act| self.carry_out(act, &seen, &mut uuids)).collect()
+    }
+
+    /// Looks once, also at `hint`. Returns what follows, the members that were seen, and what is known of them then;
+    /// `is_plan` keeps that from being remembered.
+    fn acts<'a>(
+        &self,
+        media: &'a Media,
+        hint: Option<&Path>,
+        uuids: &BTreeMap<String, Uuid>,
+        is_plan: bool,
+    ) -> (Vec<Act>, Vec<Seen<'a>>, Returning) {
         let statuses = arrays::all(media, Some(&self.remote), false);
-        let Some(seen) = see(media, &statuses) else { return Vec::new() };
+        let Some(seen) = see(media, &statuses) else {
+            return (Vec::new(), Vec::new(), locked(&self.returning).clone());
+        };
         let used: Vec<&str> = statuses
             .iter()
             .flat_map(|array| &array.members)
@@ -168,8 +188,13 @@ impl Watcher {
                 .or_else(|| look(hint?.to_owned()))
         };
         let sights: Vec<Sight> = seen.iter().map(|one| one.sight.clone()).collect();
-        let acts = locked(&self.returning).look(self.began.elapsed(), &sights, &mut find);
-        acts.into_iter().filter_map(|act| self.carry_out(act, &seen, &mut uuids)).collect()
+        let mut remembered = locked(&self.returning);
+        let mut returning = remembered.clone();
+        let acts = returning.look(self.began.elapsed(), &sights, &mut find);
+        if !is_plan {
+            remembered.clone_from(&returning);
+        }
+        (acts, seen, returning)
     }
 
     fn carry_out(

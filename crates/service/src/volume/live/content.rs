@@ -11,6 +11,7 @@ use super::{Live, broken};
 use crate::control::Answer;
 use crate::failure::Failure;
 use crate::volume::image::{self, Image, ImageError};
+use crate::volume::shard::Orders;
 use crate::why::Why;
 
 /// What is written of an image, or left a hole, in one piece, in bytes.
@@ -37,14 +38,14 @@ impl Drop for Sealed<'_> {
 }
 
 impl Live {
-    pub(super) fn erase(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    pub(super) fn erase(&self, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let Some(ram) = self.media.ram() else {
             return Err(Why::NotErased { volume: name.clone() }.into());
         };
         self.refuse_locked()?;
         self.refuse_users(Some("erase"), force)?;
-        begin()?;
+        orders.begin()?;
         let quiet = self.quiet()?;
         let used = ram.used_bytes();
         ram.erase();
@@ -52,22 +53,19 @@ impl Live {
         Ok(format!("{name} is erased: {:#} of data are gone", ByteSize(used)))
     }
 
-    pub(super) fn save(
-        &self,
-        file: &Path,
-        force: bool,
-        begin: impl Fn() -> Result<(), Failure>,
-    ) -> Answer {
+    pub(super) fn save(&self, file: &Path, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let users = self.users()?;
         if !users.is_empty() && !self.is_locked() && !self.limits.read_only {
             return Err(Why::UsedWhileSaved { volume: name.clone(), users }.into());
         }
-        begin()?;
-        let len = self.save_to(file, force).map_err(|error| match error {
+        let not_saved = |error: ImageError| match error {
             ImageError::NoImage { .. } => error.failure().next("another FILE"),
             error => self.with_next(error, file),
-        })?;
+        };
+        image::place_of(file, force).map_err(not_saved)?;
+        orders.begin()?;
+        let len = self.save_to(file, force).map_err(not_saved)?;
         Ok(format!(
             "{name} is saved: {:#} of content in {:#}, {}",
             ByteSize(self.limits().size),
@@ -76,23 +74,25 @@ impl Live {
         ))
     }
 
-    pub(super) fn restore(
-        &self,
-        file: &Path,
-        force: bool,
-        begin: impl Fn() -> Result<(), Failure>,
-    ) -> Answer {
+    pub(super) fn restore(&self, file: &Path, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.limits.read_only {
             return Err(Why::ReadOnly { volume: name.clone() }.into());
         }
         self.refuse_locked()?;
         self.refuse_users(Some("restore"), force)?;
-        begin()?;
+        let keep_data = || match !force && self.has_data()? {
+            true => {
+                Err(Failure::from(Why::HasData { volume: name.clone(), file: shell_path(file) }))
+            }
+            false => Ok(()),
+        };
+        keep_data()?;
+        // The whole image is verified once it is begun: that may take long.
+        Image::open(file, self.limits().size).map_err(|error| self.with_next(error, file))?;
+        orders.begin()?;
         let quiet = self.quiet()?;
-        if !force && self.has_data()? {
-            return Err(Why::HasData { volume: name.clone(), file: shell_path(file) }.into());
-        }
+        keep_data()?;
         self.restore_from(file).map_err(|error| self.with_next(error, file))?;
         drop(quiet);
         Ok(format!("{name} is restored from {}", file.display()))
