@@ -39,7 +39,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Why a volume did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody is at the socket.
+    /// No process is at the socket.
     #[error("no process answers at the control socket: {0}")]
     Unreachable(io::Error),
     /// It took too long.
@@ -71,7 +71,7 @@ impl ControlError {
         Failure::failed(format!("{name}: {self}")).next(self.next(name)).code(code)
     }
 
-    /// What to do next with the volume called `name`.
+    /// Returns the next command for the volume called `name`.
     pub fn next(&self, name: &str) -> String {
         match self {
             ControlError::Unreachable(_) => "`braid status` lists the volumes that are up".into(),
@@ -84,7 +84,7 @@ impl ControlError {
     }
 }
 
-/// How far an order has come, as the volume said last.
+/// Progress of an order, as the volume reported it last.
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU8>);
 
@@ -190,7 +190,7 @@ pub fn post_order(
         .map(Result::from)
 }
 
-/// How long a volume may take to read, compress and store `bytes` of content, or the way back: a slow
+/// Returns the time that a volume may take to read, compress and store `bytes` of content, or the way back: a slow
 /// stick takes 4 MiB in a second.
 pub fn time_for(bytes: u64) -> Duration {
     Duration::from_secs(bytes >> 22)
@@ -251,7 +251,7 @@ fn give<T: DeserializeOwned>(
     })
 }
 
-/// What an order's answer, or the end of the connection, means.
+/// Returns the result of an order from its answer, or from the end of the connection.
 fn judge<T: DeserializeOwned>(
     answered: Result<Bytes, ControlError>,
     progress: &Progress,
@@ -356,7 +356,7 @@ mod tests {
     const TAKEN: &str = "HTTP/1.1 102 Processing\r\nbraid-order: accepted\r\n\r\n";
     const BEGINS: &str = "HTTP/1.1 102 Processing\r\nbraid-order: begun\r\n\r\n";
 
-    /// What an order comes to with a volume that says `said`, and then is gone.
+    /// Returns the result of an order to a volume that says `said`, and then is gone.
     fn given_to_one_that_says(said: &[&str]) -> Result<Result<Carried, Failure>, ControlError> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   command                          volume
-//!   POST /v1/order ────────────────▶ takes it          102 accepted ──▶ somebody is there
+//!   POST /v1/order ────────────────▶ takes it          102 accepted ──▶ the volume is there
 //!                                      │ opens the device, waits for the shard
 //!   hangs up if that takes too long    ▼
 //!        │ 1. says so (EOF)          begin(): 1. says "begun" (102)
@@ -191,7 +191,7 @@ mod tests {
         assert!(giver.give_up(), "nor later");
         let (command, giver) = pair();
         command.shutdown(Shutdown::Write).unwrap();
-        assert!(!giver.begin(), "a giver who hung up may still listen");
+        assert!(!giver.begin(), "a giver that hung up may still listen");
         let (command, giver) = pair();
         assert!(!giver.is_waiting(), "it is not begun");
         assert!(giver.begin() && giver.is_waiting());

@@ -78,7 +78,7 @@ pub enum Order {
         force: bool,
         /// When it pauses, in milliseconds since 1970.
         until_ms: u64,
-        /// What 99 of 100 requests of clients are to stay below meanwhile; the limits that are set without.
+        /// Latency below which 99 of 100 client requests stay meanwhile; `None` for the array's limits.
         latency_us_p99: Option<u64>,
         array: Option<String>,
     },

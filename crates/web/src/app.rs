@@ -1,4 +1,4 @@
-//! What is answered to whom.
+//! The routes, and the answers to requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::up::{NewVolume, Up};
 use crate::watch::{unanswered, view};
 use crate::{disks, jobs, page, state};
 
-/// What can be asked for, as the description in OpenAPI has it.
+/// The routes, as the description in OpenAPI has them.
 pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/api/v1"),
     ("get", "/api/v1/openapi.json"),
@@ -217,7 +217,7 @@ async fn events(
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
-/// An order, by somebody who saw the volume in a state.
+/// An order, and the state of the volume in which the client decided on it.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {

@@ -41,7 +41,7 @@ pub(crate) fn run(program: &Path, line: &CommandLine) -> Result<Value, Refusal> 
     Err(refusal(output.status.code(), &err))
 }
 
-/// How long a page may take to be drawn, and the memory that this may take.
+/// Time and memory that the drawing of a page may take.
 const DRAWS: Duration = Duration::from_secs(60);
 const DRAWS_IN: u64 = 2 << 30;
 
@@ -95,7 +95,7 @@ fn read_all(mut from: ChildStdout, most: usize, due: Instant) -> io::Result<Vec<
     }
 }
 
-/// What a program that did not do it says: its exit status is part of what it promises.
+/// Returns the refusal of a program that failed: its exit status is a part of its interface.
 fn refusal(code: Option<i32>, err: &str) -> Refusal {
     if let Some(failure) = Failure::said_last(err) {
         let mut refusal = Refusal::from(failure);

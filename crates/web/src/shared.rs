@@ -1,4 +1,4 @@
-//! What requests are answered from, and how commands of this program are run for them.
+//! State that requests are answered from, and the commands of this program that are run for them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::watch::{Folders, Watch, unanswered};
 /// Commands that are under way at a time.
 const COMMANDS: usize = 4;
 
-/// What requests are answered from.
+/// State that requests are answered from.
 pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) folders: Folders,
@@ -97,7 +97,7 @@ impl Shared {
         Ok(Json(json!({ "done": text, "changed": changed, "command": command, "answer": answer })))
     }
 
-    /// Runs a command of this program, which ends even if nobody waits for it any more.
+    /// Runs a command of this program, which ends even if the client has gone.
     pub(crate) async fn carry_out(
         self: Arc<Shared>,
         line: CommandLine,
@@ -115,7 +115,7 @@ impl Shared {
     }
 }
 
-/// What a command said it did, for people.
+/// Returns a sentence about the result of a command.
 fn said(answer: &Value) -> Value {
     match (answer, answer["done"].is_string(), answer["name"].as_str()) {
         (Value::String(text), ..) if text.is_empty() => "done".into(),
@@ -133,7 +133,7 @@ fn said(answer: &Value) -> Value {
     }
 }
 
-/// Has `work` done where nobody else waits for it.
+/// Has `work` done on a thread of its own.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -135,7 +135,7 @@ impl Forget {
 }
 
 impl Rename {
-    /// What it does, for people.
+    /// Returns a sentence about its effect.
     pub(crate) fn does(&self) -> String {
         let Rename { name, to } = self;
         format!(
@@ -203,7 +203,7 @@ impl Up {
         missing.map(|address| format!("it does not listen at {address}"))
     }
 
-    /// What it does, for people.
+    /// Returns a sentence about its effect.
     pub(crate) fn does(&self) -> String {
         let what = match (&self.name, &self.stack) {
             (Some(name), Some(stack)) => format!("Brings {stack} up as {name}"),

@@ -17,9 +17,9 @@ use braid_uring::{Handle, Remote};
 
 use super::shard::{self, Local};
 
-/// How long writes that are under way may take to be answered, and a piece to be read or written.
+/// Time limit for writes in flight to complete, and for a piece to be read or written.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether they are.
+/// Interval between two looks at the writes in flight.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// Pieces of which a RAM disk knows whether they were written, in bytes.
@@ -95,7 +95,7 @@ impl AllShards {
         done?.into_iter().collect()
     }
 
-    /// Whether anything of its first `size` bytes reads as something else than a hole.
+    /// Returns true if any of the first `size` bytes is not in a hole.
     pub(super) fn has_data(&self, size: u64) -> io::Result<bool> {
         self.on_first(move |_, local, done| {
             let dev = local.front.dev();
@@ -177,7 +177,7 @@ impl AllShards {
         })
     }
 
-    /// What `f` sends, of the first shard.
+    /// Calls `f` on the first shard, and returns the value that `f` sends.
     fn on_first<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Handle, &Local, Sender<io::Result<T>>) + Send + 'static,
@@ -187,7 +187,7 @@ impl AllShards {
         receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
     }
 
-    /// What `f` sends, of every shard.
+    /// Calls `f` on every shard, and returns the values that `f` sends.
     fn on_each<T: Send + 'static>(
         &self,
         f: impl Fn(&Handle, &Local, Sender<T>) + Clone + Send + 'static,
@@ -229,6 +229,6 @@ async fn read(dev: &Dev, pool: &Pool, span: Span) -> io::Result<Option<Vec<u8>>>
 }
 
 fn send<T>(to: &Sender<T>, value: T) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(value);
 }

@@ -1,4 +1,4 @@
-//! What a volume's status says of its arrays: the engine's facts in the words of `status`.
+//! The status of a volume's arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
 use braid_engine::assembled::Level;
@@ -20,7 +20,7 @@ use crate::control::{
     MismatchMember, MismatchStatus, ScrubStatus, SuspectStatus,
 };
 
-/// What an array at work says of itself.
+/// Facts that a running array reports.
 struct Answer {
     name: String,
     uuid: Option<String>,

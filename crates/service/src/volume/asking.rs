@@ -11,16 +11,17 @@ use braid_uring::Handle;
 use braid_wiring::Array;
 
 use super::md::MdArray;
-use super::shard::{Local, Orders as Remote};
+use super::shard::Local;
+use super::to_shard::Orders as Remote;
 use crate::control::{Answer, ErrorCode};
 use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::why::Why;
 
-/// How long an order may take: a superblock on every member, behind what is under way.
+/// Time limit of an order: a superblock on every member, behind the requests in flight.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether `text` means an array: by its name, or its identifier.
+/// Returns true if `text` is the name of an array, or its identifier.
 pub(super) fn means(text: &str, name: &str, uuid: Option<&str>) -> bool {
     let given = text.parse::<Uuid>().map(|uuid| uuid.to_string());
     text == name || uuid.is_some_and(|uuid| given.as_deref() == Ok(uuid))
@@ -212,7 +213,7 @@ pub(super) fn of_array(error: ControlError) -> Failure {
 }
 
 pub(super) fn send(to: &Sender<Answer>, answer: Answer) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(answer);
 }
 

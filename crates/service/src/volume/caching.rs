@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants
-//! * Nobody waits for it, but for those who write while write-back mode is closed.
-//! * The stack says what is offered, from the moment on that it is, whoever still waits for the answer; and
+//! * Clients are not delayed, except for writes while write-back mode is closed.
+//! * The stack describes the offered device from the moment of the exchange, even if the client has gone; and
 //!   no other order begins before the one that was begun is through.
 
 use std::io;
@@ -32,15 +32,16 @@ use super::live::Live;
 use super::media::config_of;
 use super::options::OpenOptions;
 use super::promises;
-use super::shard::{Local, Orders};
+use super::shard::Local;
 use super::spec::Spec;
+use super::to_shard::Orders;
 use super::to_write_back::{self, ToWriteBack};
 use super::warm::Warm;
 use crate::control::{Answer, CacheOrder, ErrorCode, apply, one_cache};
 use crate::failure::Failure;
 use crate::why::{Why, given_up};
 
-/// How long an order may take: what is dirty may have to be drained to a slow disk.
+/// Time limit of an order: dirty blocks may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The stack as it is by now.
@@ -48,13 +49,13 @@ pub(super) struct Caching {
     name: String,
     stack: Arc<Mutex<Stack>>,
     is_changing: Arc<AtomicBool>,
-    /// How its stack was opened.
+    /// Options with which the stack was opened.
     options: OpenOptions,
     /// Caches are on the first shard; the others follow it while it has one in front of the volume.
     others: Others,
 }
 
-/// What an order makes of the stack, while it is being carried out.
+/// The change of the stack by an order that is being carried out.
 struct Change {
     stack: Arc<Mutex<Stack>>,
     before: Stack,
@@ -115,7 +116,7 @@ impl Caching {
         let _one = live.try_hold()?;
         let before = self.stack();
         let after = apply(order, &before, &self.name)?;
-        // One that nobody waits for any more may still be under way.
+        // An order whose client has gone may still be under way.
         if self.is_changing.swap(true, Ordering::AcqRel) {
             return Err(Why::CacheChanging { volume: self.name.clone() }.into());
         }
@@ -206,7 +207,7 @@ impl Caching {
                 caches.borrow_mut().pop();
                 change.is_there();
                 answered(&waiting, &earlier).await;
-                // Whoever gave the order may have lost patience: then it is dropped here.
+                // The client may have given up: then the memory is dropped here.
                 let _ = drop_later.send(at.cache.end());
                 drop(change);
                 let text = format!("{name} has no cache in front of it any more");
@@ -394,8 +395,8 @@ fn no_cache(name: &str) -> Answer {
 
 fn no_memory(size: ByteSize, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::Interrupted {
-        let text = "the order was given up before anything was changed: the volume is to end, or whoever gave it \
-                    has gone";
+        let text = "the order was given up before anything was changed: the volume is to end, or the client that \
+                    gave it has gone";
         return given_up(text);
     }
     Why::NoMemory { bytes: size.bytes(), error: error.to_string() }.into()
@@ -406,6 +407,6 @@ fn not_drained(volume: String, errno: Errno) -> Answer {
 }
 
 fn send(to: &Sender<Answer>, answer: Answer) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(answer);
 }

@@ -29,7 +29,7 @@ use crate::failure::{Failure, FailureKind};
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// What an LZ4 frame begins with.
+/// The first bytes of an LZ4 frame.
 const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
 
 /// Why there is no image, or no content of it.
@@ -132,7 +132,7 @@ pub(super) fn save(
     })
 }
 
-/// Whether this user made it, or root.
+/// Returns true if this user or root owns the file.
 fn is_own(there: &std::fs::Metadata) -> bool {
     [0, rustix::process::geteuid().as_raw()].contains(&there.uid())
 }
@@ -160,7 +160,7 @@ impl Image {
     /// Opens the image at `path`, whose header must not contradict `size` bytes of content.
     pub(super) fn open(path: &Path, size: u64) -> Result<Image, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
-        // Nobody may write to a pipe, ever.
+        // A pipe may never get a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
@@ -172,7 +172,7 @@ impl Image {
     }
 
     /// Gives every piece of its content, with its offset, to `write`. It fails where `write` does, or
-    /// where somebody changed the file since it was verified.
+    /// where the file was changed since it was verified.
     pub(super) fn restore(
         mut self,
         write: impl FnMut(u64, &[u8]) -> io::Result<()>,
@@ -188,7 +188,7 @@ impl Image {
         ImageError::Damaged { path: self.path.clone(), why: why.to_string() }
     }
 
-    /// What the frame says of itself: a checksum, and a size that fits if it says one.
+    /// Checks the header of the frame: it has a checksum, and its size fits if it has one.
     fn check_header(&mut self) -> Result<(), ImageError> {
         const HAS_SIZE: u8 = 1 << 3;
         const HAS_CHECKSUM: u8 = 1 << 2;

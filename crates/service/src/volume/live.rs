@@ -1,4 +1,4 @@
-//! What is done with a volume as a whole while it is up: locked, erased, resized, saved, restored.
+//! Orders to a running volume as a whole: lock, erase, resize, save, restore.
 //!
 //! ```text
 //!   control thread                                   every shard
@@ -13,7 +13,7 @@
 //! Invariants
 //! * One order at a time.
 //! * While content is read as a whole, or changed as a whole, no client writes.
-//! * What clients would lose is refused, with who they are, unless the order says `force`.
+//! * An order by which clients would lose data is refused, with their names, unless it says `force`.
 //!
 //! Deliberately absent: writes of arrays' own (resync, scrub), which go on in a locked volume: they
 //! change nothing that a client sees.
@@ -38,13 +38,13 @@ use super::exports::{Change, Exports};
 use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
-use super::shard::Orders;
 use super::spec::Spec;
+use super::to_shard::Orders;
 use crate::control::{Answer, ErrorCode, WholeOrder};
 use crate::failure::Failure;
 use crate::why::Why;
 
-/// How long clients that have ended may take to be gone, and how often it is looked.
+/// Time that clients that have ended may take to be gone, and the interval between two looks.
 const LEAVING: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -96,7 +96,7 @@ impl Live {
             long_orders: LongOrders::default(),
             one: Mutex::new(()),
         };
-        // Memory that was not opened for reading only does not know that nobody is to write.
+        // A RAM disk is not opened read-only: only the lock keeps writes out.
         if spec.read_only && !limits.read_only {
             live.locked.store(true, Ordering::Relaxed);
             live.shards.set_locked(true);
@@ -108,7 +108,7 @@ impl Live {
         self.locked.load(Ordering::Relaxed)
     }
 
-    /// What holds for the volume now.
+    /// Returns the present limits of the volume.
     pub(super) fn limits(&self) -> Limits {
         match self.media.ram() {
             Some(ram) => Limits { size: ram.size(), ..self.limits },
@@ -152,7 +152,7 @@ impl Live {
             self.tell_clients(false)?;
             return Err(why);
         }
-        Ok(format!("{name} is locked: nobody can write to it"))
+        Ok(format!("{name} is locked: it cannot be written to"))
     }
 
     /// Has those refuse writes, or let them through, that the exports can tell: the block layer.
@@ -290,7 +290,7 @@ impl Live {
         held
     }
 
-    /// Whether the volume waits for the order that is being carried out, to end.
+    /// Returns true if the volume waits for the order that is being carried out, in order to end.
     pub(super) fn is_to_end(&self) -> bool {
         self.is_to_end.load(Ordering::Relaxed)
     }
@@ -315,8 +315,8 @@ impl Live {
         .into())
     }
 
-    /// Who could write, or sees what is written. Who has just ended is waited for, and so are programs
-    /// that look at every new device.
+    /// Returns the users that could write, or see writes. Users that have just ended are waited for, and so are
+    /// programs that look at every new device.
     fn users(&self) -> Result<Vec<String>, Failure> {
         let deadline = Instant::now() + LEAVING;
         loop {

@@ -13,13 +13,14 @@ use braid_wiring::Array;
 use super::asking::{PATIENCE, Which, no_array, of_array, on_each, on_one, send};
 use super::md::MdArray;
 use super::newcomer::Newcomer;
-use super::shard::{Local, Orders as Remote};
+use super::shard::Local;
+use super::to_shard::Orders as Remote;
 use crate::control::{Answer, ErrorCode};
 use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::why::Why;
 
-/// How an array takes in a device.
+/// Ways in which an array takes in a device.
 #[derive(Clone)]
 pub(super) enum Taking {
     /// As the member that it was, or as a spare; `again` only as the former, by the bitmap.

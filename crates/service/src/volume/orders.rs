@@ -27,7 +27,7 @@ use super::members::{self, Taking};
 use super::newcomer::Newcomer;
 use super::recorded::Recorded;
 use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs, scrub_kind};
-use super::shard::Orders as Remote;
+use super::to_shard::Orders as Remote;
 use super::watcher::Watcher;
 use crate::control::{Answer, CacheOrder, ErrorCode, Order, WholeOrder};
 use crate::failure::Failure;
@@ -262,7 +262,7 @@ fn speed_of(
     }
 }
 
-/// What becomes of a scrub that is asked for, or taken back, while the array is like this.
+/// Returns a sentence about a scrub that is asked for, or taken back, while the array is in this state.
 fn scrub_in_words(kind: Option<JobKind>, status: &Status) -> String {
     let running = status.job.as_ref().map(|job| job.kind);
     match (kind, running, status.requested) {

@@ -1,4 +1,4 @@
-//! Whether something that a volume is to use lies on the volume itself: it would wait for itself, and write
+//! Checks whether something that a volume is to use lies on the volume itself: it would wait for itself, and write
 //! over its own content.
 //!
 //! Invariant: whatever an order, a start or a member that comes back names is asked for here, before it is
@@ -13,7 +13,7 @@ use super::spec::Spec;
 use crate::control::{ErrorCode, Order, apply};
 use crate::failure::Failure;
 
-/// What a volume is known by on this machine.
+/// The names of a volume on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     name: String,

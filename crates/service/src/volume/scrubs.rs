@@ -25,6 +25,7 @@ use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
 use super::media::Media;
+use super::to_shard::Orders;
 use super::{arrays, asking, shard};
 use crate::beside::Beside;
 use crate::control::{Answer, ArrayStatus, MismatchStatus, ScrubPlaceStatus};
@@ -32,10 +33,10 @@ use crate::control::{Answer, ArrayStatus, MismatchStatus, ScrubPlaceStatus};
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 pub(super) const LEAST_WITH_TARGET: u64 = 1 << 20;
 
-/// How often it is looked how far scrubs are: a volume that is killed does so much again.
+/// Interval between two looks at the progress of scrubs: a volume that is killed repeats this much.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What is kept of one scrub.
+/// The record of one scrub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -68,7 +69,7 @@ struct Kept {
 
 /// The scrubs in parts of a volume.
 pub(super) struct Scrubs {
-    /// None for a volume that nobody gives orders to.
+    /// `None` for a volume that takes no orders.
     file: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -77,7 +78,7 @@ pub(super) struct Scrubs {
 struct State {
     kept: Vec<Kept>,
     is_watched: bool,
-    /// How many orders there were: what was seen before the last of them says nothing of it.
+    /// Number of orders so far: a look before the last of them says nothing about it.
     orders: u64,
 }
 
@@ -89,7 +90,7 @@ fn numbered(arrays: &[ArrayStatus]) -> impl Iterator<Item = Numbered<'_>> {
     arrays.iter().filter(|array| array.is_redundant()).enumerate()
 }
 
-/// What a place is good for: an array of this kind with these members.
+/// Returns the array for which a place counts: its kind and its members.
 fn what(array: &ArrayStatus) -> String {
     let in_sync = array.members.iter().filter(|member| member.state == "in_sync");
     let mut members: Vec<String> = in_sync
@@ -253,7 +254,7 @@ impl Scrubs {
     pub(super) fn scrub(
         self: &Arc<Self>,
         media: &Arc<Media>,
-        orders: &shard::Orders,
+        orders: &Orders,
         part: &Part,
     ) -> Answer {
         let kind = part.kind;
@@ -292,9 +293,7 @@ impl Scrubs {
             });
         let mut state = self.state();
         state.orders += 1;
-        if answer.is_err() {
-            return answer;
-        }
+        let text = answer?;
         numbered(&found).filter(|one| is_meant(one.1)).for_each(|one| state.drop_others(one, kind));
         self.save(&state);
         if !std::mem::replace(&mut state.is_watched, true) {
@@ -303,7 +302,7 @@ impl Scrubs {
             let started = std::thread::Builder::new().name("scrubs".to_owned()).spawn(watch);
             state.is_watched = started.is_ok();
         }
-        answer
+        Ok(text)
     }
 
     /// Looks how far scrubs are until none runs.
@@ -442,7 +441,7 @@ mod tests {
             state.place(array, kind).map(Kept::place)
         }
         assert_eq!(found(&state, (0, &same), check), Some(place(check, 8192)));
-        // Of none of these, and then of nobody any more.
+        // A place counts for none of these, and is dropped then.
         for (number, other, kind) in [
             (0, array(&[0, 2], None), check),
             (0, same.clone(), repair),

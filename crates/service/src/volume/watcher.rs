@@ -24,18 +24,18 @@ use super::md::MdArray;
 use super::media::Media;
 use super::own::Own;
 use super::returning::{Act, Back, Returning, Sight, Standing};
-use super::shard::Orders;
 use super::spec::{ReAdd, Spec};
+use super::to_shard::Orders;
 use super::{arrays, members};
 use crate::control::{Answer, ArrayMember, ArrayStatus, DeviceOrder, ErrorCode};
 use crate::failure::Failure;
 use crate::membership::find_device;
 use crate::metadata::Metadata;
 
-/// How often members are looked for.
+/// Interval between two looks for members.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
-/// What the remark of a member begins with whose device went away.
+/// Beginning of the remark of a member whose device went away.
 const DEVICE_WENT: &str = "its device went away";
 
 /// Looks for members, one look at a time.
@@ -44,7 +44,7 @@ pub(super) struct Watcher {
     own: Own,
     /// None for a volume whose members cannot come back.
     policy: Option<ReAdd>,
-    /// What members can be found by elsewhere.
+    /// Identifiers by which members can be found elsewhere.
     lasting: Vec<(PathBuf, String)>,
     remote: Remote,
     began: Instant,
@@ -274,7 +274,7 @@ fn standing(member: &ArrayMember) -> Standing {
     }
 }
 
-/// What lies at a path: a file, or a device as it was plugged in this time; none if nothing does.
+/// Returns the identity of the object at a path: a file, or a device as it was plugged in this time; `None` without one.
 fn place(path: &Path) -> Option<String> {
     match identify(path).ok()?.1 {
         Identity::File { device, inode } => Some(format!("file {device} {inode}")),
@@ -294,7 +294,7 @@ fn place(path: &Path) -> Option<String> {
     }
 }
 
-/// What the device at `path` was, if it carries the superblock of this member of the array: of any of
+/// Returns the former state of the device at `path`, if it carries the superblock of this member of the array: of any of
 /// its members, where it is not known what tells it apart.
 fn carried(path: PathBuf, array: &MdArray, member: Option<Uuid>) -> Option<Back> {
     place(&path)?;

@@ -11,20 +11,20 @@ use super::{Live, broken};
 use crate::control::Answer;
 use crate::failure::Failure;
 use crate::volume::image::{self, Image, ImageError};
-use crate::volume::shard::Orders;
+use crate::volume::to_shard::Orders;
 use crate::why::Why;
 
-/// What is written of an image, or left a hole, in one piece, in bytes.
+/// Pieces in which an image is written or left as a hole, in bytes.
 const GRAIN: usize = 64 << 10;
 
-/// A volume that was saved: nobody writes to it until this goes, or to its end.
+/// A volume that was saved: no client writes to it until this value is dropped, or until the end of the volume.
 pub(in crate::volume) struct Sealed<'a> {
     live: &'a Live,
     was_locked: bool,
 }
 
 impl Sealed<'_> {
-    /// Nobody writes any more.
+    /// Keeps writes out until the end of the volume.
     pub(in crate::volume) fn keep(self) {
         std::mem::forget(self);
     }
@@ -118,7 +118,7 @@ impl Live {
         error.failure().next(next)
     }
 
-    /// The content as an image, while nobody writes; answers its length.
+    /// Saves the content as an image, while no client writes. Returns the length of the image.
     pub(in crate::volume) fn save_to(&self, file: &Path, replace: bool) -> Result<u64, ImageError> {
         let _quiet = self
             .quiet()
@@ -155,7 +155,7 @@ impl Live {
         Ok(Some(sealed))
     }
 
-    /// Whether anything reads as something else than a hole.
+    /// Returns true if any byte is not in a hole.
     fn has_data(&self) -> Result<bool, Failure> {
         match self.media.ram() {
             Some(ram) => Ok(ram.used_bytes() > 0),
