@@ -6,18 +6,25 @@ use std::path::{Path, PathBuf};
 
 use braid_control::{
     CacheOrder, ErrorCode, Failure, FailureKind, Order, OrderAnswer, WholeOrder, post_order,
+    post_plan,
 };
 
 use super::{MIB, Scratch};
 
 const NONE: [&str; 2] = ["--attach", "none"];
 
-/// The answer of a volume to an order that it does not carry out.
+/// Codes of what a plan cannot know: an image is read as a whole, and the record is written, when the order has begun.
+const FOUND_LATER: [ErrorCode; 2] = [ErrorCode::ImageDamaged, ErrorCode::NotRecorded];
+
+/// The answer of a volume to an order that it does not carry out, which is that of the plan.
 #[track_caller]
 fn refused(scratch: &Scratch, volume: &str, order: Order, code: ErrorCode) -> Failure {
     let socket = scratch.run_folder().join(format!("{volume}.sock"));
+    let plan = post_plan(&socket, &order).expect("a plan");
     let failure = post_order(&socket, &order, 0).expect("an answer").expect_err("it is refused");
     assert_eq!(failure.code, code, "{order:?}: {failure:?}");
+    let is_found_later = FOUND_LATER.contains(&code);
+    assert_eq!(plan.refusal, (!is_found_later).then(|| failure.clone()), "{order:?}");
     assert!(!failure.why.contains("next: "), "{failure:?}");
     failure
 }
@@ -25,7 +32,9 @@ fn refused(scratch: &Scratch, volume: &str, order: Order, code: ErrorCode) -> Fa
 #[track_caller]
 fn done(scratch: &Scratch, volume: &str, order: &Order) {
     let socket = scratch.run_folder().join(format!("{volume}.sock"));
-    post_order(&socket, order, 0).expect("an answer").expect("it is carried out");
+    let plan = post_plan(&socket, order).expect("a plan");
+    let carried = post_order(&socket, order, 0).expect("an answer").expect("it is carried out");
+    assert_eq!((plan.refusal, plan.changes), (None, carried.changed), "{order:?}");
 }
 
 fn fail(member: &Path) -> Order {
@@ -220,7 +229,9 @@ fn what_is_asked_over_the_socket_has_code_why_and_next_apart() {
     assert_eq!(said, expected);
     let said: OrderAnswer =
         serde_json::from_value(answer(r#"{"whole":"unlock"}"#)).expect("an answer");
-    assert!(matches!(said, OrderAnswer::Done { text, .. } if text == "ram is not locked"));
+    assert!(
+        matches!(said, OrderAnswer::Done { text, changed: false, .. } if text == "ram is not locked")
+    );
     volume.down();
 }
 

@@ -26,6 +26,7 @@ mod nested;
 mod older;
 mod parity;
 mod partitions;
+mod planned;
 mod recorded;
 mod sets;
 mod superblocks;

@@ -1,6 +1,6 @@
 //! The record of a volume follows its members, whoever gives the order, and whenever its process is killed.
 
-use braid_control::{Answer, ErrorCode, Order, post_order};
+use braid_control::{Carried, ErrorCode, Failure, Order, post_order};
 
 use super::{MIB, Scratch};
 
@@ -18,7 +18,7 @@ fn home() -> Scratch {
 }
 
 /// Gives an order as any program may, over the control socket.
-fn order(scratch: &Scratch, order: &Order) -> Answer {
+fn order(scratch: &Scratch, order: &Order) -> Result<Carried, Failure> {
     post_order(&scratch.run_folder().join("home.sock"), order, 0).expect("an answer")
 }
 

@@ -50,9 +50,16 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let changed = web.post(orders, &with_state(remove.clone(), &seen));
     assert_eq!(changed.refused(409, "has changed since it was looked at"), "state-changed");
     let last = web.post(orders, &with_state(fail(&a), &seen));
-    assert_eq!(last.refused(409, "holds the only copy"), "not-possible");
+    assert_eq!(last.refused(409, "holds the only copy"), "last-copy");
+    // A plan is refused as the order is, with the same code.
+    let plan = web.post(&planned, &fail(&a)).ok();
+    assert_eq!((&plan["possible"], &plan["code"]), (&json!(false), &json!("last-copy")), "{plan}");
+    let last = web.post(orders, &fail(&a));
+    assert_eq!(last.refused(409, "holds the only copy"), "last-copy");
     assert_eq!(member_state(&web, &a), "in_sync");
-    web.post(orders, &fail(&b)).refused(409, "is faulty already");
+    let plan = web.post(&planned, &fail(&b)).ok();
+    assert_eq!((&plan["possible"], &plan["changes"]), (&json!(true), &json!(false)), "{plan}");
+    assert_eq!(web.post(orders, &fail(&b)).ok()["changed"], false, "it is faulty already");
     web.post(orders, &remove).ok();
     web.post(orders, &json!({ "order": { "add": { "member": "b.img" } } }))
         .refused(400, "no whole path");
@@ -197,8 +204,13 @@ fn the_description_has_all_routes_and_the_program_answers_with_it() {
     let routes =
         braid_web::ROUTES.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
     // The volume's own socket is described in the same document.
-    let own =
-        [("get", "/v1/status"), ("get", "/v1/curves"), ("post", "/v1/order"), ("post", "/v1/stop")];
+    let own = [
+        ("get", "/v1/status"),
+        ("get", "/v1/curves"),
+        ("post", "/v1/order"),
+        ("post", "/v1/plan"),
+        ("post", "/v1/stop"),
+    ];
     let own = own.map(|(method, path)| (method.to_owned(), path.to_owned()));
     let mut expected: Vec<(String, String)> = routes.chain(own).collect();
     described.sort();

@@ -229,7 +229,7 @@ fn a_unix_socket_is_its_owners_and_needs_no_token() {
     };
     assert_eq!(ask("localhost").ok(), json!({ "health": "ok", "volumes": [] }));
     ask("evil.example").refused(421, "no name of this server");
-    scratch.run(&["web", "--listen", &listen]).fails(3, &["somebody listens"]);
+    scratch.run(&["web", "--listen", &listen]).fails(3, &["another process listens"]);
     let among = format!("unix:{}", scratch.run_folder().join("web.sock").display());
     scratch.run(&["web", "--listen", &among]).fails(2, &["is the folder of volumes' sockets"]);
     drop(web);

@@ -231,7 +231,8 @@ fn what_overwrites_is_done_by_the_ticket_of_its_plan_alone() {
     let plan = web.post(planned, &wipe("a.img")).ok();
     assert_eq!(plan["plan"]["superblocks"][0]["path"], path("a.img"));
     assert_eq!(plan["command"], format!("braid wipe {}", path("a.img")));
-    web.post(disks, &wipe("a.img")).refused(409, "goes with the ticket of its plan");
+    let refused = web.post(disks, &wipe("a.img"));
+    assert_eq!(refused.refused(409, "goes with the ticket of its plan"), "not-possible");
     // A ticket is for that request alone, holds once, and only while the plan is the same.
     web.post(disks, &with(wipe("b.img"), &plan["ticket"])).refused(409, "nothing was done");
     web.post(disks, &with(wipe("a.img"), &plan["ticket"])).refused(409, "nothing was done");

@@ -211,7 +211,7 @@ impl Cache {
         let mut memory = self.state.memory.borrow_mut();
         let mut contents = self.state.contents.borrow_mut();
         let is = contents.used().1;
-        if contents.dirty().is_some_and(|dirty| dirty.block_count() > slots.into()) {
+        if !fits(&contents, slots) {
             return None;
         }
         if slots == is {
@@ -234,6 +234,12 @@ impl Cache {
             memory.copy(from..from + block as usize, one.to.index() * block as usize);
         }
         Some(memory.shrink(len))
+    }
+
+    /// Returns true if the dirty blocks fit in `size` bytes.
+    pub fn can_resize(&self, size: u64) -> bool {
+        let slots = slots_of(size, self.config().block);
+        slots.is_some_and(|slots| fits(&self.state.contents.borrow(), slots))
     }
 
     /// Returns the estimated misses for other policies and sizes.
@@ -320,6 +326,11 @@ fn new_state(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<
         aside: RefCell::default(),
         is_caching: Cell::new(true),
     })
+}
+
+/// Returns true if the dirty blocks fit in so many slots.
+fn fits(contents: &Contents, slots: u32) -> bool {
+    contents.dirty().is_none_or(|dirty| dirty.block_count() <= slots.into())
 }
 
 impl Device for Cache {

@@ -1,4 +1,4 @@
-//! What a volume says of its arrays: a part of the schema of `braid status --json`.
+//! The status of a volume's arrays: a part of the schema of `braid status --json`.
 
 use braid_status::figures;
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ figures! {
 pub struct SuspectStatus {
     /// Which part of the data it has.
     pub role: u16,
-    /// None if nobody has the role any more.
+    /// `None` if no member has the role any more.
     pub member: Option<String>,
     /// Of so many bytes of mismatches.
     pub bytes: u64,
@@ -178,7 +178,7 @@ pub struct MismatchStatus {
 pub struct MismatchMember {
     /// Which part of the data it has.
     pub role: u16,
-    /// As the stack spells it; none if nobody has the role any more.
+    /// As the stack spells it; `None` if no member has the role any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
     /// Where its bytes begin, on the member.
@@ -218,6 +218,9 @@ figures! {
         pub corrected_reads: u32 = Counter "braid_array_member_corrected_reads_total",
         /// Entries in its bad-block log.
         pub bad_ranges: usize = Gauge "braid_array_member_bad_ranges",
+        /// Some data cannot be read without it: it cannot be failed by order.
+        #[serde(default)]
+        pub needed: bool,
         /// Why it is faulty.
         pub remark: Option<String>,
     }

@@ -1,4 +1,4 @@
-//! What a volume says of its caches: a part of the schema of `braid status --json`.
+//! The status of a volume's caches: a part of the schema of `braid status --json`.
 
 use braid_status::{CacheCounts, figures};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ figures! {
     }
 }
 
-/// What a cache would be if it were another: its miss-ratio curve. The answer to `GET /v1/curves`.
+/// Estimates for other sizes and policies of a cache: its miss-ratio curve. The answer to `GET /v1/curves`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CacheCurve {
     /// The cache as it is.
@@ -158,7 +158,7 @@ pub struct CurvePoint {
 }
 
 impl CacheStatus {
-    /// How many of a hundred reads were answered from memory; none before the first.
+    /// Returns the percentage of reads that were answered from memory; `None` before the first.
     pub fn hit_percent(&self) -> Option<f64> {
         (self.counts.reads > 0)
             .then(|| self.counts.cache_hits as f64 * 100.0 / self.counts.reads as f64)
@@ -166,7 +166,7 @@ impl CacheStatus {
 }
 
 impl CurvePoint {
-    /// Of a hundred reads of blocks.
+    /// Returns a percentage of the reads of blocks.
     pub fn hit_percent(&self) -> f64 {
         100.0 - self.miss_ppm as f64 / 1e4
     }

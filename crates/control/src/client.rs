@@ -19,7 +19,7 @@ use crate::cache_status::CacheCurve;
 use crate::error_code::ErrorCode;
 use crate::failure::Failure;
 use crate::giver::{ACCEPTED, BEGUN, PHASE};
-use crate::order::{Answer, Order, OrderAnswer};
+use crate::order::{Carried, Order, OrderAnswer, Plan};
 use crate::slow_status::SlowStatus;
 use crate::status::Status;
 use crate::stop::StopAnswer;
@@ -39,7 +39,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Why a volume did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody is at the socket.
+    /// No process is at the socket.
     #[error("no process answers at the control socket: {0}")]
     Unreachable(io::Error),
     /// It took too long.
@@ -71,7 +71,7 @@ impl ControlError {
         Failure::failed(format!("{name}: {self}")).next(self.next(name)).code(code)
     }
 
-    /// What to do next with the volume called `name`.
+    /// Returns the next command for the volume called `name`.
     pub fn next(&self, name: &str) -> String {
         match self {
             ControlError::Unreachable(_) => "`braid status` lists the volumes that are up".into(),
@@ -84,7 +84,7 @@ impl ControlError {
     }
 }
 
-/// How far an order has come, as the volume said last.
+/// Progress of an order, as the volume reported it last.
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU8>);
 
@@ -128,16 +128,33 @@ pub fn get_slow(socket: &Path, span: Duration) -> Result<Option<SlowStatus>, Con
     get(socket, &format!("/v1/slow?seconds={}", span.as_secs()), span + SOON)
 }
 
+/// Asks the volume at `socket` what an order would do. Nothing is changed.
+pub fn post_plan(socket: &Path, order: &Order) -> Result<Plan, ControlError> {
+    let body = serde_json::to_vec(order).map_err(malformed)?;
+    ask(socket, "POST", "/v1/plan", body.into(), SOON + TO_BEGIN)
+}
+
 fn get<T: DeserializeOwned>(
     socket: &Path,
     target: &str,
+    limit: Duration,
+) -> Result<T, ControlError> {
+    ask(socket, "GET", target, Bytes::new(), limit)
+}
+
+/// Asks for what the volume answers without beginning anything.
+fn ask<T: DeserializeOwned>(
+    socket: &Path,
+    method: &str,
+    target: &str,
+    body: Bytes,
     limit: Duration,
 ) -> Result<T, ControlError> {
     let progress = Progress::default();
     run(async {
         let asked = async {
             let stream = connect(socket).await?;
-            exchange(stream, "GET", target, Bytes::new(), progress).await
+            exchange(stream, method, target, body, progress).await
         };
         let body = timeout(limit, asked).await.unwrap_or(Err(ControlError::TimedOut(limit)));
         parse(&body?)
@@ -163,13 +180,17 @@ pub fn post_stop(socket: &Path, force: bool, limit: Duration) -> Result<StopAnsw
 }
 
 /// Has the volume at `socket` carry out an order, which has to go through `bytes` of content for it.
-pub fn post_order(socket: &Path, order: &Order, bytes: u64) -> Result<Answer, ControlError> {
+pub fn post_order(
+    socket: &Path,
+    order: &Order,
+    bytes: u64,
+) -> Result<Result<Carried, Failure>, ControlError> {
     let body = serde_json::to_vec(order).map_err(malformed)?;
     give::<OrderAnswer>(socket, "/v1/order", body.into(), TO_END + time_for(bytes))
-        .map(Answer::from)
+        .map(Result::from)
 }
 
-/// How long a volume may take to read, compress and store `bytes` of content, or the way back: a slow
+/// Returns the time that a volume may take to read, compress and store `bytes` of content, or the way back: a slow
 /// stick takes 4 MiB in a second.
 pub fn time_for(bytes: u64) -> Duration {
     Duration::from_secs(bytes >> 22)
@@ -230,7 +251,7 @@ fn give<T: DeserializeOwned>(
     })
 }
 
-/// What an order's answer, or the end of the connection, means.
+/// Returns the result of an order from its answer, or from the end of the connection.
 fn judge<T: DeserializeOwned>(
     answered: Result<Bytes, ControlError>,
     progress: &Progress,
@@ -294,6 +315,10 @@ async fn exchange(
     });
     let answer = async {
         let response = sender.send_request(request).await.map_err(malformed)?;
+        if response.status() == hyper::StatusCode::NOT_FOUND {
+            let version = "it is of another version of braid, which does not know the request";
+            return Err(ControlError::Malformed(version.to_owned()));
+        }
         let body = Limited::new(response.into_body(), MOST).collect().await.map_err(malformed)?;
         Ok(body.to_bytes())
     };
@@ -331,8 +356,8 @@ mod tests {
     const TAKEN: &str = "HTTP/1.1 102 Processing\r\nbraid-order: accepted\r\n\r\n";
     const BEGINS: &str = "HTTP/1.1 102 Processing\r\nbraid-order: begun\r\n\r\n";
 
-    /// What an order comes to with a volume that says `said`, and then is gone.
-    fn given_to_one_that_says(said: &[&str]) -> Result<Answer, ControlError> {
+    /// Returns the result of an order to a volume that says `said`, and then is gone.
+    fn given_to_one_that_says(said: &[&str]) -> Result<Result<Carried, Failure>, ControlError> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -370,7 +395,10 @@ mod tests {
         assert_eq!(error.failure("v").code, ErrorCode::OutcomeUnknown);
         let refused = Failure::refused("b").next("c").code(ErrorCode::Locked);
         for (body, expected) in [
-            (r#"{"text":"a","outcome":"done"}"#, Ok("a".to_owned())),
+            (
+                r#"{"text":"a","outcome":"done"}"#,
+                Ok(Carried { text: "a".to_owned(), changed: true }),
+            ),
             (r#"{"outcome":"refused","code":"locked","why":"b","next":"c"}"#, Err(refused)),
         ] {
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());

@@ -1,4 +1,4 @@
-//! What a volume says of its exports: a part of the schema of `braid status --json`.
+//! The status of a volume's exports: a part of the schema of `braid status --json`.
 
 use braid_status::{ExportCounts, figures};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ figures! {
 }
 
 impl ExportStatus {
-    /// Whether it is a block device of this machine. Otherwise clients connect to it.
+    /// Returns true for a block device of this machine. Clients connect to other exports.
     pub fn is_device(&self) -> bool {
         self.uris.is_empty()
     }

@@ -6,16 +6,17 @@
 //! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
 //! | `GET /v1/slow?seconds=N` | requests followed for N seconds, 1 to 60: [`SlowStatus`]; `null` while another asker has some followed |
 //! | `GET /metrics`      | the status as Prometheus reads it: `crates/metrics`           |
+//! | `POST /v1/plan`     | what an [`Order`] would do, or why it would be refused; nothing is changed: [`Plan`] |
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
 //!
-//! What is posted is answered in three steps: `102` with `braid-order: accepted`, `102` with
+//! Orders and stops are answered in three steps: `102` with `braid-order: accepted`, `102` with
 //! `braid-order: begun` right before anything is changed, and the answer. If the connection is gone
-//! before the second, it is not carried out.
+//! before the second, they are not carried out.
 //!
 //! The socket is its owner's (0600) and there is nothing else to reach it by.
 //!
-//! Deliberately absent: the serving end, which is a part of the volume's process; and what orders do.
+//! Deliberately absent: the serving end, which is a part of the volume's process, and carries orders out.
 
 mod array_status;
 mod cache_status;
@@ -49,7 +50,7 @@ pub use cache_status::{
 };
 pub use client::{
     ControlError, get_curves, get_slow, get_status, get_status_within, get_statuses, post_order,
-    post_stop, time_for,
+    post_plan, post_stop, time_for,
 };
 pub use disk_status::{DiskStatus, SmartStatus};
 pub use error_code::ErrorCode;
@@ -61,7 +62,9 @@ pub use giver::Giver;
 pub use health::Health;
 pub use job::{Job, JobState};
 pub use member_status::{Latencies, MemberIo, MemberStatus};
-pub use order::{Answer, CacheOrder, DeviceOrder, Order, OrderAnswer, WholeOrder};
+pub use order::{
+    Answer, CacheOrder, Carried, DeviceOrder, Effect, Order, OrderAnswer, Plan, WholeOrder,
+};
 pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
 pub use slow_status::{SlowPart, SlowRequest, SlowStatus, worked_us};

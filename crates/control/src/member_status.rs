@@ -1,4 +1,4 @@
-//! What a volume says of the leaves of its stack: a part of the schema of `braid status --json`.
+//! The status of the leaves of a volume's stack: a part of the schema of `braid status --json`.
 
 use braid_status::figures;
 use serde::{Deserialize, Serialize};

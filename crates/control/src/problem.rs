@@ -1,16 +1,16 @@
-//! What is wrong with a volume, the worst first: the one list that the command line and the page show.
+//! Problems of a volume, the worst first: the one list that the command line and the page show.
 
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
 
-/// How bad something is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Nothing has to be done.
     Info,
-    /// Somebody should look at it.
+    /// An operator should look at it.
     Warning,
     /// Data or service is lost, or is lost with the next failure.
     Critical,
@@ -26,7 +26,7 @@ impl Severity {
         }
     }
 
-    /// How bad it is that a volume is in this state (see [`Status::state`]).
+    /// Returns the severity of a volume's state (see [`Status::state`]).
     pub fn of_state(state: &str) -> Severity {
         match state {
             "online" | "resyncing" | "down" | "ending" => Severity::Info,
@@ -38,17 +38,17 @@ impl Severity {
 /// Something that is wrong with a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence without the volume's name.
+    /// The problem, in one sentence without the volume's name.
     pub what: String,
     /// The next command, if there is one.
     pub next: Option<String>,
 }
 
 impl Status {
-    /// What is wrong, the worst first; of what is equally bad, the volume's state first. Empty for a volume
-    /// of which nothing is to be said.
+    /// Returns the problems, the worst first; among equals, the volume's state first. Empty for a volume without
+    /// problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut add = |severity, what: String, next: Option<String>| {

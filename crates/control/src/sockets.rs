@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What no volume is called: `monitor.toml`, among the records of volumes, configures `braid monitor`.
+/// A name that no volume has: `monitor.toml`, among the records of volumes, configures `braid monitor`.
 pub const MONITOR: &str = "monitor";
 
 /// The file in the state folder in which the monitor logs events: [`EventLog`](crate::EventLog).

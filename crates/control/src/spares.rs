@@ -23,18 +23,18 @@ pub struct SpareMove {
     pub member: String,
     /// The volume that has it.
     pub from: String,
-    /// What its array is called.
+    /// Name of its array.
     pub from_array: String,
-    /// That array's identifier, which the spare carries.
+    /// Identifier of that array, which the spare carries.
     pub from_uuid: Option<String>,
     /// The volume that lacks a member.
     pub to: String,
-    /// What that array is called.
+    /// Name of that array.
     pub array: String,
 }
 
 impl SpareMove {
-    /// Whether the array that it is for, among these, still needs it.
+    /// Returns true if the array that it is for, among these, still needs it.
     pub fn is_wanted(&self, statuses: &[&Status]) -> bool {
         let to = statuses.iter().find(|one| one.name == self.to);
         to.is_some_and(|to| to.arrays.iter().any(|one| one.called == self.array && is_short(one)))
@@ -76,7 +76,7 @@ pub fn plan_moves(statuses: &[&Status]) -> Vec<SpareMove> {
     moves
 }
 
-/// Whether a member is missing, and nobody replaces it, nor waits to: what is being filled may make the array
+/// Returns true if a member is missing, and no spare replaces it, or waits to: what is being filled may make the array
 /// whole, and what comes after it is seen then. An array that cannot be changed is given nothing.
 fn is_short(array: &ArrayStatus) -> bool {
     let takes_over =
@@ -165,7 +165,7 @@ mod tests {
             ("a spare of its own takes over", Some("g"), &["in_sync", "faulty", "spare"], 100),
             ("it is being filled", Some("g"), &["in_sync", "faulty", "recovering"], 100),
             ("too small", Some("g"), &SHORT, 101),
-            ("nobody works", Some("g"), &["faulty", "faulty"], 100),
+            ("no member works", Some("g"), &["faulty", "faulty"], 100),
         ] {
             assert_eq!(moved(&[give.clone(), volume("b", group, states, size)]), [], "{why}");
         }

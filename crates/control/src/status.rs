@@ -1,4 +1,4 @@
-//! What a volume says of itself. This is the schema of `braid status --json`.
+//! The status of a volume. This is the schema of `braid status --json`.
 
 use braid_status::{Counters as _, ExportCounts, figures};
 use serde::{Deserialize, Serialize};

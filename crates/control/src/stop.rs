@@ -1,17 +1,17 @@
-//! What became of a request to end.
+//! The result of a request to end.
 
 use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
 
-/// How it went.
+/// The result of a request to end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopAnswer {
-    /// Whether the volume has ended.
+    /// True if the volume has ended.
     pub stopped: bool,
     /// The process, which ends right after a stop.
     pub process: Process,
-    /// Who holds the device, if that is why not.
+    /// Users of the device, if they are the reason.
     pub holders: Vec<String>,
     /// Reason for which the volume was not stopped.
     pub error: Option<String>,

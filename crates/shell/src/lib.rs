@@ -9,10 +9,12 @@
 //!
 //! Deliberately absent: running anything, and reading a command line.
 
+mod command_line;
 mod shown;
 
 use std::path::Path;
 
+pub use command_line::CommandLine;
 pub use shown::{is_odd, shown, shown_lines};
 
 /// A word as a POSIX shell reads it: in single quotes where it has other than the usual characters.

@@ -162,6 +162,7 @@ function operate({ title, confirm = title, risk = false, fields = [], make }) {
     if (!planned.possible) {
       return refused({ message: `that is not possible now: ${planned.why_not}`, next: planned.next });
     }
+    if (!planned.changes) return refused({ message: planned.does });
     const done = async () => {
       show(h('p', null, 'At it …'), h('div.row.end', null, h('button', { type: 'button', disabled: true }, confirm)));
       try {

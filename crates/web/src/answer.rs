@@ -1,4 +1,4 @@
-//! What is said when a request is refused or fails: a status, what and why, and what to do next.
+//! The answer to a request that is refused or fails: a status, a code, the reason, the next command.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ pub(crate) struct Refusal {
     pub(crate) code: ErrorCode,
     pub(crate) why: String,
     pub(crate) next: Option<String>,
-    /// What the sentence names.
+    /// Values that the sentence names.
     values: Map<String, Value>,
 }
 
@@ -27,6 +27,12 @@ impl From<Failure> for Refusal {
             FailureKind::Failed | FailureKind::Interrupted => StatusCode::BAD_GATEWAY,
         };
         Refusal { status, code, why, next, values }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::refused(refusal.why).code(refusal.code).led_on(refusal.next)
     }
 }
 
@@ -63,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// What a status means where nothing more is said.
+/// Returns the code of a status, if the refusal has no other.
 fn usual(status: StatusCode) -> ErrorCode {
     match status {
         StatusCode::UNAUTHORIZED => ErrorCode::Unauthorized,

@@ -1,4 +1,4 @@
-//! What is answered to whom.
+//! The routes, and the answers to requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use braid_control::{ErrorCode, Order, Status, WholeOrder};
+use braid_control::{ErrorCode, Order, Status};
+use braid_shell::CommandLine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 use crate::asked::{Asked, Named, name_of, nothing_done, number, only_planned, read};
-use crate::command::{Line, relative_path};
 use crate::doors::Door;
 use crate::followers::{FOLLOWERS, KEPT};
 use crate::guard::{self, only_json};
-use crate::plan::{Plan, plan};
+use crate::plan::Plan;
 use crate::report_pages::{open_report, report, reports};
 use crate::seen::health_of;
 use crate::shared::{Shared, blocking};
@@ -28,7 +28,7 @@ use crate::up::{NewVolume, Up};
 use crate::watch::{unanswered, view};
 use crate::{disks, jobs, page, state};
 
-/// What can be asked for, as the description in OpenAPI has it.
+/// The routes, as the description in OpenAPI has them.
 pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/api/v1"),
     ("get", "/api/v1/openapi.json"),
@@ -217,7 +217,7 @@ async fn events(
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
-/// An order, by somebody who saw the volume in a state.
+/// An order, and the state of the volume in which the client decided on it.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Ordered {
@@ -246,31 +246,6 @@ fn still(status: &Status, if_state: Option<&str>) -> Result<(), Refusal> {
     .code(ErrorCode::StateChanged))
 }
 
-/// Refuses what is not possible now, with the reason.
-fn possible(plan: &Plan) -> Result<(), Refusal> {
-    match &plan.why_not {
-        None => Ok(()),
-        Some(why) => {
-            let refusal = Refusal::conflict(format!("that is not possible now: {why}"))
-                .code(ErrorCode::NotPossible);
-            Err(match &plan.next {
-                Some(next) => refusal.next(next.as_str()),
-                None => refusal,
-            })
-        }
-    }
-}
-
-/// Whether an order asks for what is so: then it is answered as one that was carried out.
-fn is_so_already(status: &Status, order: &Order) -> bool {
-    let locked = status.device.locked;
-    match order {
-        Order::Whole(WholeOrder::Lock { .. }) => locked,
-        Order::Whole(WholeOrder::Unlock) => !locked,
-        _ => false,
-    }
-}
-
 async fn give_order(
     State(shared): Asked,
     named: Named,
@@ -279,22 +254,23 @@ async fn give_order(
 ) -> Result<Json<Value>, Refusal> {
     let (name, only_plan) = (name_of(named)?, only_planned(query.as_deref())?);
     let Ordered { order, if_state } = read(&body)?;
-    if let Some(path) = relative_path(&order) {
+    if let Some(path) = order.path().filter(|path| !path.is_absolute()) {
         return Err(Refusal::bad(format!("{:?} is no whole path", path.display().to_string()))
             .next("name it from the root, as /dev/sdb"));
     }
     let (asked, of) = (shared.clone(), name.clone());
     let status = blocking(move || asked.folders.status(&of)).await?;
-    let plan = plan(&status, &order);
     if only_plan {
+        let command = order.command(&name).typed();
+        let plan = Plan::of_order(shared.plan(name, order).await?, command);
         return Ok(Json(by_state(&plan, Some(&status))));
     }
-    if let (true, Some(why)) = (is_so_already(&status, &order), &plan.why_not) {
-        return Ok(Json(nothing_done(why, &plan.command)));
+    if let Err(changed) = still(&status, if_state.as_deref()) {
+        // If the order is refused in the new state, too, the reason says more.
+        let plan = shared.plan(name, order).await?;
+        return Err(plan.refusal.map_or(changed, Refusal::from));
     }
-    possible(&plan)?;
-    still(&status, if_state.as_deref())?;
-    shared.give(&status, order, plan.command).await
+    shared.give(&status, order).await
 }
 
 #[derive(Deserialize, Serialize)]
@@ -313,7 +289,7 @@ async fn stop(
 ) -> Result<Json<Value>, Refusal> {
     let (name, only_plan) = (name_of(named)?, only_planned(query.as_deref())?);
     let Stop { force, if_state } = read(&body)?;
-    let line = Line::new(&["down"]).flag("force", force).without_json().name(&name);
+    let line = CommandLine::new(&["down"]).flag("force", force).without_json().name(&name);
     let (asked, of) = (shared.clone(), name.clone());
     // One that does not answer is ended, too: what it left is removed.
     let status = match blocking(move || asked.folders.status(&of)).await {
@@ -364,12 +340,9 @@ async fn plan_up(shared: &Arc<Shared>, up: &Up, command: String) -> Plan {
     };
     match is {
         Ok(does) => Plan::nothing(does, command),
-        Err(refusal) if refusal.code == ErrorCode::AlreadyUp => Plan {
-            possible: false,
-            why_not: Some(refusal.why),
-            next: refusal.next,
-            ..Plan::nothing("Nothing.".to_owned(), command)
-        },
+        Err(refusal) if refusal.code == ErrorCode::AlreadyUp => {
+            Plan::refused(refusal.into(), command)
+        }
         Err(_) => Plan::possible(up.does(), None, command),
     }
 }

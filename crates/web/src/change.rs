@@ -1,4 +1,4 @@
-//! What changed between two values, as a JSON merge patch (RFC 7396): what is given is put in place, objects
+//! Changes between two values, as a JSON merge patch (RFC 7396): a given value is put in place, objects
 //! member by member; `null` takes away. A value that is `null` is one that is not there.
 
 use serde_json::{Map, Value};

@@ -13,12 +13,12 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use braid_control::ErrorCode;
+use braid_shell::CommandLine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 use crate::asked::{Asked, only_planned, read};
-use crate::command::Line;
 use crate::plan::Plan;
 use crate::program;
 use crate::shared::{Shared, blocking};
@@ -87,11 +87,11 @@ struct Examine {
     members: Vec<String>,
 }
 
-fn changes_line() -> Line {
-    Line::new(&["undo"]).flag("list", true)
+fn changes_line() -> CommandLine {
+    CommandLine::new(&["undo"]).flag("list", true)
 }
 
-fn with_members(line: Line, members: &[String]) -> Result<Line, Refusal> {
+fn with_members(line: CommandLine, members: &[String]) -> Result<CommandLine, Refusal> {
     if let Some(path) = members.iter().find(|path| !path.starts_with('/')) {
         return Err(Refusal::bad(format!("{path:?} is no whole path"))
             .next("name members from the root, as /dev/sdb"));
@@ -104,11 +104,11 @@ impl DiskOrder {
     ///
     /// # Errors
     /// The request makes no sense.
-    fn line(&self, plan: bool) -> Result<Line, Refusal> {
+    fn line(&self, plan: bool) -> Result<CommandLine, Refusal> {
         match self {
             DiskOrder::Assemble(assemble) => {
                 assemble.volume.as_deref().map_or(Ok(()), check_name)?;
-                let line = Line::new(&["assemble"])
+                let line = CommandLine::new(&["assemble"])
                     .option("uuid", assemble.uuid.as_ref())
                     .option("as", assemble.volume.as_ref())
                     .flag("scan", assemble.scan)
@@ -119,12 +119,12 @@ impl DiskOrder {
                 with_members(line, &assemble.members)
             }
             DiskOrder::Wipe(wipe) => {
-                let line = Line::new(&["wipe"]).option("metadata", wipe.metadata.as_ref());
+                let line = CommandLine::new(&["wipe"]).option("metadata", wipe.metadata.as_ref());
                 with_members(line.flag("plan", plan), &wipe.members)
             }
             DiskOrder::Undo(_) if plan => Ok(changes_line()),
             DiskOrder::Undo(undo) => {
-                let line = Line::new(&["undo"]).flag("force", undo.force);
+                let line = CommandLine::new(&["undo"]).flag("force", undo.force);
                 Ok(line.name(undo.change.to_string()))
             }
         }
@@ -197,7 +197,7 @@ pub(crate) async fn give(
     shared.carry_out(line).await
 }
 
-fn planned(shared: &Shared, order: &DiskOrder, line: &Line) -> Result<Value, Refusal> {
+fn planned(shared: &Shared, order: &DiskOrder, line: &CommandLine) -> Result<Value, Refusal> {
     let plan = order.plan(shared)?;
     let (does, loses) = order.does();
     let mut said = json!(Plan::possible(does.to_owned(), loses.map(str::to_owned), line.typed()));
@@ -226,7 +226,7 @@ fn confirmed(shared: &Arc<Shared>, order: &DiskOrder, ticket: Option<&str>) -> R
 }
 
 /// Runs a command that only reads, and answers its JSON.
-async fn asked(shared: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
+async fn asked(shared: Arc<Shared>, line: CommandLine) -> Result<Json<Value>, Refusal> {
     blocking(move || {
         let _permit = shared.begin()?;
         program::run(&shared.program, &line).map(Json)
@@ -235,7 +235,7 @@ async fn asked(shared: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> 
 }
 
 pub(crate) async fn disks(State(shared): Asked) -> Result<Json<Value>, Refusal> {
-    asked(shared, Line::new(&["disks"])).await
+    asked(shared, CommandLine::new(&["disks"])).await
 }
 
 pub(crate) async fn changes(State(shared): Asked) -> Result<Json<Value>, Refusal> {
@@ -247,7 +247,7 @@ pub(crate) async fn examine(State(shared): Asked, body: Bytes) -> Result<Json<Va
     if members.is_empty() {
         return Err(Refusal::bad("no member is named").next("name members from the root"));
     }
-    asked(shared, with_members(Line::new(&["examine"]).telling_failures(), &members)?).await
+    asked(shared, with_members(CommandLine::new(&["examine"]).telling_failures(), &members)?).await
 }
 
 #[cfg(test)]

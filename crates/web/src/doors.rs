@@ -20,10 +20,10 @@ const STRANGERS: usize = 16;
 /// small answer has been taken by then. What is received of a request does not count, or a client that sends a byte now
 /// and then would keep its place.
 const IDLE: Duration = Duration::from_secs(1);
-/// How often it is looked for room while all work.
+/// Interval between two looks for room while all connections work.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// What is known of a connection.
+/// State of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Door(Arc<Mutex<State>>);
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Streams at a time: a quarter of the connections, so that they leave room for requests.
 pub(crate) const FOLLOWERS: usize = 16;
-/// How long a stream keeps its place when others need it.
+/// Time for which a stream keeps its place when others need it.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
 
 /// Streams that are open, the oldest first.

@@ -1,4 +1,4 @@
-//! Who may ask: pure, on the words of a request.
+//! Admission of requests. Pure: it sees the words of a request alone.
 //!
 //! | what is refused                          | by                                                    |
 //! |------------------------------------------|-------------------------------------------------------|
@@ -23,7 +23,7 @@ pub(crate) enum Names {
     Loopback,
 }
 
-/// What lets requests in.
+/// The means by which requests are admitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) names: Names,

@@ -14,7 +14,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::answer::Refusal;
 use crate::asked::{Asked, Named, nothing_done, number};
-use crate::command::of_order;
 use crate::shared::{Shared, blocking};
 use crate::up::check_name;
 
@@ -121,7 +120,7 @@ pub(crate) async fn end_job(State(shared): Asked, named: Named) -> Result<Json<V
     let (status, job) = find(&shared, &id).await?;
     let array = job["array"].as_str().map(str::to_owned);
     let order = Order::Scrub { repair: false, force: false, cancel: true, array };
-    let command = of_order(&status.name, &order).typed();
+    let command = order.command(&status.name).typed();
     let kind = job["kind"].as_str().unwrap_or_default();
     if !is_open(&job) {
         let done = format!("Nothing: the {kind} has ended already.");
@@ -132,7 +131,7 @@ pub(crate) async fn end_job(State(shared): Asked, named: Named) -> Result<Json<V
             .next("GET /api/v1/jobs/ID?wait=300 waits for its end")
             .code(ErrorCode::NotPossible));
     }
-    shared.give(&status, order, command).await
+    shared.give(&status, order).await
 }
 
 #[cfg(test)]

@@ -26,7 +26,6 @@ mod answer;
 mod app;
 mod asked;
 mod change;
-mod command;
 mod disks;
 mod doors;
 mod followers;

@@ -29,12 +29,12 @@ use crate::watch::Folders;
 const SEND_BUFFER: usize = 256 << 10;
 /// The head of a request comes within that time, also the next one on the same connection.
 const HEAD_COMES: Duration = Duration::from_secs(10);
-/// An answer that nobody takes for so long is given up, with its connection.
+/// Time after which an answer that the client does not take is given up, with its connection.
 const STALLS: Duration = Duration::from_secs(20);
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
 
-/// Where to listen.
+/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// An address of the loopback; another one needs TLS.
@@ -46,9 +46,9 @@ pub enum Listen {
 /// All that a server is told.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen.
+    /// An address to listen at.
     pub listen: Listen,
-    /// What lets requests in; none is needed over a Unix socket.
+    /// The token that admits requests; none is needed over a Unix socket.
     pub token: Option<Token>,
     /// Tokens beside that one.
     pub tokens: TokenFile,
@@ -62,13 +62,13 @@ pub struct Config {
     pub program: PathBuf,
     /// Reports of the laboratory lie below it.
     pub lab: Option<PathBuf>,
-    /// What a TCP listener encrypts with; without it there is none beyond the loopback.
+    /// Certificate and key of TCP listeners; without them there are none beyond the loopback.
     pub tls: Option<Tls>,
     /// Further names by which it may be called, without the port.
     pub hosts: Vec<String>,
 }
 
-/// Where it listens.
+/// The address at which it listens.
 #[derive(Clone, Debug)]
 pub enum Bound {
     /// The page's address, without the token.
@@ -84,7 +84,7 @@ pub enum ListenError {
     Exposed(SocketAddr),
     /// The certificate or its key is of no use, and why.
     Tls(String),
-    /// Somebody listens there.
+    /// Another process listens there.
     InUse(PathBuf),
     /// There is no token for a listener that anybody of this machine can reach.
     NoToken,
@@ -98,7 +98,9 @@ impl fmt::Display for ListenError {
             ListenError::Exposed(address) => {
                 write!(f, "{address} can be reached from other machines, and there is no TLS")
             }
-            ListenError::InUse(path) => write!(f, "somebody listens at {} already", path.display()),
+            ListenError::InUse(path) => {
+                write!(f, "another process listens at {} already", path.display())
+            }
             ListenError::Tls(why) => write!(f, "TLS cannot be had: {why}"),
             ListenError::NoToken => f.write_str("a TCP listener needs a token"),
             ListenError::Io(what, error) => write!(f, "{what}: {error}"),
@@ -236,7 +238,7 @@ async fn encrypted(
 ) {
     match acceptor {
         None => connection(stream, app, door).await,
-        // Who does not shake hands is not heard.
+        // A client without a handshake is not served.
         Some(acceptor) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_COMES, acceptor.accept(stream)).await
             {
@@ -263,7 +265,7 @@ struct Patient<S> {
 }
 
 impl<S> Patient<S> {
-    /// What became of an attempt to write, or that it has been tried for too long.
+    /// Returns the result of an attempt to write, or an error if it has been tried for too long.
     fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,

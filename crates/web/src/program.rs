@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use braid_control::{ErrorCode, Failure};
+use braid_shell::CommandLine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::Value;
 
 use crate::answer::Refusal;
-use crate::command::Line;
 
 /// Runs a command to its end, and answers what it said: JSON, or a text.
 ///
 /// # Errors
 /// It refused (409), took it for nonsense (400), or failed (502 if that is the volume's doing).
-pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
+pub(crate) fn run(program: &Path, line: &CommandLine) -> Result<Value, Refusal> {
     let mut command = Command::new(program);
     command.args(line.arguments()).env("NO_COLOR", "1").env("BRAID_ERRORS", "json");
     // A volume outlives this server, and has a sandbox of its own.
@@ -41,7 +41,7 @@ pub(crate) fn run(program: &Path, line: &Line) -> Result<Value, Refusal> {
     Err(refusal(output.status.code(), &err))
 }
 
-/// How long a page may take to be drawn, and the memory that this may take.
+/// Time and memory that the drawing of a page may take.
 const DRAWS: Duration = Duration::from_secs(60);
 const DRAWS_IN: u64 = 2 << 30;
 
@@ -95,7 +95,7 @@ fn read_all(mut from: ChildStdout, most: usize, due: Instant) -> io::Result<Vec<
     }
 }
 
-/// What a program that did not do it says: its exit status is part of what it promises.
+/// Returns the refusal of a program that failed: its exit status is a part of its interface.
 fn refusal(code: Option<i32>, err: &str) -> Refusal {
     if let Some(failure) = Failure::said_last(err) {
         let mut refusal = Refusal::from(failure);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn words_go_through_unchanged() {
-        let line = Line::new(&["a"]).name("$(id) '").name("--x").without_json();
+        let line = CommandLine::new(&["a"]).name("$(id) '").name("--x").without_json();
         let said = run(Path::new("/bin/echo"), &line).unwrap();
         assert_eq!(said, Value::String("a -- $(id) ' --x".into()));
         let error = run(Path::new("/bin/false"), &line).unwrap_err();

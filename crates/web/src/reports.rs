@@ -14,12 +14,12 @@ use std::time::UNIX_EPOCH;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use serde::Serialize;
 
-/// How deep it is looked, and at how many entries.
+/// Depth of the search, and the number of entries.
 const DEEPEST: usize = 6;
 const MOST_ENTRIES: usize = 10_000;
 /// No report is as large.
 pub(crate) const LARGEST: u64 = 32 << 20;
-/// What the laboratory measured, and the page that it makes of it.
+/// Results of the laboratory, and the page that it makes of them.
 const RESULTS: &str = "results.sqlite";
 const PAGE: &str = "report.html";
 
@@ -45,12 +45,12 @@ fn folder_of(path: &str) -> &str {
     path.rfind('/').map_or("", |slash| &path[..=slash])
 }
 
-/// Whether it is the path of results.
+/// Returns true for the path of results.
 fn is_results(path: &str) -> bool {
     &path[folder_of(path).len()..] == RESULTS
 }
 
-/// What a file is sent as, if it is one that is sent.
+/// Returns the content type of a file, if it is one that is sent.
 pub(crate) fn kind(path: &str) -> Option<&'static str> {
     match path.rsplit_once('.')?.1 {
         "html" => Some("text/html; charset=utf-8"),
@@ -59,7 +59,7 @@ pub(crate) fn kind(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether each part of a path is the plain name of something that is not hidden.
+/// Returns true if each part of a path is a plain name that is not hidden.
 fn is_plain(path: &str) -> bool {
     !path.contains('\0') && path.split('/').all(|part| !part.is_empty() && !part.starts_with('.'))
 }

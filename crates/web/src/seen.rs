@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The same for one that has not been heard of yet: who looks first waits for all.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// What an asked volume said.
+/// The answer of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
-    /// How it is.
+    /// Its status.
     View(Value),
     /// Nobody is there, as it is shown.
     Gone(Value),
@@ -35,7 +35,7 @@ pub(crate) enum Heard {
 
 #[derive(Debug, Default)]
 struct One {
-    /// What it said last.
+    /// Its last answer.
     view: Option<Value>,
     /// Since when it is asked, if it is.
     asked_ms: Option<u64>,
@@ -80,12 +80,12 @@ impl Seen {
         self.0.values_mut().for_each(|one| one.view = None);
     }
 
-    /// Whether all that are asked have been heard at least once, or are taken for silent.
+    /// Returns true if all volumes that are asked have answered once, or count as silent.
     pub(crate) fn is_complete(&self, now_ms: u64) -> bool {
         self.0.iter().all(|(name, one)| one.view.is_some() || one.show(name, now_ms).is_some())
     }
 
-    /// Whether nobody is asked.
+    /// Returns true if no volume is asked.
     pub(crate) fn is_idle(&self) -> bool {
         self.0.values().all(|one| one.asked_ms.is_none())
     }
@@ -101,7 +101,7 @@ impl Seen {
 }
 
 impl One {
-    /// How it is shown while it is silent.
+    /// Returns the view of a volume while it is silent.
     fn show(&self, name: &str, now_ms: u64) -> Option<Value> {
         let patience = if self.view.is_some() { PATIENCE } else { FIRST };
         let waits = self

@@ -1,16 +1,16 @@
-//! What requests are answered from, and how commands of this program are run for them.
+//! State that requests are answered from, and the commands of this program that are run for them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use braid_control::{Order, Status, post_order};
+use braid_control::{Carried, Order, Plan, Status, post_order, post_plan};
+use braid_shell::CommandLine;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answer::Refusal;
-use crate::command::Line;
 use crate::followers::Followers;
 use crate::guard::Guard;
 use crate::program;
@@ -21,7 +21,7 @@ use crate::watch::{Folders, Watch, unanswered};
 /// Commands that are under way at a time.
 const COMMANDS: usize = 4;
 
-/// What requests are answered from.
+/// State that requests are answered from.
 pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) folders: Folders,
@@ -64,27 +64,44 @@ impl Shared {
         })
     }
 
-    /// Gives an order to the volume that `status` is of; `typed` is the command that would give it.
+    /// Asks the volume called `name` what an order would do.
+    pub(crate) async fn plan(
+        self: &Arc<Shared>,
+        name: String,
+        order: Order,
+    ) -> Result<Plan, Refusal> {
+        let shared = self.clone();
+        blocking(move || {
+            let socket = shared.folders.socket(&name)?;
+            post_plan(&socket, &order).map_err(|error| unanswered(&name, &error))
+        })
+        .await
+    }
+
+    /// Gives an order to the volume that `status` is of.
     pub(crate) async fn give(
         self: Arc<Shared>,
         status: &Status,
         order: Order,
-        typed: String,
     ) -> Result<Json<Value>, Refusal> {
         let permit = self.begin()?;
         let (name, bytes) = (status.name.clone(), order.bytes_of_work(status.device.size_bytes));
+        let command = order.command(&name).typed();
         let answer = blocking(move || {
             let _permit = permit;
             let socket = self.folders.socket(&name)?;
             post_order(&socket, &order, bytes).map_err(|error| unanswered(&name, &error))
         });
-        let done = answer.await??;
-        let answer = json!({ "done": done });
-        Ok(Json(json!({ "done": done, "changed": true, "command": typed, "answer": answer })))
+        let Carried { text, changed } = answer.await??;
+        let answer = json!({ "done": text });
+        Ok(Json(json!({ "done": text, "changed": changed, "command": command, "answer": answer })))
     }
 
-    /// Runs a command of this program, which ends even if nobody waits for it any more.
-    pub(crate) async fn carry_out(self: Arc<Shared>, line: Line) -> Result<Json<Value>, Refusal> {
+    /// Runs a command of this program, which ends even if the client has gone.
+    pub(crate) async fn carry_out(
+        self: Arc<Shared>,
+        line: CommandLine,
+    ) -> Result<Json<Value>, Refusal> {
         let permit = self.begin()?;
         let command = line.typed();
         let answer = blocking(move || {
@@ -98,7 +115,7 @@ impl Shared {
     }
 }
 
-/// What a command said it did, for people.
+/// Returns a sentence about the result of a command.
 fn said(answer: &Value) -> Value {
     match (answer, answer["done"].is_string(), answer["name"].as_str()) {
         (Value::String(text), ..) if text.is_empty() => "done".into(),
@@ -116,7 +133,7 @@ fn said(answer: &Value) -> Value {
     }
 }
 
-/// Has `work` done where nobody else waits for it.
+/// Has `work` done on a thread of its own.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -1,4 +1,4 @@
-//! What an operator decides by, as a mark: it changes when a decision might, and not with every byte.
+//! A mark of the state by which an operator decides: it changes when a decision might, and not with every byte.
 
 use braid_control::Status;
 use serde_json::{Value, json};

@@ -33,7 +33,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// What a ticket is for, which it is no more.
+    /// Returns the request of a ticket, which is used up then.
     pub(crate) fn redeem(&self, ticket: &str, now: Instant) -> Option<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (path, since) = all.remove(ticket)?;

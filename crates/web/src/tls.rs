@@ -1,5 +1,5 @@
 //! TLS 1.3 with a certificate and its key, from PEM files. Deliberately absent: certificates of clients, older
-//! versions, and making certificates: whoever has none uses ssh.
+//! versions, and making certificates: ssh does without them.
 
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// Where the certificate and the key are.
+/// Paths of the certificate and the key.
 #[derive(Clone, Debug)]
 pub struct Tls {
     /// The server's certificate, and those that it rests on.
@@ -22,7 +22,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// What accepts connections with them; or why it cannot be had.
+    /// Returns the acceptor of connections with them, or the reason why there is none.
     pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, String> {
         fn why(path: &std::path::Path) -> impl Fn(&dyn Display) -> String + '_ {
             move |error| format!("{}: {error}", path.display())

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Token {
 pub enum TokenError {
     /// The file cannot be read or made.
     Io(PathBuf, io::Error),
-    /// Others may read it, or it is somebody else's.
+    /// Other users may read it, or own it.
     Open(PathBuf, u32),
     /// It holds no token.
     Malformed(PathBuf),
@@ -132,12 +132,12 @@ impl Token {
         (text.len() >= LEAST && text.bytes().all(is_plain)).then(|| Token(text.to_owned()))
     }
 
-    /// What has to be sent.
+    /// Returns the token that has to be sent.
     pub fn secret(&self) -> &str {
         &self.0
     }
 
-    /// Whether `sent` is it, in a time that says nothing of where they differ.
+    /// Returns true if `sent` is the token, in a time that does not depend on the place of a difference.
     pub(crate) fn is(&self, sent: &str) -> bool {
         same(&self.0, sent)
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use braid_control::Status;
+use braid_shell::CommandLine;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Refusal;
-use crate::command::Line;
 
 /// A request for a volume.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -91,18 +91,18 @@ impl NewVolume {
     ///
     /// # Errors
     /// The request makes no sense.
-    pub(crate) fn line(&self, plan: bool) -> Result<Line, Refusal> {
+    pub(crate) fn line(&self, plan: bool) -> Result<CommandLine, Refusal> {
         match self {
             NewVolume::Up(up) => up.line(),
             NewVolume::Create(create) => create.line(plan),
             NewVolume::Rename(Rename { name, to }) => {
                 check_name(name)?;
                 check_name(to)?;
-                Ok(Line::new(&["rename"]).without_json().name(name).name(to))
+                Ok(CommandLine::new(&["rename"]).without_json().name(name).name(to))
             }
             NewVolume::Forget(Forget { name }) => {
                 check_name(name)?;
-                Ok(Line::new(&["forget"]).name(name))
+                Ok(CommandLine::new(&["forget"]).name(name))
             }
         }
     }
@@ -135,7 +135,7 @@ impl Forget {
 }
 
 impl Rename {
-    /// What it does, for people.
+    /// Returns a sentence about its effect.
     pub(crate) fn does(&self) -> String {
         let Rename { name, to } = self;
         format!(
@@ -146,7 +146,7 @@ impl Rename {
 }
 
 impl Up {
-    fn line(&self) -> Result<Line, Refusal> {
+    fn line(&self) -> Result<CommandLine, Refusal> {
         // A name could be that of a file, as far as `up` is concerned.
         let (target, name) = match (&self.stack, &self.name) {
             (Some(stack), name) if stack.contains('(') => (stack, name.as_ref()),
@@ -163,7 +163,8 @@ impl Up {
             }
         };
         name.map_or(Ok(()), |name| check_name(name))?;
-        let line = Line::new(&["up"]).option("name", name).option("attach", self.attach.as_ref());
+        let line =
+            CommandLine::new(&["up"]).option("name", name).option("attach", self.attach.as_ref());
         let line = self.nbd.iter().fold(line, |line, address| line.option("nbd", Some(address)));
         Ok(line.flag("read-only", self.read_only).flag("degraded", self.degraded).name(target))
     }
@@ -202,7 +203,7 @@ impl Up {
         missing.map(|address| format!("it does not listen at {address}"))
     }
 
-    /// What it does, for people.
+    /// Returns a sentence about its effect.
     pub(crate) fn does(&self) -> String {
         let what = match (&self.name, &self.stack) {
             (Some(name), Some(stack)) => format!("Brings {stack} up as {name}"),
@@ -223,10 +224,10 @@ impl Up {
 }
 
 impl Create {
-    fn line(&self, plan: bool) -> Result<Line, Refusal> {
+    fn line(&self, plan: bool) -> Result<CommandLine, Refusal> {
         check_name(&self.name)?;
         check_paths(self.members.iter().chain(&self.spares).chain(&self.force))?;
-        let line = Line::new(&["create"])
+        let line = CommandLine::new(&["create"])
             .option("level", Some(&self.level))
             .option("chunk", self.chunk_bytes)
             .option("layout", self.layout.as_ref())

@@ -1,4 +1,4 @@
-//! How volumes are: asked for once, or followed by whoever wants to see what changes.
+//! The state of volumes: asked for once, or followed as it changes.
 //!
 //! Invariants
 //! * Volumes are asked only while somebody looks, twice a second at most, however many look; each on its own, so
@@ -28,12 +28,12 @@ use crate::{change, offers, state};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
-/// Who answers within that time is in the look that asked.
+/// Time within which answers are a part of the look that asked.
 const GRACE: Duration = Duration::from_millis(250);
 /// After so long without a change something is sent, so that a client that has gone is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Where volumes are known by: their sockets, and their records.
+/// Folders by which volumes are known: their sockets, and their records.
 #[derive(Clone, Debug)]
 pub(crate) struct Folders {
     pub(crate) run: PathBuf,
@@ -72,7 +72,7 @@ impl Folders {
         Ok(braid_control::get_statuses(&sockets).into_iter().flatten().collect())
     }
 
-    /// How one volume is.
+    /// The status of one volume.
     ///
     /// # Errors
     /// It is not up (404), or does not answer (502).
@@ -136,7 +136,7 @@ pub(crate) fn unanswered(name: &str, error: &ControlError) -> Refusal {
     refusal.next(error.next(name))
 }
 
-/// What is shown of a volume: what it says, the mark of its state, and what it offers.
+/// Returns the view of a volume: its status, the mark of its state, and the orders that are offered.
 pub(crate) fn view(status: &Status) -> Value {
     let mut view = status.with_health();
     if let Value::Object(view) = &mut view {
@@ -147,7 +147,7 @@ pub(crate) fn view(status: &Status) -> Value {
     view
 }
 
-/// What it means that a volume answered so.
+/// Returns the refusal for a volume that answered so.
 fn heard(name: &str, answer: Result<Status, ControlError>) -> Heard {
     match answer {
         Ok(status) => Heard::View(view(&status)),
@@ -190,7 +190,7 @@ impl Log {
     }
 }
 
-/// What all who follow have in common.
+/// State that all followers share.
 pub(crate) struct Watch {
     folders: Folders,
     latest: watch::Sender<Arc<Look>>,
@@ -215,7 +215,7 @@ impl Watch {
         loop {
             if self.latest.receiver_count() == 0 {
                 self.wanted.notified().await;
-                // What was heard when somebody looked last may be old.
+                // The answers of the last look may be old.
                 seen.forget();
             }
             let start = Instant::now();
@@ -284,7 +284,7 @@ impl Watch {
     ) -> (Body, AbortHandle) {
         let (send, receive) = mpsc::channel(1);
         let mut looks = self.latest.subscribe();
-        // What was seen when somebody looked last may be old.
+        // The views of the last look may be old.
         looks.mark_unchanged();
         self.wanted.notify_one();
         let stream = tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::WhichArray;
+use super::{Giving, WhichArray};
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "With --for or --until the scrub pauses at the end of that time, and \
@@ -29,7 +29,7 @@ pub(crate) struct Scrub {
     pub(crate) cancel: bool,
     /// Wait until the scrub ends or pauses, and print the result; exit status 1 if there are
     /// differences
-    #[arg(long, conflicts_with = "cancel")]
+    #[arg(long, conflicts_with_all = ["cancel", "plan"])]
     pub(crate) wait: bool,
     /// Show which files own the bytes that differ or could not be read. The volume must be attached
     /// and be a single array; its file system must be ext2, ext3, ext4 or xfs
@@ -46,9 +46,8 @@ pub(crate) struct Scrub {
     pub(crate) only_continue: bool,
     #[command(flatten)]
     pub(crate) which: WhichArray,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) how: Giving,
 }
 
 /// Time limit of a scrub.

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Giving;
+
 #[derive(Debug, Args)]
 pub(crate) struct OneVolume {
     /// Name of the volume
     pub(crate) name: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) how: Giving,
 }
 
 #[derive(Debug, Args)]

@@ -209,7 +209,8 @@ fn tell(places: &Places, owned: &Owned, device: &Path) -> Result<String, Failure
     let known = owned.record.stack.member_paths().into_iter().find(same).unwrap_or(device);
     let order = Order::Device(DeviceOrder::Back { device: known.to_owned() });
     let answered = control::post_order(&places.control(&owned.volume), &order, 0);
-    Ok(answered.context(&owned.volume)?.unwrap_or_else(|failure| failure.text()))
+    let answer = answered.context(&owned.volume)?.map(|carried| carried.text);
+    Ok(answer.unwrap_or_else(|failure| failure.text()))
 }
 
 /// One line, or what udev takes in.
@@ -360,9 +361,9 @@ fn gone(places: &Places, device: &str) -> Result<(), Failure> {
     let mut is_member = false;
     for volume in places.running_names()? {
         match control::post_order(&places.control(&volume), &order, 0) {
-            Ok(Ok(text)) => {
+            Ok(Ok(carried)) => {
                 is_member = true;
-                println!("braid: {volume}: {text}");
+                println!("braid: {volume}: {}", carried.text);
             }
             Ok(Err(_)) => {}
             Err(error) => eprintln!("braid: warning: {volume}: {error}"),

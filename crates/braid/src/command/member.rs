@@ -7,15 +7,13 @@ use braid_md::Uuid;
 use braid_stack::{ByteSize, Latency};
 
 use super::files;
+use super::order::{carried_out, give, outcome, status};
 use super::scrubbed;
 use super::several;
 use super::stacks::absolute_path;
 use crate::cli::{self, BitmapArg};
-use braid_service::control::{
-    self, ArrayStatus, OUTPUT_VERSION, Order, ScrubStatus, Status, WholeOrder,
-};
+use braid_service::control::{ArrayStatus, OUTPUT_VERSION, Order, ScrubStatus, Status};
 use braid_service::failure::Failure;
-use braid_service::places::{Places, check_name};
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
@@ -24,15 +22,15 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
         cli::Member::Fail(target) => {
             let order =
                 Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
-            give(&target.volume, &order, target.json)
+            give(&target.volume, &order, target.how)
         }
         cli::Member::Remove(target) => {
             let order =
                 Order::Remove { member: named(&target.member)?, array: array_of(&target.which) };
-            give(&target.volume, &order, target.json)
+            give(&target.volume, &order, target.how)
         }
         cli::Member::Retest(all) => {
-            give(&all.volume, &Order::Retest { array: array_of(&all.which) }, all.json)
+            give(&all.volume, &Order::Retest { array: array_of(&all.which) }, all.how)
         }
         cli::Member::Add(new) => add(new, false),
         cli::Member::ReAdd(new) => add(new, true),
@@ -44,7 +42,7 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
                 force: replace.force,
                 array: array_of(&target.which),
             };
-            give(&target.volume, &order, target.json)
+            give(&target.volume, &order, target.how)
         }
     }
 }
@@ -55,7 +53,7 @@ fn fail_detached(target: &cli::MemberTarget) -> Result<(), Failure> {
     let which = array_of(&target.which);
     let mut done = Vec::new();
     for (array, member) in several::detached(&now, which.as_deref(), &|path| path.exists()) {
-        done.push(carried_out(&target.volume, &Order::Fail { member, array })?);
+        done.push(outcome(&target.volume, &Order::Fail { member, array }, target.how)?);
     }
     tell_several(target, &done);
     Ok(())
@@ -69,7 +67,7 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
     for (array, member) in
         several::meant(&now, which.as_deref(), &target.member, &|path| path.exists())
     {
-        done.push(carried_out(volume, &Order::Remove { member, array })?);
+        done.push(outcome(volume, &Order::Remove { member, array }, target.how)?);
     }
     tell_several(target, &done);
     Ok(())
@@ -78,7 +76,7 @@ fn remove_several(target: &cli::MemberTarget) -> Result<(), Failure> {
 /// Tells what was done to the members that a word stands for.
 fn tell_several(target: &cli::MemberTarget, done: &[String]) {
     let volume = &target.volume;
-    if target.json {
+    if target.how.json {
         println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": done }));
     } else if done.is_empty() {
         println!("no member of {volume} is {}", target.member.display());
@@ -95,7 +93,7 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
         again,
         array: array_of(&target.which),
     };
-    give(&target.volume, &order, target.json)
+    give(&target.volume, &order, target.how)
 }
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
@@ -109,9 +107,9 @@ pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
         cancel: scrub.cancel,
         array: array_of(&scrub.which),
     };
-    let Some(before) = before else { return give(scrub.name(), &order, scrub.json) };
+    let Some(before) = before else { return give(scrub.name(), &order, scrub.how) };
     let text = carried_out(scrub.name(), &order)?;
-    if !scrub.json {
+    if !scrub.how.json {
         println!("{text}");
     }
     wait_for_scrub(scrub, &before)
@@ -161,14 +159,14 @@ pub(super) fn report(
 ) -> Result<(), Failure> {
     let scrubbed: Vec<(&ArrayStatus, &ScrubStatus)> =
         arrays.iter().filter_map(|one| Some((*one, one.last_scrub.as_ref()?))).collect();
-    if scrub.json {
+    if scrub.how.json {
         print_scrubbed(&scrubbed);
     }
     let mut failure: Option<Failure> = None;
     for (array, found) in scrubbed {
         let called = if several { format!("{}: ", array.called) } else { String::new() };
         match judge_scrubbed(scrub, array, found) {
-            Ok(text) if !scrub.json => println!("{called}{text}"),
+            Ok(text) if !scrub.how.json => println!("{called}{text}"),
             Ok(_) => {}
             Err((text, next)) => {
                 failure = Some(match failure {
@@ -261,7 +259,7 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
         give(
             &grow.name,
             &Order::RaidDisks { count: count.into(), array: array_of(&grow.which) },
-            grow.json,
+            grow.how,
         )?;
     }
     if let Some(size) = &grow.by.size {
@@ -273,7 +271,7 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
                     .bytes(),
             ),
         };
-        give(&grow.name, &Order::MemberSize { bytes, array: array_of(&grow.which) }, grow.json)?;
+        give(&grow.name, &Order::MemberSize { bytes, array: array_of(&grow.which) }, grow.how)?;
     }
     if let Some(bitmap) = grow.by.bitmap {
         let (none, chunk_bytes) = match bitmap {
@@ -282,7 +280,7 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
             BitmapArg::Chunk(chunk) => (false, Some(chunk.bytes())),
         };
         let order = Order::Bitmap { none, chunk_bytes, array: array_of(&grow.which) };
-        give(&grow.name, &order, grow.json)?;
+        give(&grow.name, &order, grow.how)?;
     }
     Ok(())
 }
@@ -299,7 +297,7 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
         latency_us_p99,
         array: array_of(&speed.which),
     };
-    give(&speed.name, &order, speed.json)
+    give(&speed.name, &order, speed.how)
 }
 
 /// `--latency`, in µs.
@@ -320,37 +318,4 @@ fn named(member: &Path) -> Result<String, Failure> {
         return Ok(text.into_owned());
     }
     Ok(absolute_path(member)?.to_string_lossy().into_owned())
-}
-
-/// Gives an order, and prints what was done.
-pub(super) fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
-    let text = carried_out(volume, order)?;
-    match json {
-        true => {
-            println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": text }));
-        }
-        false => println!("{text}"),
-    }
-    Ok(())
-}
-
-/// Sends an order to the volume, and returns a description of the result.
-pub(super) fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
-    check_name(volume)?;
-    let content = match order {
-        Order::Whole(WholeOrder::Save { .. } | WholeOrder::Restore { .. }) => {
-            status(volume)?.device.size_bytes
-        }
-        _ => 0,
-    };
-    let places = Places::from_environment();
-    verbose!("gives {} the order {order:?}", places.control(volume).display());
-    control::post_order(&places.control(volume), order, order.bytes_of_work(content))
-        .map_err(|error| error.failure(volume))?
-}
-
-pub(super) fn status(volume: &str) -> Result<Status, Failure> {
-    check_name(volume)?;
-    let places = Places::from_environment();
-    control::get_status(&places.control(volume)).map_err(|error| error.failure(volume))
 }

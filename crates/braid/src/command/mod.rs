@@ -26,6 +26,7 @@ mod member;
 mod metrics;
 mod model;
 mod monitor;
+mod order;
 mod owners;
 mod page;
 mod past;

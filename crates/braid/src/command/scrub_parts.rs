@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::civil;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-use super::member::{carried_out, is_scrubbed, micros_of, report, status};
+use super::member::{is_scrubbed, micros_of, report};
+use super::order::{carried_out, give, status};
 use crate::cli;
 use braid_service::control::{self, ArrayStatus, Order, Status};
 use braid_service::failure::Failure;
@@ -18,8 +19,7 @@ const NEVER: u64 = 9_000_000_000_000;
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let end = end_of(&scrub.time, &Zoned::now()).map_err(Failure::usage)?;
     if !scrub.all && !scrub.wait && !scrub.only_continue {
-        println!("{}", order(scrub, end)?);
-        return Ok(());
+        return give(scrub.name(), &order(scrub, end)?, cli::Giving { json: false, ..scrub.how });
     }
     let mut failed = Vec::new();
     for (volume, array) in queue(scrub)? {
@@ -39,20 +39,22 @@ pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
 fn scrub_one(scrub: &cli::Scrub, volume: &str, end: u64) -> Result<(), Failure> {
     // Before the order: a short scrub may be through when the order is answered.
     let began = now_ms();
-    let text = order(scrub, end)?;
-    if !scrub.json {
+    let order = order(scrub, end)?;
+    if scrub.how.plan {
+        return give(volume, &order, scrub.how);
+    }
+    let text = carried_out(volume, &order)?;
+    if !scrub.how.json {
         println!("{volume}: {text}");
     }
     wait(scrub, volume, began)
 }
 
-/// Sends the order, and returns a description of the result.
-fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<String, Failure> {
+fn order(scrub: &cli::Scrub, until_ms: u64) -> Result<Order, Failure> {
     let latency_us_p99 = scrub.latency.as_deref().map(micros_of).transpose()?;
     let array = scrub.which.array.clone();
     let (repair, force) = (scrub.repair, scrub.force);
-    let order = Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array };
-    carried_out(scrub.name(), &order)
+    Ok(Order::ScrubUntil { repair, force, until_ms, latency_us_p99, array })
 }
 
 /// Returns the arrays to scrub with their volumes: paused ones first, then the ones scrubbed
@@ -106,7 +108,7 @@ fn wait(scrub: &cli::Scrub, volume: &str, began: u64) -> Result<(), Failure> {
         if meant.iter().all(ended) {
             return report(scrub, &meant, meant.len() > 1);
         }
-        if !scrub.json {
+        if !scrub.how.json {
             println!(
                 "{volume}: the scrub paused; the next one with --for or --until goes on there"
             );

@@ -1,7 +1,7 @@
 //! `braid lock`, `unlock`, `erase`, `resize`, `save`, `restore`: what is done with a volume as a whole
 //! while it is up.
 
-use super::member;
+use super::order;
 use super::stacks::absolute_path;
 use crate::cli;
 use braid_service::control::{Order, WholeOrder};
@@ -40,5 +40,5 @@ pub(super) fn restore(restore: &cli::Restore) -> Result<(), Failure> {
 }
 
 fn give(volume: &cli::OneVolume, order: WholeOrder) -> Result<(), Failure> {
-    member::give(&volume.name, &Order::Whole(order), volume.json)
+    order::give(&volume.name, &Order::Whole(order), volume.how)
 }

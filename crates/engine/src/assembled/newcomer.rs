@@ -124,6 +124,11 @@ impl Newcomer<'_> {
 }
 
 impl Admitted {
+    /// Returns the member for the engine, and why the device does not come back as the member that it was.
+    pub fn new_member(&self) -> (&NewMember, Option<&str>) {
+        (&self.new, self.why_anew.as_deref())
+    }
+
     /// Writes the patches, durably. Returns the member for the engine, and why the device does not come back as
     /// the member that it was.
     ///

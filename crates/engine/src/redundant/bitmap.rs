@@ -48,15 +48,13 @@ impl Redundant {
     /// The volume is read-only; an array without superblocks, or with a log; no room on a member;
     /// members are being filled or compared.
     pub async fn add_bitmap(&self, chunk: Option<u64>) -> Result<u64, ControlError> {
-        let core = self.writable()?;
-        let has = || core.lane.bitmap().map(|bitmap| bitmap.header.chunk_size);
-        if let Some(has) = has().filter(|has| chunk.is_none_or(|chunk| chunk == *has)) {
+        if let Some(has) = self.check_add_bitmap(chunk)? {
             return Ok(has);
         }
-        self.inner.check_suits_bitmap()?;
-        self.left_behind().await?;
+        let core = self.left_behind().await?;
+        let has = || core.lane.bitmap().is_some();
         let locked = self.inner.lock_at_rest().await?;
-        if has().is_some() && !core.gate.is_degraded() {
+        if has() && !core.gate.is_degraded() {
             // Twice, as at the end: bits that are not needed would be resynchronised.
             for _ in 0..2 {
                 core.sweep_bits().await.map_err(|_| ControlError::Stopped)?;
@@ -74,22 +72,46 @@ impl Redundant {
         Ok(place.chunk)
     }
 
+    /// Checks [`Redundant::add_bitmap`]. Returns the chunk size if the array has such a bitmap already.
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_add_bitmap(&self, chunk: Option<u64>) -> Result<Option<u64>, ControlError> {
+        let core = self.writable()?;
+        let has = core.lane.bitmap().map(|bitmap| bitmap.header.chunk_size);
+        if let Some(has) = has.filter(|has| chunk.is_none_or(|chunk| chunk == *has)) {
+            return Ok(Some(has));
+        }
+        self.inner.check_suits_bitmap()?;
+        core.place_for_bitmap(chunk).map(|_| None)
+    }
+
     /// Removes the array's write-intent bitmap. Returns true if there was one.
     ///
     /// # Errors
     /// The volume is read-only; members are being filled or compared.
     pub async fn remove_bitmap(&self) -> Result<bool, ControlError> {
-        let core = self.writable()?;
-        if !core.lane.has_bitmap() {
+        if !self.check_remove_bitmap()? {
             return Ok(false);
         }
-        self.inner.check_suits_bitmap()?;
-        self.left_behind().await?;
+        let core = self.left_behind().await?;
         let locked = self.inner.lock_at_rest().await?;
         core.leave_bitmap().await?;
         drop(locked);
         core.note("the write-intent bitmap was removed".to_owned());
         Ok(true)
+    }
+
+    /// Checks [`Redundant::remove_bitmap`]. Returns true if there is a bitmap.
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_remove_bitmap(&self) -> Result<bool, ControlError> {
+        let has_one = self.writable()?.lane.has_bitmap();
+        if has_one {
+            self.inner.check_suits_bitmap()?;
+        }
+        Ok(has_one)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Orders of an operator to an array.
+//!
+//! Each order has a check of its own, which changes nothing: the order begins with it, and a plan of the order is
+//! the check alone.
 
 use std::rc::Rc;
 
 use braid_array::geometry::{Raid1, Run};
 use braid_array::{ArrayByte, MemberByte, Role};
-use braid_md::create::bitmap_room_at;
 use braid_md::{Level, Superblock};
 
 use super::Redundant;
@@ -13,7 +15,7 @@ use super::keeping::Inner;
 use super::kind::JobKind;
 use super::layout::{Layout, SyncSpan};
 use super::publish::Turn;
-use super::roster::{Member, MemberState, NewMember};
+use super::roster::{Member, MemberState};
 use super::scrub::ScrubOrder;
 use super::throttle::Speed;
 
@@ -111,12 +113,29 @@ impl Redundant {
     /// # Errors
     /// The member does not exist, or holds the last copy of some data.
     pub async fn fail_because(&self, label: &str, why: &str) -> Result<(), ControlError> {
-        let core = self.writable()?;
-        let member = core.named(label)?;
+        let (core, member) = self.may_fail(label)?;
         if !core.fail(&member, why) {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
         core.recorded(false).await
+    }
+
+    /// Checks [`Redundant::fail`]. Returns true if the member is faulty already.
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_fail(&self, label: &str) -> Result<bool, ControlError> {
+        let (_, member) = self.may_fail(label)?;
+        Ok(member.state() == MemberState::Faulty)
+    }
+
+    fn may_fail(&self, label: &str) -> Result<(&Rc<Core>, Rc<Member>), ControlError> {
+        let core = self.writable()?;
+        let member = core.named(label)?;
+        match member.is_in_sync() && !core.can_do_without(&[&member]) {
+            true => Err(ControlError::LastCopy { label: label.to_owned() }),
+            false => Ok((core, member)),
+        }
     }
 
     /// Makes reads avoid the members whose labels satisfy `is_slow`, if another copy can be read. This is a
@@ -131,19 +150,30 @@ impl Redundant {
     /// # Errors
     /// The member does not exist, or takes part.
     pub async fn remove(&self, label: &str) -> Result<(), ControlError> {
+        let (core, member) = self.may_remove(label)?;
+        core.roster.let_go(&member);
+        core.retire_number(member.number);
+        // Its superblock still says "spare", and a member that is one event behind is believed.
+        core.publisher.leave_behind(member.told.get());
+        core.note(format!("{label} was removed"));
+        core.recorded(true).await
+    }
+
+    /// Checks [`Redundant::remove`].
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_remove(&self, label: &str) -> Result<(), ControlError> {
+        self.may_remove(label).map(drop)
+    }
+
+    fn may_remove(&self, label: &str) -> Result<(&Rc<Core>, Rc<Member>), ControlError> {
         let core = self.writable()?;
         let member = core.named(label)?;
         let state = match member.state() {
             MemberState::InSync => "in sync",
             MemberState::Recovering(_) => "being filled",
-            MemberState::Spare | MemberState::Faulty => {
-                core.roster.let_go(&member);
-                core.retire_number(member.number);
-                // Its superblock still says "spare", and a member that is one event behind is believed.
-                core.publisher.leave_behind(member.told.get());
-                core.note(format!("{label} was removed"));
-                return core.recorded(true).await;
-            }
+            MemberState::Spare | MemberState::Faulty => return Ok((core, member)),
         };
         Err(ControlError::InUse { label: label.to_owned(), state })
     }
@@ -163,56 +193,6 @@ impl Redundant {
     /// bitmap. `None` without a bitmap.
     pub fn events_cleared(&self) -> Option<u64> {
         self.inner.core.lane.bitmap().map(|bitmap| bitmap.header.events_cleared)
-    }
-
-    /// Returns the core, once the superblocks of all members name the members that are out and are two events
-    /// ahead of those. Then a newcomer is the only member that announces itself, and no member that is out is
-    /// as fresh as the next superblocks.
-    pub(super) async fn left_behind(&self) -> Result<&Rc<Core>, ControlError> {
-        let core = self.writable()?;
-        let others = Rc::clone(core);
-        let behind = core.background.see_through(async move { others.leave_behind().await });
-        behind.await.map_err(|_| ControlError::Stopped)?;
-        Ok(core)
-    }
-
-    /// Adds a member: as a spare, which takes over a vacant role; or, with a role and `by_bitmap`, in its old
-    /// role, to be brought up to date by the bitmap.
-    ///
-    /// # Errors
-    /// The device is a member already, is too small, or its role is taken.
-    pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
-        let core = self.left_behind().await?;
-        let member = core.check_newcomer(new)?;
-        core.roster.admit(Rc::clone(&member));
-        if member.is_written() {
-            core.welcome();
-        }
-        core.note(format!("{} was added", member.label));
-        core.reconsider();
-        core.recorded(true).await
-    }
-
-    /// Fills `new` beside the member `label`, and then replaces that member.
-    ///
-    /// # Errors
-    /// As [`Redundant::add`]. Also `label` must be in sync and have no replacement yet.
-    pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
-        let core = self.left_behind().await?;
-        let old = core.named(label)?;
-        let refuse = |why| Err(ControlError::NoReplacement { label: label.to_owned(), why });
-        let Some(role) = old.role().filter(|_| old.is_in_sync()) else {
-            return refuse("it is not in sync");
-        };
-        if core.roster.slots()[role].replacement().is_some() {
-            return refuse("it is being replaced already");
-        }
-        let member = core.check_newcomer(new)?;
-        core.roster.stand_in(&member, role);
-        core.welcome();
-        core.note(format!("{} is to replace {label}", member.label));
-        core.reconsider();
-        core.recorded(true).await
     }
 
     /// Starts a check or a repair, or with `None` ends the running one.
@@ -235,6 +215,14 @@ impl Redundant {
         debug_assert!(kind.is_none_or(JobKind::is_scrub));
         core.work.request(order, core.clock.unix_time());
         Ok(())
+    }
+
+    /// Checks [`Redundant::scrub`] and [`Redundant::retest`].
+    ///
+    /// # Errors
+    /// Those of the orders.
+    pub fn check_writable(&self) -> Result<(), ControlError> {
+        self.writable().map(drop)
     }
 
     /// Stops passes and takeovers by spares from now on, and records how far the running pass got.
@@ -267,23 +255,13 @@ impl Redundant {
     /// # Errors
     /// Another level; a role that is given up has a member.
     pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
+        self.check_raid_disks(count)?;
         let core = self.writable()?;
-        if !core.is_raid1() {
-            let why = "only raid1 can have members added while it works";
-            return Err(ControlError::Unsuitable(why.to_owned()));
-        }
         // No write is in flight to the earlier members.
         let sync_size = core.layout.borrow().sync_size();
         let locked = core.lane.ranges().lock(SyncSpan::first(sync_size)).await;
         let turn = core.settled_turn().await?;
-        let member_size = core.layout.borrow().member_size();
-        let grown = Raid1::new(member_size, count)
-            .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        let taken = core.roster.slots().values().skip(count).any(|slot| slot.primary.is_some());
-        if taken {
-            let why = format!("{count} roles are fewer than the members that take part");
-            return Err(ControlError::Unsuitable(why));
-        }
+        let grown = self.check_raid_disks(count)?;
         core.roster.resize(count);
         self.inner.reshape(grown);
         core.publisher.require();
@@ -291,6 +269,27 @@ impl Redundant {
         core.note(format!("the array has {count} roles"));
         core.reconsider();
         core.recorded(true).await
+    }
+
+    /// Checks [`Redundant::set_raid_disks`]. Returns the new geometry.
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_raid_disks(&self, count: usize) -> Result<Raid1, ControlError> {
+        let core = self.writable()?;
+        if !core.is_raid1() {
+            let why = "only raid1 can have members added while it works";
+            return Err(ControlError::Unsuitable(why.to_owned()));
+        }
+        let member_size = core.layout.borrow().member_size();
+        let grown = Raid1::new(member_size, count)
+            .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
+        match core.roster.slots().values().skip(count).any(|slot| slot.primary.is_some()) {
+            false => Ok(grown),
+            true => Err(ControlError::Unsuitable(format!(
+                "{count} roles are fewer than the members that take part"
+            ))),
+        }
     }
 
     pub(super) fn writable(&self) -> Result<&Rc<Core>, ControlError> {
@@ -352,70 +351,11 @@ impl Core {
         }
     }
 
-    fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {
+    pub(super) fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {
         let members = self.roster.members();
         members.iter().find(|member| member.label == label).cloned().ok_or_else(|| {
             let known: Vec<&str> = members.iter().map(|member| member.label.as_str()).collect();
             ControlError::NoSuchMember { label: label.to_owned(), known: known.join(", ") }
         })
-    }
-
-    /// Checks a new member.
-    fn check_newcomer(&self, new: NewMember) -> Result<Rc<Member>, ControlError> {
-        let label = new.label.clone();
-        let members = self.roster.members();
-        if members.iter().any(|member| member.label == label || member.number == new.number) {
-            return Err(ControlError::Twice { label });
-        }
-        let refuse = |why: String| Err(ControlError::Unsuitable(format!("{label}: {why}")));
-        let (theirs, ours) = (new.dev.limits(), &self.limits);
-        if theirs.logical_block > ours.logical_block {
-            return refuse(format!(
-                "its blocks of {} bytes are larger than the array's of {}",
-                theirs.logical_block, ours.logical_block
-            ));
-        }
-        if theirs.read_only {
-            return refuse("it cannot be written".to_owned());
-        }
-        if !matches!(
-            (new.role, new.state),
-            (None, MemberState::Spare) | (Some(_), MemberState::Recovering(_))
-        ) {
-            return refuse("it must come as a spare, or with a role and to be filled".to_owned());
-        }
-        let needed = self.layout.borrow().member_size();
-        let size = new.superblock.as_ref().map_or(new.dev.limits().size, |one| {
-            one.data_size.min(new.dev.limits().size.saturating_sub(new.data_offset))
-        });
-        if size < needed {
-            return Err(ControlError::TooSmall { label, has: size, needed });
-        }
-        let own = new.superblock.as_ref();
-        if own.is_some_and(|own| !self.has_room_for_bitmap(own)) {
-            return refuse("it has no room where the array's bitmap lies".to_owned());
-        }
-        if let Some(role) = new.role {
-            let slots = self.roster.slots();
-            if slots.get(role).is_none_or(|slot| slot.primary.is_some()) {
-                return refuse(format!("role {role} is taken"));
-            }
-        }
-        let by_bitmap = new.by_bitmap && self.has_seen_what_is_cleared(&new);
-        Ok(Rc::new(Member::new(NewMember { by_bitmap, ..new })))
-    }
-
-    /// Returns true if a member with the superblock `own` has room for the array's bitmap at the common offset.
-    fn has_room_for_bitmap(&self, own: &Superblock) -> bool {
-        let offset = self.publisher.array.borrow().as_ref().and_then(|array| array.bitmap_offset);
-        let (Some(offset), Some(bitmap)) = (offset, self.lane.bitmap()) else { return true };
-        bitmap_room_at(own, offset) >= bitmap.byte_len()
-    }
-
-    /// Returns true if all chunks that `new` may lack are still set in the bitmap.
-    fn has_seen_what_is_cleared(&self, new: &NewMember) -> bool {
-        let bitmap = self.lane.bitmap();
-        let (Some(bitmap), Some(superblock)) = (bitmap, &new.superblock) else { return false };
-        superblock.events >= bitmap.header.events_cleared
     }
 }

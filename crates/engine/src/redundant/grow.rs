@@ -25,29 +25,10 @@ impl Redundant {
     /// data depends on the members' size; superblocks at the end of the members, which would have to move; a
     /// bitmap without room for the new chunks.
     pub async fn set_member_size(&self, bytes: Option<u64>) -> Result<u64, ControlError> {
-        let core = self.writable()?;
         let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
-        if !core.is_raid1() {
-            return unsuitable("only raid1 can use more of its members while it works".to_owned());
-        }
-        let (now, members) = {
-            let layout = core.layout.borrow();
-            (layout.member_size(), layout.members())
-        };
-        if let Some(version) = core.version().filter(|version| version.is_at_end()) {
-            return unsuitable(format!(
-                "superblocks of version {version} lie at the end of the members and would have to \
-                 move"
-            ));
-        }
-        let most = core.room();
-        let wanted = bytes.unwrap_or(most) / 4096 * 4096;
-        if wanted > most {
-            return unsuitable(format!("{wanted} bytes are more than the {most} of a member"));
-        }
-        if wanted < now {
-            return unsuitable(format!("{wanted} bytes are fewer than the {now} in use"));
-        }
+        let (now, wanted) = self.check_member_size(bytes)?;
+        let core = self.writable()?;
+        let members = core.layout.borrow().members();
         if wanted == now {
             return Ok(now);
         }
@@ -81,6 +62,37 @@ impl Redundant {
         core.reconsider();
         core.recorded(true).await?;
         Ok(wanted)
+    }
+
+    /// Checks [`Redundant::set_member_size`]. Returns the bytes that are used of each member, now and then.
+    ///
+    /// # Errors
+    /// Those of the order.
+    pub fn check_member_size(&self, bytes: Option<u64>) -> Result<(u64, u64), ControlError> {
+        let core = self.writable()?;
+        let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
+        if !core.is_raid1() {
+            return unsuitable("only raid1 can use more of its members while it works".to_owned());
+        }
+        let now = core.layout.borrow().member_size();
+        if let Some(version) = core.version().filter(|version| version.is_at_end()) {
+            return unsuitable(format!(
+                "superblocks of version {version} lie at the end of the members and would have to \
+                 move"
+            ));
+        }
+        let most = core.room();
+        let wanted = bytes.unwrap_or(most) / 4096 * 4096;
+        if wanted > most {
+            return unsuitable(format!("{wanted} bytes are more than the {most} of a member"));
+        }
+        if wanted < now {
+            return unsuitable(format!("{wanted} bytes are fewer than the {now} in use"));
+        }
+        if wanted > now {
+            core.grown_bitmap(now, wanted)?;
+        }
+        Ok((now, wanted))
     }
 }
 

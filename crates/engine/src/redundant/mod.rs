@@ -60,6 +60,7 @@
 //!
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for the format of members.
 
+mod admit;
 mod agreement;
 mod array_id;
 mod bad;

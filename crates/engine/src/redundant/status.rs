@@ -1,11 +1,13 @@
 //! The status of an array.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::{ArraySpan, Role};
 use braid_md::Resync;
 
 use super::Redundant;
+use super::core::Core;
 use super::found::Mismatch;
 use super::history::JobRecord;
 use super::job::{JobStatus, LastScrub};
@@ -35,6 +37,8 @@ pub struct MemberStatus {
     pub corrected_reads: u32,
     /// Number of known bad ranges.
     pub bad_blocks: usize,
+    /// The member is in sync, and some data cannot be read without it.
+    pub needed: bool,
     /// The reason why the member is faulty.
     pub remark: String,
 }
@@ -129,7 +133,12 @@ impl Redundant {
         Status {
             raid_disks: in_sync.len(),
             in_sync,
-            members: core.roster.members().iter().map(|member| member.status()).collect(),
+            members: core
+                .roster
+                .members()
+                .iter()
+                .map(|member| core.member_status(member))
+                .collect(),
             active: core.gate.is_active(),
             resync: core.agreement.resync(),
             events: core.publisher.events(),
@@ -159,18 +168,19 @@ impl Redundant {
     }
 }
 
-impl Member {
-    fn status(&self) -> MemberStatus {
+impl Core {
+    fn member_status(&self, member: &Rc<Member>) -> MemberStatus {
         MemberStatus {
-            label: self.label.clone(),
-            number: self.number,
-            role: self.role(),
-            state: self.state(),
-            replacement: self.is_replacement(),
-            write_mostly: self.write_mostly,
-            corrected_reads: self.corrected.get(),
-            bad_blocks: self.bad_blocks.borrow().entries(),
-            remark: self.remark(),
+            label: member.label.clone(),
+            number: member.number,
+            role: member.role(),
+            state: member.state(),
+            replacement: member.is_replacement(),
+            write_mostly: member.write_mostly,
+            corrected_reads: member.corrected.get(),
+            bad_blocks: member.bad_blocks.borrow().entries(),
+            needed: member.is_in_sync() && !self.can_do_without(&[member]),
+            remark: member.remark(),
         }
     }
 }

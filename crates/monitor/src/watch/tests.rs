@@ -49,15 +49,8 @@ fn array(members: &[(&str, &str)]) -> ArrayStatus {
     let mut array: ArrayStatus = serde_json::from_value(array).expect("an array");
     let member = |(name, state): &(&str, &str)| ArrayMember {
         member: (*name).to_owned(),
-        number: 0,
-        role: None,
         state: (*state).to_owned(),
-        recovered_bytes: None,
-        replacement: false,
-        write_mostly: false,
-        corrected_reads: 0,
-        bad_ranges: 0,
-        remark: None,
+        ..ArrayMember::default()
     };
     array.members = members.iter().map(member).collect();
     let in_sync = members.iter().filter(|(_, state)| *state == "in_sync").count();

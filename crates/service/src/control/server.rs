@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, mpsc as turns, oneshot, watch};
 
 use braid_control::{
-    CacheCurve, Giver, Order, OrderAnswer, Process, SlowStatus, Status, StopAnswer,
+    CacheCurve, Giver, Order, OrderAnswer, Plan, Process, SlowStatus, Status, StopAnswer,
 };
 
 /// Where it is said how a request to end went.
@@ -57,7 +57,10 @@ pub(crate) trait Volume: Send + Sync {
     fn followed(&self) -> SlowStatus;
 
     /// Carries out an order, if its giver is still there when it begins, and waits until it is.
-    fn carry_out(&self, order: Order, giver: Giver) -> braid_control::Answer;
+    fn carry_out(&self, order: Order, giver: Arc<Giver>) -> braid_control::Answer;
+
+    /// Runs the checks of an order, and stops where the order would begin.
+    fn plan(&self, order: Order) -> Plan;
 }
 
 #[derive(Clone)]
@@ -237,10 +240,16 @@ async fn answer(
             with_type(Response::new(text.into()), braid_metrics::CONTENT_TYPE)
         }),
         (&Method::POST, "/v1/order") => post_order(&shared, connection, request).await,
+        (&Method::POST, "/v1/plan") => match read_json(request).await {
+            Ok(order) => ask(&shared, |volume| volume.plan(order)).await.map(|it| json(&it)),
+            Err(status) => Err(status),
+        },
         (&Method::POST, "/v1/stop") => post_stop(&shared, connection, request.uri().query()).await,
-        (_, "/v1/status" | "/v1/curves" | "/v1/slow" | "/metrics" | "/v1/order" | "/v1/stop") => {
-            Err(StatusCode::METHOD_NOT_ALLOWED)
-        }
+        (
+            _,
+            "/v1/status" | "/v1/curves" | "/v1/slow" | "/metrics" | "/v1/order" | "/v1/plan"
+            | "/v1/stop",
+        ) => Err(StatusCode::METHOD_NOT_ALLOWED),
         _ => Err(StatusCode::NOT_FOUND),
     };
     result.unwrap_or_else(|code| {
@@ -314,9 +323,10 @@ async fn post_order(
     request: Request<Incoming>,
 ) -> Result<Answer, StatusCode> {
     let order: Order = read_json(request).await?;
-    let giver = giver(connection)?;
-    let answer = ask(shared, move |volume| volume.carry_out(order, giver)).await?;
-    Ok(json(&OrderAnswer::from(answer)))
+    let giver = Arc::new(giver(connection)?);
+    let given = Arc::clone(&giver);
+    let answer = ask(shared, move |volume| volume.carry_out(order, given)).await?;
+    Ok(json(&OrderAnswer::new(answer, giver.has_begun())))
 }
 
 async fn post_stop(

@@ -17,10 +17,13 @@ use braid_uring::{Handle, Remote};
 
 use super::shard::{self, Local};
 
-/// How long writes that are under way may take to be answered, and a piece to be read or written.
+/// Time limit for writes in flight to complete, and for a piece to be read or written.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether they are.
+/// Interval between two looks at the writes in flight.
 const RETRY: Duration = Duration::from_millis(1);
+
+/// Pieces of which a RAM disk knows whether they were written, in bytes.
+const GRANULE: u64 = 64 << 10;
 
 /// A piece of content: where, how long, and its bytes; none for a hole.
 pub(super) type Piece = (u64, usize, Option<Vec<u8>>);
@@ -92,7 +95,7 @@ impl AllShards {
         done?.into_iter().collect()
     }
 
-    /// Whether anything of its first `size` bytes reads as something else than a hole.
+    /// Returns true if any of the first `size` bytes is not in a hole.
     pub(super) fn has_data(&self, size: u64) -> io::Result<bool> {
         self.on_first(move |_, local, done| {
             let dev = local.front.dev();
@@ -106,6 +109,30 @@ impl AllShards {
             }
             send(&done, Ok(false));
         })
+    }
+
+    /// Returns the end of the data between the bytes `from` and `size` of a RAM disk; `None` if there are none. Zeroes
+    /// in a granule that was written are data, but not in the granule that `from` cuts.
+    pub(super) fn data_end(&self, from: u64, size: u64) -> io::Result<Option<u64>> {
+        if from >= size {
+            return Ok(None);
+        }
+        let whole = from.next_multiple_of(GRANULE).min(size);
+        let end = self.on_first(move |_, local, done| {
+            let (dev, mut offset, mut end) = (local.front.dev(), whole, None);
+            while offset < size {
+                for extent in dev.extents(Span::new(offset, size - offset)).iter() {
+                    offset += extent.len;
+                    end = if extent.zero { end } else { Some(offset) };
+                }
+            }
+            send(&done, Ok(end));
+        })?;
+        if end.is_some() || from == whole {
+            return Ok(end);
+        }
+        let cut = self.read(from, (whole - from) as usize)?.unwrap_or_default();
+        Ok(cut.iter().rposition(|byte| *byte != 0).map(|last| from + last as u64 + 1))
     }
 
     /// Reads a piece of the volume; none if it is a hole.
@@ -150,7 +177,7 @@ impl AllShards {
         })
     }
 
-    /// What `f` sends, of the first shard.
+    /// Calls `f` on the first shard, and returns the value that `f` sends.
     fn on_first<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Handle, &Local, Sender<io::Result<T>>) + Send + 'static,
@@ -160,7 +187,7 @@ impl AllShards {
         receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
     }
 
-    /// What `f` sends, of every shard.
+    /// Calls `f` on every shard, and returns the values that `f` sends.
     fn on_each<T: Send + 'static>(
         &self,
         f: impl Fn(&Handle, &Local, Sender<T>) + Clone + Send + 'static,
@@ -202,6 +229,6 @@ async fn read(dev: &Dev, pool: &Pool, span: Span) -> io::Result<Option<Vec<u8>>>
 }
 
 fn send<T>(to: &Sender<T>, value: T) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(value);
 }

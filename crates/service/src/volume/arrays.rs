@@ -1,4 +1,4 @@
-//! What a volume's status says of its arrays: the engine's facts in the words of `status`.
+//! The status of a volume's arrays: the engine's facts in the words of `status`.
 
 use braid_array::Role;
 use braid_engine::Device;
@@ -21,7 +21,7 @@ use crate::control::{
     MismatchMember, MismatchStatus, ScrubStatus, SuspectStatus,
 };
 
-/// What an array at work says of itself.
+/// Facts that a running array reports.
 struct Answer {
     name: String,
     uuid: Option<String>,
@@ -275,6 +275,7 @@ fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         number: role.into(),
         role: Some(role),
         state: "in_sync".to_owned(),
+        needed: true,
         ..ArrayMember::default()
     });
     ArrayStatus {
@@ -349,6 +350,7 @@ fn member_of(member: &MemberStatus) -> ArrayMember {
         write_mostly: member.write_mostly,
         corrected_reads: member.corrected_reads,
         bad_ranges: member.bad_blocks,
+        needed: member.needed,
         remark: (!member.remark.is_empty()).then(|| member.remark.clone()),
     }
 }

@@ -11,16 +11,17 @@ use braid_uring::Handle;
 use braid_wiring::Array;
 
 use super::md::MdArray;
-use super::shard::{Local, Orders as Remote};
+use super::shard::Local;
+use super::to_shard::Orders as Remote;
 use crate::control::{Answer, ErrorCode};
 use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::why::Why;
 
-/// How long an order may take: a superblock on every member, behind what is under way.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of an order: a superblock on every member, behind the requests in flight.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether `text` means an array: by its name, or its identifier.
+/// Returns true if `text` is the name of an array, or its identifier.
 pub(super) fn means(text: &str, name: &str, uuid: Option<&str>) -> bool {
     let given = text.parse::<Uuid>().map(|uuid| uuid.to_string());
     text == name || uuid.is_some_and(|uuid| given.as_deref() == Ok(uuid))
@@ -122,42 +123,61 @@ fn names_of(arrays: &[&Array]) -> Vec<String> {
     arrays.iter().map(|one| one.name.clone()).collect()
 }
 
-/// Has `f` work on the one array that is meant.
-pub(super) fn on_one<F, W>(remote: &Remote, which: Which, f: F) -> Answer
+/// Has `act` work on the one array that is meant, if `check` finds nothing against it. `check` returns a sentence if
+/// the array is already as the order wants it.
+pub(super) fn on_one<F, W>(
+    remote: &Remote,
+    which: Which,
+    check: impl FnOnce(&Redundant) -> Result<Option<String>, ControlError> + Send + 'static,
+    act: F,
+) -> Answer
 where
     F: FnOnce(Redundant) -> W + Send + 'static,
     W: Future<Output = Result<String, ControlError>> + 'static,
 {
-    ask(remote, move |handle, local, answer| match which.of(local) {
-        Ok(found) => match found[..] {
-            [one] => {
-                let work = f(one.array.clone());
-                handle.spawn(async move { send(&answer, work.await.map_err(of_array)) });
-            }
-            _ => send(&answer, Err(Why::WhichArray { arrays: names_of(&found) }.into())),
-        },
-        Err(failure) => send(&answer, Err(failure)),
+    let check = move |_: &Handle, local: &Local| {
+        let found = which.of(local).map_err(Err)?;
+        let [one] = found[..] else {
+            return Err(Err(Why::WhichArray { arrays: names_of(&found) }.into()));
+        };
+        match check(&one.array) {
+            Ok(None) => Ok(one.array.clone()),
+            Ok(Some(text)) => Err(Ok(text)),
+            Err(error) => Err(Err(of_array(error))),
+        }
+    };
+    remote.carry_out(PATIENCE, check, move |handle, _, array, answer| {
+        let work = act(array);
+        handle.spawn(async move { send(&answer, work.await.map_err(of_array)) });
     })
 }
 
-/// Has `f` work on all arrays, each with its number, or the one that is named. None is touched if one refuses before.
-pub(super) fn on_each(
+/// Has `act` work on all arrays, each with its number, or on the one that is named. `check` comes first for all of
+/// them, so that none is touched if one refuses.
+pub(super) fn on_each<T: 'static>(
     remote: &Remote,
     array: Option<String>,
-    f: impl Fn(usize, &Redundant) -> Result<String, ControlError> + Send + 'static,
+    check: impl Fn(&Redundant) -> Result<T, ControlError> + Send + 'static,
+    act: impl Fn(usize, &Redundant, T) -> Result<String, ControlError> + Send + 'static,
 ) -> Answer {
-    ask(remote, move |_, local, answer| {
-        let found = match Which::Named(array).of(local) {
-            Ok(found) => found,
-            Err(failure) => return send(&answer, Err(failure)),
-        };
+    let check = move |_: &Handle, local: &Local| {
+        let found = Which::Named(array).of(local).map_err(Err)?;
         let several = found.len() > 1;
-        let text = |one: &&Array| {
-            let number = local.arrays.iter().position(|other| std::ptr::eq(&**other, *one));
-            let text = f(number.unwrap_or_default(), &one.array)?;
-            Ok(if several { format!("{}: {text}", one.name) } else { text })
+        let number =
+            |one: &Array| local.arrays.iter().position(|other| std::ptr::eq(&**other, one));
+        let checked = |one: &Array| {
+            let name = several.then(|| one.name.clone());
+            Ok((number(one).unwrap_or_default(), name, one.array.clone(), check(&one.array)?))
         };
-        let texts: Result<Vec<String>, ControlError> = found.iter().map(text).collect();
+        let all: Result<Vec<_>, ControlError> = found.into_iter().map(checked).collect();
+        all.map_err(|error| Err(of_array(error)))
+    };
+    remote.carry_out(PATIENCE, check, move |_, _, all, answer| {
+        let text = |(number, name, array, checked): (usize, Option<String>, Redundant, T)| {
+            let text = act(number, &array, checked)?;
+            Ok(name.map_or(text.clone(), |name| format!("{name}: {text}")))
+        };
+        let texts: Result<Vec<String>, ControlError> = all.into_iter().map(text).collect();
         send(&answer, texts.map(|texts| texts.join("\n")).map_err(of_array));
     })
 }
@@ -192,16 +212,8 @@ pub(super) fn of_array(error: ControlError) -> Failure {
     }
 }
 
-/// Calls `f` on the shard, unless whoever gave the order has gone, and waits for what it sends.
-pub(super) fn ask(
-    remote: &Remote,
-    f: impl FnOnce(&Handle, &Local, Sender<Answer>) + Send + 'static,
-) -> Answer {
-    remote.carry_out(PATIENCE, f)
-}
-
 pub(super) fn send(to: &Sender<Answer>, answer: Answer) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(answer);
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants
-//! * A write that crossed holds the first's permit: who waits there for the writes of before waits for these, too.
+//! * A write that crossed holds a permit of the first shard: a wait for earlier writes there includes these writes.
 //! * A request that was started is carried out, whether its client is there to hear of it or not.
 //! * While a shard follows the first, connections that it is given go on to the first.
 //!
@@ -31,7 +31,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Of all shards of a volume, which has one at least.
+    /// Returns the handle for all shards of a volume, which has at least one.
     pub(super) fn new(shards: &[Remote]) -> Others {
         let (first, others) = shards.split_first().expect("a volume has a shard");
         Others { first: first.clone(), others: others.to_vec() }
@@ -94,7 +94,7 @@ impl Device for Bridge {
             });
         });
         Pending::task(async move {
-            // Nobody answers once the first shard has ended.
+            // There is no answer once the first shard has ended.
             let answer = receive.await.unwrap_or(Err(Errno::SHUTDOWN));
             let result = answer.map(|bytes| {
                 let mut rest = &bytes[..];
@@ -116,7 +116,7 @@ struct Crossing {
     op: Op,
     span: Span,
     flags: Flags,
-    /// Of a write.
+    /// Returns the crossing of a write.
     bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What a shard makes of the media: the wiring of a stack on a shard's clock, over leaves opened by the process.
+//! The devices of a shard: the wiring of a stack on the shard's clock, over leaves that the process opened.
 
 use std::io;
 use std::rc::Rc;
@@ -25,13 +25,13 @@ pub struct AtCache {
     /// Its log as it is written, if it has one.
     pub log: String,
     pub cache: Cache,
-    /// Where it is kept between two lives.
+    /// The file in which the cache is kept between two starts.
     pub warm: Option<Arc<Warm>>,
-    /// What is locked for a log that came later.
+    /// The locked medium of a log that was attached later.
     pub log_media: Option<Arc<Media>>,
 }
 
-/// What a shard makes of the media.
+/// The devices of a shard.
 pub struct Built {
     /// The device that is served.
     pub dev: Dev,

@@ -1,4 +1,4 @@
-//! What a cache in write-back mode is opened with: its bounds, its log, what proves its origin.
+//! The setup of a cache in write-back mode: its bounds, its log, the identity of its origin.
 //!
 //! The origin holds no mark of the cache. What proves that a log is its own is what the devices below are
 //! known by wherever they are plugged in, how they are joined, and the size of it all. A device that is
@@ -26,19 +26,19 @@ pub(super) struct WriteBack {
     dirty: u64,
     age: Duration,
     drain: Option<u64>,
-    /// What proves the origin.
+    /// Identity of the origin.
     digest: [u8; 16],
     /// The origin as it is written.
     text: String,
     /// The log as it is written.
     pub(super) log_text: String,
     given_up: GivenUpLogs,
-    /// Somebody named the log again: what it holds of another cache is given up.
+    /// The user named the log again: its content of another cache is given up.
     is_forced: bool,
 }
 
 impl WriteBack {
-    /// That of `cache`, if it is in write-back mode.
+    /// Returns the setup of `cache`, if it is in write-back mode.
     pub(super) fn new(cache: &Cache, identity: &str, options: &OpenOptions) -> Option<WriteBack> {
         let bounds = cache.write_back?;
         let of_log = cache.log().map_or(Vec::new(), Stack::member_paths);
@@ -93,7 +93,7 @@ pub(super) fn unfit(log: Option<Limits>, origin: Option<Limits>, block: u64) -> 
     ends.then(|| "what it holds ends with this process".to_owned())
 }
 
-/// What to do about a log that cannot be used.
+/// Returns the next command for a log that cannot be used.
 pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
     match error {
         LogError::OtherOrigin { .. } => format!(
@@ -119,7 +119,7 @@ pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
     }
 }
 
-/// What `stack` is known by: what lasts of its devices, in place of their paths. Reading only.
+/// Returns the identity of `stack`: lasting identifiers of its devices, in place of their paths. Only reads.
 pub(super) fn identity(stack: &Stack) -> String {
     match &stack.node {
         Node::Md(md) => {

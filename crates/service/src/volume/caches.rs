@@ -1,4 +1,4 @@
-//! What a volume says of its caches: how they are, and what they would be if they were others.
+//! The status of a volume's caches, and estimates for other sizes and policies.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn curve_of(one: &AtCache) -> CacheCurve {
     CacheCurve { cache: status_of(one), block_reads: report.reads, points }
 }
 
-/// Of a million, a share from 0 to 1.
+/// Returns a share from 0 to 1 in parts per million.
 fn ppm(share: f64) -> u64 {
     (share * 1e6).round() as u64
 }

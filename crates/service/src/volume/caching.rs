@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants
-//! * Nobody waits for it, but for those who write while write-back mode is closed.
-//! * The stack says what is offered, from the moment on that it is, whoever still waits for the answer; and
+//! * Clients are not delayed, except for writes while write-back mode is closed.
+//! * The stack describes the offered device from the moment of the exchange, even if the client has gone; and
 //!   no other order begins before the one that was begun is through.
 
 use std::io;
@@ -32,15 +32,16 @@ use super::live::Live;
 use super::media::config_of;
 use super::options::OpenOptions;
 use super::promises;
-use super::shard::{Local, Orders};
+use super::shard::Local;
 use super::spec::Spec;
+use super::to_shard::Orders;
 use super::to_write_back::{self, ToWriteBack};
 use super::warm::Warm;
 use crate::control::{Answer, CacheOrder, ErrorCode, apply, one_cache};
 use crate::failure::Failure;
 use crate::why::{Why, given_up};
 
-/// How long an order may take: what is dirty may have to be drained to a slow disk.
+/// Time limit of an order: dirty blocks may have to be drained to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The stack as it is by now.
@@ -48,13 +49,13 @@ pub(super) struct Caching {
     name: String,
     stack: Arc<Mutex<Stack>>,
     is_changing: Arc<AtomicBool>,
-    /// How its stack was opened.
+    /// Options with which the stack was opened.
     options: OpenOptions,
     /// Caches are on the first shard; the others follow it while it has one in front of the volume.
     others: Others,
 }
 
-/// What an order makes of the stack, while it is being carried out.
+/// The change of the stack by an order that is being carried out.
 struct Change {
     stack: Arc<Mutex<Stack>>,
     before: Stack,
@@ -115,7 +116,7 @@ impl Caching {
         let _one = live.try_hold()?;
         let before = self.stack();
         let after = apply(order, &before, &self.name)?;
-        // One that nobody waits for any more may still be under way.
+        // An order whose client has gone may still be under way.
         if self.is_changing.swap(true, Ordering::AcqRel) {
             return Err(Why::CacheChanging { volume: self.name.clone() }.into());
         }
@@ -143,48 +144,59 @@ impl Caching {
             Failure::refused(error).next("another warm=PATH").code(ErrorCode::WarmUnfit)
         })?;
         let warm = warm.map(Arc::new);
+        let to = ToWriteBack::open(cache, limits, &self.options)?;
+        orders.begin()?;
         let memory = whole(config.size, config.block)
             .and_then(|size| memory(live, orders, 0, size))
             .map_err(|error| no_memory(cache.size, &error))?;
-        let to = ToWriteBack::open(cache, limits, &self.options)?;
-        orders.carry_out(PATIENCE, move |handle, local, answer| {
-            // It is in write-back mode when that begins.
-            let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
-            let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
-            let cache = match attached {
-                Ok(cache) => cache,
-                Err(error) => return send(&answer, Err(Failure::failed(error))),
-            };
-            cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
-            let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
-            if let Some(to) = to {
-                let at = AtCache { text, log: to.log(), cache, warm, log_media: to.media() };
-                return begin_write_back(handle, local, &to, at, change, done, answer);
-            }
-            let earlier = local.front.exchange(Dev::new(cache.clone()));
-            let at =
-                AtCache { text, log: String::new(), cache: cache.clone(), warm, log_media: None };
-            local.caches.borrow_mut().push(at);
-            change.is_there();
-            let waiting = handle.clone();
-            handle.spawn(async move {
-                change.others.follow(cache.limits()).await;
-                answered(&waiting, &earlier).await;
-                cache.begin();
-                drop(change);
-                send(&answer, Ok(done));
-            });
-        })
+        orders.carry_out(
+            PATIENCE,
+            |_, _| Ok(()),
+            move |handle, local, (), answer| {
+                // It is in write-back mode when that begins.
+                let mode = if to.is_some() { CacheMode::WriteThrough } else { config.mode };
+                let attached = Cache::attach(local.front.dev(), Config { mode, ..config }, memory);
+                let cache = match attached {
+                    Ok(cache) => cache,
+                    Err(error) => return send(&answer, Err(Failure::failed(error))),
+                };
+                cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
+                let done = format!("{name} has a cache of {:#} now", ByteSize(config.size));
+                if let Some(to) = to {
+                    let at = AtCache { text, log: to.log(), cache, warm, log_media: to.media() };
+                    return begin_write_back(handle, local, &to, at, change, done, answer);
+                }
+                let earlier = local.front.exchange(Dev::new(cache.clone()));
+                let at = AtCache {
+                    text,
+                    log: String::new(),
+                    cache: cache.clone(),
+                    warm,
+                    log_media: None,
+                };
+                local.caches.borrow_mut().push(at);
+                change.is_there();
+                let waiting = handle.clone();
+                handle.spawn(async move {
+                    change.others.follow(cache.limits()).await;
+                    answered(&waiting, &earlier).await;
+                    cache.begin();
+                    drop(change);
+                    send(&answer, Ok(done));
+                });
+            },
+        )
     }
 
     fn detach(&self, orders: &Orders, change: Change) -> Answer {
         let name = self.name.clone();
         let (drop_later, dropped) = channel();
-        let answer = orders.carry_out(PATIENCE, move |handle, local, answer| {
+        let lost = name.clone();
+        let check = move |_: &Handle, local: &Local| {
+            local.caches.borrow().last().cloned().ok_or_else(|| no_cache(&lost))
+        };
+        let answer = orders.carry_out(PATIENCE, check, move |handle, local, at, answer| {
             let caches = Rc::clone(&local.caches);
-            let Some(at) = caches.borrow().last().cloned() else {
-                return send(&answer, no_cache(&name));
-            };
             let (waiting, front) = (handle.clone(), local.front.clone());
             handle.spawn(async move {
                 if let Err(errno) = at.cache.close().await {
@@ -195,7 +207,7 @@ impl Caching {
                 caches.borrow_mut().pop();
                 change.is_there();
                 answered(&waiting, &earlier).await;
-                // Whoever gave the order may have lost patience: then it is dropped here.
+                // The client may have given up: then the memory is dropped here.
                 let _ = drop_later.send(at.cache.end());
                 drop(change);
                 let text = format!("{name} has no cache in front of it any more");
@@ -226,12 +238,19 @@ impl Caching {
             promises::check(new.size, &text, others).map_err(|error| error.failure())?;
             let sizes =
                 whole(old.size.bytes(), block).and_then(|is| Ok((is, whole(bytes, block)?)));
+            orders.begin()?;
             more = sizes
                 .and_then(|(is, wish)| memory(live, orders, is, wish))
                 .map_err(|error| no_memory(new.size, &error))?;
         }
+        let checked = name.clone();
+        let check = move |_: &Handle, local: &Local| match &local.caches.borrow()[..] {
+            [at] if at.cache.can_resize(bytes) => Ok(()),
+            [_] => Err(Err(Why::CacheDirty { volume: checked, bytes }.into())),
+            _ => Err(no_cache(&checked)),
+        };
         let (drop_later, dropped) = channel();
-        let answer = orders.carry_out(PATIENCE, move |_, local, answer| {
+        let answer = orders.carry_out(PATIENCE, check, move |_, local, (), answer| {
             let mut caches = local.caches.borrow_mut();
             let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
             let Some(rest) = at.cache.resize(bytes, more) else {
@@ -253,7 +272,7 @@ impl Caching {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let text = text_of(new);
-        orders.carry_out(PATIENCE, move |_, local, answer| {
+        orders.carry_out(PATIENCE, has_one(&name), move |_, local, (), answer| {
             let mut caches = local.caches.borrow_mut();
             let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
             if !at.cache.set_drain(rate) {
@@ -275,7 +294,7 @@ impl Caching {
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
         let to = ToWriteBack::open(new, limits, &self.options)?;
-        orders.carry_out(PATIENCE, move |handle, local, answer| {
+        orders.carry_out(PATIENCE, has_one(&name), move |handle, local, (), answer| {
             let caches = Rc::clone(&local.caches);
             let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };
             let cache = at.cache.clone();
@@ -350,12 +369,9 @@ fn whole(size: u64, block: u64) -> io::Result<usize> {
     usize::try_from(size / block * block).map_err(|_| io::ErrorKind::OutOfMemory.into())
 }
 
-/// What a cache of `is` bytes lacks to be one of `wish`, taken while the order's giver waits for it and
-/// the volume is not told to end. Until it is there, nothing is changed.
+/// Allocates what a cache of `is` bytes lacks to be one of `wish`, while the client waits for it and the volume is not
+/// told to end. Until it is there, nothing is changed.
 fn memory(live: &Live, orders: &Orders, is: usize, wish: usize) -> io::Result<Memory> {
-    if !orders.begin() {
-        return Err(io::ErrorKind::Interrupted.into());
-    }
     Memory::to_grow(is, wish, &|| orders.is_waiting() && !live.is_to_end())
 }
 
@@ -364,14 +380,23 @@ fn text_of(cache: &braid_stack::Cache) -> String {
     Node::Cache(cache.clone()).to_string()
 }
 
+/// Returns the check that the shard has one cache, as the stack says.
+fn has_one(name: &str) -> impl FnOnce(&Handle, &Local) -> Result<(), Answer> + Send + 'static {
+    let name = name.to_owned();
+    move |_, local| match local.caches.borrow().len() {
+        1 => Ok(()),
+        _ => Err(no_cache(&name)),
+    }
+}
+
 fn no_cache(name: &str) -> Answer {
     Err(Why::CacheLost { volume: name.to_owned() }.into())
 }
 
 fn no_memory(size: ByteSize, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::Interrupted {
-        let text = "the order was given up before anything was changed: the volume is to end, or whoever gave it \
-                    has gone";
+        let text = "the order was given up before anything was changed: the volume is to end, or the client that \
+                    gave it has gone";
         return given_up(text);
     }
     Why::NoMemory { bytes: size.bytes(), error: error.to_string() }.into()
@@ -382,6 +407,6 @@ fn not_drained(volume: String, errno: Errno) -> Answer {
 }
 
 fn send(to: &Sender<Answer>, answer: Answer) {
-    // Whoever asked may have lost patience.
+    // The receiver may have given up.
     let _ = to.send(answer);
 }

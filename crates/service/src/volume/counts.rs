@@ -1,10 +1,10 @@
-//! What members and exports were asked for, in the words of a status.
+//! Counters of members and exports, in the words of a status.
 
 use braid_device::{Counted, Histogram, Tally};
 
 use crate::control::{ClientIo, Latencies, MemberIo};
 
-/// What a member was asked for.
+/// Returns the counters of a member.
 pub(super) fn member_io(tally: &Tally) -> MemberIo {
     let Counted { read_bytes, written_bytes, in_flight, overdue, timeouts, reads, writes, flushes } =
         tally.read();
@@ -20,7 +20,7 @@ pub(super) fn member_io(tally: &Tally) -> MemberIo {
     }
 }
 
-/// What an export was asked for, in the words of a status.
+/// Returns the counters of an export.
 pub(super) fn client_io(tally: &Tally) -> ClientIo {
     let Counted { in_flight, reads, writes, flushes, .. } = tally.read();
     let (reads, writes) = (latencies(&reads), latencies(&writes));

@@ -1,4 +1,4 @@
-//! How long members may take for a request.
+//! Time limits for requests to members.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use braid_device::Deadline;
 use braid_stack::Latency;
 use serde::{Deserialize, Serialize};
 
-/// How long a member may take if nothing is said.
+/// The default time limit of a member.
 const USUAL: Duration = Deadline::USUAL;
 
 /// The least that can be asked for: a disk that has to turn its heads, or a stick that tidies up, is not
 /// dead.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// How long members may take for a request.
+/// Time limits for requests to members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Latency", into = "Latency")]
 pub enum MemberDeadline {
@@ -29,12 +29,12 @@ pub enum MemberDeadline {
 }
 
 impl MemberDeadline {
-    /// Whether nothing was said.
+    /// Returns true for the default.
     pub fn is_usual(&self) -> bool {
         *self == MemberDeadline::Usual
     }
 
-    /// Of a member that `is_below` an array that survives losses, and `is_direct`ly used.
+    /// Returns the limit of a member that `is_below` an array that survives losses, and `is_direct`ly used.
     pub(super) fn of(self, is_below: bool, is_direct: bool) -> Option<Duration> {
         match self {
             MemberDeadline::Usual => (is_below && is_direct).then_some(USUAL),

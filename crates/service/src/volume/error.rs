@@ -65,7 +65,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether somebody else has a member.
+    /// Returns true if another process has a member.
     pub(super) fn is_in_use(&self) -> bool {
         match self {
             RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
@@ -192,7 +192,7 @@ pub(super) enum StopError {
 }
 
 impl StopError {
-    /// What to do about it.
+    /// Returns the next command.
     pub(super) fn next(&self) -> Option<String> {
         match self {
             StopError::Export(_) => None,

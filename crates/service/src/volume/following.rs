@@ -1,4 +1,4 @@
-//! Whether a shard has the first one of its volume serve what is asked of it; how is [`super::bridge`].
+//! The state of a shard whose requests the first shard of the volume serves; [`super::bridge`] carries them over.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ pub(super) struct Following {
 
 struct Followed {
     first: Remote,
-    /// What the shard serves by itself.
+    /// The device that the shard serves by itself.
     own: Dev,
 }
 

@@ -1,4 +1,4 @@
-//! What a shard serves, and in front of it, where a trace is recorded, what tells the trace.
+//! The device that a shard serves, and in front of it, if a trace is recorded, the device that reports to the trace.
 //!
 //! ```text
 //!   export ──▶ Offered ──▶ Tapped ──▶ Dev      with a trace
@@ -6,7 +6,7 @@
 //!                        the volume ──▶ Dev    saves, restores, flushes: never recorded
 //! ```
 //!
-//! Invariant: whoever exchanges the device, a cache or a RAM disk of another size, does so behind the trace.
+//! Invariant: an exchange of the device, for a cache or a RAM disk of another size, happens behind the trace.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,10 +19,10 @@ use braid_uring::Handle;
 
 use super::trace::{Lane, ns};
 
-/// How often it is looked whether earlier writes are answered.
+/// Interval between two looks at earlier writes in flight.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// What a shard serves. Cheap to clone, all clones are the same.
+/// The device that a shard serves. Cheap to clone, all clones are the same.
 #[derive(Clone)]
 pub(super) struct Front {
     offered: Offered,
@@ -41,7 +41,7 @@ impl Front {
         Front { offered, tapped: Some((Rc::new(RefCell::new(dev)), tap)) }
     }
 
-    /// What exports offer.
+    /// Returns the device that exports offer.
     pub(super) fn offered(&self) -> &Offered {
         &self.offered
     }
@@ -73,7 +73,7 @@ pub(super) async fn answered(handle: &Handle, earlier: &Earlier) {
     }
 }
 
-/// Who tells a trace of requests.
+/// The device that reports requests to a trace.
 struct Tap {
     lane: Lane,
     clock: Box<dyn Clock>,

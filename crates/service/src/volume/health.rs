@@ -1,4 +1,4 @@
-//! A thread that looks at the members beside their work: who is gone, and who is slow.
+//! A thread that watches the members beside their work: which are gone, and which are slow.
 //!
 //! ```text
 //!   every 250 ms   block devices that are not there ──▶ taken out of their array
@@ -25,7 +25,7 @@ use super::media::{Media, Siblings};
 use super::shard;
 use super::slow::{Judge, Sample, between};
 
-/// How often it is looked who is gone.
+/// Interval between two looks for members that are gone.
 const LOOK: Duration = Duration::from_millis(250);
 /// In how many looks members are judged once.
 const LOOKS: u32 = 20;
@@ -61,7 +61,7 @@ impl Health {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Watching {
     media: Weak<Media>,
     remote: Remote,
@@ -102,7 +102,7 @@ impl Watching {
         }
     }
 
-    /// Judges who is slow, and has reads of copies avoid them.
+    /// Judges which members are slow, and makes reads of copies avoid them.
     fn judge(&mut self, media: &Media) {
         let siblings = media.siblings();
         let leaves = siblings.iter().flat_map(|array| &array.members);

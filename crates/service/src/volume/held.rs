@@ -1,8 +1,8 @@
-//! How much memory the kernel holds for RAM disks, asked as seldom as it is dear.
+//! The memory that the kernel holds for RAM disks. Asking for it is expensive, and therefore rare.
 //!
 //! The kernel walks the page tables of the whole process for an answer, with what maps and faults waiting: some
-//! milliseconds for each GiB. Invariant: answers take a hundredth of the time at most, whoever asks for a status
-//! and however often; in between the last one stands.
+//! milliseconds for each GiB. Invariant: answers take a hundredth of the time at most, however often a
+//! status is asked for; in between the last one stands.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ use crate::failure::{Failure, FailureKind};
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// What an LZ4 frame begins with.
+/// The first bytes of an LZ4 frame.
 const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
 
 /// Why there is no image, or no content of it.
@@ -67,16 +67,10 @@ impl ImageError {
     }
 }
 
-/// Writes an image of `size` bytes to `path`; answers its length. `read` gives the bytes from an offset
-/// on, or none for zeroes. What is at `path` is replaced only if `replace` says so, and only if it is an image: not a
-/// member that was named by mistake.
-pub(super) fn save(
-    path: &Path,
-    replace: bool,
-    size: u64,
-    mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
-) -> Result<u64, ImageError> {
-    let path = &*match path.symlink_metadata() {
+/// Returns the path at which an image that is saved at `path` is written: that to which a link leads. A file there is
+/// replaced only if `replace` is set, and only if it is an image: not a member that was named by mistake.
+pub(super) fn place_of(path: &Path, replace: bool) -> Result<PathBuf, ImageError> {
+    let path = match path.symlink_metadata() {
         Ok(_) if !replace => return Err(ImageError::Exists { path: path.to_owned() }),
         // In a folder of another user, a link may lead to anything.
         Ok(there) if there.is_symlink() && !is_own(&there) => {
@@ -91,16 +85,27 @@ pub(super) fn save(
         Err(_) => path.to_owned(),
     };
     if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
+        return Err(ImageError::NoImage { path, why: "it is no file" });
     }
-    match may_replace(path, &MAGIC) {
-        Ok(true) => {}
+    match may_replace(&path, &MAGIC) {
+        Ok(true) => Ok(path),
         Ok(false) => {
             let why = "it holds something else, and an image replaces images only";
-            return Err(ImageError::NoImage { path: path.to_owned(), why });
+            Err(ImageError::NoImage { path, why })
         }
-        Err(source) => return Err(ImageError::Write { path: path.to_owned(), source }),
+        Err(source) => Err(ImageError::Write { path, source }),
     }
+}
+
+/// Writes an image of `size` bytes to `path` ([`place_of`]). Returns its length. `read` returns the bytes from an
+/// offset on, or `None` for zeroes.
+pub(super) fn save(
+    path: &Path,
+    replace: bool,
+    size: u64,
+    mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
+) -> Result<u64, ImageError> {
+    let path = &*place_of(path, replace)?;
     let failed = |source| ImageError::Write { path: path.to_owned(), source };
     let new = Beside::create(path).map_err(failed)?;
     let info = FrameInfo::new()
@@ -127,7 +132,7 @@ pub(super) fn save(
     })
 }
 
-/// Whether this user made it, or root.
+/// Returns true if this user or root owns the file.
 fn is_own(there: &std::fs::Metadata) -> bool {
     [0, rustix::process::geteuid().as_raw()].contains(&there.uid())
 }
@@ -145,10 +150,17 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Opens the image at `path`, which is to have `size` bytes of content, and decodes all of it.
+    /// Opens the image at `path`, and decodes all of it.
     pub(super) fn verify(path: &Path, size: u64) -> Result<Image, ImageError> {
+        let mut image = Image::open(path, size)?;
+        image.decode(|_, _| Ok(()))?;
+        Ok(image)
+    }
+
+    /// Opens the image at `path`, whose header must not contradict `size` bytes of content.
+    pub(super) fn open(path: &Path, size: u64) -> Result<Image, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
-        // Nobody may write to a pipe, ever.
+        // A pipe may never get a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
@@ -156,12 +168,11 @@ impl Image {
         }
         let mut image = Image { path: path.to_owned(), file, size };
         image.check_header()?;
-        image.decode(|_, _| Ok(()))?;
         Ok(image)
     }
 
     /// Gives every piece of its content, with its offset, to `write`. It fails where `write` does, or
-    /// where somebody changed the file since it was verified.
+    /// where the file was changed since it was verified.
     pub(super) fn restore(
         mut self,
         write: impl FnMut(u64, &[u8]) -> io::Result<()>,
@@ -177,9 +188,8 @@ impl Image {
         ImageError::Damaged { path: self.path.clone(), why: why.to_string() }
     }
 
-    /// What the frame says of itself: a checksum, and a size that fits if it says one.
+    /// Checks the header of the frame: it has a checksum, and its size fits if it has one.
     fn check_header(&mut self) -> Result<(), ImageError> {
-        const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
         const HAS_SIZE: u8 = 1 << 3;
         const HAS_CHECKSUM: u8 = 1 << 2;
         let mut header = Vec::new();

@@ -1,7 +1,7 @@
 //! Copies of the superblocks, kept while the volume is up: a thread of its own.
 //!
 //! ```text
-//!   every second ──▶ who is a member, as what ──▶ the same as at the last copy: nothing
+//!   every second ──▶ members and their roles  ──▶ the same as at the last copy: nothing
 //!                                              └▶ else: superblocks read from the members ──▶ a new version
 //! ```
 //!
@@ -43,7 +43,7 @@ pub(super) struct Keeper {
 
 #[derive(Default)]
 struct State {
-    /// Of each array, by its identifier.
+    /// The state of each array, by its identifier.
     seen: BTreeMap<String, Seen>,
     looks: u64,
     /// Why the last version is not kept.
@@ -148,8 +148,8 @@ impl Keeper {
         copies.keep(kept).map(|_| true).map_err(|error| copies.not_kept(&error).text())
     }
 
-    /// A copy on the volume itself is of no use when the volume cannot be started. And where somebody has taken
-    /// the folder of the state away, with the one that it was in, no volume puts it back.
+    /// A copy on the volume itself is of no use when the volume cannot be started. And if the
+    /// folder of the state was removed, with its parent, no volume puts it back.
     fn check_place(&self, copies: &Copies) -> Result<(), String> {
         if let Some(gone) = copies.folder().ancestors().nth(2).filter(|parent| !parent.exists()) {
             return Err(format!(
@@ -186,7 +186,7 @@ impl Keeper {
             {
                 all.iter().for_each(|paths| copies.keep_or_warn("down", paths));
             }
-            // Whoever waited may have given up.
+            // The receiver may have given up.
             let _ = done.send(());
         };
         if std::thread::Builder::new().name("last copy".to_owned()).spawn(work).is_ok() {
@@ -211,7 +211,7 @@ fn paths_of(array: &ArrayStatus) -> Vec<PathBuf> {
     works.map(|one| PathBuf::from(&one.member)).collect()
 }
 
-/// Whether all superblocks say who is in sync and who is not, with the same count of events.
+/// Returns true if all superblocks agree on the members in sync, with the same count of events.
 fn agrees(kept: &Kept, array: &ArrayStatus) -> bool {
     let carried: Result<Vec<_>, _> = kept.members.iter().map(|one| one.carried()).collect();
     let Ok(carried) = carried else { return false };

@@ -1,4 +1,4 @@
-//! What is done with a volume as a whole while it is up: locked, erased, resized, saved, restored.
+//! Orders to a running volume as a whole: lock, erase, resize, save, restore.
 //!
 //! ```text
 //!   control thread                                   every shard
@@ -13,7 +13,7 @@
 //! Invariants
 //! * One order at a time.
 //! * While content is read as a whole, or changed as a whole, no client writes.
-//! * What clients would lose is refused, with who they are, unless the order says `force`.
+//! * An order by which clients would lose data is refused, with their names, unless it says `force`.
 //!
 //! Deliberately absent: writes of arrays' own (resync, scrub), which go on in a locked volume: they
 //! change nothing that a client sees.
@@ -38,13 +38,13 @@ use super::exports::{Change, Exports};
 use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
-use super::shard::Orders;
 use super::spec::Spec;
+use super::to_shard::Orders;
 use crate::control::{Answer, ErrorCode, WholeOrder};
 use crate::failure::Failure;
-use crate::why::{Why, given_up};
+use crate::why::Why;
 
-/// How long clients that have ended may take to be gone, and how often it is looked.
+/// Time that clients that have ended may take to be gone, and the interval between two looks.
 const LEAVING: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -96,7 +96,7 @@ impl Live {
             long_orders: LongOrders::default(),
             one: Mutex::new(()),
         };
-        // Memory that was not opened for reading only does not know that nobody is to write.
+        // A RAM disk is not opened read-only: only the lock keeps writes out.
         if spec.read_only && !limits.read_only {
             live.locked.store(true, Ordering::Relaxed);
             live.shards.set_locked(true);
@@ -108,7 +108,7 @@ impl Live {
         self.locked.load(Ordering::Relaxed)
     }
 
-    /// What holds for the volume now.
+    /// Returns the present limits of the volume.
     pub(super) fn limits(&self) -> Limits {
         match self.media.ram() {
             Some(ram) => Limits { size: ram.size(), ..self.limits },
@@ -124,24 +124,20 @@ impl Live {
         }
     }
 
-    /// Carries out an order, if its giver is still there when it begins.
+    /// Carries out an order. Each checks first, begins, and then changes something.
     pub(super) fn carry_out(&self, order: &WholeOrder, orders: &Orders) -> Answer {
         let _one = self.try_hold()?;
-        let begin = || match orders.begin() {
-            true => Ok(()),
-            false => Err(given_up("whoever gave the order has gone")),
-        };
         match order {
-            WholeOrder::Lock { force } => self.lock(*force, begin),
-            WholeOrder::Unlock => self.unlock(begin),
-            WholeOrder::Erase { force } => self.erase(*force, begin),
-            WholeOrder::Resize { bytes } => self.resize(*bytes, begin),
-            WholeOrder::Save { file, force } => self.save(file, *force, begin),
-            WholeOrder::Restore { file, force } => self.restore(file, *force, begin),
+            WholeOrder::Lock { force } => self.lock(*force, orders),
+            WholeOrder::Unlock => self.unlock(orders),
+            WholeOrder::Erase { force } => self.erase(*force, orders),
+            WholeOrder::Resize { bytes } => self.resize(*bytes, orders),
+            WholeOrder::Save { file, force } => self.save(file, *force, orders),
+            WholeOrder::Restore { file, force } => self.restore(file, *force, orders),
         }
     }
 
-    fn lock(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn lock(&self, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.is_locked() {
             return Ok(format!("{name} is locked already"));
@@ -150,13 +146,13 @@ impl Live {
         if !holders.is_empty() && !force {
             return Err(Why::UsedWhileLocked { volume: name.clone(), users: holders }.into());
         }
-        begin()?;
+        orders.begin()?;
         self.tell_clients(true)?;
         if let Err(why) = self.lock_shards() {
             self.tell_clients(false)?;
             return Err(why);
         }
-        Ok(format!("{name} is locked: nobody can write to it"))
+        Ok(format!("{name} is locked: it cannot be written to"))
     }
 
     /// Has those refuse writes, or let them through, that the exports can tell: the block layer.
@@ -179,7 +175,7 @@ impl Live {
         Ok(())
     }
 
-    fn unlock(&self, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn unlock(&self, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.spec.read_only {
             return Err(Why::UpReadOnly { volume: name.clone() }.into());
@@ -187,7 +183,7 @@ impl Live {
         if !self.is_locked() {
             return Ok(format!("{name} is not locked"));
         }
-        begin()?;
+        orders.begin()?;
         self.locked.store(false, Ordering::Relaxed);
         self.shards.set_locked(false);
         self.shards.let_passes_go_on();
@@ -197,7 +193,7 @@ impl Live {
         ))
     }
 
-    fn resize(&self, bytes: u64, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    fn resize(&self, bytes: u64, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let (Some(ram), Node::Ram(told)) = (self.media.ram(), &self.spec.stack.node) else {
             return Err(Why::NotResizable { volume: name.clone() }.into());
@@ -214,17 +210,13 @@ impl Live {
         if told.preallocate && !told.huge && available_memory() < bytes.saturating_sub(old) {
             return Err(Why::NotFree { volume: name.clone(), bytes }.into());
         }
-        begin()?;
-        let quiet = match bytes < old {
-            false => None,
-            true => {
-                // Who was told of the old size could ask for what is no more.
-                self.refuse_users(None, false)?;
-                let quiet = self.quiet()?;
-                self.refuse_users(None, false)?;
-                Some(quiet)
-            }
-        };
+        // A client that knows the old size may send requests beyond the new end.
+        let no_users = || if bytes < old { self.refuse_users(None, false) } else { Ok(()) };
+        no_users()?;
+        self.check_size(ram, bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
+        orders.begin()?;
+        let quiet = if bytes < old { Some(self.quiet()?) } else { None };
+        no_users()?;
         ram.resize(bytes).map_err(|error| self.not_resized(ram, wish, &error))?;
         if let Some(leaf) = self.media.ram_leaf() {
             self.shards.exchange(leaf).map_err(broken)?;
@@ -236,6 +228,19 @@ impl Live {
                 .next("`losetup --set-capacity` on it")
         })?;
         Ok(std::iter::once(text).chain(told).collect::<Vec<_>>().join(": "))
+    }
+
+    /// Checks what the RAM disk checks when it is resized: it does so again when no client writes.
+    fn check_size(&self, ram: &Ram, bytes: u64) -> Result<(), RamError> {
+        let logical_block = ram.options().logical_block;
+        if bytes == 0 || !bytes.is_multiple_of(logical_block.into()) {
+            return Err(RamError::Size { size: bytes, logical_block });
+        }
+        if bytes > ram.most() {
+            return Err(RamError::Map(io::ErrorKind::OutOfMemory.into()));
+        }
+        let end = self.shards.data_end(bytes, ram.size()).map_err(RamError::Map)?;
+        end.map_or(Ok(()), |end| Err(RamError::Data { end }))
     }
 
     fn not_resized(&self, ram: &Ram, wish: ByteSize, error: &RamError) -> Failure {
@@ -285,7 +290,7 @@ impl Live {
         held
     }
 
-    /// Whether the volume waits for the order that is being carried out, to end.
+    /// Returns true if the volume waits for the order that is being carried out, in order to end.
     pub(super) fn is_to_end(&self) -> bool {
         self.is_to_end.load(Ordering::Relaxed)
     }
@@ -310,8 +315,8 @@ impl Live {
         .into())
     }
 
-    /// Who could write, or sees what is written. Who has just ended is waited for, and so are programs
-    /// that look at every new device.
+    /// Returns the users that could write, or see writes. Users that have just ended are waited for, and so are
+    /// programs that look at every new device.
     fn users(&self) -> Result<Vec<String>, Failure> {
         let deadline = Instant::now() + LEAVING;
         loop {

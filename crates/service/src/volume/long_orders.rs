@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::control::{Answer, CacheOrder, FailureKind, Job, JobState, Order, WholeOrder};
+use crate::control::{Answer, FailureKind, Job, JobState, Order};
 
 /// Jobs that are kept.
 const KEPT: usize = 16;
@@ -14,24 +14,10 @@ const KEPT: usize = 16;
 #[derive(Default)]
 pub(super) struct LongOrders(Mutex<Vec<Job>>);
 
-/// Returns the kind of job that `order` is; none for an order that is carried out at once.
-fn kind_of(order: &Order) -> Option<&'static str> {
-    match order {
-        Order::Whole(WholeOrder::Save { .. }) => Some("save"),
-        Order::Whole(WholeOrder::Restore { .. }) => Some("restore"),
-        Order::Retest { .. } => Some("retest"),
-        Order::Cache(CacheOrder::Attach { .. }) => Some("cache-attach"),
-        Order::Cache(CacheOrder::Detach) => Some("cache-detach"),
-        Order::Cache(CacheOrder::Resize { .. }) => Some("cache-resize"),
-        Order::Cache(CacheOrder::Mode { .. }) => Some("cache-mode"),
-        _ => None,
-    }
-}
-
 impl LongOrders {
     /// Carries `order` out by `work`, as a job if it takes long.
     pub(super) fn carry_out(&self, order: Order, work: impl FnOnce(Order) -> Answer) -> Answer {
-        let Some(kind) = kind_of(&order) else { return work(order) };
+        let Some(kind) = order.job() else { return work(order) };
         let number = self.begin(kind);
         let answer = work(order);
         let mut all = self.lock();
@@ -100,7 +86,7 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Failure;
+    use crate::control::{Failure, WholeOrder};
 
     #[test]
     fn an_order_is_a_job_unless_it_is_short_or_refused() {

@@ -2,12 +2,12 @@
 //! given.
 //!
 //! ```text
-//!   paths ──read──▶ superblocks ──assess──▶ who takes part ──open──▶ members at work
+//!   paths ──read──▶ superblocks ──assess──▶ participants ────open──▶ members at work
 //!                                   │
 //!                                   └──▶ or why not, and the next command
 //! ```
 //!
-//! Who takes part, and as what, is decided by [`braid_engine::assembled`]; here members are opened.
+//! [`braid_engine::assembled`] decides which members take part, and in which roles; here members are opened.
 //!
 //! Invariant: nothing is written here; and what is found on the members is only believed after
 //! `braid_md` has checked it.
@@ -68,7 +68,7 @@ impl MdError {
 /// An array that was assembled.
 pub struct MdArray {
     pub level: Level,
-    /// What people call it.
+    /// The name of the array in messages.
     pub name: String,
     pub warnings: Vec<Warning>,
     /// Members of old that are there, and take no part.
@@ -77,7 +77,7 @@ pub struct MdArray {
     named: Mutex<BTreeSet<String>>,
     /// The freshest superblock.
     pub superblock: Superblock,
-    /// What closes the write hole.
+    /// The log that closes the write hole.
     pub(super) log: LogPlace,
     /// The superblocks count on a member that does not take part.
     pub is_changed: bool,
@@ -88,12 +88,12 @@ pub struct MdArray {
     open: Mutex<Vec<Arc<Member>>>,
     /// Those that were let go of while they had requests under way, which stay open as long.
     former: Mutex<Vec<Arc<Member>>>,
-    /// How long members may take for a request.
+    /// Time limits for requests to members.
     pub(super) deadline: MemberDeadline,
 }
 
 impl MdArray {
-    /// Reads the members' superblocks, decides who takes part, and opens those. A member that
+    /// Reads the members' superblocks, decides which members take part, and opens those. A member that
     /// cannot be opened is one that is missing. `raid0_layout` is used where none is recorded.
     pub fn open(
         members: &[Stack],
@@ -169,7 +169,7 @@ impl MdArray {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What tells the member called `label` apart, if the array was assembled of it.
+    /// Returns the identifier of the member called `label`, if the array was assembled of it.
     pub(super) fn uuid_of(&self, label: &str) -> Option<Uuid> {
         let found = self.assembled.members.iter().find(|one| one.label == label)?;
         Some(found.superblock.device_uuid)
@@ -226,7 +226,7 @@ fn open_members(
 ) -> Result<Vec<Arc<Member>>, MdError> {
     let open = |member: &assembled::TakesPart| {
         let of = metadata.iter().find(|one| one.label() == member.label);
-        let path = &of.expect("who takes part is one of the members").path;
+        let path = &of.expect("a member that takes part is one of the members").path;
         // Without copies nothing is ever recorded, so only the data is opened.
         let (offset, length) = match assembled.level.is_redundant() {
             true => (0, None),

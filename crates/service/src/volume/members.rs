@@ -1,22 +1,72 @@
-//! Members that come to an array that is up, and go: asked by an operator, or found by the watcher.
+//! Members that come to a running array, and go: by order, or found by the watcher.
 
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use braid_engine::assembled::Admitted;
 use braid_engine::redundant::{MemberState, MemberStatus, NewMember, Redundant};
 use braid_shell::shown;
+use braid_uring::Handle;
 use braid_wiring::Array;
 
-use super::asking::{Which, ask, no_array, of_array, on_each, on_one, send};
+use super::asking::{PATIENCE, Which, no_array, of_array, on_each, on_one, send};
 use super::md::MdArray;
 use super::newcomer::Newcomer;
-use super::shard::Orders as Remote;
-use crate::control::Answer;
+use super::shard::Local;
+use super::to_shard::Orders as Remote;
+use crate::control::{Answer, ErrorCode};
 use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::why::Why;
 
-/// Takes in again, at `at`, what was the member `label`: `again` only by the bitmap.
+/// Ways in which an array takes in a device.
+#[derive(Clone)]
+pub(super) enum Taking {
+    /// As the member that it was, or as a spare; `again` only as the former, by the bitmap.
+    Add { again: bool },
+    /// Beside the member that it then replaces.
+    Replace { member: String },
+}
+
+impl Taking {
+    fn check(
+        &self,
+        newcomer: &Newcomer,
+        engine: &Redundant,
+        admitted: &Admitted,
+    ) -> Result<(), Failure> {
+        let (new, why_anew) = admitted.new_member();
+        match (self, why_anew) {
+            (Taking::Add { again: true }, Some(reason)) => {
+                Err(Why::NotByBitmap { device: newcomer.label(), reason: reason.to_owned() }.into())
+            }
+            (Taking::Add { .. }, _) => engine.check_add(new).map_err(of_array),
+            (Taking::Replace { member }, _) => engine.check_replace(member, new).map_err(of_array),
+        }
+    }
+
+    async fn carry_out(self, label: String, engine: Redundant, new: NewMember) -> Answer {
+        let (done, text) = match self {
+            Taking::Add { .. } => {
+                let text = match new.role {
+                    Some(role) => format!(
+                        "{label} is back in role {role}: the data written meanwhile are copied to it"
+                    ),
+                    None => format!("{label} was added"),
+                };
+                (engine.add(new).await, text)
+            }
+            Taking::Replace { member } => (
+                engine.replace(&member, new).await,
+                format!("{label} is filled and then replaces {}", shown(&member)),
+            ),
+        };
+        done.map(|()| text).map_err(of_array)
+    }
+}
+
+/// Adds the former member `label`, which is at `at` now, again: `again` only by the bitmap.
 pub(super) fn bring_back(
     array: &MdArray,
     remote: &Remote,
@@ -25,30 +75,57 @@ pub(super) fn bring_back(
     again: bool,
 ) -> Answer {
     let_go_of_faulty(array, remote, label, at)?;
-    add(array, remote, Newcomer::open(array, at, false)?, again)
+    take_in(array, remote, &Arc::new(Newcomer::open(array, at, false)?), Taking::Add { again })
 }
 
-/// Takes out the member `label`, whose device is gone.
+/// Fails the member `label`, whose device is gone.
 pub(super) fn device_went(array: &MdArray, remote: &Remote, label: &str, why: &str) -> Answer {
-    let (uuid, member, why) =
-        (array.superblock.array_uuid.to_string(), label.to_owned(), why.to_owned());
-    on_one(remote, Which::member(label, Some(uuid)), move |engine| {
-        let text = format!("{} is faulty: {why}", shown(&member));
-        async move { engine.fail_because(&member, &why).await.map(|()| text) }
+    let uuid = array.superblock.array_uuid.to_string();
+    fail(remote, label, Some(uuid), Some(why.to_owned()))
+}
+
+/// Fails the member `label`; `why` becomes its remark if it was not the wish of an operator.
+pub(super) fn fail(
+    remote: &Remote,
+    label: &str,
+    array: Option<String>,
+    why: Option<String>,
+) -> Answer {
+    let (member, checked) = (label.to_owned(), label.to_owned());
+    let check = move |engine: &Redundant| {
+        let is_faulty = engine.check_fail(&checked)?;
+        Ok(is_faulty.then(|| format!("{} is faulty already", shown(&checked))))
+    };
+    on_one(remote, Which::member(label, array), check, move |engine| async move {
+        let label = shown(&member);
+        match why {
+            None => engine.fail(&member).await.map(|()| format!("{label} is faulty now")),
+            Some(why) => {
+                let failed = engine.fail_because(&member, &why).await;
+                failed.map(|()| format!("{label} is faulty: {why}"))
+            }
+        }
     })
 }
 
 /// Adds a line to the log of an array.
 pub(super) fn note(array: &MdArray, remote: &Remote, text: String) -> Answer {
     let uuid = array.superblock.array_uuid.to_string();
-    on_each(remote, Some(uuid), move |_, engine| {
-        engine.note(text.clone());
-        Ok(text.clone())
-    })
+    on_each(
+        remote,
+        Some(uuid),
+        |_| Ok(()),
+        move |_, engine, ()| {
+            engine.note(text.clone());
+            Ok(text.clone())
+        },
+    )
 }
 
-/// Lets go of what is left of a faulty member, if what is at `at` is of the array; one that is not
-/// faulty stays.
+/// Removes the faulty member `label` if the device at `at` is of the array; a member that is not faulty stays.
+///
+/// # Errors
+/// The order is not begun, or only a plan.
 pub(super) fn let_go_of_faulty(
     array: &MdArray,
     remote: &Remote,
@@ -61,89 +138,89 @@ pub(super) fn let_go_of_faulty(
     if !is_there || !is_ours() {
         return Ok(());
     }
-    let remote = remote.another().map_err(Failure::failed)?;
-    let (member, of_array) = (label.to_owned(), Some(uuid.to_string()));
-    let answer = on_one(&remote, Which::Member(label.to_owned(), of_array), move |engine| {
+    let (member, checked) = (label.to_owned(), label.to_owned());
+    let check = move |engine: &Redundant| {
         let is_faulty =
-            |one: &MemberStatus| one.label == member && one.state == MemberState::Faulty;
-        let faulty = engine.status().members.iter().any(is_faulty);
-        async move {
-            if faulty {
-                engine.remove(&member).await?;
-            }
-            Ok(if faulty { "removed" } else { "" }.to_owned())
+            |one: &MemberStatus| one.label == checked && one.state == MemberState::Faulty;
+        match engine.status().members.iter().any(is_faulty) {
+            true => engine.check_remove(&checked).map(|()| None),
+            false => Ok(Some(String::new())),
         }
+    };
+    let which = Which::member(label, Some(uuid.to_string()));
+    let answer = on_one(remote, which, check, move |engine| async move {
+        engine.remove(&member).await.map(|()| "removed".to_owned())
     });
-    if answer.is_ok_and(|text| !text.is_empty()) {
-        array.forget(label);
+    match answer {
+        Ok(text) if !text.is_empty() => array.forget(label),
+        Err(failure) if failure.code == ErrorCode::GivenUp => return Err(failure),
+        // The device is refused then, with the reason.
+        _ => {}
     }
     Ok(())
 }
 
-/// Takes in a device; `again` only by the bitmap.
-pub(super) fn add(array: &MdArray, remote: &Remote, newcomer: Newcomer, again: bool) -> Answer {
-    let label = shown(&newcomer.path.display().to_string()).into_owned();
-    take_in(array, remote, newcomer, false, move |engine, new, why_anew| async move {
-        let text = match (new.role, why_anew) {
-            (Some(role), _) => format!(
-                "{label} is back in role {role}: what was written meanwhile is copied to it"
-            ),
-            (None, Some(reason)) if again => {
-                return Err(Why::NotByBitmap { device: label, reason }.into());
-            }
-            (None, _) => format!("{label} was added"),
-        };
-        engine.add(new).await.map(|()| text).map_err(of_array)
-    })
-}
-
-/// Fills a device beside the member that it then replaces.
-pub(super) fn replace(
+/// Returns the admission of `newcomer`, to be called on the shard of the array.
+fn admission(
     array: &MdArray,
-    remote: &Remote,
-    member: &str,
-    newcomer: Newcomer,
-) -> Answer {
-    let with = shown(&newcomer.path.display().to_string()).into_owned();
-    let member = member.to_owned();
-    // Whatever it was before, it starts anew.
-    take_in(array, remote, newcomer, true, move |engine, new, _| async move {
-        let text = format!("{with} is filled and then replaces {}", shown(&member));
-        engine.replace(&member, new).await.map(|()| text).map_err(of_array)
-    })
-}
-
-/// Has `f` take `newcomer` in on the shard; a member that was taken in stays open.
-fn take_in<F, W>(array: &MdArray, remote: &Remote, newcomer: Newcomer, anew: bool, f: F) -> Answer
-where
-    F: FnOnce(Redundant, NewMember, Option<String>) -> W + Send + 'static,
-    W: Future<Output = Answer> + 'static,
-{
+    newcomer: &Arc<Newcomer>,
+    taking: &Taking,
+) -> impl FnOnce(&Handle, &Local) -> Result<(Redundant, Admitted), Failure> + Send + 'static {
     let (uuid, log) = (array.superblock.array_uuid.to_string(), array.log);
-    let label = shown(&newcomer.path.display().to_string()).into_owned();
-    let leaf = newcomer.leaf();
-    let answer = ask(remote, move |handle, local, answer| {
+    let (newcomer, taking) = (Arc::clone(newcomer), taking.clone());
+    move |handle, local| {
         let of_array = |one: &&Rc<Array>| one.uuid.as_deref() == Some(&uuid);
         let Some(engine) = local.arrays.iter().find(of_array).map(|one| one.array.clone()) else {
-            return send(&answer, Err(no_array("this array survives no failure")));
+            return Err(no_array("this array survives no failure"));
         };
-        let not_taken = move |why: Failure| Err(why.of(format_args!("{label} is not taken")));
-        match newcomer.admit(log, anew, &engine, handle, local) {
-            Ok(admitted) => {
-                let pool = local.pool.clone();
-                handle.spawn(async move {
-                    let answered = match admitted.prepare(&pool).await {
-                        Ok((new, why_anew)) => f(engine, new, why_anew).await,
-                        Err(why) => not_taken(Failure::refused(why)),
-                    };
-                    send(&answer, answered);
-                });
-            }
-            Err(why) => send(&answer, not_taken(why)),
-        }
-    });
+        let anew = matches!(taking, Taking::Replace { .. });
+        let admitted = newcomer
+            .admit(log, anew, &engine, handle, local)
+            .map_err(|why| why.of(format_args!("{} is not taken", newcomer.label())))?;
+        taking.check(&newcomer, &engine, &admitted)?;
+        Ok((engine, admitted))
+    }
+}
+
+/// Checks on the shard whether the array takes `newcomer` in.
+///
+/// # Errors
+/// Those of [`take_in`].
+pub(super) fn check(
+    array: &MdArray,
+    remote: &Remote,
+    newcomer: &Arc<Newcomer>,
+    taking: &Taking,
+) -> Result<(), Failure> {
+    let admit = admission(array, newcomer, taking);
+    remote.check(PATIENCE, move |handle, local| admit(handle, local).map(drop))
+}
+
+/// Takes in `newcomer`, which stays open then.
+pub(super) fn take_in(
+    array: &MdArray,
+    remote: &Remote,
+    newcomer: &Arc<Newcomer>,
+    taking: Taking,
+) -> Answer {
+    let label = newcomer.label();
+    let admit = admission(array, newcomer, &taking);
+    remote.begin()?;
+    newcomer.allocate()?;
+    let check = move |handle: &Handle, local: &Local| admit(handle, local).map_err(Err);
+    let answer =
+        remote.carry_out(PATIENCE, check, move |handle, local, (engine, admitted), answer| {
+            let pool = local.pool.clone();
+            handle.spawn(async move {
+                let answered = match admitted.prepare(&pool).await {
+                    Ok((new, _)) => taking.carry_out(label, engine, new).await,
+                    Err(why) => Err(Failure::refused(why).of(format_args!("{label} is not taken"))),
+                };
+                send(&answer, answered);
+            });
+        });
     if answer.is_ok() {
-        array.adopt(leaf);
+        array.adopt(newcomer.leaf());
     }
     answer
 }

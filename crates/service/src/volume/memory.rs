@@ -1,4 +1,4 @@
-//! What keeps a process that serves a block device to its own kernel from waiting for memory that
+//! Measures that keep a process that serves a block device to its own kernel from waiting for memory that
 //! only its own progress can free.
 //!
 //! ```text
@@ -41,7 +41,7 @@ const HEAP: usize = 32 << 20;
 /// More than a shard ever has on its stack, in bytes.
 const SHARD_STACK: usize = 1 << 20;
 
-/// Whether the kernel knows that this process serves a block device: asked once, because it is the
+/// Returns true if the kernel knows that this process serves a block device: asked once, because it is the
 /// first thread that must ask.
 static FLUSHER: OnceLock<Result<(), i32>> = OnceLock::new();
 
@@ -60,7 +60,7 @@ pub(super) fn prepare() {
     let _ = flusher();
 }
 
-/// Who waits for members in a shard of a volume that will be attached, or not.
+/// The threads that wait for members in a shard of a volume that will be attached, or not.
 pub(super) fn workers(attaches: bool) -> Workers {
     match attaches && flusher().is_err() {
         true => Workers::Own,
@@ -90,12 +90,12 @@ pub(super) fn lock(pool: &Pool, attach: Attach) -> io::Result<()> {
     reserve.lock()
 }
 
-/// Whether a limit on memory can end a volume that will be attached; `files` are the members that lie
+/// Checks whether a limit on memory can end a volume that will be attached; `files` are the members that lie
 /// in file systems, and are written. Before anything is written: a refusal leaves all as it was.
 /// Answers what is to be said of it.
 ///
 /// # Errors
-/// It can, and nobody asked for the volume to be attached all the same.
+/// The limit can end it, and the user did not ask for the volume to be attached anyway.
 pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<String>, NotHeld> {
     let (Some(limit), [first, others @ ..]) = (cgroup::memory_limit(), files) else {
         return Ok(None);
@@ -107,7 +107,7 @@ pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<Str
     }
 }
 
-/// What a RAM disk can be resized to: all that the machine has. Its addresses are reserved for that;
+/// Returns the largest size of a RAM disk: all that the machine has. Its addresses are reserved for that;
 /// under a limit on locked memory, which counts addresses, none are, where all will be locked.
 pub(super) fn most_ram(attach: Attach) -> u64 {
     let may_lock = || {
@@ -130,7 +130,7 @@ fn has_capability(number: u32) -> bool {
 /// Holds all that serving takes; answers what is not as it should be.
 ///
 /// # Errors
-/// Memory cannot be locked, and nobody asked for the volume to be attached all the same.
+/// Memory cannot be locked, and the user did not ask for the volume to be attached anyway.
 pub(super) fn hold(attach: Attach) -> Result<Vec<String>, NotHeld> {
     let mut warnings = Vec::new();
     steady::fill_heap(HEAP);
@@ -177,7 +177,7 @@ pub enum NotHeld {
 pub struct Limited {
     limit: ByteSize,
     file: String,
-    /// How many more there are.
+    /// Number of the others.
     others: usize,
 }
 
@@ -197,7 +197,7 @@ pub(super) fn of_process(line: &str) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-/// Whether the file of the program that this process runs was replaced or removed: see proc(5),
+/// Returns true if the file of the program that this process runs was replaced or removed: see proc(5),
 /// `/proc/PID/exe`.
 pub(super) fn is_program_replaced() -> bool {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();

@@ -63,6 +63,7 @@ mod sides;
 mod slow;
 mod slow_requests;
 mod spec;
+mod to_shard;
 mod to_write_back;
 mod trace;
 mod unopened;

@@ -1,8 +1,8 @@
 //! The name of a volume that is up: of two commands at once that bring it up, one is late, and must
 //! not take what the other has made for leftovers.
 //!
-//! The file goes with the volume. Only who has it locked removes it, and a lock counts only on the
-//! file that the path still leads to: who waited for one that was removed starts again.
+//! The file goes with the volume. Only the process that has it locked removes it, and a lock counts only on the
+//! file that the path still leads to: a process that waited for a removed file starts again.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// A process that was killed a moment ago may still be on its way out.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked at again.
+/// Interval between two looks.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// A name that no other process has.
@@ -26,12 +26,12 @@ pub struct NameLock {
 }
 
 impl NameLock {
-    /// Locks the file at `path`; `None` if somebody else has it.
+    /// Locks the file at `path`; `None` if another process has it.
     pub fn claim(path: &Path) -> io::Result<Option<NameLock>> {
         NameLock::claim_within(PATIENCE, path)
     }
 
-    /// The same; `None` if somebody else has it for longer than `patience`.
+    /// Locks the file at `path`; `None` if another process has it for longer than `patience`.
     pub fn claim_within(patience: Duration, path: &Path) -> io::Result<Option<NameLock>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -53,12 +53,12 @@ impl NameLock {
 
 impl Drop for NameLock {
     fn drop(&mut self) {
-        // One that stays is in nobody's way.
+        // A file that stays does no harm.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Whether `path` leads to `file`.
+/// Returns true if `path` leads to `file`.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match std::fs::metadata(path) {

@@ -23,7 +23,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 use rustix::process::{chdir, chroot, fchdir};
 
-/// How often it is looked whether init has gone on.
+/// Interval between two looks at the root of init.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The root directory of the first process, below `/proc`.
 const ROOT_OF_INIT: &str = "1/root";

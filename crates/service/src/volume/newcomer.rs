@@ -15,7 +15,7 @@ use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
 use braid_member::{Member, MemberError, open_file};
 use braid_probe::{Policy, check_member};
-use braid_shell::shell_path;
+use braid_shell::{shell_path, shown};
 use braid_uring::Handle;
 
 use super::md::MdArray;
@@ -36,6 +36,8 @@ pub(super) struct Newcomer {
     /// Where superblocks of any version lie on it.
     superblocks: Vec<u64>,
     size: u64,
+    /// Areas of the log on it: offsets and lengths in bytes.
+    areas: Vec<(u64, u64)>,
 }
 
 impl Newcomer {
@@ -75,18 +77,29 @@ impl Newcomer {
         let label = path.display().to_string();
         let leaf = Arc::new(Member::new(label, Box::new(file), deadline));
         let superblocks = Image::open(path)?.found;
-        // A log that is written while the array is used must not be the first to find its file
-        // system full.
         let areas = areas_of_log(&array.superblock, array.log, facts.size)
             .map_err(|why| unfit(why).of(format_args!("{} is not taken", path.display())))?;
-        allocate(path, &areas)?;
         Ok(Newcomer {
             leaf,
             path: path.to_owned(),
             known,
             superblocks: superblocks.iter().map(|found| found.offset).collect(),
             size: facts.size,
+            areas,
         })
+    }
+
+    /// Allocates the room for the log: a write to the log must not be the first to find the file system full.
+    ///
+    /// # Errors
+    /// The file system is full.
+    pub(super) fn allocate(&self) -> Result<(), Failure> {
+        allocate(&self.path, &self.areas)
+    }
+
+    /// Returns the name of the device in messages.
+    pub(super) fn label(&self) -> String {
+        shown(&self.path.display().to_string()).into_owned()
     }
 
     pub(super) fn leaf(&self) -> Arc<Member> {

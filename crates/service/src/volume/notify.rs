@@ -1,4 +1,4 @@
-//! What a service manager is told of a volume's process: sd_notify(3), by hand.
+//! Messages to a service manager about a volume's process: sd_notify(3), by hand.
 //!
 //! Datagrams to the socket that `NOTIFY_SOCKET` names. The watchdog is fed only while all shards answer,
 //! so that a process that hangs is ended and started again. Deliberately absent: reload, file descriptors
@@ -22,7 +22,7 @@ use super::shard;
 pub struct Notify {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// How often it wants to hear; none if it does not.
+    /// Returns the interval of the watchdog; `None` without one.
     pub(super) watchdog: Option<Duration>,
 }
 

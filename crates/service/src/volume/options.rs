@@ -1,4 +1,4 @@
-//! How a stack is opened: what may be done with it, and what is known of its members before.
+//! Options with which a stack is opened: permissions, and known facts about its members.
 
 use std::path::PathBuf;
 
@@ -28,15 +28,15 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Whether `device`, the identifier that a superblock of the array has at this path, is neither this member's nor
-    /// that of another one of `all`.
+    /// Returns true if `device`, the identifier that a superblock of the array has at this path, is neither that of this
+    /// member nor that of another one of `all`.
     pub fn is_stranger(&self, device: Option<&str>, all: &[Accepted]) -> bool {
         let is_known = |one: &Accepted| one.device.as_deref() == device;
         self.device.is_some() && !all.iter().any(is_known)
     }
 }
 
-/// How a stack is opened.
+/// Options with which a stack is opened.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Nothing is written to members.
@@ -47,15 +47,15 @@ pub struct OpenOptions {
     pub forced: Vec<PathBuf>,
     /// Members with superblocks that cannot be used.
     pub unusable: Vec<Unusable>,
-    /// What members with superblocks were accepted as.
+    /// The arrays of which members with superblocks were accepted.
     pub arrays: Vec<Accepted>,
     /// Memory that other volumes have promised, in bytes.
     pub promised: u64,
-    /// What a RAM disk that is all of a stack can be resized to, in bytes.
+    /// Largest size of a RAM disk that is the whole stack, in bytes.
     pub most_ram: u64,
     /// The folder that says which logs of caches must not be replayed.
     pub given_up: PathBuf,
-    /// How long members may take for a request.
+    /// Time limits for requests to members.
     pub deadline: MemberDeadline,
     /// The command that brings this stack up, if there is one: `braid up NAME`.
     pub command: Option<String>,
@@ -67,7 +67,7 @@ impl OpenOptions {
         if self.read_only { Access::ReadOnly } else { Access::Exclusive }
     }
 
-    /// What leads on where members are missing that the array counts on.
+    /// Returns the next command if members are missing that the array counts on.
     pub(super) fn degraded_command(&self) -> String {
         match &self.command {
             Some(command) => format!(

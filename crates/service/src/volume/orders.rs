@@ -1,16 +1,20 @@
-//! Carrying out what an operator asks of arrays that are up.
+//! Orders to a running volume, and the plans of orders.
 //!
 //! ```text
 //!   control thread                                shard
-//!   checks, opens the device, reads it ──call──▶  the array's own operation, which may take
-//!   waits ◀────────────── answer ───────────────  superblock writes on every member
+//!   checks, opens the device, reads it ──call──▶  checks ──▶ begins ──▶ the array's own operation,
+//!                                                            │           which may take superblock
+//!   waits ◀────────────── answer ─────────────────────────────           writes on every member
 //! ```
+//!
+//! Invariant: an order changes nothing before it begins (`Orders::begin`, `carry_out` of the shard), and is checked
+//! before that. A plan is the same order, whose giver does not let it begin.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_engine::redundant::{ControlError, JobKind, Retested, Speed, Status};
+use braid_engine::redundant::{ControlError, JobKind, Redundant, Retested, Speed, Status};
 use braid_shell::shown;
 use braid_stack::ByteSize;
 
@@ -19,15 +23,14 @@ use super::caching::Caching;
 use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
-use super::members;
+use super::members::{self, Taking};
 use super::newcomer::Newcomer;
 use super::recorded::Recorded;
 use super::scrubs::{LEAST_WITH_TARGET, Part, Scrubs, scrub_kind};
-use super::shard::Orders as Remote;
+use super::to_shard::Orders as Remote;
 use super::watcher::Watcher;
 use crate::control::{Answer, CacheOrder, ErrorCode, Order, WholeOrder};
 use crate::failure::Failure;
-use crate::why::given_up;
 
 /// The parts of a volume that orders change. Arrays live on the shard of `remote`.
 pub(super) struct Orders<'a> {
@@ -47,24 +50,21 @@ impl Orders<'_> {
         match order {
             Order::Whole(order) => self.whole(&order),
             Order::Cache(order) => self.cache(&order),
-            Order::Device(order) if remote.begin() => self.watcher.told(self.media, &order),
-            Order::Device(_) => Err(given_up("whoever told of the device has gone")),
+            Order::Device(order) => self.watcher.told(self.media, &order, remote),
             Order::Add { member, force, again, array } => {
-                self.add(&member, force, again, array.as_deref())
+                let array = which_takes(&self.media.md_arrays(), &member, array.as_deref())?;
+                if again {
+                    let label = member.display().to_string();
+                    members::let_go_of_faulty(array, remote, &label, &member)?;
+                }
+                self.take_in(array, &member, force, Taking::Add { again })
             }
             Order::Replace { member, with, force, array } => {
-                self.replace(&member, &with, force, array.as_deref())
+                let array = which_has(&self.media.md_arrays(), &member, array.as_deref())?;
+                self.take_in(array, &with, force, Taking::Replace { member })
             }
-            Order::Fail { member, array } => {
-                on_one(remote, Which::member(&member, array), move |engine| {
-                    let text = format!("{} is faulty now", shown(&member));
-                    async move { engine.fail(&member).await.map(|()| text) }
-                })
-            }
+            Order::Fail { member, array } => members::fail(remote, &member, array, None),
             Order::Remove { member, array } => self.remove(&member, array),
-            Order::Retest { array } => on_one(remote, Which::Named(array), |engine| async move {
-                engine.retest().await.map(|done| retested_in_words(&done))
-            }),
             Order::Scrub { repair, force, cancel, array } => {
                 self.scrub((!cancel).then(|| scrub_kind(repair, force)), array)
             }
@@ -74,73 +74,57 @@ impl Orders<'_> {
                 self.scrubs.scrub(self.media, remote, &part)
             }
             Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99, array } => {
-                on_each(remote, array, move |_, engine| {
-                    let now = engine.status().speed;
-                    let speed =
-                        speed_of(now, min_bytes_per_second, max_bytes_per_second, latency_us_p99)?;
+                let limits = (min_bytes_per_second, max_bytes_per_second, latency_us_p99);
+                let check = move |engine: &Redundant| speed_of(engine.status().speed, limits);
+                on_each(remote, array, check, |_, engine, speed| {
                     engine.set_speed(speed);
                     Ok(speed_in_words(speed))
                 })
             }
-            Order::RaidDisks { count, array } => {
-                on_one(remote, Which::Named(array), move |engine| async move {
+            Order::Retest { array } => on_one(
+                remote,
+                Which::Named(array),
+                |engine| engine.check_writable().map(|()| None),
+                |engine| async move { engine.retest().await.map(|done| retested_in_words(&done)) },
+            ),
+            Order::RaidDisks { count, array } => on_one(
+                remote,
+                Which::Named(array),
+                move |engine| {
+                    engine.check_raid_disks(count)?;
+                    let has_them = engine.status().raid_disks == count;
+                    Ok(has_them.then(|| format!("the array has {count} roles already")))
+                },
+                move |engine| async move {
                     let text = format!("the array has {count} roles now");
                     engine.set_raid_disks(count).await.map(|()| text)
-                })
-            }
-            Order::MemberSize { bytes, array } => {
-                on_one(remote, Which::Named(array), move |engine| async move {
-                    engine.set_member_size(bytes).await.map(|size| {
-                        format!(
-                            "the array uses {size} bytes of each member now; clients see its new size \
-                             when it is brought up again"
-                        )
-                    })
-                })
-            }
-            Order::Bitmap { none, chunk_bytes, array } => {
-                on_one(remote, Which::Named(array), move |engine| async move {
-                    if !none {
-                        let chunk = ByteSize(engine.add_bitmap(chunk_bytes).await?);
-                        return Ok(format!(
-                            "the array has a write-intent bitmap with a bit for each {chunk:#}"
-                        ));
-                    }
-                    Ok(match engine.remove_bitmap().await? {
-                        true => "the array has no write-intent bitmap any more".to_owned(),
-                        false => "the array has no write-intent bitmap".to_owned(),
-                    })
-                })
-            }
+                },
+            ),
+            Order::MemberSize { bytes, array } => set_member_size(remote, bytes, array),
+            Order::Bitmap { none: true, array, .. } => remove_bitmap(remote, array),
+            Order::Bitmap { chunk_bytes, array, .. } => on_one(
+                remote,
+                Which::Named(array),
+                move |engine| Ok(engine.check_add_bitmap(chunk_bytes)?.map(bitmap_in_words)),
+                move |engine| async move { engine.add_bitmap(chunk_bytes).await.map(bitmap_in_words) },
+            ),
         }
     }
 
-    fn add(&self, member: &Path, force: bool, again: bool, named: Option<&str>) -> Answer {
-        let array = which_takes(&self.media.md_arrays(), member, named)?;
-        if again {
-            members::let_go_of_faulty(array, self.remote, &member.display().to_string(), member)?;
-        }
-        let newcomer = Newcomer::open(array, member, force)?;
-        self.record_newcomer(array, member, || members::add(array, self.remote, newcomer, again))
-    }
-
-    fn replace(&self, member: &str, with: &Path, force: bool, named: Option<&str>) -> Answer {
-        let array = which_has(&self.media.md_arrays(), member, named)?;
-        let newcomer = Newcomer::open(array, with, force)?;
-        self.record_newcomer(array, with, || members::replace(array, self.remote, member, newcomer))
-    }
-
-    /// Has `take_in` take in the device at `path`, with the record in step.
-    fn record_newcomer(
-        &self,
-        array: &MdArray,
-        path: &Path,
-        take_in: impl FnOnce() -> Answer,
-    ) -> Answer {
+    /// Has `array` take in the device at `path`, and records the device: it is in the record before the superblocks
+    /// name it.
+    fn take_in(&self, array: &MdArray, path: &Path, force: bool, taking: Taking) -> Answer {
+        let newcomer = Arc::new(Newcomer::open(array, path, force)?);
+        members::check(array, self.remote, &newcomer, &taking)?;
+        self.remote.begin()?;
         let _turn = self.recorded.turn();
         let listed = self.recorded.list(array, path)?;
-        let answer = take_in();
-        let recorded = if answer.is_ok() { listed.keep() } else { listed.take_back() };
+        let answer = members::take_in(array, self.remote, &newcomer, taking);
+        let recorded = match &answer {
+            // The array may still take it in, and the record may list one member more.
+            Err(failure) if failure.code != ErrorCode::OutcomeUnknown => listed.take_back(),
+            _ => listed.keep(),
+        };
         not_recorded(answer, recorded)
     }
 
@@ -151,15 +135,17 @@ impl Orders<'_> {
         let left_out = |one: &&MdArray| one.left_out.iter().any(|one| one.member == member);
         // The array has no place for it: the record alone names it.
         if !arrays.iter().any(has) && arrays.iter().any(left_out) {
+            self.remote.begin()?;
             let text = format!("{} is forgotten: it took no part", shown(member));
             return not_recorded(Ok(text), self.recorded.forget(Path::new(member)));
         }
         let label = member.to_owned();
-        let answer = on_one(self.remote, Which::member(member, array), |engine| {
-            let text = format!("{} was removed", shown(&label));
-            async move { engine.remove(&label).await.map(|()| text) }
-        });
-        let text = answer?;
+        let checked = label.clone();
+        let check = move |engine: &Redundant| engine.check_remove(&checked).map(|()| None);
+        let which = Which::member(member, array);
+        let text = on_one(self.remote, which, check, move |engine| async move {
+            engine.remove(&label).await.map(|()| format!("{} was removed", shown(&label)))
+        })?;
         arrays.iter().for_each(|array| array.forget(member));
         self.watcher.let_go(member);
         not_recorded(Ok(text), self.recorded.forget(Path::new(member)))
@@ -182,7 +168,7 @@ impl Orders<'_> {
         let carry_out = || self.caching.carry_out(self.live, self.remote, order);
         // Such an order may take long: a second one is not to wait for it.
         let Some(_turn) = self.recorded.try_turn() else { return Err(self.live.busy()) };
-        if !order.names_log() || self.caching.after(order).is_err() {
+        if !order.names_log() || self.remote.is_plan() || self.caching.after(order).is_err() {
             let text = carry_out()?;
             return not_recorded(Ok(text), self.recorded.cache(order).map(drop));
         }
@@ -197,15 +183,40 @@ impl Orders<'_> {
 
     fn scrub(&self, kind: Option<JobKind>, array: Option<String>) -> Answer {
         let named = array.clone();
-        let answer = on_each(self.remote, array, move |_, engine| {
+        let check = |engine: &Redundant| engine.check_writable();
+        let text = on_each(self.remote, array, check, move |_, engine, ()| {
             let status = engine.status();
             engine.scrub(kind).map(|()| scrub_in_words(kind, &status))
-        });
-        if answer.is_ok() {
-            self.scrubs.forget(named.as_deref());
-        }
-        answer
+        })?;
+        self.scrubs.forget(named.as_deref());
+        Ok(text)
     }
+}
+
+fn set_member_size(remote: &Remote, bytes: Option<u64>, array: Option<String>) -> Answer {
+    let check = move |engine: &Redundant| {
+        let (now, then) = engine.check_member_size(bytes)?;
+        Ok((now == then).then(|| format!("the array uses {now} bytes of each member already")))
+    };
+    on_one(remote, Which::Named(array), check, move |engine| async move {
+        engine.set_member_size(bytes).await.map(|size| {
+            format!(
+                "the array uses {size} bytes of each member now; clients see its new size when it is \
+                 brought up again"
+            )
+        })
+    })
+}
+
+fn remove_bitmap(remote: &Remote, array: Option<String>) -> Answer {
+    let check = |engine: &Redundant| {
+        let has_one = engine.check_remove_bitmap()?;
+        Ok((!has_one).then(|| "the array has no write-intent bitmap".to_owned()))
+    };
+    on_one(remote, Which::Named(array), check, |engine| async move {
+        let text = "the array has no write-intent bitmap any more";
+        engine.remove_bitmap().await.map(|_| text.to_owned())
+    })
 }
 
 /// The answer, or what it is if the record could not follow.
@@ -219,9 +230,11 @@ fn not_recorded(answer: Answer, recorded: Result<(), Failure>) -> Answer {
 /// The limits of passes that are asked for: those of `now`, with the given ones changed.
 fn speed_of(
     now: Speed,
-    min_bytes_per_second: Option<u64>,
-    max_bytes_per_second: Option<u64>,
-    latency_us_p99: Option<u64>,
+    (min_bytes_per_second, max_bytes_per_second, latency_us_p99): (
+        Option<u64>,
+        Option<u64>,
+        Option<u64>,
+    ),
 ) -> Result<Speed, ControlError> {
     let mut speed = now;
     speed.min = min_bytes_per_second.unwrap_or(speed.min);
@@ -249,7 +262,7 @@ fn speed_of(
     }
 }
 
-/// What becomes of a scrub that is asked for, or taken back, while the array is like this.
+/// Returns a sentence about a scrub that is asked for, or taken back, while the array is in this state.
 fn scrub_in_words(kind: Option<JobKind>, status: &Status) -> String {
     let running = status.job.as_ref().map(|job| job.kind);
     match (kind, running, status.requested) {
@@ -280,6 +293,10 @@ fn retested_in_words(done: &Retested) -> String {
             &format!("; {left} bytes stay listed, because they can neither be written nor read");
     }
     text
+}
+
+fn bitmap_in_words(chunk_bytes: u64) -> String {
+    format!("the array has a write-intent bitmap with a bit for each {:#}", ByteSize(chunk_bytes))
 }
 
 fn speed_in_words(speed: Speed) -> String {

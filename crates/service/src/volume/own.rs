@@ -1,8 +1,8 @@
-//! Whether something that a volume is to use lies on the volume itself: it would wait for itself, and write
+//! Checks whether something that a volume is to use lies on the volume itself: it would wait for itself, and write
 //! over its own content.
 //!
 //! Invariant: whatever an order, a start or a member that comes back names is asked for here, before it is
-//! opened. [`Own::check_order`] has an arm for each order.
+//! opened.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use braid_stack::Stack;
 
 use super::left::process_of;
 use super::spec::Spec;
-use crate::control::{CacheOrder, DeviceOrder, ErrorCode, Order, WholeOrder, apply};
+use crate::control::{ErrorCode, Order, apply};
 use crate::failure::Failure;
 
-/// What a volume is known by on this machine.
+/// The names of a volume on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     name: String,
@@ -77,41 +77,13 @@ impl Own {
     /// # Errors
     /// Something that `order` names, for a volume with this stack, lies on it.
     pub(super) fn check_order(&self, order: &Order, stack: &Stack) -> Result<(), OnItself> {
-        match order {
-            Order::Add { member: path, .. }
-            | Order::Replace { with: path, .. }
-            | Order::Device(DeviceOrder::Back { device: path })
-            | Order::Whole(
-                WholeOrder::Save { file: path, .. } | WholeOrder::Restore { file: path, .. },
-            ) => self.check(path),
-            Order::Cache(order @ (CacheOrder::Attach { .. } | CacheOrder::Mode { .. })) => {
-                // One that cannot be carried out says so itself.
-                let after =
-                    apply(order, stack, &self.name).map_or(Vec::new(), |after| paths(&after));
-                let before = paths(stack);
-                let mut new = after.iter().filter(|path| !before.contains(path));
-                new.try_for_each(|path| self.check(path))
-            }
-            Order::Cache(
-                CacheOrder::Detach | CacheOrder::Resize { .. } | CacheOrder::Drain { .. },
-            )
-            | Order::Whole(
-                WholeOrder::Lock { .. }
-                | WholeOrder::Unlock
-                | WholeOrder::Erase { .. }
-                | WholeOrder::Resize { .. },
-            )
-            | Order::Device(DeviceOrder::Gone { .. })
-            | Order::Fail { .. }
-            | Order::Remove { .. }
-            | Order::Retest { .. }
-            | Order::Scrub { .. }
-            | Order::ScrubUntil { .. }
-            | Order::Speed { .. }
-            | Order::RaidDisks { .. }
-            | Order::MemberSize { .. }
-            | Order::Bitmap { .. } => Ok(()),
-        }
+        order.path().map_or(Ok(()), |path| self.check(path))?;
+        let Order::Cache(order) = order else { return Ok(()) };
+        // An order that cannot be carried out is refused later, with the reason.
+        let after = apply(order, stack, &self.name).map_or(Vec::new(), |after| paths(&after));
+        let before = paths(stack);
+        let mut new = after.iter().filter(|path| !before.contains(path));
+        new.try_for_each(|path| self.check(path))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What has to be in place before a volume serves: its name, its members, its shards, descriptors.
+//! Preparations before a volume serves: its name, its members, its shards, descriptors.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::spec::Spec;
 use super::trace::{Lane, Recorder};
 use crate::control::Event;
 
-/// How long a process that was killed may take to let go of its members.
+/// Time that a killed process may take to release its members.
 const DYING: Duration = Duration::from_secs(10);
 /// Descriptors that must be left when all is open: for clients, for questions, for a member more.
 const SPARE_FILES: u64 = 24;
@@ -36,7 +36,7 @@ pub(super) fn refuse_nested_images(stack: &Stack) -> Result<(), RunError> {
     }
 }
 
-/// Refuses to serve with so few descriptors that nobody could connect.
+/// Refuses to serve with too few descriptors for a single client.
 pub(super) fn check_open_files() -> Result<(), RunError> {
     let limit = braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
@@ -114,7 +114,7 @@ pub(super) fn start_shards(
         let ended = move |by_panic: bool| {
             // A status that is made from here on knows it.
             panicked.fetch_or(by_panic, Ordering::SeqCst);
-            // Nobody listens any more when the volume is ending: then it is no news.
+            // There is no receiver when the volume is ending, and then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
         Shard::start(index, spec, media, mode, lane, ended)

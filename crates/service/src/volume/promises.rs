@@ -1,4 +1,4 @@
-//! How much memory may be promised: what the machine, and the cgroup, have, less what other volumes
+//! The memory that may be promised: that of the machine, and of the cgroup, less what other volumes
 //! have promised already.
 //!
 //! RAM disks take memory as they are written: a promise that cannot be kept ends in the kernel's killing
@@ -45,7 +45,7 @@ fn others(promised: ByteSize) -> String {
     }
 }
 
-/// Whether `wanted` bytes, which `what` calls them, can be promised beside what others have.
+/// Checks that `wanted` bytes, which `what` names, can be promised beside the promises of others.
 pub(super) fn check(wanted: ByteSize, what: &str, promised: u64) -> Result<(), TooMuchMemory> {
     let machine = total_memory();
     let (total, whose) = match cgroup::memory_limit() {
@@ -118,7 +118,7 @@ mod tests {
             |wanted, promised| judge(ByteSize(wanted), "it", promised, 100, "this machine has");
         assert!(judge(100, 0).is_ok() && judge(60, 40).is_ok());
         assert!(judge(101, 0).is_err() && judge(60, 41).is_err() && judge(2, u64::MAX).is_err());
-        assert!(judge(0, 200).is_ok(), "who wants nothing is not asked");
+        assert!(judge(0, 200).is_ok(), "a wish for nothing is always granted");
         let text = judge(60, 41).unwrap_err().failure().text();
         assert!(
             text.starts_with(

@@ -1,4 +1,4 @@
-//! What is made good before anybody is served, and why a shard does not start.
+//! Repairs after a crash, before clients are served, and reasons why a shard does not start.
 
 use std::io;
 

@@ -12,7 +12,7 @@
 //! Invariants
 //! * Pure: what is seen, and the time, are arguments.
 //! * What an operator took out, and what failed on a device that stayed, is not asked for.
-//! * A member that came back [`LIMIT`] times [`WITHIN`] an hour is left out until somebody re-adds it.
+//! * A member that came back [`LIMIT`] times [`WITHIN`] an hour is left out until an operator re-adds it.
 //!
 //! Deliberately absent: whether a member may come back, which its superblock and the array's decide
 //! (`newcomer`); looking, which is `watcher`'s.
@@ -29,10 +29,10 @@ use super::spec::ReAdd;
 const LIMIT: usize = 3;
 /// … in so long a time are enough.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
-/// How long after a refusal it is tried again: udev may look at a device that was just plugged in.
+/// Time after a refusal until the next try: udev may look at a device that was just plugged in.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// How the array has a member.
+/// The standing of a member in its array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It takes part, or is filled, or waits as a spare.
@@ -53,13 +53,13 @@ pub(super) struct Sight {
     /// As the stack spells it.
     pub(super) member: String,
     pub(super) standing: Standing,
-    /// What lies at its path: another text for another device, or for the same plugged in again.
+    /// Identity of the object at its path: another text for another device, or for the same plugged in again.
     pub(super) place: Option<String>,
     /// The array lacks a member.
     pub(super) is_short: bool,
 }
 
-/// What is to be done.
+/// An action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Let go of what is left of `member`, and take in again what lies at `at`: by the bitmap, or as the
@@ -77,11 +77,11 @@ pub(super) struct Back {
     pub(super) is_spare: bool,
 }
 
-/// What is to be said of a member until that changes.
+/// A message about a member, until its state changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum News {
     Back(Back),
-    /// Its role is somebody else's by now.
+    /// Another member has its role by now.
     NotNeeded(PathBuf),
     Refused(PathBuf, String),
     LeftOut(PathBuf),
@@ -92,13 +92,13 @@ enum News {
 struct Found {
     at: Back,
     when: Duration,
-    /// What lay at the member's path then.
+    /// Identity of the object at the member's path then.
     place: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct One {
-    /// What lay at its path when it worked.
+    /// Identity of the object at its path when it worked.
     opened: Option<String>,
     /// Its device went away.
     is_away: bool,
@@ -111,8 +111,8 @@ struct One {
     news: Option<News>,
 }
 
-/// What is remembered of all members.
-#[derive(Debug, Default)]
+/// The memory of all members.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Returning {
     policy: ReAdd,
     members: BTreeMap<String, One>,
@@ -177,7 +177,7 @@ impl Returning {
         Vec::new()
     }
 
-    /// What became of [`Act::ReAdd`].
+    /// Takes in the result of [`Act::ReAdd`].
     pub(super) fn done(
         &mut self,
         now: Duration,
@@ -209,7 +209,7 @@ impl Returning {
         self.members.iter().find(|(_, one)| has(one)).map(|(name, _)| name.as_str())
     }
 
-    /// What is to be said of `volume`, a line each.
+    /// Returns the messages about `volume`, a line each.
     pub(super) fn says(&self, volume: &str) -> Vec<String> {
         let one = |(name, one): (&String, &One)| Some(one.news.as_ref()?.says(volume, name));
         self.members.iter().filter_map(one).collect()
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// All stories of four looks: it is re-added only where it was away and nobody took it out.
+    /// All stories of four looks: it is re-added only where it was away and no operator took it out.
     #[test]
     fn who_comes_back_was_away_and_nobody_took_it_out() {
         use Standing::{DeviceWent, Faulty, OutByOrder, Works};
@@ -375,7 +375,7 @@ mod tests {
         for _ in 0..10 {
             assert!(world.look(Standing::Faulty, Some("one")).is_empty());
         }
-        // Then somebody pulls it out and plugs it in.
+        // Then it is unplugged and plugged in.
         assert!(world.look(Standing::Faulty, None).is_empty());
         assert!(world.comes_back(Standing::Faulty, Some("one")));
     }
@@ -415,7 +415,7 @@ mod tests {
             assert!(world.says().starts_with(says), "{}", world.says());
             assert_eq!(world.says().is_empty(), says.is_empty());
             world.look(Standing::Faulty, None);
-            assert_eq!(world.says(), "", "nobody is there any more");
+            assert_eq!(world.says(), "", "no member is there any more");
         }
     }
 
@@ -437,7 +437,7 @@ mod tests {
         world.now += WITHIN;
         assert!(world.look(Standing::Faulty, Some("one")).is_empty(), "also when the hour is over");
         assert!(world.says().contains("left out"), "{}", world.says());
-        // Somebody takes it in: it counts anew an hour later.
+        // An operator takes it in: it counts anew an hour later.
         world.look(Standing::Works, Some("one"));
         assert_eq!(world.says(), "");
         world.look(Standing::Faulty, None);

@@ -82,9 +82,9 @@ struct Volume {
     events: Receiver<Event>,
     control: Option<PathBuf>,
     server: Option<control::Server>,
-    /// Ends when nobody is served any more.
+    /// Ends when no client is served any more.
     trace: Option<Recorder>,
-    /// What the start has to say.
+    /// Messages of the start.
     told: Vec<String>,
     manager: Option<Arc<Notify>>,
     /// Held for the life of the process.
@@ -261,14 +261,14 @@ impl Volume {
                         Ok(lost) => return lost,
                         Err(error) => {
                             eprintln!(
-                                "{}; once more within 10 s ends the volume all the same",
+                                "{}; once more within 10 s ends the volume anyway",
                                 error.text()
                             );
                             warned = Some(Instant::now());
                         }
                     }
                 }
-                // Whoever asked has gone, and may not want it any more.
+                // The client has gone, and may not want it any more.
                 Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
                 Ok(Event::Stop { force, answer, .. }) => match self.let_go(force) {
                     Ok(lost) => {
@@ -278,7 +278,7 @@ impl Volume {
                     Err(error) => {
                         let (holders, next) = (error.holders(), error.next());
                         let error = Some(error.to_string());
-                        // Whoever asked may have gone; the volume goes on all the same.
+                        // The client may have gone; the volume continues in any case.
                         let process = Process::this();
                         let stopped = false;
                         let _ = answer.send(StopAnswer { stopped, process, holders, error, next });
@@ -295,7 +295,7 @@ impl Volume {
                     return save_to_the_end(&self.shared.live).err();
                 }
                 Ok(Event::ShardEnded) => {
-                    // Whoever uses the device gets errors instead of waiting for good.
+                    // Programs that use the device get errors instead of waiting for good.
                     return self.let_go(true).unwrap_or_else(|error| {
                         eprintln!("{}", error.text());
                         None
@@ -331,7 +331,7 @@ impl Volume {
     /// Takes no more requests, answers those under way, flushes.
     fn end(&mut self, lost: Option<ImageError>) -> Result<(), RunError> {
         if let Some(manager) = &self.manager {
-            // From here on nobody feeds its watchdog.
+            // From here on its watchdog is not fed.
             manager.say("STOPPING=1");
         }
         let shards = std::mem::take(&mut self.shards);

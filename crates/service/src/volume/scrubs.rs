@@ -20,11 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use braid_array::Role;
-use braid_engine::redundant::{JobKind, ScrubFound, ScrubOrder, ScrubPlace, Speed};
+use braid_engine::redundant::{JobKind, Redundant, ScrubFound, ScrubOrder, ScrubPlace, Speed};
 use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
 use super::media::Media;
+use super::to_shard::Orders;
 use super::{arrays, asking, shard};
 use crate::beside::Beside;
 use crate::control::{Answer, ArrayStatus, MismatchStatus, ScrubPlaceStatus};
@@ -32,10 +33,10 @@ use crate::control::{Answer, ArrayStatus, MismatchStatus, ScrubPlaceStatus};
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 pub(super) const LEAST_WITH_TARGET: u64 = 1 << 20;
 
-/// How often it is looked how far scrubs are: a volume that is killed does so much again.
+/// Interval between two looks at the progress of scrubs: a volume that is killed repeats this much.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What is kept of one scrub.
+/// The record of one scrub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -68,7 +69,7 @@ struct Kept {
 
 /// The scrubs in parts of a volume.
 pub(super) struct Scrubs {
-    /// None for a volume that nobody gives orders to.
+    /// `None` for a volume that takes no orders.
     file: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -77,7 +78,7 @@ pub(super) struct Scrubs {
 struct State {
     kept: Vec<Kept>,
     is_watched: bool,
-    /// How many orders there were: what was seen before the last of them says nothing of it.
+    /// Number of orders so far: a look before the last of them says nothing about it.
     orders: u64,
 }
 
@@ -89,7 +90,7 @@ fn numbered(arrays: &[ArrayStatus]) -> impl Iterator<Item = Numbered<'_>> {
     arrays.iter().filter(|array| array.is_redundant()).enumerate()
 }
 
-/// What a place is good for: an array of this kind with these members.
+/// Returns the array for which a place counts: its kind and its members.
 fn what(array: &ArrayStatus) -> String {
     let in_sync = array.members.iter().filter(|member| member.state == "in_sync");
     let mut members: Vec<String> = in_sync
@@ -157,6 +158,10 @@ impl Kept {
         self.number == number && self.called == array.called && self.uuid == array.uuid
     }
 
+    fn is_good(&self, array: Numbered<'_>, kind: JobKind) -> bool {
+        self.what == what(array.1) && self.kind() == kind
+    }
+
     fn status(&self) -> ScrubPlaceStatus {
         ScrubPlaceStatus {
             kind: self.kind().to_string(),
@@ -189,11 +194,14 @@ impl State {
         self.kept.push(Kept { began_ms, ..Kept::new(array, what, now_ms, place) });
     }
 
-    /// Where a scrub of `array` goes on; what is of another array by now is dropped.
-    fn place(&mut self, array: Numbered<'_>, kind: JobKind) -> Option<ScrubPlace> {
-        let is_good = |kept: &Kept| kept.what == what(array.1) && kept.kind() == kind;
-        self.kept.retain(|kept| !kept.is_of(array) || is_good(kept));
-        self.kept.iter().find(|kept| kept.is_of(array)).map(Kept::place)
+    /// Returns the scrub of `array` that another one of the same kind continues.
+    fn place(&self, array: Numbered<'_>, kind: JobKind) -> Option<&Kept> {
+        self.kept.iter().find(|kept| kept.is_of(array) && kept.is_good(array, kind))
+    }
+
+    /// Drops the scrubs of `array` that no scrub of this kind continues.
+    fn drop_others(&mut self, array: Numbered<'_>, kind: JobKind) {
+        self.kept.retain(|kept| !kept.is_of(array) || kept.is_good(array, kind));
     }
 }
 
@@ -246,7 +254,7 @@ impl Scrubs {
     pub(super) fn scrub(
         self: &Arc<Self>,
         media: &Arc<Media>,
-        orders: &shard::Orders,
+        orders: &Orders,
         part: &Part,
     ) -> Answer {
         let kind = part.kind;
@@ -257,38 +265,44 @@ impl Scrubs {
             named.is_none_or(|text| asking::means(text, &array.called, array.uuid.as_deref()))
         };
         let places: Vec<Option<ScrubPlace>> = {
-            let mut state = self.state();
-            let mut place =
-                |array: Numbered<'_>| is_meant(array.1).then(|| state.place(array, kind)).flatten();
-            let places = numbered(&found).map(&mut place).collect();
-            self.save(&state);
-            places
+            let state = self.state();
+            let place = |array: Numbered<'_>| {
+                is_meant(array.1).then(|| state.place(array, kind).map(Kept::place)).flatten()
+            };
+            numbered(&found).map(place).collect()
         };
         let until = Duration::from_millis(part.until_ms);
         let latency = part.latency_us_p99.map(Duration::from_micros);
-        let answer = asking::on_each(orders, part.array.clone(), move |index, engine| {
-            let from = places.get(index).cloned().flatten();
-            let speed = latency.map(|latency| Speed {
-                min: LEAST_WITH_TARGET,
-                latency: Some(latency),
-                ..engine.status().speed
+        let check = |engine: &Redundant| engine.check_writable();
+        let answer =
+            asking::on_each(orders, part.array.clone(), check, move |index, engine, ()| {
+                let from = places.get(index).cloned().flatten();
+                let speed = latency.map(|latency| Speed {
+                    min: LEAST_WITH_TARGET,
+                    latency: Some(latency),
+                    ..engine.status().speed
+                });
+                let text = match &from {
+                    Some(place) => {
+                        format!("{kind} goes on at {}", percent(place.done, place.total))
+                    }
+                    None => format!("{kind} begins"),
+                };
+                let order = ScrubOrder { kind, from, until: Some(until), speed };
+                engine.scrub_as(Some(order)).map(|()| text)
             });
-            let text = match &from {
-                Some(place) => format!("{kind} goes on at {}", percent(place.done, place.total)),
-                None => format!("{kind} begins"),
-            };
-            let order = ScrubOrder { kind, from, until: Some(until), speed };
-            engine.scrub_as(Some(order)).map(|()| text)
-        });
         let mut state = self.state();
         state.orders += 1;
-        if answer.is_ok() && !std::mem::replace(&mut state.is_watched, true) {
+        let text = answer?;
+        numbered(&found).filter(|one| is_meant(one.1)).for_each(|one| state.drop_others(one, kind));
+        self.save(&state);
+        if !std::mem::replace(&mut state.is_watched, true) {
             let (scrubs, media, remote) = (Arc::clone(self), Arc::clone(media), remote.clone());
             let watch = move || scrubs.watch(&media, &remote);
             let started = std::thread::Builder::new().name("scrubs".to_owned()).spawn(watch);
             state.is_watched = started.is_ok();
         }
-        answer
+        Ok(text)
     }
 
     /// Looks how far scrubs are until none runs.
@@ -423,8 +437,11 @@ mod tests {
         let text = serde_json::to_string(&state.kept).expect("JSON");
         state.kept = serde_json::from_str(&text).expect("what was written");
         assert_eq!((state.kept[0].began_ms, state.kept[0].seen_ms), (10, 20));
-        assert_eq!(state.place((0, &same), check), Some(place(check, 8192)));
-        // Of none of these, and then of nobody any more.
+        fn found(state: &State, array: Numbered<'_>, kind: JobKind) -> Option<ScrubPlace> {
+            state.place(array, kind).map(Kept::place)
+        }
+        assert_eq!(found(&state, (0, &same), check), Some(place(check, 8192)));
+        // A place counts for none of these, and is dropped then.
         for (number, other, kind) in [
             (0, array(&[0, 2], None), check),
             (0, same.clone(), repair),
@@ -432,8 +449,10 @@ mod tests {
             (1, same.clone(), check),
         ] {
             let mut state = State { kept: state.kept.clone(), ..State::default() };
-            assert_eq!(state.place((number, &other), kind), None, "{other:?}");
-            assert_eq!(state.place((0, &same), check).is_some(), number == 1);
+            assert_eq!(found(&state, (number, &other), kind), None, "{other:?}");
+            assert!(found(&state, (0, &same), check).is_some(), "to look drops nothing");
+            state.drop_others((number, &other), kind);
+            assert_eq!(found(&state, (0, &same), check).is_some(), number == 1);
         }
     }
 
@@ -443,11 +462,12 @@ mod tests {
         let mut state = State::default();
         state.see((0, &before), Some(place(JobKind::Check, 4096)), 10);
         state.see((0, &after), Some(place(JobKind::Check, 8192)), 20);
-        assert_eq!(state.place((0, &after), JobKind::Check), None);
+        assert!(state.place((0, &after), JobKind::Check).is_none());
         // The engine began anew with the new member: a round of its own.
         state.see((0, &before), Some(place(JobKind::Check, 8192)), 10);
         state.see((0, &after), Some(place(JobKind::Check, 4096)), 30);
-        assert_eq!(state.place((0, &after), JobKind::Check), Some(place(JobKind::Check, 4096)));
+        let found = state.place((0, &after), JobKind::Check).map(Kept::place);
+        assert_eq!(found, Some(place(JobKind::Check, 4096)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -25,15 +25,13 @@ use super::restart::{ShardError, replay, restart};
 use super::sides::Sides;
 use super::spec::Spec;
 use super::trace::Lane;
-use crate::control::{Answer, Giver};
-use crate::why::{Why, given_up};
 
-/// How long a shard may take to answer a status: a turn of its takes milliseconds.
+/// Time limit for a shard to answer a status: one of its turns takes milliseconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
-/// How long connections may take to end when the volume goes down.
+/// Time limit for connections to end when the volume goes down.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// A shard that runs.
@@ -42,36 +40,36 @@ pub(super) struct Shard {
     thread: JoinHandle<Result<(), ShardError>>,
 }
 
-/// What a shard says when it has started.
+/// Facts that a shard reports when it has started.
 pub(super) struct Facts {
     pub remote: Remote,
     pub limits: Limits,
     /// `uring` or `threads`.
     pub driver: &'static str,
-    /// Whether its memory is locked.
+    /// The result of locking its memory.
     pub locked: Result<(), io::ErrorKind>,
     /// The kernel's number of its thread.
     pub thread: u32,
 }
 
-/// What a shard's thread has at hand for calls from the main thread.
+/// State of a shard's thread for calls from the main thread.
 pub(super) struct Local {
-    /// What the exports of the volume have here.
+    /// Parts of the volume's exports on this shard.
     pub(super) sides: Sides,
-    /// What its exports offer.
+    /// The device that its exports offer.
     pub(super) front: Front,
     pub pool: Pool,
     pub arrays: Vec<Rc<Array>>,
     /// Caches, those below others first.
     pub caches: Rc<RefCell<Vec<AtCache>>>,
-    /// Whether another shard serves what is asked of this one.
+    /// Tells if another shard serves the requests of this one.
     pub(super) following: Rc<Following>,
     /// Raised when no other shard follows this one any more.
     alone: Stop,
 }
 
 impl Local {
-    /// What an export offers on this shard. `asked` is told how long its requests take.
+    /// Returns the device that an export offers on this shard. `asked` records the latencies of its requests.
     pub(super) fn offered(&self, handle: &Handle, asked: &Tally) -> Offered {
         let watch = Stopwatch::new(asked, Rc::new(ExecutorClock::new(handle)));
         self.front.offered().seen_through(move |dev| watch.in_front_of(dev))
@@ -180,75 +178,7 @@ pub(super) fn call(remote: &Remote, f: impl FnOnce(&Handle, &Local) + Send + 'st
     });
 }
 
-/// How an order reaches the shard on which arrays live.
-pub(super) struct Orders {
-    remote: Remote,
-    giver: Arc<Giver>,
-}
-
-impl Orders {
-    pub(super) fn new(remote: Remote, giver: Giver) -> Orders {
-        Orders { remote, giver: Arc::new(giver) }
-    }
-
-    /// For an order of the volume's own.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub(super) fn own(remote: &Remote) -> io::Result<Orders> {
-        Ok(Orders::new(remote.clone(), Giver::own()?))
-    }
-
-    /// The same shard, for an order of the volume's own.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub(super) fn another(&self) -> io::Result<Orders> {
-        Orders::own(&self.remote)
-    }
-
-    /// The shard.
-    pub(super) fn remote(&self) -> &Remote {
-        &self.remote
-    }
-
-    /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
-    pub(super) fn begin(&self) -> bool {
-        self.giver.begin()
-    }
-
-    /// Whether an order that was begun is still waited for.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.giver.is_waiting()
-    }
-
-    /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
-    /// sends, for up to `limit`.
-    pub(super) fn carry_out(
-        &self,
-        limit: Duration,
-        f: impl FnOnce(&Handle, &Local, Sender<Answer>) + Send + 'static,
-    ) -> Answer {
-        let (send, receive) = channel();
-        let giver = Arc::clone(&self.giver);
-        call(&self.remote, move |handle, local| {
-            if giver.begin() || giver.is_waiting() {
-                f(handle, local, send);
-            }
-        });
-        let seconds = limit.as_secs();
-        match receive.recv_timeout(limit) {
-            Ok(answer) => answer,
-            Err(RecvTimeoutError::Disconnected) if self.giver.give_up() => Err(given_up(
-                "the volume is ending: the order was not carried out, and will not be",
-            )),
-            Err(_) if self.giver.give_up() => Err(Why::NotReached { seconds }.into()),
-            Err(_) => Err(Why::NotThrough { seconds }.into()),
-        }
-    }
-}
-
-/// What `f` answers on the thread of `remote`; `None` if that takes longer than a status waits.
+/// Returns the result of `f` on the thread of `remote`; `None` if it takes longer than a status waits.
 pub(super) fn ask<T: Send + 'static>(
     remote: &Remote,
     f: impl FnOnce(&Handle, &Local) -> T + Send + 'static,
@@ -267,7 +197,7 @@ pub(super) fn silent(remotes: &[Remote], limit: Duration) -> Vec<usize> {
     for (index, remote) in remotes.iter().enumerate() {
         let send = send.clone();
         remote.call(move |_| {
-            // Whoever asked may have lost patience.
+            // The receiver may have given up.
             let _ = send.send(index);
         });
     }
@@ -312,27 +242,7 @@ fn run(
     let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
     let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
-    for one in &arrays {
-        restart(&executor, one)?;
-        handle.spawn(one.array.run());
-        if one.is_changed {
-            let array = one.array.clone();
-            // Before anybody is served: what a read shows of copies that a crash left different must
-            // not change when a member comes back that was not there. What cannot be recorded stops
-            // the array, which its status says.
-            executor.block_on(async move { drop(array.record().await) });
-        }
-    }
-    for one in &built.caches {
-        replay(&executor, one)?;
-        if let Some(run) = one.cache.run() {
-            handle.spawn(run);
-        }
-        let warm = one.warm.as_ref();
-        if let Some(text) = warm.and_then(|warm| warm.restore(&one.cache, &handle, &pool)) {
-            eprintln!("{text}");
-        }
-    }
+    make_good(&executor, &pool, &arrays, &built.caches)?;
     let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
     let caches = Rc::new(RefCell::new(built.caches));
     let (following, alone) = (Rc::<Following>::default(), Stop::default());
@@ -366,31 +276,68 @@ fn run(
         }
         alone.wait().await;
         if dev.limits().read_only || following.first().is_some() {
-            // Who serves it flushes it.
+            // The shard that serves it flushes it.
             return Ok(());
         }
-        let mut flushed = front.dev().start(Io::flush()).await.result.map_err(io::Error::from);
-        // From above: what one drains another may hold.
         let caches = caches.borrow().clone();
-        for one in caches.iter().rev() {
-            let drained = one.cache.shut_down().await.map_err(io::Error::from);
-            flushed = flushed.and(drained);
-        }
-        for one in &arrays {
-            one.array.shut_down().await;
-        }
-        // When nobody writes the origins any more.
-        for (one, warm) in caches.iter().filter_map(|one| Some((one, one.warm.as_ref()?))) {
-            if flushed.is_ok()
-                && let Err(error) = warm.save(&one.cache)
-            {
-                let path = warm.path().display();
-                eprintln!("{path}: {error}: the cache will be as it was before, or empty");
-            }
-        }
-        flushed
+        shut_down(&front, &arrays, &caches).await
     });
     Ok(result?)
+}
+
+/// Repairs what a crash left of arrays and caches, before clients are served, and starts their tasks.
+fn make_good(
+    executor: &Executor,
+    pool: &Pool,
+    arrays: &[Rc<Array>],
+    caches: &[AtCache],
+) -> Result<(), ShardError> {
+    let handle = executor.handle();
+    for one in arrays {
+        restart(executor, one)?;
+        handle.spawn(one.array.run());
+        if one.is_changed {
+            let array = one.array.clone();
+            // Before clients are served: data that a read returns of copies that a crash left different must
+            // not change when a member comes back that was not there. What cannot be recorded stops
+            // the array, which its status says.
+            executor.block_on(async move { drop(array.record().await) });
+        }
+    }
+    for one in caches {
+        replay(executor, one)?;
+        if let Some(run) = one.cache.run() {
+            handle.spawn(run);
+        }
+        let warm = one.warm.as_ref();
+        if let Some(text) = warm.and_then(|warm| warm.restore(&one.cache, &handle, pool)) {
+            eprintln!("{text}");
+        }
+    }
+    Ok(())
+}
+
+/// Flushes the device that exports offer, then closes caches and arrays. No client is served any more.
+async fn shut_down(front: &Front, arrays: &[Rc<Array>], caches: &[AtCache]) -> io::Result<()> {
+    let mut flushed = front.dev().start(Io::flush()).await.result.map_err(io::Error::from);
+    // From above: what one drains another may hold.
+    for one in caches.iter().rev() {
+        let drained = one.cache.shut_down().await.map_err(io::Error::from);
+        flushed = flushed.and(drained);
+    }
+    for one in arrays {
+        one.array.shut_down().await;
+    }
+    // After the last write to the origins.
+    for (one, warm) in caches.iter().filter_map(|one| Some((one, one.warm.as_ref()?))) {
+        if flushed.is_ok()
+            && let Err(error) = warm.save(&one.cache)
+        {
+            let path = warm.path().display();
+            eprintln!("{path}: {error}: the cache will be as it was before, or empty");
+        }
+    }
+    flushed
 }
 
 /// For tests of what a panic does: one comes when the file that `BRAID_PLANTED_PANIC` names is there. Without
@@ -408,7 +355,7 @@ fn planted_panic(handle: &Handle) {
     }
 }
 
-/// What is to be said of the shards' memory for requests.
+/// Returns a warning about the shards' memory for requests.
 pub(super) fn pool_warning(shards: &[Shard]) -> Option<String> {
     let kind = shards.iter().find_map(|shard| shard.facts.locked.err())?;
     let why = match kind {

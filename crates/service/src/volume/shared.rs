@@ -1,4 +1,4 @@
-//! What a volume that is up says of itself, and who carries out orders: what the control socket sees.
+//! The volume as its control socket sees it: its status, orders, plans.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,10 +28,10 @@ use super::trace::Recording;
 use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
-use super::{arrays, caches, memory, shard, slow_requests};
+use super::{arrays, caches, memory, shard, slow_requests, to_shard};
 use crate::control::{self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status};
 
-/// What a status is made of.
+/// Parts of a volume from which its status is made.
 pub(super) struct Shared {
     pub(super) spec: Spec,
     pub(super) own: Own,
@@ -59,8 +59,8 @@ pub(super) struct Shared {
 }
 
 impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::Answer {
-        let remote = shard::Orders::new(self.remotes[0].clone(), giver);
+    fn carry_out(&self, order: control::Order, giver: Arc<control::Giver>) -> control::Answer {
+        let remote = to_shard::Orders::new(self.remotes[0].clone(), giver);
         self.own.check_order(&order, &self.caching.stack()).map_err(|error| error.failure())?;
         let orders = Orders {
             media: &self.media,
@@ -71,7 +71,19 @@ impl control::Volume for Shared {
             recorded: &self.recorded,
             remote: &remote,
         };
-        self.live.long_orders.carry_out(order, |order| orders.carry_out(order))
+        match remote.is_plan() {
+            true => orders.carry_out(order),
+            false => self.live.long_orders.carry_out(order, |order| orders.carry_out(order)),
+        }
+    }
+
+    fn plan(&self, order: control::Order) -> control::Plan {
+        let giver = Arc::new(control::Giver::of_plan());
+        let answer = self.carry_out(order.clone(), Arc::clone(&giver));
+        match giver.is_planned() {
+            true => control::Plan::possible(order.effect(&self.status())),
+            false => control::Plan::answered(answer),
+        }
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
@@ -107,7 +119,7 @@ impl control::Volume for Shared {
         warnings.extend(self.watcher.says());
         warnings.extend(self.keeper.says());
         warnings.extend(self.warnings.now(&arrays));
-        // Who is back is the nearest way out of being degraded.
+        // A member that is back is the nearest way out of being degraded.
         let next = self.watcher.next().filter(|_| state == "degraded").or(next);
         Status {
             output_version: OUTPUT_VERSION,
@@ -174,7 +186,7 @@ impl Shared {
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
                 io: member_io(leaf.tally()),
                 slow: self.health.why_slow(leaf),
-                // Whoever asks asks the disk, too: nothing here waits for it.
+                // The client asks the disk, too: nothing here waits for it.
                 disk: None,
             }
         };

@@ -1,4 +1,4 @@
-//! What the exports of a volume have on one shard.
+//! Parts of a volume's exports on one shard.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use braid_export_nbd::Stop;
 
-/// What an export has on a shard, beside tasks that end by themselves when it is taken down.
+/// Parts of an export on a shard, beside tasks that end by themselves when it is taken down.
 pub(super) trait Side: Any {
     /// Takes no more requests.
     fn stop(&self);

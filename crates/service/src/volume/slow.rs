@@ -8,7 +8,7 @@
 //!             or too few requests to be judged for 5 minutes: it is tried again
 //! ```
 //!
-//! Reads and writes are judged apart, by their mean over a window. Nobody is judged by few requests, by
+//! Reads and writes are judged apart, by their mean over a window. No member is judged by few requests, by
 //! requests of another size than the siblings', nor by less than a millisecond: what memory and caches do
 //! says nothing of a medium.
 //!
@@ -19,20 +19,20 @@ use std::time::Duration;
 
 use braid_device::{Counted, Histogram};
 
-/// How many times as long as its siblings' a slow member's requests take.
+/// Factor by which the requests of a slow member take longer than those of its siblings.
 const FACTOR: f64 = 4.0;
 /// Below which it is slow no more.
 const BACK: f64 = 2.0;
-/// What it must take longer than its siblings, in µs.
+/// Time by which they must take longer, in µs.
 const LEAST_US: f64 = 1000.0;
-/// Requests in a window by which somebody can be judged.
+/// Requests in a window by which a member can be judged.
 const REQUESTS: u64 = 20;
 /// Judgements in a row that change an opinion.
 const IN_A_ROW: u32 = 2;
-/// How long an opinion is kept of a member that has too few requests.
+/// Time for which the judgement of a member with too few requests is kept.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// What a member was asked for in a window.
+/// Requests to a member in a window.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     /// Which member: one of its own for each.
@@ -41,7 +41,7 @@ pub(super) struct Sample {
     pub(super) counted: Counted,
 }
 
-/// What `later` has more than `earlier`, as far as it is judged by.
+/// Returns the difference of `later` to `earlier`, as far as members are judged by it.
 pub(super) fn between(earlier: &Counted, later: &Counted) -> Counted {
     Counted {
         read_bytes: later.read_bytes.saturating_sub(earlier.read_bytes),
@@ -66,7 +66,7 @@ enum Kind {
     Writes,
 }
 
-/// What is thought of members.
+/// Judgements of members.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     opinions: BTreeMap<(u64, Kind), Opinion>,
@@ -82,7 +82,7 @@ struct Opinion {
     judged: Duration,
 }
 
-/// How long, and how large, requests were in the mean.
+/// Mean time and mean size of requests.
 #[derive(Clone, Copy)]
 struct Mean {
     us: f64,
@@ -151,12 +151,12 @@ impl Judge {
         (!both.is_empty()).then(|| both.join("; "))
     }
 
-    /// Whether its reads are slow.
+    /// Returns true if its reads are slow.
     pub(super) fn is_slow_to_read(&self, id: u64) -> bool {
         self.opinions.get(&(id, Kind::Reads)).is_some_and(|one| one.slow.is_some())
     }
 
-    /// Forgets who is not among `ids`.
+    /// Forgets the members that are not among `ids`.
     pub(super) fn keep(&mut self, ids: &[u64]) {
         self.opinions.retain(|(id, _), _| ids.contains(id));
     }
@@ -174,12 +174,12 @@ fn mean(kind: Kind, member: &Sample) -> Option<Mean> {
     })
 }
 
-/// What a request took, and what it does in the median of the others, in µs; none if they cannot be
+/// Returns the time of a request, and its median for the other members, in µs; none if they cannot be
 /// compared.
 fn compare(own: Mean, others: &[Mean]) -> Option<(f64, f64)> {
     let bytes = median(others.iter().map(|one| one.bytes).collect())?;
     let usual = median(others.iter().map(|one| one.us).collect())?;
-    // Large requests take longer on any medium. Small ones do not: who is slow with them is slow.
+    // Large requests take longer on any medium. Small ones do not: a member that is slow with them is slow.
     (own.bytes <= 2.0 * bytes).then_some((own.us, usual))
 }
 

@@ -1,4 +1,4 @@
-//! What a volume process is told to do.
+//! The specification of a volume's process.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::deadline::MemberDeadline;
 use super::options::{Accepted, OpenOptions};
 use super::trace::TraceTo;
 
-/// How a volume becomes a block device of this machine.
+/// Ways in which a volume becomes a block device of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Attach {
@@ -30,12 +30,12 @@ impl Attach {
         ("none", "Not at all"),
     ];
 
-    /// Whether a way was asked for by its name, whatever it risks.
+    /// Returns true if a way was asked for by its name, in spite of its risk.
     pub(super) fn is_by_name(self) -> bool {
         !matches!(self, Attach::Auto | Attach::None)
     }
 
-    /// Whether a volume that is told so becomes a block device here.
+    /// Returns true if such a volume becomes a block device here.
     pub fn attaches(self) -> bool {
         match self {
             Attach::Auto => can_attach(),
@@ -45,14 +45,14 @@ impl Attach {
     }
 }
 
-/// Whether this user, on this machine, can attach a volume.
+/// Returns true if this user, on this machine, can attach a volume.
 fn can_attach() -> bool {
     rustix::process::geteuid().is_root()
         && Path::new("/dev/fuse").exists()
         && Path::new("/dev/loop-control").exists()
 }
 
-/// What carries out the volume's input and output.
+/// Method of the volume's input and output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoMode {
@@ -114,11 +114,11 @@ pub enum LastResort {
 /// Everything a volume process needs; handed to it as JSON on its standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// What `status` and `down` call it.
+    /// Its name in `status` and `down`.
     pub name: String,
     /// With absolute paths.
     pub stack: Stack,
-    /// Where NBD clients connect.
+    /// Addresses for NBD clients.
     pub nbd: Vec<String>,
     /// Allow TCP beyond the loopback.
     pub insecure: bool,
@@ -131,10 +131,10 @@ pub struct Spec {
     pub degraded: bool,
     /// Members whose contents are accepted, whatever they are.
     pub accepted: Vec<PathBuf>,
-    /// Of these, those that were named again.
+    /// Members among these that were named again.
     #[serde(default)]
     pub forced: Vec<PathBuf>,
-    /// What members with superblocks were accepted as.
+    /// The arrays of which members with superblocks were accepted.
     #[serde(default)]
     pub arrays: Vec<Accepted>,
     /// What becomes of a member that went away and is back.
@@ -146,33 +146,33 @@ pub struct Spec {
     /// Members with superblocks that can be found at another path: path, and what they are known by.
     #[serde(default)]
     pub lasting: Vec<(PathBuf, String)>,
-    /// What whoever brings it up has found out and is to be known.
+    /// Findings of the command that brings it up, which are to be known.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The interface that carries out its input and output.
     pub io: IoMode,
-    /// How long members may take for a request.
+    /// Time limits for requests to members.
     #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
     pub member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     pub shards: usize,
-    /// The control socket; none for a volume in the foreground that nobody asks.
+    /// The control socket; `None` for a volume in the foreground without one.
     pub control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub mount: PathBuf,
     /// The link to the block device, under a name that stays.
     #[serde(default)]
     pub link: Option<PathBuf>,
-    /// Where clients' requests are recorded, if they are.
+    /// File in which client requests are recorded, if they are.
     #[serde(default)]
     pub trace: Option<TraceTo>,
     /// The folder that says which logs of caches must not be replayed.
     #[serde(default)]
     pub given_up: PathBuf,
-    /// The root file system is on it: whoever ends all processes passes this one over.
+    /// The root file system is on it: a program that ends all processes spares this one.
     #[serde(default)]
     pub root_storage: bool,
-    /// Where it is kept how far scrubs in parts are; nowhere without.
+    /// File with the progress of scrubs in parts; `None` to keep none.
     #[serde(default)]
     pub scrubs: Option<PathBuf>,
     /// The folder of copies of superblocks; none are kept without.
@@ -184,7 +184,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// How its stack is opened.
+    /// Returns the options with which its stack is opened.
     pub fn open_options(&self) -> OpenOptions {
         OpenOptions {
             read_only: self.read_only,
@@ -200,12 +200,12 @@ impl Spec {
         }
     }
 
-    /// Where the process notes what must be cleared away if it is killed.
+    /// Returns the file in which the process notes what must be cleared away if it is killed.
     pub fn traces(&self) -> PathBuf {
         self.mount.with_extension("json")
     }
 
-    /// How many shards: what was asked for, or half of the processors (the clients run on the
+    /// Returns the number of shards: the requested one, or half of the processors (the clients run on the
     /// others), at most four. One serves several connections with less processor time than two
     /// do, because it finds more to do each time it wakes; more only pay when one is saturated.
     pub fn shard_count(&self) -> usize {

@@ -31,7 +31,7 @@ use crate::control::ErrorCode;
 use crate::failure::Failure;
 use crate::refusal::said;
 
-/// What write-back mode takes.
+/// The setup of write-back mode.
 pub(super) struct ToWriteBack {
     write_back: WriteBack,
     /// The log, locked.
@@ -76,7 +76,7 @@ impl ToWriteBack {
         self.write_back.log_text.clone()
     }
 
-    /// What is locked for it.
+    /// Returns the locked medium of the log.
     pub(super) fn media(&self) -> Option<Arc<Media>> {
         self.media.clone()
     }
@@ -115,7 +115,7 @@ pub(super) async fn begin(
     answered(handle, &earlier).await;
     cache.begin_write_back().await.map_err(|errno| {
         Failure::failed(format!(
-            "a client went away in the middle of a write ({errno}), and nobody knows when that arrives: \
+            "a client went away in the middle of a write ({errno}), and it may still arrive at any time: \
              writes go through, as before"
         ))
         .next("`braid down`, and `braid up` with mode=write-back")

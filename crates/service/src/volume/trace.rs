@@ -1,4 +1,4 @@
-//! What clients ask of a volume, recorded as lines of a fio iolog.
+//! Client requests to a volume, recorded as lines of a fio iolog.
 //!
 //! ```text
 //!   front ──▶ Lane: 32 bytes, or a count; never waits, takes no memory
@@ -32,10 +32,10 @@ use crate::control::TraceStatus;
 const QUEUE: usize = 1 << 16;
 /// As much is written at a time, in bytes.
 const PIECE: usize = 64 << 10;
-/// How long the thread sleeps between two turns.
+/// Pause of the thread between two turns.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Where a trace is recorded.
+/// File of a trace, and its limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TraceTo {
     /// An absolute path, at which there is nothing.
@@ -52,7 +52,7 @@ pub(super) struct Recorder {
     is_kept: bool,
 }
 
-/// What is known of a trace while it is recorded.
+/// State of a trace while it is recorded.
 pub(super) struct Recording {
     to: TraceTo,
     started: Instant,
@@ -68,7 +68,7 @@ pub(super) struct Recording {
     unwritten: AtomicU64,
 }
 
-/// Where a shard puts its requests.
+/// Queue for the requests of a shard.
 pub(super) struct Lane {
     recording: Arc<Recording>,
     queue: SyncSender<Request>,
@@ -104,7 +104,7 @@ impl Recorder {
         self.is_kept = true;
     }
 
-    /// What a status is made of.
+    /// Returns the status of the trace.
     pub(super) fn recording(&self) -> Arc<Recording> {
         Arc::clone(&self.recording)
     }
@@ -120,7 +120,7 @@ impl Drop for Recorder {
             }
         }
         if !self.is_kept {
-            // It was made a moment ago, and nobody asks for it.
+            // It was made a moment ago, and is not needed.
             let _ = std::fs::remove_file(self.recording.path());
         }
     }
@@ -202,7 +202,7 @@ struct Writer {
     /// Lines that are not written yet, of so many requests.
     text: Vec<u8>,
     lines: u64,
-    /// What stays free for the last line, in bytes.
+    /// Room that stays free for the last line, in bytes.
     tail: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How a volume is: one word, why, and the next command. The one place where a status is judged.
+//! The state of a volume: one word, why, and the next command. The one place where a status is judged.
 //!
 //! ```text
 //!   failed    a shard panicked, and the volume ends
@@ -20,7 +20,7 @@ use braid_stack::ByteSize;
 
 use crate::control::{ArrayStatus, CacheStatus, LeftOutStatus, MemberStatus};
 
-/// What a status says first.
+/// The first lines of a status.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) state: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Verdict {
     pub(super) next: Option<String>,
 }
 
-/// Whether the shards serve.
+/// State of the shards.
 #[derive(Clone, Copy)]
 pub(super) enum Serving {
     /// All of them answer.
@@ -134,7 +134,7 @@ fn worst_of(volume: &str, arrays: &[ArrayStatus]) -> Option<Verdict> {
     verdicts.max_by_key(|(rank, _)| *rank).map(|(_, verdict)| verdict)
 }
 
-/// What needs somebody comes before what is being mended.
+/// States that need an operator come before those that are being mended.
 fn rank(verdict: &Verdict, array: &ArrayStatus) -> u8 {
     match verdict.state {
         "failed" => 5,
@@ -239,7 +239,7 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
     Some(verdict("degraded", why, Some(next)))
 }
 
-/// What is reconstructed from parity that may not fit: what a crash left, and a member that went before
+/// Data that are reconstructed from parity that may not fit: what a crash left, and a member that went before
 /// it was made good.
 fn doubt(array: &ArrayStatus) -> Option<String> {
     let from = array.resync_from_bytes.filter(|_| array.has_parity())?;
@@ -303,7 +303,7 @@ fn all_gone(members: &[MemberStatus]) -> Vec<String> {
     gone.map(|(label, why)| format!("{label}: {why}")).collect()
 }
 
-/// What is to be said of members that work, or of which an array can do without.
+/// Returns warnings about members that work, or that an array can do without.
 pub(super) fn warnings_of(members: &[MemberStatus]) -> Vec<String> {
     let mut warnings = all_gone(members);
     for MemberStatus { member, io, slow, .. } in members {

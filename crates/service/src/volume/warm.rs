@@ -1,13 +1,13 @@
-//! What a cache held, in a file from one life of a volume to the next.
+//! The contents of a cache, in a file from one start of a volume to the next.
 //!
 //! ```text
-//!   comes up   file ──▶ of this origin? ──▶ its data proved, and nobody wrote the origin ──▶ taken
+//!   comes up   file ──▶ of this origin? ──▶ its data proved, and the origin not written ──▶ taken
 //!                                     └──▶ else: what was held is read anew, beside clients
-//!   goes down  drained, flushed ──▶ what proves that nobody writes from here on ──▶ file, renamed
+//!   goes down  drained, flushed ──▶ a proof of the origin's last write ──▶ file, renamed
 //! ```
 //!
 //! Invariants
-//! * Data counts only with what proves that nobody wrote the origin since ([`braid_probe::last_change`]).
+//! * Data counts only with a proof that the origin was not written since ([`braid_probe::last_change`]).
 //! * A file that is something else is never overwritten.
 //! * A cache that cannot be saved or read is an empty one: nothing else depends on it.
 
@@ -24,16 +24,16 @@ use braid_uring::Handle;
 use super::cache_log;
 use crate::beside::Beside;
 
-/// Where a cache is kept, and what it is kept for.
+/// The file of a cache, and the origin of the cache.
 #[derive(Debug)]
 pub struct Warm {
     path: PathBuf,
     has_data: bool,
-    /// What the origin is known by.
+    /// Identity of the origin.
     identity: String,
     /// The files and devices that it lies on.
     below: Vec<PathBuf>,
-    /// What proves that nobody wrote them, as it was before anybody here did.
+    /// Proof of their last write, as it was before the volume wrote them.
     proof: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub enum WarmError {
 }
 
 impl Warm {
-    /// That of a cache as a stack has it, before its origin is written.
+    /// Opens the file of a cache in a stack, before its origin is written.
     ///
     /// # Errors
     /// [`WarmError`]: nothing was changed.
@@ -164,13 +164,13 @@ impl Warm {
         new.into_place(&path, true).map(drop)
     }
 
-    /// Where it is kept.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Between what an origin is known by, and what proves that nobody wrote it.
+/// Separator between the identity of an origin and the proof of its last write.
 const BETWEEN: char = '\0';
 
 /// The files and devices that a stack lies on; memory among them is a path that proves nothing.
@@ -179,7 +179,7 @@ fn below(stack: &Stack) -> Vec<PathBuf> {
     stack.leaves().iter().map(|leaf| path(leaf).unwrap_or_default()).collect()
 }
 
-/// What proves that nobody wrote any of them; none if something does not prove it.
+/// Returns the proof of their last write; `None` if one of them has none.
 fn proof(below: &[PathBuf]) -> Option<String> {
     let of = |path: &PathBuf| braid_probe::last_change(path).ok().flatten();
     let all: Option<Vec<String>> = below.iter().map(of).collect();

@@ -1,4 +1,4 @@
-//! What a start found that is not as it should be, and what ends each warning.
+//! Warnings of a start, and the events that end each of them.
 //!
 //! ```text
 //!   a member that is not used     until it takes part, or the array that lacked it is complete

@@ -24,18 +24,18 @@ use super::md::MdArray;
 use super::media::Media;
 use super::own::Own;
 use super::returning::{Act, Back, Returning, Sight, Standing};
-use super::shard::Orders;
 use super::spec::{ReAdd, Spec};
+use super::to_shard::Orders;
 use super::{arrays, members};
 use crate::control::{Answer, ArrayMember, ArrayStatus, DeviceOrder, ErrorCode};
 use crate::failure::Failure;
 use crate::membership::find_device;
 use crate::metadata::Metadata;
 
-/// How often members are looked for.
+/// Interval between two looks for members.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
-/// What the remark of a member begins with whose device went away.
+/// Beginning of the remark of a member whose device went away.
 const DEVICE_WENT: &str = "its device went away";
 
 /// Looks for members, one look at a time.
@@ -44,7 +44,7 @@ pub(super) struct Watcher {
     own: Own,
     /// None for a volume whose members cannot come back.
     policy: Option<ReAdd>,
-    /// What members can be found by elsewhere.
+    /// Identifiers by which members can be found elsewhere.
     lasting: Vec<(PathBuf, String)>,
     remote: Remote,
     began: Instant,
@@ -95,23 +95,28 @@ impl Watcher {
         locked(&self.returning).let_go(member);
     }
 
-    /// A device came or went.
-    pub(super) fn told(&self, media: &Media, order: &DeviceOrder) -> Answer {
+    /// Carries out an order about a device that came or went.
+    pub(super) fn told(&self, media: &Media, order: &DeviceOrder, orders: &Orders) -> Answer {
         if self.policy.is_none() {
             return Err(no_array("no array of the volume takes members in while it is up"));
         }
         match order {
-            DeviceOrder::Back { device } => self.came(media, device),
-            DeviceOrder::Gone { device } => self.went(media, device),
+            DeviceOrder::Back { device } => self.came(media, device, orders),
+            DeviceOrder::Gone { device } => self.went(media, device, orders),
         }
     }
 
-    fn came(&self, media: &Media, device: &Path) -> Answer {
-        let done = self.look(media, Some(device));
-        if let Some(text) = done.first() {
-            return Ok(text.clone());
+    fn came(&self, media: &Media, device: &Path, orders: &Orders) -> Answer {
+        let uuids = locked(&self.turn).clone();
+        let (acts, _, mut returning) = self.acts(media, Some(device), &uuids, true);
+        if !acts.is_empty() {
+            orders.begin()?;
+            if let Some(text) = self.look(media, Some(device)).first() {
+                return Ok(text.clone());
+            }
+            returning = locked(&self.returning).clone();
         }
-        let said = self.says();
+        let said = returning.says(&self.volume);
         let of_device = said.iter().find(|line| line.contains(&device.display().to_string()));
         Err(match of_device {
             Some(line) => Failure::refused(line),
@@ -124,19 +129,19 @@ impl Watcher {
         })
     }
 
-    /// Takes out what was on a device that udev says is gone.
-    fn went(&self, media: &Media, device: &str) -> Answer {
+    /// Fails the member on a device that is gone, as udev reports.
+    fn went(&self, media: &Media, device: &str, orders: &Orders) -> Answer {
         let _turn = locked(&self.turn);
         let number = format!("block {device} ");
         let by_number =
             locked(&self.returning).on(|place| place.starts_with(&number)).map(str::to_owned);
         let label = by_number.unwrap_or_else(|| device.to_owned());
         let has = |array: &&MdArray| array.leaves().iter().any(|leaf| leaf.label == label);
-        let (Some(array), Ok(remote)) = (redundant(media).find(has), self.orders()) else {
+        let Some(array) = redundant(media).find(has) else {
             return Err(Failure::refused(format_args!("{device} is no member of {}", self.volume))
                 .code(ErrorCode::NoSuchMember));
         };
-        members::device_went(array, &remote, &label, DEVICE_WENT)
+        members::device_went(array, orders, &label, DEVICE_WENT)
     }
 
     fn orders(&self) -> std::io::Result<Orders> {
@@ -146,8 +151,23 @@ impl Watcher {
     /// Looks once, also at `hint`, and does what follows; answers what was done.
     pub(super) fn look(&self, media: &Media, hint: Option<&Path>) -> Vec<String> {
         let mut uuids = locked(&self.turn);
+        let (acts, seen, _) = self.acts(media, hint, &uuids, false);
+        acts.into_iter().filter_map(|act| self.carry_out(act, &seen, &mut uuids)).collect()
+    }
+
+    /// Looks once, also at `hint`. Returns what follows, the members that were seen, and what is known of them then;
+    /// `is_plan` keeps that from being remembered.
+    fn acts<'a>(
+        &self,
+        media: &'a Media,
+        hint: Option<&Path>,
+        uuids: &BTreeMap<String, Uuid>,
+        is_plan: bool,
+    ) -> (Vec<Act>, Vec<Seen<'a>>, Returning) {
         let statuses = arrays::all(media, Some(&self.remote), false);
-        let Some(seen) = see(media, &statuses) else { return Vec::new() };
+        let Some(seen) = see(media, &statuses) else {
+            return (Vec::new(), Vec::new(), locked(&self.returning).clone());
+        };
         let used: Vec<&str> = statuses
             .iter()
             .flat_map(|array| &array.members)
@@ -168,8 +188,13 @@ impl Watcher {
                 .or_else(|| look(hint?.to_owned()))
         };
         let sights: Vec<Sight> = seen.iter().map(|one| one.sight.clone()).collect();
-        let acts = locked(&self.returning).look(self.began.elapsed(), &sights, &mut find);
-        acts.into_iter().filter_map(|act| self.carry_out(act, &seen, &mut uuids)).collect()
+        let mut remembered = locked(&self.returning);
+        let mut returning = remembered.clone();
+        let acts = returning.look(self.began.elapsed(), &sights, &mut find);
+        if !is_plan {
+            remembered.clone_from(&returning);
+        }
+        (acts, seen, returning)
     }
 
     fn carry_out(
@@ -250,7 +275,7 @@ fn standing(member: &ArrayMember) -> Standing {
     }
 }
 
-/// What lies at a path: a file, or a device as it was plugged in this time; none if nothing does.
+/// Returns the identity of the object at a path: a file, or a device as it was plugged in this time; `None` without one.
 fn place(path: &Path) -> Option<String> {
     match identify(path).ok()?.1 {
         Identity::File { device, inode } => Some(format!("file {device} {inode}")),
@@ -270,7 +295,7 @@ fn place(path: &Path) -> Option<String> {
     }
 }
 
-/// What the device at `path` was, if it carries the superblock of this member of the array: of any of
+/// Returns the former state of the device at `path`, if it carries the superblock of this member of the array: of any of
 /// its members, where it is not known what tells it apart.
 fn carried(path: PathBuf, array: &MdArray, member: Option<Uuid>) -> Option<Back> {
     place(&path)?;

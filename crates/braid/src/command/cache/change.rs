@@ -4,7 +4,7 @@ use std::path::Path;
 
 use braid_stack::{ByteSize, Rate};
 
-use super::super::member::{self, carried_out};
+use super::super::order::{self, carried_out};
 use super::super::stacks::{absolute_path, parse};
 use crate::cli;
 use braid_service::control::{CacheOrder, Order};
@@ -57,5 +57,5 @@ pub(super) fn drain(drain: &cli::CacheDrain) -> Result<(), Failure> {
 }
 
 fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
-    member::give(&volume.name, &Order::Cache(order), volume.json)
+    order::give(&volume.name, &Order::Cache(order), volume.how)
 }

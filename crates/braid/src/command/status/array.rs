@@ -10,23 +10,7 @@ use braid_service::control::{ArrayMember, ArrayStatus, JobStatus, Status};
 
 /// An array: what it is, how its members are, what goes on.
 pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bool) -> String {
-    let mut lines = Vec::new();
-    let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
-    let mut what = array.level.clone();
-    if let Some(layout) = &array.layout {
-        what = format!("{what} {layout}");
-    }
-    if let Some(chunk) = array.chunk_bytes {
-        what = format!("{what}, chunk {:#}", ByteSize(chunk));
-    }
-    what = format!("{what}, {:#}, {} [{in_sync}]", ByteSize(array.size_bytes), array.state);
-    if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
-        what = format!("{what}, metadata {metadata}, {uuid}, {} events", array.events);
-    }
-    if is_one_of_several {
-        what = format!("{}: {what}", array.called);
-    }
-    lines.push(("array", what));
+    let mut lines = vec![("array", headline(array, is_one_of_several))];
     if !array.lost.is_empty() {
         let text = format!(
             "bytes {} of the array can be given by no member any more (`braid files {} OFFSET+LENGTH` says whose \
@@ -59,24 +43,7 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         let text = format!("{:#} of {:#} in use", ByteSize(used), ByteSize(all));
         lines.push(("stripes", text));
     }
-    if let Some(job) = &array.job {
-        lines.push(("pass", job_line(job)));
-    }
-    if let Some(place) = array.scrub_place.as_ref().filter(|_| !is_scrubbing(array)) {
-        lines.push(("scrub", scrubbed::paused(place)));
-    }
-    if let Some(scrub) = &array.last_scrub {
-        let left = scrubbed::not_compared(array, scrub, false);
-        let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
-            true => scrubbed::found(array, scrub, "differed"),
-            false => left.join("; "),
-        };
-        if scrub.repaired_bytes > 0 {
-            found = format!("{found}; {} bytes were written again", scrub.repaired_bytes);
-        }
-        lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
-        lines.extend(scrubbed::places(array, scrub).into_iter().map(|place| ("differs", place)));
-    }
+    lines.extend(passes(array));
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();
     for member in &array.members {
@@ -93,6 +60,47 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         text.push_str(&format!("            {}\n", shown(&line)));
     }
     text
+}
+
+/// Returns the level, layout, size and state of an array, on one line.
+fn headline(array: &ArrayStatus, is_one_of_several: bool) -> String {
+    let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
+    let mut what = array.level.clone();
+    if let Some(layout) = &array.layout {
+        what = format!("{what} {layout}");
+    }
+    if let Some(chunk) = array.chunk_bytes {
+        what = format!("{what}, chunk {:#}", ByteSize(chunk));
+    }
+    what = format!("{what}, {:#}, {} [{in_sync}]", ByteSize(array.size_bytes), array.state);
+    if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
+        what = format!("{what}, metadata {metadata}, {uuid}, {} events", array.events);
+    }
+    if is_one_of_several {
+        what = format!("{}: {what}", array.called);
+    }
+    what
+}
+
+/// Returns lines about the running pass, a paused scrub, and the last scrub.
+fn passes(array: &ArrayStatus) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::from_iter(array.job.as_ref().map(|job| ("pass", job_line(job))));
+    if let Some(place) = array.scrub_place.as_ref().filter(|_| !is_scrubbing(array)) {
+        lines.push(("scrub", scrubbed::paused(place)));
+    }
+    if let Some(scrub) = &array.last_scrub {
+        let left = scrubbed::not_compared(array, scrub, false);
+        let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
+            true => scrubbed::found(array, scrub, "differed"),
+            false => left.join("; "),
+        };
+        if scrub.repaired_bytes > 0 {
+            found = format!("{found}; {} bytes were written again", scrub.repaired_bytes);
+        }
+        lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
+        lines.extend(scrubbed::places(array, scrub).into_iter().map(|place| ("differs", place)));
+    }
+    lines
 }
 
 /// Describes the protection against interrupted writes, and its cost; only parity has a write hole.

@@ -8,11 +8,11 @@ use crate::volume::error::ExportError;
 use crate::volume::left::Traces;
 use crate::volume::spec::Spec;
 
-/// What a process that was killed left of the volume.
+/// Remains of a volume whose process was killed.
 pub(in crate::volume) struct Left {
     /// It may still be on its way out, with members open.
     pub(in crate::volume) is_dying: bool,
-    /// What was done about it, for people.
+    /// Sentences about the removal.
     pub(in crate::volume) told: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left };
 #[derive(Default)]
 struct Fuse {
     counters: Arc<Counters>,
-    /// How long its requests take.
+    /// Latencies of its requests.
     asked: Tally,
     /// Set at the start.
     facts: OnceLock<Facts>,
@@ -77,10 +77,10 @@ impl Export for Fuse {
             handle.spawn(async move {
                 if let Err(error) = serve.await {
                     eprintln!("fuse: {error}");
-                    // Whoever waits for an answer gets an error instead.
+                    // A program that waits for an answer gets an error instead.
                     aborter.abort();
                 }
-                // The volume may be ending, and then nobody listens.
+                // The volume may be ending, and then there is no receiver.
                 let _ = events.send(Event::Unmounted);
             });
         });
@@ -176,8 +176,8 @@ impl From<DetachError> for ExportError {
     }
 }
 
-/// Nobody serves a device that a killed process left, so whatever is mounted on it answers with errors, and goes with
-/// it.
+/// Detaches a device that a killed process left. No process serves it, so a file system that is mounted on it answers
+/// with errors, and is detached with it.
 fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, ExportError> {
     let found = Attachment::find(mount).map_err(ExportError::failed)?;
     let Some(mut left) = found else { return Ok(None) };

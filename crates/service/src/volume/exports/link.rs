@@ -1,6 +1,7 @@
 //! `/dev/braid/NAME`: a symbolic link to a volume's block device, whose number changes from time to time.
 //!
-//! udev makes the same link (packaging/64-braid-assembly.rules), in its own way, `../loopN`; who comes first makes it.
+//! udev makes the same link (packaging/64-braid-assembly.rules), in its own way, `../loopN`; the first of
+//! the two makes it.
 //!
 //! Invariant: only a link is ever replaced or removed, and only one that is this volume's: that leads to
 //! its device, or to a loop device that serves its mount or nothing any more. What else lies there is
@@ -9,7 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel says what a loop device is on: `/sys/block/loopN/loop/backing_file`.
+/// File in which the kernel names the backing file of a loop device: `/sys/block/loopN/loop/backing_file`.
 const BLOCK: &str = "/sys/block";
 
 /// A link, which goes with this value.
@@ -88,7 +89,7 @@ pub(super) fn remove(link: &Path, device: &Path) {
     }
 }
 
-/// Where a link leads to; `../loop0` of `/dev/braid/NAME` to `/dev/loop0`.
+/// Returns the target of a link; `../loop0` of `/dev/braid/NAME` to `/dev/loop0`.
 fn leads_to(link: &Path) -> io::Result<PathBuf> {
     let to = std::fs::read_link(link)?;
     let above = link.parent().and_then(Path::parent);

@@ -66,7 +66,7 @@ pub(super) trait Export: Send + Sync {
     /// The facts of an export that was started.
     fn status(&self) -> ExportStatus;
 
-    /// Whether it is a block device of this machine.
+    /// Returns true for a block device of this machine.
     fn is_device(&self) -> bool;
 
     /// The present users, for people.
@@ -85,20 +85,20 @@ pub(super) trait Export: Send + Sync {
     /// The export stays while it is used, and it is.
     fn check_unused(&self) -> Result<(), ExportError>;
 
-    /// Takes the export away; by `force` from those who use it. Once it is away, this does nothing.
+    /// Takes the export away; by `force` even while it is in use. Once it is away, this does nothing.
     ///
     /// # Errors
     /// It stays: never by force.
     fn take_down(&self, force: bool) -> Result<(), ExportError>;
 }
 
-/// What an export is started with.
+/// Arguments with which an export is started.
 pub(super) struct Start<'a> {
     pub(super) spec: &'a Spec,
     pub(super) shards: &'a [Shard],
-    /// What clients are told.
+    /// Limits that clients are told.
     pub(super) limits: Limits,
-    /// Hears when an export ends that nobody has taken down.
+    /// Receives the end of an export that was not taken down.
     pub(super) events: &'a Sender<Event>,
 }
 
@@ -184,7 +184,7 @@ impl Exports {
         self.0.iter().try_for_each(|export| export.check_unused())
     }
 
-    /// Takes all of them down; by `force` from those who use them.
+    /// Takes all of them down; by `force` even while they are in use.
     ///
     /// # Errors
     /// One stays, as do those that were started before it: never by force.

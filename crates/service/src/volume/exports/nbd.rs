@@ -25,9 +25,9 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None) };
 struct Nbd {
     listeners: Mutex<Vec<Listener>>,
     uris: Vec<String>,
-    /// Of each shard.
+    /// The servers, one for each shard.
     counters: OnceLock<Vec<Arc<Counters>>>,
-    /// How long requests of clients take.
+    /// Latencies of client requests.
     asked: Tally,
 }
 

@@ -11,19 +11,20 @@ use super::{Live, broken};
 use crate::control::Answer;
 use crate::failure::Failure;
 use crate::volume::image::{self, Image, ImageError};
+use crate::volume::to_shard::Orders;
 use crate::why::Why;
 
-/// What is written of an image, or left a hole, in one piece, in bytes.
+/// Pieces in which an image is written or left as a hole, in bytes.
 const GRAIN: usize = 64 << 10;
 
-/// A volume that was saved: nobody writes to it until this goes, or to its end.
+/// A volume that was saved: no client writes to it until this value is dropped, or until the end of the volume.
 pub(in crate::volume) struct Sealed<'a> {
     live: &'a Live,
     was_locked: bool,
 }
 
 impl Sealed<'_> {
-    /// Nobody writes any more.
+    /// Keeps writes out until the end of the volume.
     pub(in crate::volume) fn keep(self) {
         std::mem::forget(self);
     }
@@ -37,14 +38,14 @@ impl Drop for Sealed<'_> {
 }
 
 impl Live {
-    pub(super) fn erase(&self, force: bool, begin: impl Fn() -> Result<(), Failure>) -> Answer {
+    pub(super) fn erase(&self, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let Some(ram) = self.media.ram() else {
             return Err(Why::NotErased { volume: name.clone() }.into());
         };
         self.refuse_locked()?;
         self.refuse_users(Some("erase"), force)?;
-        begin()?;
+        orders.begin()?;
         let quiet = self.quiet()?;
         let used = ram.used_bytes();
         ram.erase();
@@ -52,22 +53,19 @@ impl Live {
         Ok(format!("{name} is erased: {:#} of data are gone", ByteSize(used)))
     }
 
-    pub(super) fn save(
-        &self,
-        file: &Path,
-        force: bool,
-        begin: impl Fn() -> Result<(), Failure>,
-    ) -> Answer {
+    pub(super) fn save(&self, file: &Path, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         let users = self.users()?;
         if !users.is_empty() && !self.is_locked() && !self.limits.read_only {
             return Err(Why::UsedWhileSaved { volume: name.clone(), users }.into());
         }
-        begin()?;
-        let len = self.save_to(file, force).map_err(|error| match error {
+        let not_saved = |error: ImageError| match error {
             ImageError::NoImage { .. } => error.failure().next("another FILE"),
             error => self.with_next(error, file),
-        })?;
+        };
+        image::place_of(file, force).map_err(not_saved)?;
+        orders.begin()?;
+        let len = self.save_to(file, force).map_err(not_saved)?;
         Ok(format!(
             "{name} is saved: {:#} of content in {:#}, {}",
             ByteSize(self.limits().size),
@@ -76,23 +74,25 @@ impl Live {
         ))
     }
 
-    pub(super) fn restore(
-        &self,
-        file: &Path,
-        force: bool,
-        begin: impl Fn() -> Result<(), Failure>,
-    ) -> Answer {
+    pub(super) fn restore(&self, file: &Path, force: bool, orders: &Orders) -> Answer {
         let name = &self.spec.name;
         if self.limits.read_only {
             return Err(Why::ReadOnly { volume: name.clone() }.into());
         }
         self.refuse_locked()?;
         self.refuse_users(Some("restore"), force)?;
-        begin()?;
+        let keep_data = || match !force && self.has_data()? {
+            true => {
+                Err(Failure::from(Why::HasData { volume: name.clone(), file: shell_path(file) }))
+            }
+            false => Ok(()),
+        };
+        keep_data()?;
+        // The whole image is verified once it is begun: that may take long.
+        Image::open(file, self.limits().size).map_err(|error| self.with_next(error, file))?;
+        orders.begin()?;
         let quiet = self.quiet()?;
-        if !force && self.has_data()? {
-            return Err(Why::HasData { volume: name.clone(), file: shell_path(file) }.into());
-        }
+        keep_data()?;
         self.restore_from(file).map_err(|error| self.with_next(error, file))?;
         drop(quiet);
         Ok(format!("{name} is restored from {}", file.display()))
@@ -118,7 +118,7 @@ impl Live {
         error.failure().next(next)
     }
 
-    /// The content as an image, while nobody writes; answers its length.
+    /// Saves the content as an image, while no client writes. Returns the length of the image.
     pub(in crate::volume) fn save_to(&self, file: &Path, replace: bool) -> Result<u64, ImageError> {
         let _quiet = self
             .quiet()
@@ -155,7 +155,7 @@ impl Live {
         Ok(Some(sealed))
     }
 
-    /// Whether anything reads as something else than a hole.
+    /// Returns true if any byte is not in a hole.
     fn has_data(&self) -> Result<bool, Failure> {
         match self.media.ram() {
             Some(ram) => Ok(ram.used_bytes() > 0),
