@@ -96,7 +96,7 @@ fn is_of_member(clue: &Clue, known: &Known, member: &Patient) -> bool {
 /// The windows of a member of `size` bytes: offset and length.
 fn windows(size: u64) -> Vec<(u64, u64)> {
     let pieces = |from: u64, to: u64| {
-        let starts = (from..to).step_by(usize::try_from(WINDOW).expect("some MiB"));
+        let starts = (from..to).step_by(usize::try_from(WINDOW).expect("a window is some MiB"));
         starts.map(move |at| (at, WINDOW.min(to - at)))
     };
     if size <= MOST {
@@ -107,7 +107,7 @@ fn windows(size: u64) -> Vec<(u64, u64)> {
     let middle = (1..=spread).map(|index| {
         let at = HEAD
             + u64::try_from(u128::from(between) * u128::from(index) / u128::from(spread + 1))
-                .expect("below the size");
+                .expect("it is below the size");
         (at / UNIT * UNIT, WINDOW)
     });
     let tail = (size - WINDOW) / UNIT * UNIT;
@@ -122,11 +122,12 @@ fn windows_of<T, I: IntoIterator<Item = T>>(
     let mut found = Vec::new();
     let mut bytes = Vec::new();
     for (at, length) in windows(source.patient.size()) {
-        bytes.resize(usize::try_from(length).expect("some MiB"), 0);
+        bytes.resize(usize::try_from(length).expect("a window is some MiB"), 0);
         source.patient.read_around(at, &mut bytes, &mut Vec::new());
         for hole in source.holes.iter().filter(|hole| hole.start < at + length && hole.end > at) {
-            let within =
-                |byte: u64| usize::try_from(byte.clamp(at, at + length) - at).expect("some MiB");
+            let within = |byte: u64| {
+                usize::try_from(byte.clamp(at, at + length) - at).expect("a window is some MiB")
+            };
             bytes[within(hole.start)..within(hole.end)].fill(0);
         }
         found.extend(look(&bytes, at));
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_members_are_sampled_from_end_to_end() {
+    fn windows_of_large_members_reach_their_end() {
         for size in [4096, WINDOW + 5, MOST, MOST + 1, 4 << 40, 100 << 40] {
             let windows = windows(size);
             let read: u64 = windows.iter().map(|(_, length)| length).sum();

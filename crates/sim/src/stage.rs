@@ -63,7 +63,7 @@ pub(crate) struct Stage {
     pub spec: Spec,
     /// The array.
     pub array: Redundant,
-    /// What is served: the array, or a stack on it.
+    /// The served device: the array, or a stack on it.
     pub dev: Dev,
     /// The access to the members.
     pub opened: Rc<Opened>,

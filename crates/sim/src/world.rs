@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_block::Limits;
+use braid_engine::assembled::{Assembled, TakesPart};
 use braid_engine::redundant::{Speed, Status};
 use braid_md::Resync;
 
@@ -168,12 +169,7 @@ impl World<'_> {
         };
         drop((there, crash));
         self.timeline.put(0, "world", || {
-            let member = |one: &braid_engine::assembled::TakesPart| {
-                format!("{} role {:?} {:?}", one.label, one.role, one.state)
-            };
-            let members: Vec<String> = assembled.members.iter().map(member).collect();
-            let (events, resync) = (assembled.superblock.events, assembled.resync);
-            format!("assembled: events {events}, {resync:?}, {}", members.join(", "))
+            format!("assembled: {}, served is {}", told(&assembled), life.front)
         });
         let frame = Frame {
             handle: &handle,
@@ -186,7 +182,6 @@ impl World<'_> {
         let (array, dev) =
             found::build_nested(&assembled, &frame, life.front, |disk| opened.dev(disk));
         process.of(&array);
-        self.timeline.put(0, "world", || format!("served is {}", life.front));
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),
@@ -434,6 +429,14 @@ impl World<'_> {
             }
         });
     }
+}
+
+/// An array that was assembled, for the timeline.
+fn told(assembled: &Assembled) -> String {
+    let member = |one: &TakesPart| format!("{} role {:?} {:?}", one.label, one.role, one.state);
+    let members: Vec<String> = assembled.members.iter().map(member).collect();
+    let (events, resync) = (assembled.superblock.events, assembled.resync);
+    format!("events {events}, {resync:?}, {}", members.join(", "))
 }
 
 impl Drive {

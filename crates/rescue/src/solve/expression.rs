@@ -23,7 +23,7 @@ pub struct Named {
 impl Hypothesis {
     /// Returns the bytes of data that the array uses of each member that is there; `None` for a missing one.
     ///
-    /// Where no evidence tells, it is what the smallest member has, or all members have without redundancy: the
+    /// Without evidence, it is what the smallest member has, or what each member has if there is no redundancy: the
     /// array's real size is in superblocks alone.
     #[must_use]
     pub fn lengths(&self, members: &[Named]) -> Vec<Option<u64>> {

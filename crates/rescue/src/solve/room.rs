@@ -1,4 +1,4 @@
-//! Whether an array can hold the structure that was found on it.
+//! Tells whether an array can hold the structure that was found on it.
 
 use braid_level::Shape;
 

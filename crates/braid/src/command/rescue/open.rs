@@ -31,7 +31,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// What is in doubt, in sentences.
+    /// The doubts, in sentences.
     pub(super) fn doubts(&self) -> Vec<String> {
         self.opening.doubts.iter().map(words::doubt).collect()
     }
