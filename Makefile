@@ -120,6 +120,7 @@ interop:
 	@scripts/setup.sh build test
 	@scripts/kernels.sh
 	@$(MAKE) only TEST='braid interop'
+	@$(MAKE) only TEST='braid rescue kernel'
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
 
 # A machine that boots from a volume, loses a disk, and boots again; and one with Debian's systemd and udev,
