@@ -7,19 +7,22 @@
 //!   pass 3   clues:   blocks that say where they belong
 //! ```
 //!
-//! Invariants: at most 1.5 GiB of a member are looked at; members are read beside each other; the result does not
+//! Invariants: at most as many bytes of a member are looked at as the caller says; members are read beside each other; the result does not
 //! depend on the number of threads.
 
 use std::ops::Range;
 use std::thread;
 
 use crate::evidence::{self, Found, Known};
-use crate::{Clue, Patient, Question, Rows};
+use crate::{Clue, Examined, Patient, Question, Rows};
 
-/// Bytes of a member that are looked at, at most.
-const MOST: u64 = 1536 << 20;
-/// Bytes of the start of a large member that are looked at: superblocks, tables and the first files lie there.
-const HEAD: u64 = 256 << 20;
+/// Bytes of a member that are looked at for an answer of its own.
+pub const ALL: u64 = 1536 << 20;
+/// Bytes of a member that are looked at to confirm another answer.
+pub const QUICK: u64 = 192 << 20;
+/// The share of them, as a divisor, that is read from the start of a large member: superblocks, tables and the first
+/// files lie there.
+const HEAD: u64 = 6;
 /// Bytes that are read in one go.
 const WINDOW: u64 = 16 << 20;
 /// Blocks are looked for at multiples of it.
@@ -34,6 +37,14 @@ pub struct Source<'a> {
     pub holes: &'a [Range<u64>],
 }
 
+impl<'a> Source<'a> {
+    /// A member that was examined.
+    #[must_use]
+    pub fn of(examined: &'a Examined) -> Source<'a> {
+        Source { patient: &examined.patient, holes: &examined.holes }
+    }
+}
+
 /// The evidence of the members.
 #[derive(Debug)]
 pub struct Gathered {
@@ -43,24 +54,26 @@ pub struct Gathered {
     pub question: Question,
 }
 
-/// Gathers the evidence of all members.
+/// Gathers the evidence of all members, of which `most` bytes each are read: [`ALL`] or [`QUICK`].
 #[must_use]
-pub fn gather(sources: &[Source<'_>]) -> Gathered {
+pub fn gather(sources: &[Source<'_>], most: u64) -> Gathered {
     let mut known = Vec::new();
     for found in of_each(sources, |source| {
-        windows_of(source, |bytes, at| evidence::anchors(bytes, at).into_iter().map(|(_, one)| one))
+        windows_of(source, most, |bytes, at| {
+            evidence::anchors(bytes, at).into_iter().map(|(_, one)| one)
+        })
     }) {
         evidence::gather(&mut known, found);
     }
     // One member after the other: what is learned of one contradicts what another says, or agrees with it.
     for source in sources {
-        windows_of(source, |bytes, _| {
+        windows_of(source, most, |bytes, _| {
             evidence::learn(bytes, &mut known);
             None::<()>
         });
     }
     let found: Vec<Vec<Found>> = of_each(sources, |source| {
-        let mut found = windows_of(source, |bytes, at| evidence::clues(bytes, at, &known));
+        let mut found = windows_of(source, most, |bytes, at| evidence::clues(bytes, at, &known));
         evidence::settle(&mut found);
         found
     });
@@ -80,7 +93,7 @@ pub fn gather(sources: &[Source<'_>]) -> Gathered {
             .flat_map(|(member, found)| found.iter().map(move |one| clue(member, one)))
             .filter(|clue| !is_of_member(clue, &known[clue.anchor], sources[clue.member].patient))
             .collect(),
-        scanned: sources.iter().map(|source| windows(source.patient.size())).collect(),
+        scanned: sources.iter().map(|source| windows(source.patient.size(), most)).collect(),
         ..Question::default()
     };
     Gathered { known, question }
@@ -93,35 +106,37 @@ fn is_of_member(clue: &Clue, known: &Known, member: &Patient) -> bool {
     is_table && clue.at == clue.place && known.anchor().size == Some(member.size())
 }
 
-/// The windows of a member of `size` bytes: offset and length.
-fn windows(size: u64) -> Vec<(u64, u64)> {
+/// The windows of a member of `size` bytes, at most `most` bytes together: offset and length.
+fn windows(size: u64, most: u64) -> Vec<(u64, u64)> {
     let pieces = |from: u64, to: u64| {
         let starts = (from..to).step_by(usize::try_from(WINDOW).expect("a window is some MiB"));
         starts.map(move |at| (at, WINDOW.min(to - at)))
     };
-    if size <= MOST {
+    if size <= most {
         return pieces(0, size).collect();
     }
-    let spread = (MOST - HEAD) / WINDOW - 1;
-    let between = size - HEAD - 2 * WINDOW;
+    let head = most / HEAD / WINDOW * WINDOW;
+    let spread = (most - head) / WINDOW - 1;
+    let between = size - head - WINDOW;
     let middle = (1..=spread).map(|index| {
-        let at = HEAD
+        let at = head
             + u64::try_from(u128::from(between) * u128::from(index) / u128::from(spread + 1))
                 .expect("it is below the size");
         (at / UNIT * UNIT, WINDOW)
     });
     let tail = (size - WINDOW) / UNIT * UNIT;
-    pieces(0, HEAD).chain(middle).chain([(tail, size - tail)]).collect()
+    pieces(0, head).chain(middle).chain([(tail, size - tail)]).collect()
 }
 
 /// Calls `look` with each window of a member, and collects its answers.
 fn windows_of<T, I: IntoIterator<Item = T>>(
     source: &Source<'_>,
+    most: u64,
     mut look: impl FnMut(&[u8], u64) -> I,
 ) -> Vec<T> {
     let mut found = Vec::new();
     let mut bytes = Vec::new();
-    for (at, length) in windows(source.patient.size()) {
+    for (at, length) in windows(source.patient.size(), most) {
         bytes.resize(usize::try_from(length).expect("a window is some MiB"), 0);
         source.patient.read_around(at, &mut bytes, &mut Vec::new());
         for hole in source.holes.iter().filter(|hole| hole.start < at + length && hole.end > at) {
@@ -175,10 +190,11 @@ mod tests {
 
     #[test]
     fn windows_of_large_members_reach_their_end() {
-        for size in [4096, WINDOW + 5, MOST, MOST + 1, 4 << 40, 100 << 40] {
-            let windows = windows(size);
+        let sizes = [4096, WINDOW + 5, ALL, ALL + 1, 4 << 40, 100 << 40];
+        for (size, most) in sizes.iter().flat_map(|size| [(*size, ALL), (*size, QUICK)]) {
+            let windows = windows(size, most);
             let read: u64 = windows.iter().map(|(_, length)| length).sum();
-            assert!(read <= MOST && read >= size.min(MOST - 2 * WINDOW), "{size}: {read}");
+            assert!(read <= most + UNIT && read >= size.min(most - 2 * WINDOW), "{size}: {read}");
             assert_eq!(windows.last().map(|(at, length)| at + length), Some(size));
             assert!(windows.iter().all(|(at, _)| at % UNIT == 0), "{size}");
             assert!(windows.windows(2).all(|two| two[0].0 < two[1].0), "{size}");

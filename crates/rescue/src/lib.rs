@@ -28,10 +28,10 @@ mod solve;
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
-pub use gather::{Gathered, Source, gather};
+pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fixed, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Redundancy,
-    Related, Reshape, Rows, Seat, related, solve,
+    Agreement, Answer, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Redundancy,
+    Related, Reshape, Rows, Seat, fit, related, solve,
 };

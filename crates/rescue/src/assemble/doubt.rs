@@ -35,6 +35,11 @@ pub enum Doubt {
         /// The role.
         role: usize,
     },
+    /// Blocks of the file system say that they belong elsewhere: the superblocks are not those of the data.
+    Contradicted {
+        /// The roles on whose members they lie.
+        roles: Vec<usize>,
+    },
     /// The array has a write journal, which may have newer data than the members.
     Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.

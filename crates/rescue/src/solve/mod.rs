@@ -25,6 +25,7 @@ mod equal;
 mod evidence;
 mod expression;
 mod fill;
+mod fit;
 mod judge;
 mod map;
 mod question;
@@ -36,6 +37,7 @@ mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use expression::Named;
+pub use fit::{Fit, Given, fit};
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
 pub use related::{Redundancy, Related, related};

@@ -13,7 +13,9 @@ mod world;
 use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
-use braid_rescue::{Anchor, Answer, Clue, Hypothesis, Pattern, Question, Structure, solve};
+use braid_rescue::{
+    Anchor, Answer, Clue, Given, Hypothesis, Pattern, Question, Structure, fit, solve,
+};
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
 
@@ -182,4 +184,35 @@ fn a_structure_that_an_array_cannot_hold_is_not_its_content() {
         panic!("a member that has room for it may hold it alone");
     };
     assert_eq!(first.pattern.level, Level::Raid1);
+}
+
+/// What superblocks say is confirmed wherever the file system starts, and another order of members is contradicted.
+#[test]
+fn a_given_geometry_is_compared_with_the_evidence() {
+    let (confirmed, refuted) = (Cell::new(0), Cell::new(0));
+    for_each_seed("a_given_geometry", 40, |seed| {
+        let mut rng = Rng::new(seed ^ 0x91fe);
+        let (pattern, plan) = draw(&mut rng);
+        let base = [0, 1 << 20, 37 << 20][rng.index(3)];
+        let world = World::new(seed, pattern, Plan { base, unequal_sizes: false, ..plan });
+        let component = world.lengths.iter().copied().min().expect("an array has members");
+        let given =
+            |seats: &[Option<(usize, u64)>]| Given { pattern, seats: seats.to_vec(), component };
+        let question = world.question();
+        let Some(right) = fit(&question, &given(&world.seats)) else { return };
+        assert_eq!(right.contradicted, [0; 0], "seed {seed}, {pattern}: {right:?}");
+        confirmed.set(confirmed.get() + 1);
+        // Two members of a raid10 may have the same content.
+        let (one, other) = (rng.index(pattern.members), rng.index(pattern.members));
+        let mut seats = world.seats.clone();
+        seats.swap(one, other);
+        if one == other || pattern.level == Level::Raid10 {
+            return;
+        }
+        let wrong = fit(&question, &given(&seats)).expect("the same blocks");
+        refuted.set(refuted.get() + u32::from(!wrong.contradicted.is_empty()));
+    });
+    let (confirmed, refuted) = (confirmed.get(), refuted.get());
+    println!("confirmed: {confirmed}, refuted: {refuted}");
+    assert!(confirmed >= 30 && refuted * 2 >= confirmed, "{confirmed}, {refuted}");
 }

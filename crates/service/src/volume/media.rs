@@ -320,9 +320,9 @@ fn parity_in_doubt(part: &Part) -> Option<Warning> {
     let Part::Joined { level: level @ Level::Parity(_), members } = part else { return None };
     let is_volatile = part.limits().is_none_or(|limits| limits.volatile);
     let unread = if members.iter().any(|member| matches!(member, Part::Missing)) {
-        "what the missing member had"
+        "the content of the missing member"
     } else if members.iter().any(has_holes) {
-        "what the holes of members had"
+        "the content of unreadable ranges"
     } else {
         return None;
     };

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use braid_holes::{Map, State};
-use braid_rescue::assemble::{self, Opening, Seat};
-use braid_rescue::{Array, Case, Examined, arrays};
+use braid_rescue::assemble::{self, Doubt, Opening, Seat};
+use braid_rescue::{Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, fit, gather};
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
 use braid_service::volume::IoMode;
@@ -108,14 +108,38 @@ pub(super) fn opened(name: &Path, meant: Option<&str>) -> Result<Opened, Failure
     let arrays = arrays(&members);
     let is_one_of_several = arrays.len() > 1;
     let array = choose(name, arrays, meant)?;
-    let opening = assemble::open(&array.claimants).map_err(|error| {
+    let mut opening = assemble::open(&array.claimants).map_err(|error| {
         Failure::failed(format!("{}: {error}", shown(&array.label())))
             .next(format!("braid rescue solve {}", shell_path(name)))
     })?;
+    opening.doubts.extend(contradiction(&members, &array, &opening));
     let maps =
         write_maps(&case, &members, &array, &opening).map_err(|error| failure(name, &error))?;
     let stack = opening.expression(&array.claimants, &|role, _| maps[role].clone());
     Ok(Opened { case, members, array, opening, stack, is_one_of_several })
+}
+
+/// Compares the superblocks with blocks that say where they belong: those that `mdadm --create` wrote anew look sound.
+fn contradiction(members: &[Examined], array: &Array, opening: &Opening) -> Option<Doubt> {
+    let superblock = &array.claimants[opening.freshest].superblock;
+    let seat = |seat: &Seat| {
+        let one = &array.claimants[seat.claimant];
+        (one.member, one.start + one.superblock.data_offset)
+    };
+    let pattern = Pattern {
+        level: superblock.level,
+        layout: superblock.layout,
+        chunk: superblock.chunk,
+        members: opening.seats.len(),
+    };
+    let used = opening.seats.iter().flatten();
+    let used = used.map(|seat| array.claimants[seat.claimant].superblock.used()).min()?;
+    let component = if superblock.level.is_redundant() { superblock.component_size } else { used };
+    let seats = opening.seats.iter().map(|one| one.as_ref().map(seat)).collect();
+    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
+    let fit = fit(&gather(&sources, QUICK).question, &Given { pattern, seats, component })?;
+    let roles = fit.contradicted;
+    (!roles.is_empty()).then_some(Doubt::Contradicted { roles })
 }
 
 /// The only array, or the one that is meant.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use braid_holes::{Map, State};
 use braid_level::layout;
 use braid_rescue::{
-    Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
+    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
     solve as solved,
 };
 use braid_service::control::OUTPUT_VERSION;
@@ -22,9 +22,8 @@ const SHOWN: usize = 3;
 
 pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let (case, members) = of_case(&arguments.case)?;
-    let sources: Vec<Source<'_>> =
-        members.iter().map(|one| Source { patient: &one.patient, holes: &one.holes }).collect();
-    let mut gathered = gather(&sources);
+    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
+    let mut gathered = gather(&sources, ALL);
     gathered.question.fixed = fixed(arguments)?;
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
     let answer = solved(&gathered.question, &rows);

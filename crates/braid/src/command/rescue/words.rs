@@ -129,6 +129,11 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
         Doubt::Lost { ranges } => {
             format!("{} cannot be read: no member has them: {}", total(ranges), spans(ranges))
         }
+        Doubt::Contradicted { roles } => format!(
+            "blocks of the file system on {} of the members say that they belong elsewhere: these superblocks are not \
+             those of the data, as after `mdadm --create`. `braid rescue solve` finds the geometry of the data",
+            roles.len()
+        ),
         Doubt::Stale { label, role, at } => format!(
             "{} (role {role}) is needed, and stale: whatever was written after {} may be old or mixed, anywhere",
             shown(label),
