@@ -62,6 +62,27 @@ fn prepare(scratch: &Scratch, title: &str) {
             down();
             std::fs::remove_file(scratch.join("b.img")).expect("a member");
         }
+        "The array does not start, and mdadm refuses it, too" => {
+            down();
+            scratch.run(&["forget", "home"]).ok();
+            let members = ["a.img", "b.img", "c.img", "d.img"];
+            for name in members {
+                let _ = std::fs::remove_file(scratch.join(name));
+                scratch.sparse(name, SIZE);
+            }
+            let create = ["create", "home", "--level", "raid5", "--assume-clean"];
+            scratch.run(&[&create[..], &members].concat()).ok();
+            // Two members are as they were before the array was up for the last time.
+            let of = |from: &str, to: &str| {
+                std::fs::copy(scratch.join(from), scratch.join(to)).expect("a member");
+            };
+            [("c.img", "c.old"), ("d.img", "d.old")].iter().for_each(|(from, to)| of(from, to));
+            for _ in 0..2 {
+                up(scratch);
+                down();
+            }
+            [("c.old", "c.img"), ("d.old", "d.img")].iter().for_each(|(from, to)| of(from, to));
+        }
         "The members have other paths" => {
             down();
             std::fs::create_dir(scratch.join("new")).expect("a folder");
