@@ -32,6 +32,6 @@ pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
 pub use patient::{Fingerprint, Part, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason, Redundancy,
-    Related, Reshape, Rows, Seat, fit, related, solve,
+    Agreement, Answer, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
+    Redundancy, Related, Reshape, Rows, Seat, fit, related, solve,
 };
