@@ -186,7 +186,7 @@ fn a_structure_that_an_array_cannot_hold_is_not_its_content() {
     assert_eq!(first.pattern.level, Level::Raid1);
 }
 
-/// What superblocks say is confirmed wherever the file system starts, and another order of members is contradicted.
+/// The geometry of superblocks is confirmed wherever the file system starts, and another order of members is contradicted.
 #[test]
 fn a_given_geometry_is_compared_with_the_evidence() {
     let (confirmed, refuted) = (Cell::new(0), Cell::new(0));

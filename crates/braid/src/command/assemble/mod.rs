@@ -21,12 +21,12 @@ mod taken_over;
 use std::path::{Path, PathBuf};
 
 use braid_md::assembly::{Assembly, Candidate, How, Next, Options, Risk, Set, Start, group};
-use braid_md_text::next::command;
 use braid_probe::{MemberFacts, Policy, check_members};
 use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
+use braid_md_text::next::command;
 use braid_service::control::{self, Status, with_next};
 use braid_service::failure::Failure;
 use braid_service::metadata::{Copies, Metadata, Trail};
@@ -152,11 +152,9 @@ fn decide<'a, 'b>(
 ) -> Result<Option<&'b Verdict<'a>>, Failure> {
     if let Some(refused) = verdicts.iter().find(|verdict| !verdict.is_accepted) {
         let (name, assembly) = (show::title(refused.set), &refused.assembly);
-        let mut failure = Failure::refused(format!("{name}: {assembly}"));
-        if let Some(next) = refused.next.first() {
-            failure = failure.next(command(next));
-        }
-        return Err(failure);
+        let failure = Failure::refused(format!("{name}: {assembly}"));
+        let next = show::rescue(refused).into_iter().chain(refused.next.first().map(command));
+        return Err(failure.next(next.collect::<Vec<_>>().join("\n")));
     }
     match verdicts {
         [] => Err(Failure::failed("no md array was found")

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start};
+use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start, State};
 use braid_md_text::next::command;
 use braid_shell::shell_path;
 use braid_stack::{ByteSize, path_of};
@@ -80,18 +80,17 @@ fn print_verdict(verdict: &Verdict<'_>) {
         println!("  another array has the same name: {other}");
     }
     // The safest first: it writes nothing.
-    if assembly.can_start == Start::Refused && !verdict.is_accepted {
-        println!("  next: braid rescue scan CASE {}", rescue_members(set));
-    }
-    for next in &verdict.next {
-        println!("  next: {}", command(next));
+    for next in rescue(verdict).into_iter().chain(verdict.next.iter().map(command)) {
+        println!("  next: {next}");
     }
 }
 
-/// The files and devices of all members, for a shell.
-fn rescue_members(set: &Set) -> String {
-    let labels = set.candidates().iter().map(|one| Path::new(&one.label));
-    labels.map(|label| shell_path(path_of(label))).collect::<Vec<_>>().join(" ")
+/// The command that reads an array of too few members, without writing to them.
+pub(super) fn rescue(verdict: &Verdict<'_>) -> Option<String> {
+    let is_lost = matches!(verdict.assembly.state, State::Partial(_)) && !verdict.is_accepted;
+    let labels = verdict.set.candidates().iter().map(|one| Path::new(&one.label));
+    let members = labels.map(|label| shell_path(path_of(label))).collect::<Vec<_>>().join(" ");
+    is_lost.then(|| format!("braid rescue scan CASE {members}"))
 }
 
 fn slot_in_words(slot: &Slot) -> String {
