@@ -129,15 +129,22 @@ impl Report<'_> {
             let clues = question.clues.iter().filter(|clue| clue.anchor == index);
             let mut on: Vec<usize> = clues.clone().map(|clue| clue.member).collect();
             let count = on.len();
+            if count == 0 {
+                continue;
+            }
             on.dedup();
             let size =
                 anchor.size.map_or(String::new(), |size| format!(" of {}", words::size(size)));
             let (kind, on) = (format!("{:?}", anchor.structure).to_lowercase(), on.len());
-            println!("  {kind}{size}: {count} blocks say where they belong, on {on} members");
+            println!(
+                "  {kind}{size}: blocks that say where they belong: {count}, on members: {on}"
+            );
             any = true;
         }
         if !any {
-            println!("  none: no file system, partition table or other structure that is known");
+            println!(
+                "  none: no block of a file system or another structure that is known says where it belongs"
+            );
         }
     }
 
