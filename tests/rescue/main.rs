@@ -5,6 +5,7 @@ mod broken;
 #[path = "../common/mod.rs"]
 mod common;
 mod kernel;
+mod solved;
 
 use std::path::Path;
 

@@ -1,0 +1,114 @@
+//! Members without any superblock: `solve` finds how they belong together, and the file system is copied out.
+
+use crate::common::{MIB, Output, Scratch, Tool, skip_without};
+
+/// Bytes of a member, whose data begin at 1 MiB.
+const MEMBER: u64 = 24 * MIB;
+const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
+
+/// An ext4 with 3,000 small files, whose inodes say where they belong.
+fn filled(scratch: &Scratch, size: u64) {
+    let root = scratch.join("root");
+    for folder in 0..30 {
+        let folder = root.join(format!("folder {folder}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for file in 0..100 {
+            let text = format!("{} {file}\n", folder.display()).repeat(1 + file % 7 * 20);
+            std::fs::write(folder.join(format!("file {file}")), text).expect("a file");
+        }
+    }
+    scratch.sparse("data.img", size);
+    let image = scratch.join("data.img");
+    let words = ["-q", "-F", "-b", "4096", "-O", "^has_journal", "-d"];
+    Tool::new("mkfs.ext4").args(words).arg(&root).arg(&image).run().ok();
+}
+
+/// Writes the file system into a raid5 of members in this order, which get no superblocks.
+fn striped(scratch: &Scratch, order: &[&str]) {
+    let members = order.iter().map(|name| format!("file({name}, offset=1M)"));
+    let stack = format!("raid5(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
+    order.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
+    let volume = scratch.serve(&stack, &[]);
+    let data = scratch.join("data.img");
+    Tool::new("nbdcopy").arg("--flush").arg(&data).arg(volume.uri()).run().ok();
+}
+
+#[track_caller]
+fn solve(scratch: &Scratch, members: &[&str], more: &[&str]) -> Output {
+    scratch.run(&[&["rescue", "scan", "lost"], members].concat()).ok();
+    scratch.run(&[&["rescue", "solve", "lost"], more].concat())
+}
+
+#[track_caller]
+fn copied(scratch: &Scratch) {
+    let words = ["rescue", "copy", "lost", "--hypothesis", "1", "--to", "out.img"];
+    let copied = scratch.run(&words);
+    assert!(copied.status.code().is_some_and(|status| [0, 4].contains(&status)), "{copied}");
+    let (data, mut out) = (scratch.read("data.img"), scratch.read("out.img"));
+    out.truncate(data.len());
+    assert!(out == data, "another content");
+}
+
+#[test]
+fn members_in_any_order_are_solved_and_copied() {
+    skip_without!("mkfs.ext4", "nbdcopy");
+    let scratch = Scratch::new();
+    filled(&scratch, 60 * MIB);
+    striped(&scratch, &["c.img", "a.img", "d.img", "b.img"]);
+    let before: Vec<Vec<u8>> = NAMES.iter().map(|name| scratch.read(name)).collect();
+    let solved = solve(&scratch, &NAMES, &[]).ok();
+    assert!(
+        solved.out.contains("Decided: raid5 left-symmetric, 4 members, chunk 64 KiB"),
+        "{solved}"
+    );
+    let order: Vec<usize> = ["c.img", "a.img", "d.img", "b.img"]
+        .iter()
+        .filter_map(|name| solved.out.find(name))
+        .collect();
+    assert!(order.len() == 4 && order.is_sorted(), "{solved}");
+    copied(&scratch);
+
+    // One is missing, and its role is found by the others.
+    std::fs::remove_file(scratch.join("d.img")).expect("a member");
+    std::fs::remove_dir_all(scratch.join("lost.rescue")).expect("a case");
+    std::fs::remove_file(scratch.join("out.img")).expect("a copy");
+    solve(&scratch, &["b.img", "c.img", "a.img"], &[]).ok();
+    copied(&scratch);
+    for (name, before) in NAMES.iter().zip(&before).filter(|(name, _)| **name != "d.img") {
+        assert!(scratch.read(name) == *before, "{name} was written");
+    }
+}
+
+#[test]
+fn a_hypothesis_names_members_of_its_case_only() {
+    skip_without!("mkfs.ext4", "nbdcopy");
+    let scratch = Scratch::new();
+    filled(&scratch, 60 * MIB);
+    striped(&scratch, &NAMES);
+    solve(&scratch, &NAMES, &["--level", "raid5"]).ok();
+    let text = "a hypothesis names";
+    let path = scratch.join("lost.rescue").join("hypotheses.json");
+    let hypotheses = std::fs::read_to_string(&path).expect("the hypotheses");
+    let other = scratch.file("other.img", MEMBER, 9);
+    let forged =
+        hypotheses.replace(&*scratch.join("a.img").to_string_lossy(), &other.to_string_lossy());
+    std::fs::write(&path, forged).expect("written");
+    scratch.run(&["rescue", "open", "lost", "--hypothesis", "1"]).fails(3, &[text, "other.img"]);
+    std::fs::write(&path, "[{").expect("written");
+    scratch
+        .run(&["rescue", "open", "lost", "--hypothesis", "1"])
+        .fails(1, &["damaged", "rescue solve"]);
+    std::fs::write(&path, hypotheses).expect("written");
+    scratch.run(&["rescue", "open", "lost", "--hypothesis", "99"]).fails(1, &["no hypothesis 99"]);
+}
+
+#[test]
+fn zeros_are_not_decided() {
+    let scratch = Scratch::new();
+    NAMES.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
+    let solved = solve(&scratch, &NAMES, &[]);
+    assert_eq!(solved.status.code(), Some(4), "{solved}");
+    assert!(solved.out.contains("Not decided"), "{solved}");
+    let open = scratch.run(&["rescue", "open", "lost", "--hypothesis", "1"]);
+    open.fails(1, &["no hypothesis 1: the case has 0"]);
+}
