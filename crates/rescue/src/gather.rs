@@ -27,6 +27,8 @@ const HEAD: u64 = 6;
 const WINDOW: u64 = 16 << 20;
 /// Blocks are looked for at multiples of it.
 const UNIT: u64 = 4096;
+/// Bytes that a window shares with the next: the longest block that says where it belongs.
+const OVERLAP: u64 = 64 << 10;
 
 /// A member, and its ranges that must not be believed.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +76,8 @@ pub fn gather(sources: &[Source<'_>], most: u64) -> Gathered {
     }
     let found: Vec<Vec<Found>> = of_each(sources, |source| {
         let mut found = windows_of(source, most, |bytes, at| evidence::clues(bytes, at, &known));
+        found.sort_unstable();
+        found.dedup_by_key(|one| (one.anchor, one.at, one.place));
         evidence::settle(&mut found);
         found
     });
@@ -136,7 +140,9 @@ fn windows_of<T, I: IntoIterator<Item = T>>(
 ) -> Vec<T> {
     let mut found = Vec::new();
     let mut bytes = Vec::new();
-    for (at, length) in windows(source.patient.size(), most) {
+    let size = source.patient.size();
+    for (at, length) in windows(size, most) {
+        let length = (length + OVERLAP).min(size - at);
         bytes.resize(usize::try_from(length).expect("a window is some MiB"), 0);
         source.patient.read_around(at, &mut bytes, &mut Vec::new());
         for hole in source.holes.iter().filter(|hole| hole.start < at + length && hole.end > at) {
