@@ -53,7 +53,7 @@ pub use place::{Place, partitions};
 pub use refusal::{
     Policy, Purpose, Reason, Refusal, check_apart, check_member, check_members, look_at,
 };
-pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
+pub use signature::{CACHE_LOG, Class, Part, ReadAt, Signature, scan_signatures};
 pub use stands::stands_on;
 pub use sysfs::BlockDevice;
 pub use table::{Partition, TableError, read_table};

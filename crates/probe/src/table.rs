@@ -17,7 +17,7 @@
 
 use std::io;
 
-use crate::signature::{ReadAt, Window, scan_signatures};
+use crate::signature::{Part, ReadAt, Window, scan_signatures};
 
 /// A partition, in bytes of its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,29 +177,10 @@ fn read_mbr(
 fn carrying(bytes: &dyn ReadAt, partitions: &[Partition]) -> io::Result<usize> {
     let mut count = 0;
     for partition in partitions {
-        let part = Part { bytes, start: partition.start, length: partition.length };
+        let part = Part::new(bytes, partition.start, partition.length);
         count += usize::from(!scan_signatures(&part)?.is_empty());
     }
     Ok(count)
-}
-
-/// A part of what can be read.
-struct Part<'a> {
-    bytes: &'a dyn ReadAt,
-    start: u64,
-    length: u64,
-}
-
-impl ReadAt for Part<'_> {
-    fn size(&self) -> u64 {
-        self.length
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.length.saturating_sub(offset);
-        let count = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.bytes.read_at(self.start.saturating_add(offset), &mut buffer[..count])
-    }
 }
 
 /// The primary partitions and those of the chain, which begin with 5.

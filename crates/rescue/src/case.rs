@@ -121,7 +121,7 @@ impl Case {
     /// Reads the text of a case.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason for which it is no text of a case.
     pub fn parse(text: &str) -> Result<Case, String> {
         let case: Case = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if case.version != VERSION {

@@ -30,8 +30,8 @@ pub use claimants::{Array, Examined, candidate, label};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
-pub use patient::{Fingerprint, Part, Patient, PatientError};
+pub use patient::{Fingerprint, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
-    Redundancy, Related, Reshape, Rows, Seat, fit, related, solve,
+    Agreement, Answer, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
+    Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve,
 };

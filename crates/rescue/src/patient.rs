@@ -143,34 +143,19 @@ impl Patient {
         let (head_sha1, tail_sha1) = (sha1(0), sha1(self.size - length));
         Fingerprint { size: self.size, serial: self.serial.clone(), head_sha1, tail_sha1 }
     }
-
-    /// The bytes from `start` on, at most `length`, as the reader of signatures wants them.
-    #[must_use]
-    pub fn part(&self, start: u64, length: u64) -> Part<'_> {
-        let start = start.min(self.size);
-        Part { patient: self, start, length: length.min(self.size - start) }
-    }
 }
 
-/// A part of a member. Bytes that cannot be read are zeros.
-#[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
-    patient: &'a Patient,
-    start: u64,
-    length: u64,
-}
-
-impl ReadAt for Part<'_> {
+/// Bytes that cannot be read are zeros.
+impl ReadAt for Patient {
     fn size(&self) -> u64 {
-        self.length
+        self.size
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.length.saturating_sub(offset).min(buffer.len() as u64);
+        let left = self.size.saturating_sub(offset).min(buffer.len() as u64);
         let count = usize::try_from(left).expect("no more than the buffer has");
         if count > 0 {
-            let at = self.start + offset;
-            self.patient.read_around(at, &mut buffer[..count], &mut Vec::new());
+            self.read_around(offset, &mut buffer[..count], &mut Vec::new());
         }
         Ok(count)
     }

@@ -18,7 +18,7 @@ use std::ops::Range;
 use braid_md::detect;
 use braid_md::superblock::{MAGIC, SUPERBLOCK_BYTES};
 use braid_md::{Rejection, Superblock, Version};
-use braid_probe::{Class, Signature, TableError, read_table, scan_signatures};
+use braid_probe::{Class, Part, Signature, TableError, read_table, scan_signatures};
 use serde::{Deserialize, Serialize};
 
 use crate::patient::Patient;
@@ -105,7 +105,7 @@ pub fn scan(patient: &Patient, deep: bool) -> Findings {
     let mut findings = Findings::default();
     let whole = Place { start: 0, length: patient.size(), how: How::Whole };
     let mut places = vec![whole];
-    match read_table(&patient.part(0, patient.size())) {
+    match read_table(patient) {
         Ok(Some(Ok(table))) => places.extend(table.iter().filter_map(|partition| {
             let left = patient.size().checked_sub(partition.start)?;
             let length = partition.length.min(left);
@@ -128,7 +128,7 @@ pub fn scan(patient: &Patient, deep: bool) -> Findings {
                 found.insert(one.at, one);
             }
         }
-        let part = patient.part(place.start, place.length);
+        let part = Part::new(patient, place.start, place.length);
         let signatures = scan_signatures(&part).unwrap_or_default();
         let others = signatures.into_iter().filter(|one| !is_md(one));
         findings.contents.extend(others.map(|signature| FoundContent { place, signature }));

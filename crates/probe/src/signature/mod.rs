@@ -51,6 +51,33 @@ pub trait ReadAt {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
+/// A part of what can be read.
+pub struct Part<'a> {
+    bytes: &'a dyn ReadAt,
+    start: u64,
+    length: u64,
+}
+
+impl<'a> Part<'a> {
+    /// The bytes from `start` on, `length` of them; what lies behind the end of `bytes` is missing.
+    #[must_use]
+    pub fn new(bytes: &'a dyn ReadAt, start: u64, length: u64) -> Part<'a> {
+        Part { bytes, start, length }
+    }
+}
+
+impl ReadAt for Part<'_> {
+    fn size(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.length.saturating_sub(offset);
+        let count = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.bytes.read_at(self.start.saturating_add(offset), &mut buffer[..count])
+    }
+}
+
 impl ReadAt for [u8] {
     fn size(&self) -> u64 {
         self.len() as u64

@@ -25,29 +25,18 @@ pub struct Given {
     pub component: u64,
 }
 
-/// The blocks that agree with a geometry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
-    /// Number of blocks that agree where their file system starts.
-    pub agree: u32,
-    /// Number of blocks that lie on data of the array.
-    pub all: u32,
-    /// Roles most of whose blocks do not agree.
-    pub contradicted: Vec<usize>,
-}
-
 /// Number of blocks on a member that say whether its role is right.
 const LEAST: u32 = 4;
 
-/// Compares the blocks of the structure with the most blocks; `None` without evidence, and for linear arrays.
+/// Returns the roles on whose members most blocks do not agree with the others; `None` without evidence, and for linear
+/// arrays. Only blocks of the structure with the most blocks are compared.
 #[must_use]
-pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
+pub fn contradicted(question: &Question, given: &Given) -> Option<Vec<usize>> {
     let anchor = Evidence::new(question).main_anchor()?;
     let map = Map::new(given.pattern).filter(|map| map.pattern.level != Level::Linear)?;
     let sections = map.sections();
-    let distance = (given.component / sections).max(1);
-    let distance =
-        if sections > 1 { distance / given.pattern.chunk * given.pattern.chunk } else { distance };
+    let chunk = given.pattern.chunk.max(1);
+    let distance = given.component / sections / chunk * chunk;
     let mut starts: Vec<BTreeMap<u64, u32>> = vec![BTreeMap::new(); given.seats.len()];
     for clue in question.clues.iter().filter(|clue| clue.anchor == anchor) {
         let is_here =
@@ -57,7 +46,10 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
         let Some(at) = clue.at.checked_sub(offset).filter(|at| *at < given.component) else {
             continue;
         };
-        let (section, row) = if sections > 1 { (at / distance, at % distance) } else { (0, at) };
+        let (section, row) = match sections {
+            1 => (0, at),
+            _ => (at.checked_div(distance)?, at % distance),
+        };
         let Some(owner) = map.owner(Spot { role, row, section }) else { continue };
         // A start before the array's is a contradiction, too.
         *starts[role].entry(owner.wrapping_sub(clue.place)).or_default() += 1;
@@ -66,16 +58,11 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
     for (start, count) in starts.iter().flatten() {
         *sum.entry(*start).or_default() += count;
     }
-    let (start, agree) = sum.into_iter().max_by_key(|(_, count)| *count)?;
-    let all_of = |role: &BTreeMap<u64, u32>| role.values().sum::<u32>();
+    let (start, _) = sum.into_iter().max_by_key(|(_, count)| *count)?;
     let is_contradicted = |role: &BTreeMap<u64, u32>| {
-        let all = all_of(role);
+        let all: u32 = role.values().sum();
         all >= LEAST && role.get(&start).copied().unwrap_or(0) * 2 < all
     };
-    let contradicted = starts.iter().enumerate().filter(|(_, role)| is_contradicted(role));
-    Some(Fit {
-        agree,
-        all: starts.iter().map(all_of).sum(),
-        contradicted: contradicted.map(|(role, _)| role).collect(),
-    })
+    let roles = starts.iter().enumerate().filter(|(_, role)| is_contradicted(role));
+    Some(roles.map(|(role, _)| role).collect())
 }

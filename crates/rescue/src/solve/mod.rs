@@ -37,7 +37,7 @@ mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use expression::Named;
-pub use fit::{Fit, Given, fit};
+pub use fit::{Given, contradicted};
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
 pub use related::{Redundancy, Related, related};

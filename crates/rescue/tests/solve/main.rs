@@ -14,7 +14,7 @@ use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
 use braid_rescue::{
-    Anchor, Answer, Clue, Given, Hypothesis, Pattern, Question, Structure, fit, solve,
+    Anchor, Answer, Clue, Given, Hypothesis, Pattern, Question, Structure, contradicted, solve,
 };
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
@@ -162,7 +162,7 @@ fn what_is_decided_is_right_and_nearly_all_is_decided() {
     });
     let (decided, cases) = (decided.get(), cases.get());
     println!("decided: {decided} of {cases} with enough evidence");
-    // Of 781 arrays 93 in 100 are decided.
+    // Of 325 arrays with enough evidence, 91 in 100 are decided.
     assert!(decided + 1 + cases / 10 >= cases, "decided: {decided} of {cases}");
 }
 
@@ -199,8 +199,8 @@ fn a_given_geometry_is_compared_with_the_evidence() {
         let given =
             |seats: &[Option<(usize, u64)>]| Given { pattern, seats: seats.to_vec(), component };
         let question = world.question();
-        let Some(right) = fit(&question, &given(&world.seats)) else { return };
-        assert_eq!(right.contradicted, [0; 0], "seed {seed}, {pattern}: {right:?}");
+        let Some(right) = contradicted(&question, &given(&world.seats)) else { return };
+        assert_eq!(right, [0; 0], "seed {seed}, {pattern}");
         confirmed.set(confirmed.get() + 1);
         // Two members of a raid10 may have the same content.
         let (one, other) = (rng.index(pattern.members), rng.index(pattern.members));
@@ -209,10 +209,25 @@ fn a_given_geometry_is_compared_with_the_evidence() {
         if one == other || pattern.level == Level::Raid10 {
             return;
         }
-        let wrong = fit(&question, &given(&seats)).expect("the same blocks");
-        refuted.set(refuted.get() + u32::from(!wrong.contradicted.is_empty()));
+        let wrong = contradicted(&question, &given(&seats)).expect("the same blocks");
+        refuted.set(refuted.get() + u32::from(!wrong.is_empty()));
     });
     let (confirmed, refuted) = (confirmed.get(), refuted.get());
     println!("confirmed: {confirmed}, refuted: {refuted}");
     assert!(confirmed >= 30 && refuted * 2 >= confirmed, "{confirmed}, {refuted}");
+}
+
+/// A superblock may call the sections of far copies shorter than a chunk.
+#[test]
+fn sections_that_are_shorter_than_a_chunk_are_not_compared() {
+    let anchor = Anchor { structure: Structure::Ext, uuid: [1; 16], size: Some(1 << 20) };
+    let question = Question {
+        sizes: vec![1 << 20; 2],
+        anchors: vec![anchor],
+        clues: vec![Clue { member: 0, at: 4096, anchor: 0, place: 4096, length: 4096 }],
+        ..Question::default()
+    };
+    let pattern = Pattern { level: Level::Raid10, layout: 0x201, chunk: 64 << 10, members: 2 };
+    let given = Given { pattern, seats: vec![Some((0, 0)), Some((1, 0))], component: 64 << 10 };
+    assert_eq!(contradicted(&question, &given), None);
 }

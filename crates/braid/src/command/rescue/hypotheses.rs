@@ -96,6 +96,7 @@ pub(super) fn chosen(name: &Path, number: usize) -> Result<(Case, Ranked), Failu
 
 /// Writes them to the folder of the case.
 pub(super) fn store(case: &Case, ranked: &[Ranked]) -> Result<(), CaseError> {
-    let text = serde_json::to_string_pretty(ranked).unwrap_or_default();
+    let text =
+        serde_json::to_string_pretty(ranked).expect("strings and numbers can be written as JSON");
     case.write(FILE, &(text + "\n")).map(drop)
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use braid_holes::{Map, State};
 use braid_rescue::assemble::{self, Doubt, Opening, Seat};
-use braid_rescue::{Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, fit, gather};
+use braid_rescue::{
+    Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, contradicted, gather,
+};
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
 use braid_service::volume::IoMode;
@@ -137,8 +139,8 @@ fn contradiction(members: &[Examined], array: &Array, opening: &Opening) -> Opti
     let component = if superblock.level.is_redundant() { superblock.component_size } else { used };
     let seats = opening.seats.iter().map(|one| one.as_ref().map(seat)).collect();
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
-    let fit = fit(&gather(&sources, QUICK).question, &Given { pattern, seats, component })?;
-    let roles = fit.contradicted;
+    let given = Given { pattern, seats, component };
+    let roles = contradicted(&gather(&sources, QUICK).question, &given)?;
     (!roles.is_empty()).then_some(Doubt::Contradicted { roles })
 }
 
