@@ -11,6 +11,8 @@
 //! * A test's processes end with it. One that lives on becomes a child of the runner, is recognised by its
 //!   environment, gets [`GRACE`] to end, and then fails the test.
 //! * When the runner is interrupted, all that it started is killed first.
+//! * Where it may, each test has a table of mounts of its own. Programs walk that table: mkfs.btrfs fails while
+//!   another test's volume has been killed below a mounted file system.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -39,6 +41,8 @@ const MOST_OUTPUT: u64 = 64 << 20;
 const TICK: Duration = Duration::from_millis(20);
 /// The period over which the load is measured.
 const WINDOW: Duration = Duration::from_millis(200);
+/// Gives the program that follows a table of mounts of its own, in which the machine's later mounts appear too.
+const OWN_MOUNTS: [&str; 4] = ["unshare", "--mount", "--propagation", "slave"];
 /// Memory that must remain before another test is started.
 const SPARE_MEMORY: u64 = 3 << 30;
 
@@ -80,6 +84,8 @@ pub struct Runner<'a> {
     /// Ended tests whose processes may not have ended: until when these may.
     leaving: Vec<(Instant, Outcome)>,
     load: Load,
+    /// Whether tests get [`OWN_MOUNTS`]: root may, outside of most containers.
+    own_mounts: bool,
     root: &'a Path,
     interrupted: &'a AtomicBool,
 }
@@ -104,6 +110,7 @@ impl<'a> Runner<'a> {
             spent: BTreeMap::new(),
             leaving: Vec::new(),
             load: Load::new(processors),
+            own_mounts: can_own_mounts(),
             root,
             interrupted,
         }
@@ -155,7 +162,12 @@ impl<'a> Runner<'a> {
         let Test { program, name, .. } = &self.tests[test];
         let program = &self.programs[*program];
         let output = tempfile::tempfile()?;
-        let mut command = Command::new(&program.executable);
+        let mut command = Command::new(OWN_MOUNTS[0]);
+        if self.own_mounts {
+            command.args(&OWN_MOUNTS[1..]).arg(&program.executable);
+        } else {
+            command = Command::new(&program.executable);
+        }
         // What cargo sets for the tests that it runs; insta asks cargo for the workspace unless it is told.
         command
             .args(["--exact", name, "--nocapture", "--test-threads", "1"])
@@ -305,6 +317,12 @@ fn kill_tests(tests: &[usize]) {
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+fn can_own_mounts() -> bool {
+    let mut tried = Command::new(OWN_MOUNTS[0]);
+    tried.args(&OWN_MOUNTS[1..]).arg("true").stdin(Stdio::null()).stderr(Stdio::null());
+    tried.status().is_ok_and(|status| status.success())
 }
 
 /// The value of [`MARK`] for a test of this runner: others may run beside it.

@@ -9,11 +9,12 @@ use std::process::{Command, Output};
 const PROGRAM: &str = r#"#!/bin/bash
 case "$*" in
 *--ignored*) echo 'never: test' ;;
-*--list*) printf '%s: test\n' good bad hangs leaves skips never ;;
+*--list*) printf '%s: test\n' good bad hangs leaves mounts skips never ;;
 *'--exact good'*) [ "$(pwd)" = "$CARGO_MANIFEST_DIR" ] ;;
 *'--exact bad'*) echo 'what it printed'; exit 101 ;;
 *'--exact hangs'*) setsid sleep 1000 & echo $! >"$CARGO_MANIFEST_DIR/child"; sleep 1000 ;;
 *'--exact leaves'*) setsid sleep 1001 & echo $! >"$CARGO_MANIFEST_DIR/left" ;;
+*'--exact mounts'*) mount -t tmpfs none "$CARGO_MANIFEST_DIR" || echo 'skipped: no mounts here' ;;
 *'--exact skips'*) echo 'skipped: no such thing here' ;;
 *) exit 3 ;;
 esac
@@ -62,13 +63,20 @@ fn each_way_to_end_is_told_and_nothing_is_left() {
         "FAILED: p t hangs: it did not end within 1 s, and was killed",
         "FAILED: p t leaves: it left a process behind, which was killed: sleep 1001",
         "skipped: no such thing here (p t skips)",
-        "\n2 passed, 3 failed\n",
+        "\n3 passed, 3 failed\n",
     ] {
         assert!(out.contains(part), "{part:?} is not in {out}\n{}", text(&output.stderr));
     }
+    // What a test mounts, others do not see.
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("the table of mounts");
+    let is_mounted = mounts.contains(folder.path().to_str().expect("a path in UTF-8"));
+    if is_mounted {
+        let _ = Command::new("umount").arg(folder.path()).status();
+    }
+    assert!(!is_mounted, "{out}");
     assert!(!is_alive(&folder.path().join("child")) && !is_alive(&folder.path().join("left")));
     let slow = text(&run(folder.path(), &["--slow"]).stdout);
-    assert!(slow.contains("5 tests in") && slow.contains(" p t hangs\n"), "{slow}");
+    assert!(slow.contains("6 tests in") && slow.contains(" p t hangs\n"), "{slow}");
 }
 
 #[test]
