@@ -249,8 +249,14 @@ fn collect_disks_of_device(
     slaves.iter().try_for_each(|slave| collect_disks_of_device(slave, depth + 1, disks))
 }
 
+/// True if a file that the kernel names, on no file system that others serve, is there for others only.
+fn is_hidden(file: &Path) -> bool {
+    let is_deleted = file.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+    !is_deleted && file.symlink_metadata().is_err()
+}
+
 /// The file system that serves the bytes of the block device at `path` by another process: its name in the
-/// table of mounts, such as `braid:home`. Its file backs the loop device, or one below it. A read from such a
+/// table of mounts, such as `braid:home`; or words, if that is in the table of another namespace. Its file backs the loop device, or one below it. A read from such a
 /// device waits for that process. Nothing on the way is touched.
 ///
 /// # Errors
@@ -267,10 +273,14 @@ pub fn served_by(path: &Path) -> Result<Option<String>, ProbeError> {
         };
         let disk = device.whole_disk();
         above.extend(disk.slaves()?.iter().filter_map(BlockDevice::number));
-        let mount = disk.backing_file().and_then(|file| mount_of(&file, &mounts).cloned());
-        match mount {
+        let Some(file) = disk.backing_file() else { continue };
+        match mount_of(&file, &mounts) {
             Some(mount) if mount.is_served_elsewhere() => {
                 return Ok(Some(mount.source.display().to_string()));
+            }
+            // Its file system, and who serves it, are in another table of mounts.
+            _ if is_hidden(&file) => {
+                return Ok(Some(format!("whoever mounted {}, unseen from here", file.display())));
             }
             Some(mount) => above.extend(mount.block_device(&mounts)),
             None => {}

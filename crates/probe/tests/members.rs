@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use braid_probe::{
     FileKind, Holder, Policy, Purpose, Reason, Refusal, Relation, check_member, check_members,
-    find_duplicates, find_users, identify, physical_device, physical_devices,
+    find_duplicates, find_users, identify, physical_device, physical_devices, served_by,
 };
 use support::{Loop, Mount, Process, image, run, skip, text};
 use tempfile::TempDir;
@@ -278,6 +278,29 @@ fn a_loop_device_and_its_backing_file() {
     let next = format!("losetup --detach {}", device.device.display());
     assert_eq!(refusal.next(), next);
     assert!(check_member(&file, &Policy { read_only: true, ..Policy::default() }).is_ok());
+}
+
+/// A volume of another namespace may have stopped, and a reader of its device would wait for it.
+#[test]
+fn a_loop_device_of_a_file_that_another_namespace_has_mounted() {
+    let directory = directory();
+    let seen = image(directory.path(), "a.img", MIB);
+    let device = match Loop::attach(&seen) {
+        Ok(device) => device,
+        Err(error) => return skip("loop devices", &error),
+    };
+    assert_eq!(served_by(&device.device).unwrap(), None);
+    let script = "truncate -s 1M b.img && losetup --find --show $PWD/b.img";
+    let folder = directory.path().join("m");
+    fs::create_dir(&folder).unwrap();
+    let script = format!("mount -t tmpfs none {0} && cd {0} && {script}", text(&folder));
+    let device = match run("unshare", &["--mount", "sh", "-c", &script]) {
+        Ok(device) => Loop { device: PathBuf::from(device.trim()) },
+        Err(error) => return skip("namespaces of mounts", &error),
+    };
+    let server = served_by(&device.device).unwrap().unwrap();
+    assert!(server.starts_with("whoever mounted /"), "{server}");
+    assert!(server.ends_with("b.img, unseen from here"), "{server}");
 }
 
 #[test]
