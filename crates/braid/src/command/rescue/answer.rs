@@ -11,8 +11,9 @@
 use std::path::{Path, PathBuf};
 
 use braid_holes::{Map, State};
-use braid_probe::{ReadAt, scan_signatures};
-use braid_rescue::assemble::{self, Doubt, Opening, Seat};
+use braid_probe::ReadAt;
+use braid_rescue::assemble::{self, Doubt, Opening, Ranges, Seat};
+use braid_rescue::look::{self, Found, look};
 use braid_rescue::{
     Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, contradicted, gather,
 };
@@ -31,7 +32,7 @@ pub(super) struct Opened {
     pub(super) members: Vec<Examined>,
     /// At least one.
     pub(super) arrays: Vec<ReadArray>,
-    /// Arrays that cannot be read, and why, in sentences.
+    /// Arrays and volumes that cannot be read, and why, in sentences.
     pub(super) unread: Vec<String>,
     /// At least one.
     pub(super) volumes: Vec<Volume>,
@@ -73,6 +74,8 @@ pub(super) struct Volume {
     pub(super) doubts: Vec<Doubt>,
     /// Indices of the arrays on which it lies.
     pub(super) arrays: Vec<usize>,
+    /// True if its content is other volumes.
+    pub(super) is_divided: bool,
 }
 
 impl Opened {
@@ -87,7 +90,8 @@ impl Opened {
     /// There are several, and none is meant.
     pub(super) fn volume(&self, name: &Path) -> Result<&Volume, Failure> {
         self.chosen().ok_or_else(|| {
-            let names = self.volumes.iter().map(|one| shown(&one.name).into_owned());
+            let names = self.volumes.iter().filter(|one| !one.is_divided);
+            let names = names.map(|one| shown(&one.name).into_owned());
             let names = names.collect::<Vec<_>>().join(", ");
             let text = format!("the case has several volumes: {names}");
             Failure::usage(text).next(format!(
@@ -119,9 +123,13 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
         }
     }
     name_apart(&mut read);
-    let volumes = volumes(&mut read)?;
+    let (volumes, not_read) = volumes(&mut read)?;
     let chosen = match &meant.volume {
-        None => (volumes.len() == 1).then_some(0),
+        None => {
+            let mut whole = (0..volumes.len()).filter(|index| !volumes[*index].is_divided);
+            let only = whole.next();
+            only.filter(|_| whole.next().is_none())
+        }
         Some(wanted) => {
             let found = volumes.iter().position(|one| one.name == *wanted);
             Some(found.ok_or_else(|| {
@@ -130,7 +138,8 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
             })?)
         }
     };
-    let unread = unread.into_iter().map(|why| why.text()).collect();
+    let not_read = not_read.into_iter().map(|(name, why)| format!("{name}: {why}"));
+    let unread = unread.into_iter().map(|why| why.text()).chain(not_read).collect();
     Ok(Opened { case, members, arrays: read, unread, volumes, chosen })
 }
 
@@ -216,33 +225,38 @@ fn name_apart(read: &mut [ReadArray]) {
     }
 }
 
-/// The volumes in the arrays, which are opened for that.
-fn volumes(read: &mut [ReadArray]) -> Result<Vec<Volume>, Failure> {
+/// Looks for volumes in the arrays, which are opened for that.
+fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<(String, String)>), Failure> {
     let executor = cat::executor(IoMode::Auto)?;
-    let volume = |(index, one): (usize, &mut ReadArray)| {
+    let mut devices = Vec::new();
+    for one in read.iter_mut() {
         let device = cat::open_on(&executor, &stacks::parse_for(&one.stack, true)?)?;
         one.size = device.size();
-        Ok(Volume {
-            name: one.name.clone(),
-            size: one.size,
-            contains: contains(&device),
-            stack: one.stack.clone(),
-            doubts: one.doubts.clone(),
-            arrays: vec![index],
-        })
-    };
-    read.iter_mut().enumerate().map(volume).collect()
-}
-
-/// The content at the start of a device in words; empty if nothing is known there.
-fn contains(device: &dyn ReadAt) -> String {
-    match scan_signatures(device) {
-        Err(error) => format!("its start cannot be read: {error}"),
-        Ok(found) => {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            found.join(", ")
-        }
+        devices.push(device);
     }
+    let named = read.iter().zip(&devices);
+    let named = named.map(|(one, device)| (one.name.clone(), device as &dyn ReadAt));
+    let devices: Vec<(String, &dyn ReadAt)> = named.collect();
+    let Found { volumes, unread } = look(&devices);
+    let stacks: Vec<String> = read.iter().map(|one| one.stack.clone()).collect();
+    let volume = |one: look::Volume| {
+        let arrays = one.place.arrays();
+        let doubts = arrays.iter().flat_map(|index| {
+            let place = |ranges: &Ranges| one.place.on_array(*index, ranges);
+            read[*index].doubts.iter().filter_map(move |doubt| doubt.within(place))
+        });
+        let contains: Vec<String> = one.contains.iter().map(ToString::to_string).collect();
+        Volume {
+            doubts: doubts.collect(),
+            size: one.place.size(),
+            contains: contains.join(", "),
+            stack: one.place.expression(&stacks),
+            is_divided: one.is_divided,
+            name: one.name,
+            arrays,
+        }
+    };
+    Ok((volumes.into_iter().map(volume).collect(), unread))
 }
 
 /// Compares the superblocks with blocks that say where they belong: those that `mdadm --create` wrote anew look sound.

@@ -71,14 +71,18 @@ fn print(opened: &Opened, arguments: &RescueOpen) {
     }
     for why in &opened.unread {
         println!("Not read: {}", shown(why));
+    }
+    if !opened.unread.is_empty() {
         println!("");
     }
     let name = shell_path(&arguments.case);
     let option = options(&arguments.meant);
-    let Some(volume) = opened.chosen() else {
+    if opened.volumes.len() > 1 {
         println!("Volumes");
         print_volumes(&opened.volumes);
         println!("");
+    }
+    let Some(volume) = opened.chosen() else {
         println!("Next: braid rescue open {name}{option} --volume NAME");
         return;
     };
@@ -130,7 +134,7 @@ fn print_array(array: &ReadArray) {
 fn print_volumes(volumes: &[Volume]) {
     let width = volumes.iter().map(|one| one.name.chars().count()).fold(6, usize::max);
     println!("  {:width$}  {:>10}  {:8}  contains", "volume", "size", "in doubt");
-    for one in volumes {
+    for one in volumes.iter().filter(|one| !one.is_divided) {
         let (name, size) = (shown(&one.name), words::size(one.size));
         let doubt = if one.doubts.is_empty() { "no" } else { "yes" };
         let contains = match one.contains.as_str() {
@@ -173,6 +177,7 @@ fn json_of_volume(opened: &Opened, volume: &Volume) -> Value {
         "arrays": arrays.collect::<Vec<_>>(),
         "size_bytes": volume.size,
         "contains": volume.contains,
+        "is_divided": volume.is_divided,
         "doubts": json_of_doubts(&volume.doubts),
         "stack": volume.stack,
     })
