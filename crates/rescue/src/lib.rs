@@ -21,6 +21,7 @@ mod clue;
 pub mod evidence;
 mod gather;
 mod guess;
+pub mod look;
 mod patient;
 pub mod scan;
 mod solve;
