@@ -20,6 +20,7 @@
 //!
 //! Superblocks alone are read for the search of lost arrays, too.
 
+mod bits;
 mod bytes;
 mod claims;
 mod error;
@@ -29,22 +30,25 @@ mod names;
 mod notes;
 mod source;
 pub mod sparse;
+mod walk;
 mod xfs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-pub use claims::{Owner, Piece};
+pub use claims::{Owner, Piece, merged, parts_in};
 pub use error::{FilesError, Trouble};
 pub use ext::Superblock as ExtSuperblock;
 pub use names::Names;
 pub use source::ReadAt;
+pub use walk::{Event, Extent, Kind, Node, Time, Walk};
 pub use xfs::Superblock as XfsSuperblock;
 
 use claims::Claims;
 use names::Directories;
 use notes::Notes;
 use source::Reader;
+use walk::Walked;
 
 /// The memory that an answer may take.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +81,7 @@ pub struct Report {
 }
 
 /// The questions that both kinds of file systems answer.
-trait FileSystem: Directories {
+trait FileSystem: Directories + Walked {
     fn kind(&self) -> &'static str;
     fn size(&self) -> u64;
     /// Enters metadata and files.
@@ -85,6 +89,26 @@ trait FileSystem: Directories {
     /// Enters what of `gaps` is free.
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
+}
+
+/// Recognises the file system on `source`.
+fn open(source: &dyn ReadAt) -> Result<Box<dyn FileSystem + '_>, FilesError> {
+    let mut reader = Reader::new(source);
+    Ok(match ext::recognise(&mut reader)? {
+        Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
+        None => {
+            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+            Box::new(xfs::Xfs::new(reader, superblock))
+        }
+    })
+}
+
+/// Begins a walk over the names of the file system on `source`.
+///
+/// # Errors
+/// Those of [`owners`].
+pub fn walk(source: &dyn ReadAt) -> Result<Walk<'_>, FilesError> {
+    open(source).map(Walk::new)
 }
 
 /// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
@@ -98,15 +122,7 @@ pub fn owners(
     wanted: &[Range<u64>],
     limits: &Limits,
 ) -> Result<Report, FilesError> {
-    let mut reader = Reader::new(source);
-    let ext = ext::recognise(&mut reader)?;
-    let mut system: Box<dyn FileSystem + '_> = match ext {
-        Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
-        None => {
-            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
-            Box::new(xfs::Xfs::new(reader, superblock))
-        }
-    };
+    let mut system = open(source)?;
     let mut claims = Claims::new(wanted, limits.pieces);
     let size = system.size();
     claims.claim(size..u64::MAX, Owner::Outside);
