@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::sparse::Sparse;
-use crate::{Event, Kind, Limits, ReadAt, owners, walk};
+use crate::{Event, Kind, Limits, ReadAt, Volume, owners};
 
 /// Any bytes as a packed image of a file system, all of which is wanted: every wanted byte has an owner, and
 /// none that is not wanted has.
@@ -31,7 +31,8 @@ pub fn fuzz_files(data: &[u8]) {
 /// only names that a file can have, and extents that lie in the volume and in their file.
 fn fuzz_walk(data: &[u8]) {
     let image = Sparse::unpack(data);
-    let Ok(mut walk) = walk(&image) else { return };
+    let Ok(volume) = Volume::open(&image) else { return };
+    let Ok(mut walk) = volume.walk() else { return };
     walk.set_doubtful(vec![4096..8192]);
     let mut depth = 0_u64;
     while let Some(event) = walk.next() {

@@ -14,9 +14,9 @@
 //!   file system has blocks. The time is that of a few passes over the metadata.
 //! * Memory is bounded by [`Limits`], not by the file system: only pieces of the wanted ranges, the names of
 //!   their files, and these files' parent directories are held.
-//! * Nothing is written, and a journal is not replayed: names are those of the last checkpoint.
+//! * Nothing is written. The journal of ext3 and ext4 is replayed into memory; that of xfs is not.
 //!
-//! Deliberately absent: I/O (a [`ReadAt`] is given), contents of files, checksums of metadata, repair.
+//! Deliberately absent: I/O (a [`ReadAt`] is given), checksums of metadata but those of the journal, repair.
 //!
 //! Superblocks alone are read for the search of lost arrays, too.
 
@@ -28,6 +28,7 @@ mod ext;
 pub mod fuzz;
 mod names;
 mod notes;
+mod overlay;
 mod source;
 pub mod sparse;
 mod walk;
@@ -47,6 +48,7 @@ pub use xfs::Superblock as XfsSuperblock;
 use claims::Claims;
 use names::Directories;
 use notes::Notes;
+use overlay::Overlay;
 use source::Reader;
 use walk::Walked;
 
@@ -91,24 +93,74 @@ trait FileSystem: Directories + Walked {
     fn notes(&mut self) -> &mut Notes;
 }
 
-/// Recognises the file system on `source`.
-fn open(source: &dyn ReadAt) -> Result<Box<dyn FileSystem + '_>, FilesError> {
-    let mut reader = Reader::new(source);
-    Ok(match ext::recognise(&mut reader)? {
-        Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
-        None => {
-            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
-            Box::new(xfs::Xfs::new(reader, superblock))
-        }
-    })
+/// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.
+pub struct Volume<'a> {
+    overlay: Overlay<'a>,
+    unreplayed: Option<String>,
 }
 
-/// Begins a walk over the names of the file system on `source`.
-///
-/// # Errors
-/// Those of [`owners`].
-pub fn walk(source: &dyn ReadAt) -> Result<Walk<'_>, FilesError> {
-    open(source).map(Walk::new)
+impl<'a> Volume<'a> {
+    /// Reads the journal of the file system on `source`.
+    ///
+    /// # Errors
+    /// No known file system, one with unknown features, or one whose superblock cannot be read or is invalid.
+    pub fn open(source: &'a dyn ReadAt) -> Result<Volume<'a>, FilesError> {
+        let mut reader = Reader::new(source);
+        let (block, replayed) = match ext::recognise(&mut reader)? {
+            Some(superblock) => (superblock.block, ext::Ext::new(reader, superblock).replayed()),
+            None => {
+                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+                (superblock.block, xfs::Xfs::new(reader, superblock).replayed())
+            }
+        };
+        let Replayed { copies, unreplayed } = replayed;
+        Ok(Volume { overlay: Overlay::new(source, block, copies), unreplayed })
+    }
+
+    /// The changes that are in the journal alone and are not shown, in a sentence: files and names may be older ones.
+    pub fn unreplayed(&self) -> Option<&str> {
+        self.unreplayed.as_deref()
+    }
+
+    fn file_system(&self) -> Result<Box<dyn FileSystem + '_>, FilesError> {
+        let mut reader = Reader::new(&self.overlay);
+        let mut system: Box<dyn FileSystem> = match ext::recognise(&mut reader)? {
+            Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
+            None => {
+                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+                Box::new(xfs::Xfs::new(reader, superblock))
+            }
+        };
+        if let Some(text) = &self.unreplayed {
+            system.notes().add(text);
+        }
+        Ok(system)
+    }
+
+    /// Begins a walk over the names.
+    ///
+    /// # Errors
+    /// Those of [`Volume::open`]: a journal may hold a superblock, too.
+    pub fn walk(&self) -> Result<Walk<'_>, FilesError> {
+        self.file_system().map(Walk::new)
+    }
+}
+
+impl ReadAt for Volume<'_> {
+    fn size(&self) -> u64 {
+        self.overlay.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        self.overlay.read_at(offset, buf)
+    }
+}
+
+/// The newest copies of blocks in a journal, and what is not shown of it, in a sentence.
+#[derive(Default)]
+struct Replayed {
+    copies: BTreeMap<u64, overlay::Copy>,
+    unreplayed: Option<String>,
 }
 
 /// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
@@ -122,7 +174,8 @@ pub fn owners(
     wanted: &[Range<u64>],
     limits: &Limits,
 ) -> Result<Report, FilesError> {
-    let mut system = open(source)?;
+    let volume = Volume::open(source)?;
+    let mut system = volume.file_system()?;
     let mut claims = Claims::new(wanted, limits.pieces);
     let size = system.size();
     claims.claim(size..u64::MAX, Owner::Outside);

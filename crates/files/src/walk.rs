@@ -71,6 +71,8 @@ pub struct Node {
     pub accessed: Time,
     /// The time of the last write.
     pub modified: Time,
+    /// True if another name of it was told before.
+    pub is_again: bool,
     /// The reason why contents cannot be read, if the metadata say so.
     pub sealed: Option<&'static str>,
 }
@@ -136,6 +138,7 @@ pub(crate) trait Walked {
 
 /// A directory on the way.
 struct Frame {
+    name: Vec<u8>,
     inode: u64,
     /// The block that is read next.
     next: Option<u64>,
@@ -148,6 +151,8 @@ pub struct Walk<'a> {
     frames: Vec<Frame>,
     has_begun: bool,
     entered: Bits,
+    /// Files with several names of which one was told.
+    named: Bits,
     /// Blocks of 512 bytes of files, where no two files share one.
     owned: Bits,
 }
@@ -159,6 +164,7 @@ impl<'a> Walk<'a> {
             frames: Vec::new(),
             has_begun: false,
             entered: Bits::default(),
+            named: Bits::default(),
             owned: Bits::default(),
         }
     }
@@ -222,7 +228,7 @@ impl<'a> Walk<'a> {
     }
 
     fn arrive(&mut self, name: Vec<u8>, inode: u64) -> Event {
-        let node = match self.system.node(inode) {
+        let mut node = match self.system.node(inode) {
             Ok(node) => node,
             Err(why) => return trouble(Some(name), &format!("inode {inode}: {why}")),
         };
@@ -230,6 +236,7 @@ impl<'a> Walk<'a> {
             return trouble(Some(name), why);
         }
         if node.kind != Kind::Directory && !name.is_empty() {
+            node.is_again = node.links > 1 && !self.named.insert(inode..inode + 1).is_empty();
             return Event::Entry(name, node);
         }
         if node.kind != Kind::Directory {
@@ -241,8 +248,29 @@ impl<'a> Walk<'a> {
         if !self.entered.insert(inode..inode + 1).is_empty() {
             return trouble(Some(name), "the directory has another name, or contains itself");
         }
-        self.frames.push(Frame { inode, next: Some(0), pending: VecDeque::new() });
+        self.frames.push(Frame {
+            name: name.clone(),
+            inode,
+            next: Some(0),
+            pending: VecDeque::new(),
+        });
         Event::Enter(name, node)
+    }
+
+    /// The path from the root of an entry of the innermost directory, or of that directory: `/a/b`.
+    pub fn path(&self, entry: &[u8]) -> Vec<u8> {
+        let names = self.frames.iter().skip(1).map(|frame| frame.name.as_slice());
+        let mut path = Vec::new();
+        for name in names.chain([entry]).filter(|name| !name.is_empty()) {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        if path.is_empty() { vec![b'/'] } else { path }
+    }
+
+    /// Leaves the innermost directory without an [`Event::Leave`]: the rest of its entries is not told.
+    pub fn leave(&mut self) {
+        self.frames.pop();
     }
 
     /// The target of a symbolic link.

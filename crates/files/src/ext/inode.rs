@@ -73,6 +73,7 @@ impl Inode {
             size: self.size,
             accessed: self.accessed,
             modified: self.modified,
+            is_again: false,
             sealed: self.is_encrypted().then_some("it is encrypted"),
         })
     }

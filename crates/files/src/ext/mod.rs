@@ -7,6 +7,7 @@
 
 mod directory;
 mod inode;
+mod journal;
 mod map;
 mod superblock;
 mod walk;

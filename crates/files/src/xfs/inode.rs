@@ -90,6 +90,7 @@ impl Inode {
             size,
             accessed: self.time(32)?,
             modified: self.time(40)?,
+            is_again: false,
             sealed: (self.is_realtime && kind == Kind::File && size > 0)
                 .then_some("its contents lie on the realtime device"),
         })

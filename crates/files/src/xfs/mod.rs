@@ -7,6 +7,7 @@
 
 mod directory;
 mod inode;
+mod log;
 mod superblock;
 mod tree;
 mod walk;

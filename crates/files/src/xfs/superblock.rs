@@ -159,10 +159,7 @@ fn special(bytes: &[u8], is_v5: bool) -> Tried<Vec<(u64, &'static str)>> {
 /// Limits of the listing, in words.
 fn notes(bytes: &[u8], is_v5: bool, is_cut: bool) -> Tried<Vec<&'static str>> {
     let (incompat, ro_compat) = (be32(bytes, 216)?, be32(bytes, 212)?);
-    let mut notes = vec![
-        "what only the log of the xfs file system holds is not told: \
-                          files and names are those of the last checkpoint",
-    ];
+    let mut notes = Vec::new();
     if is_v5 && ro_compat & !RO_KNOWN != 0 {
         notes.push("the file system has features that are not known, which do not hinder reading");
     }
