@@ -72,15 +72,7 @@ pub(crate) struct Claims {
 
 impl Claims {
     pub(crate) fn new(wanted: &[Range<u64>], most: usize) -> Claims {
-        let mut sorted: Vec<_> = wanted.iter().filter(|range| !range.is_empty()).cloned().collect();
-        sorted.sort_unstable_by_key(|range| range.start);
-        let mut wanted: Vec<Range<u64>> = Vec::new();
-        for range in sorted {
-            match wanted.last_mut() {
-                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => wanted.push(range),
-            }
-        }
+        let wanted = merged(wanted);
         Claims { wanted, pieces: Vec::new(), most, is_cut: false }
     }
 
@@ -151,6 +143,30 @@ impl Claims {
         }
         joined
     }
+}
+
+/// The ranges in order, without empty ones; those that overlap or touch are one.
+pub fn merged(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut sorted: Vec<_> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The parts of `range` that lie in `ranges`, which are merged.
+pub fn parts_in<'r>(
+    range: Range<u64>,
+    ranges: &'r [Range<u64>],
+) -> impl Iterator<Item = Range<u64>> + 'r {
+    let first = ranges.partition_point(|one| one.end <= range.start);
+    let inside = ranges[first..].iter().take_while(move |one| one.start < range.end);
+    inside.map(move |one| one.start.max(range.start)..one.end.min(range.end))
 }
 
 /// True if `piece` follows `last` directly and has the same owner.

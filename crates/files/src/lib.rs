@@ -14,12 +14,13 @@
 //!   file system has blocks. The time is that of a few passes over the metadata.
 //! * Memory is bounded by [`Limits`], not by the file system: only pieces of the wanted ranges, the names of
 //!   their files, and these files' parent directories are held.
-//! * Nothing is written, and a journal is not replayed: names are those of the last checkpoint.
+//! * Nothing is written. The journal of ext3 and ext4 is replayed into memory; that of xfs is not.
 //!
-//! Deliberately absent: I/O (a [`ReadAt`] is given), contents of files, checksums of metadata, repair.
+//! Deliberately absent: I/O (a [`ReadAt`] is given), checksums of metadata but those of the journal, repair.
 //!
 //! Superblocks alone are read for the search of lost arrays, too.
 
+mod bits;
 mod bytes;
 mod claims;
 mod error;
@@ -27,24 +28,29 @@ mod ext;
 pub mod fuzz;
 mod names;
 mod notes;
+mod overlay;
 mod source;
 pub mod sparse;
+mod walk;
 mod xfs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-pub use claims::{Owner, Piece};
+pub use claims::{Owner, Piece, merged, parts_in};
 pub use error::{FilesError, Trouble};
 pub use ext::Superblock as ExtSuperblock;
 pub use names::Names;
 pub use source::ReadAt;
+pub use walk::{Event, Extent, Kind, Node, Time, Walk};
 pub use xfs::Superblock as XfsSuperblock;
 
 use claims::Claims;
 use names::Directories;
 use notes::Notes;
+use overlay::Overlay;
 use source::Reader;
+use walk::Walked;
 
 /// The memory that an answer may take.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +83,7 @@ pub struct Report {
 }
 
 /// The questions that both kinds of file systems answer.
-trait FileSystem: Directories {
+trait FileSystem: Directories + Walked {
     fn kind(&self) -> &'static str;
     fn size(&self) -> u64;
     /// Enters metadata and files.
@@ -85,6 +91,76 @@ trait FileSystem: Directories {
     /// Enters what of `gaps` is free.
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
+}
+
+/// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.
+pub struct Volume<'a> {
+    overlay: Overlay<'a>,
+    unreplayed: Option<String>,
+}
+
+impl<'a> Volume<'a> {
+    /// Reads the journal of the file system on `source`.
+    ///
+    /// # Errors
+    /// No known file system, one with unknown features, or one whose superblock cannot be read or is invalid.
+    pub fn open(source: &'a dyn ReadAt) -> Result<Volume<'a>, FilesError> {
+        let mut reader = Reader::new(source);
+        let (block, replayed) = match ext::recognise(&mut reader)? {
+            Some(superblock) => (superblock.block, ext::Ext::new(reader, superblock).replayed()),
+            None => {
+                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+                (superblock.block, xfs::Xfs::new(reader, superblock).replayed())
+            }
+        };
+        let Replayed { copies, unreplayed } = replayed;
+        Ok(Volume { overlay: Overlay::new(source, block, copies), unreplayed })
+    }
+
+    /// The changes that are in the journal alone and are not shown, in a sentence: files and names may be older ones.
+    pub fn unreplayed(&self) -> Option<&str> {
+        self.unreplayed.as_deref()
+    }
+
+    fn file_system(&self) -> Result<Box<dyn FileSystem + '_>, FilesError> {
+        let mut reader = Reader::new(&self.overlay);
+        let mut system: Box<dyn FileSystem> = match ext::recognise(&mut reader)? {
+            Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
+            None => {
+                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+                Box::new(xfs::Xfs::new(reader, superblock))
+            }
+        };
+        if let Some(text) = &self.unreplayed {
+            system.notes().add(text);
+        }
+        Ok(system)
+    }
+
+    /// Begins a walk over the names.
+    ///
+    /// # Errors
+    /// Those of [`Volume::open`]: a journal may hold a superblock, too.
+    pub fn walk(&self) -> Result<Walk<'_>, FilesError> {
+        self.file_system().map(Walk::new)
+    }
+}
+
+impl ReadAt for Volume<'_> {
+    fn size(&self) -> u64 {
+        self.overlay.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        self.overlay.read_at(offset, buf)
+    }
+}
+
+/// The newest copies of blocks in a journal, and what is not shown of it, in a sentence.
+#[derive(Default)]
+struct Replayed {
+    copies: BTreeMap<u64, overlay::Copy>,
+    unreplayed: Option<String>,
 }
 
 /// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond
@@ -98,15 +174,8 @@ pub fn owners(
     wanted: &[Range<u64>],
     limits: &Limits,
 ) -> Result<Report, FilesError> {
-    let mut reader = Reader::new(source);
-    let ext = ext::recognise(&mut reader)?;
-    let mut system: Box<dyn FileSystem + '_> = match ext {
-        Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
-        None => {
-            let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
-            Box::new(xfs::Xfs::new(reader, superblock))
-        }
-    };
+    let volume = Volume::open(source)?;
+    let mut system = volume.file_system()?;
     let mut claims = Claims::new(wanted, limits.pieces);
     let size = system.size();
     claims.claim(size..u64::MAX, Owner::Outside);

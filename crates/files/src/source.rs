@@ -1,7 +1,9 @@
 //! The source of bytes: reads within the volume, through a small cache.
 
 use std::io;
+use std::ops::Range;
 
+use crate::claims::{merged, parts_in};
 use crate::error::{Tried, Trouble};
 
 /// A volume that can be read.
@@ -38,11 +40,29 @@ pub(crate) struct Reader<'a> {
     source: &'a dyn ReadAt,
     size: u64,
     lines: Vec<(u64, Vec<u8>)>,
+    /// Bytes of the volume that may be wrong.
+    doubtful: Vec<Range<u64>>,
+    has_read_doubtful: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: &'a dyn ReadAt) -> Reader<'a> {
-        Reader { source, size: source.size(), lines: vec![(u64::MAX, Vec::new()); LINES] }
+        Reader {
+            source,
+            size: source.size(),
+            lines: vec![(u64::MAX, Vec::new()); LINES],
+            doubtful: Vec::new(),
+            has_read_doubtful: false,
+        }
+    }
+
+    pub(crate) fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
+        self.doubtful = merged(&ranges);
+    }
+
+    /// True if doubtful bytes were read since the last call.
+    pub(crate) fn took_doubtful(&mut self) -> bool {
+        std::mem::take(&mut self.has_read_doubtful)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -53,6 +73,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn read(&mut self, offset: u64, len: usize) -> Tried<Vec<u8>> {
         let end = offset.checked_add(len as u64).filter(|end| *end <= self.size);
         let end = end.ok_or(Trouble::Beyond { offset, len })?;
+        self.has_read_doubtful |= parts_in(offset..end, &self.doubtful).next().is_some();
         let line = offset / LINE;
         if line != (end - 1) / LINE || !self.load(line) {
             return self.read_plainly(offset, len);

@@ -250,8 +250,9 @@ pub(crate) struct Files {
     /// A stack expression, such as md(a.img, b.img), or the name of a volume
     #[arg(value_name = "STACK|NAME")]
     pub(crate) stack: String,
-    /// Bytes of the volume, such as 40960 or 1G+64K; the default length is 4 KiB
-    #[arg(value_name = "OFFSET[+LENGTH]", required = true, value_parser = parse_range)]
+    /// Bytes of the volume whose owners are shown, such as 40960 or 1G+64K; the default length is 4 KiB [default: list
+    /// all files]
+    #[arg(value_name = "OFFSET[+LENGTH]", value_parser = parse_range)]
     pub(crate) ranges: Vec<Range<u64>>,
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]

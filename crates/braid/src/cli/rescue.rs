@@ -24,9 +24,9 @@ pub(crate) enum Rescue {
     Open(RescueOpen),
     /// Find level, layout, chunk, order and data offsets from the content, without superblocks
     Solve(RescueSolve),
-    /// Copy the array's content to an image, with a map of what could not be read
+    /// Copy the array's content to an image, or its files to a folder, and tell what could not be read
     Copy(RescueCopy),
-    /// Show which files own bytes that are lost or in doubt, or any other bytes
+    /// List the files with what of them is lost or in doubt, or show which files own bytes
     Files(RescueFiles),
     /// Compare data and parity, or copies, in all regions of the array
     Verify(RescueVerify),
@@ -116,33 +116,41 @@ pub(crate) struct RescueSolve {
 
 #[derive(Debug, Args)]
 #[command(after_help = "A copy that was interrupted is continued by the same command: IMAGE.map \
-                        has what was copied, in GNU ddrescue's format. Exit status: 0 if all was \
-                        copied and nothing is in doubt, 4 if not.")]
+                        has what was copied, in GNU ddrescue's format; FOLDER.lost names the files \
+                        that are not good. Files are copied from ext2, ext3, ext4 and xfs. Exit \
+                        status: 0 if all was copied and nothing is in doubt, 4 if not.")]
 pub(crate) struct RescueCopy {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
-    /// The image that is written, and IMAGE.map beside it
-    #[arg(long, value_name = "IMAGE")]
+    /// The image that is written, and IMAGE.map beside it; or a folder for the files, which is there
+    /// or ends with a slash, and FOLDER.lost beside it
+    #[arg(long, value_name = "IMAGE|FOLDER/")]
     pub(crate) to: PathBuf,
     #[command(flatten)]
     pub(crate) meant: Meant,
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Supports ext2, ext3, ext4 and xfs, also in a partition.")]
+#[command(
+    after_help = "Supports ext2, ext3, ext4 and xfs. Without ranges, all files are listed. Exit \
+                        status: 0 if nothing is lost or in doubt, 4 if something is."
+)]
 pub(crate) struct RescueFiles {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
-    /// Bytes of the array, such as 40960 or 1G+64K
+    /// Bytes of the volume whose owners are shown, such as 40960 or 1G+64K
     #[arg(value_name = "OFFSET[+LENGTH]", value_parser = parse_range)]
     pub(crate) ranges: Vec<Range<u64>>,
-    /// The bytes that `open` calls lost or in doubt
-    #[arg(long, required_unless_present = "ranges")]
+    /// List only the files of which something is lost or in doubt
+    #[arg(long, conflicts_with = "ranges")]
     pub(crate) lost: bool,
     #[command(flatten)]
     pub(crate) meant: Meant,

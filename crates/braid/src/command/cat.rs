@@ -63,11 +63,22 @@ impl braid_probe::ReadAt for Opened {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.size().saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let size = braid_probe::ReadAt::size(self);
+        let count = size.saturating_sub(offset).min(bytes.len() as u64) as usize;
         if count > 0 {
             self.read(offset, &mut bytes[..count])?;
         }
         Ok(count)
+    }
+}
+
+impl braid_files::ReadAt for Opened {
+    fn size(&self) -> u64 {
+        self.built.dev.limits().size
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read(offset, bytes)
     }
 }
 

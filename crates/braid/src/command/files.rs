@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::process::ExitCode;
 
 use braid_files::{FilesError, Limits, Names, Owner, ReadAt, Report, owners};
 use braid_probe::{Partition, read_table};
@@ -11,10 +12,14 @@ use braid_shell::shown;
 use serde_json::{Value, json};
 
 use super::cat::{self, Opened};
+use super::listing::{self, Known, Style};
 use crate::cli::Files;
 use braid_service::control::{self, ArrayStatus, OUTPUT_VERSION, Status};
 use braid_service::failure::{Context, Failure};
 use braid_service::places::{Places, check_name};
+
+/// The exit status of a listing with files that are lost or in doubt.
+const IN_DOUBT: u8 = 4;
 
 /// The volume that is read: opened as a stack, or through the block device if it is up.
 enum Volume {
@@ -35,8 +40,11 @@ struct Found {
     report: Report,
 }
 
-pub(super) fn files(files: &Files) -> Result<(), Failure> {
+pub(super) fn files(files: &Files) -> Result<ExitCode, Failure> {
     let volume = Volume::open(files)?;
+    if files.ranges.is_empty() {
+        return list(&volume, files.json);
+    }
     let size = volume.size();
     if let Some(range) = files.ranges.iter().find(|range| range.end > size) {
         let Range { start, end } = range;
@@ -49,7 +57,46 @@ pub(super) fn files(files: &Files) -> Result<(), Failure> {
         true => print_json(&found),
         false => found.iter().for_each(print),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the files of the volume, or those of its partitions.
+fn list(volume: &Volume, json: bool) -> Result<ExitCode, Failure> {
+    let style = Style { is_lost_only: false, json };
+    let mut parts = vec![(None, Part { volume, start: 0, size: volume.size() })];
+    let is_known =
+        |part: &Part<'_>| !matches!(braid_files::Volume::open(part), Err(FilesError::NotKnown));
+    if !is_known(&parts[0].1)
+        && let Some(partitions) = partitions(&parts[0].1)?
+    {
+        let part = |one: Partition| {
+            let end = one.end().min(volume.size());
+            let part = Part { volume, start: one.start, size: end.saturating_sub(one.start) };
+            is_known(&part).then_some((Some(one.number), part))
+        };
+        parts = partitions.into_iter().filter_map(part).collect();
+        if parts.is_empty() {
+            return Err(Failure::failed(FilesError::NotKnown));
+        }
+    }
+    let mut is_good = true;
+    for (number, part) in &parts {
+        if let Some(number) = number
+            && !json
+        {
+            println!("partition {number}:");
+        }
+        let counts = listing::list(part, &Known::default(), style)?;
+        listing::print_summary(&counts, style);
+        is_good &= counts.is_good();
+    }
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(IN_DOUBT) })
+}
+
+/// The partitions of a volume that has a table of them.
+fn partitions(whole: &Part<'_>) -> Result<Option<Vec<Partition>>, Failure> {
+    let table = read_table(whole).context("cannot read the partition table")?;
+    table.transpose().map_err(|error| Failure::failed(format!("the volume: {error}")))
 }
 
 /// Prints the owners of the bytes that differed, or were unreadable, in the last scrub of a
@@ -92,9 +139,8 @@ fn look(volume: &Volume, ranges: &[Range<u64>]) -> Result<Vec<Found>, Failure> {
         Err(FilesError::NotKnown) => {}
         Err(error) => return Err(Failure::failed(error)),
     }
-    let table = read_table(&whole).context("cannot read the partition table")?;
-    let Some(table) = table else { return Err(Failure::failed(FilesError::NotKnown)) };
-    let partitions = table.map_err(|error| Failure::failed(format!("the volume: {error}")))?;
+    let partitions = partitions(&whole)?;
+    let partitions = partitions.ok_or_else(|| Failure::failed(FilesError::NotKnown))?;
     let mut found = Vec::new();
     for partition in partitions {
         let end = partition.end().min(whole.size);

@@ -19,6 +19,7 @@ mod fuzz;
 mod given;
 mod incremental;
 mod lab;
+mod listing;
 mod local_time;
 mod man;
 mod mdstat;
@@ -96,7 +97,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Undo(undo) => undo::undo(&undo),
         Command::Superblocks(what) => superblocks::superblocks(&what),
         Command::Cat(cat) => cat::cat(&cat),
-        Command::Files(files) => files::files(&files),
+        Command::Files(files) => return files::files(&files),
         Command::Rescue(what) => return rescue::rescue(&what),
         Command::Trace(trace) => trace::trace(&trace),
         Command::Monitor(options) => return monitor::monitor(&options),

@@ -7,8 +7,8 @@ use crate::bytes::{byte, le16, le32, slice};
 use crate::error::{Tried, Trouble, check};
 use crate::names::Directories;
 
-/// Extents of a directory.
-const MOST_EXTENTS: usize = 1 << 18;
+/// Nodes on the way to a block: more than a tree is deep.
+const WAY: u64 = 8;
 /// The stand-in for a name that is encrypted.
 const ENCRYPTED: &[u8] = b"(encrypted)";
 
@@ -38,8 +38,17 @@ fn entries(bytes: &[u8], inodes: u64, entry: &mut dyn FnMut(&[u8], u64)) -> Trie
 }
 
 impl Ext<'_> {
-    fn directory(&mut self, inode: &Inode, entry: &mut dyn FnMut(&[u8], u64)) -> Tried<()> {
-        check(inode.is_directory(), "it is no directory")?;
+    /// Calls `entry` for the entries of the first block of a directory at or behind block `from`; returns where the
+    /// next one may be.
+    pub(super) fn directory_block(
+        &mut self,
+        inode: &Inode,
+        from: u64,
+        entry: &mut dyn FnMut(&[u8], u64),
+    ) -> (Option<u64>, Tried<()>) {
+        if !inode.is_directory() {
+            return (None, Err(Trouble::Damaged("it is no directory")));
+        }
         let inodes = self.superblock.inodes;
         let mut shown =
             |name: &[u8], number| match inode.is_encrypted() && name != b".." && name != b"." {
@@ -47,26 +56,33 @@ impl Ext<'_> {
                 false => entry(name, number),
             };
         if inode.is_inline() {
-            shown(b"..", le32(&inode.map, 0)?.into());
-            entries(&inode.map[4..], inodes, &mut shown)?;
-            return entries(&inode.inline, inodes, &mut shown);
+            let first = le32(&inode.map, 0).map(|parent| shown(b"..", parent.into()));
+            let read = first.and_then(|()| entries(&inode.map[4..], inodes, &mut shown));
+            return (None, read.and_then(|()| entries(&inode.inline, inodes, &mut shown)));
         }
-        let mut extents = Vec::new();
-        let walked = map::walk(self, inode, &mut |mapped| {
-            if mapped.at.is_some() && extents.len() < MOST_EXTENTS {
-                extents.push(mapped);
-            }
+        // The way down to the block is read again for each.
+        self.nodes_left += WAY;
+        let mut found = None;
+        let walked = map::walk(self, inode, from, &mut |mapped| {
+            found = mapped.at.map(|at| (at.max(from), mapped.block + from.saturating_sub(at)));
+            found.is_none()
         });
-        let mut result = walked;
-        for mapped in extents {
-            for block in mapped.block..mapped.block + mapped.count {
-                let left = self.directory_blocks_left.checked_sub(1);
-                let too_many = Trouble::Damaged("directories have more blocks than there are");
-                self.directory_blocks_left = left.ok_or(too_many)?;
-                let read = self.read_block(block);
-                let read = read.and_then(|bytes| entries(&bytes, inodes, &mut shown));
-                result = result.and(read);
-            }
+        let Some((at, block)) = found else { return (None, walked) };
+        let left = self.directory_blocks_left.checked_sub(1);
+        let Some(left) = left else {
+            return (None, Err(Trouble::Damaged("directories have more blocks than there are")));
+        };
+        self.directory_blocks_left = left;
+        let read = self.read_block(block).and_then(|bytes| entries(&bytes, inodes, &mut shown));
+        (Some(at + 1), walked.and(read))
+    }
+
+    fn directory(&mut self, inode: &Inode, entry: &mut dyn FnMut(&[u8], u64)) -> Tried<()> {
+        let (mut next, mut result) = (Some(0), Ok(()));
+        while let Some(from) = next {
+            let read;
+            (next, read) = self.directory_block(inode, from, entry);
+            result = result.and(read);
         }
         result
     }

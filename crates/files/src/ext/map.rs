@@ -24,46 +24,66 @@ const LAST: u64 = 1 << 32;
 /// An extent of more blocks is one that was not written, of so many fewer.
 const WRITTEN: u16 = 1 << 15;
 
-/// Calls `visit` for all blocks of an inode, nodes of its tree included. Those before the first number that
-/// cannot be believed are visited.
-pub(super) fn walk(ext: &mut Ext<'_>, inode: &Inode, visit: &mut dyn FnMut(Mapped)) -> Tried<()> {
+/// Called with blocks; false ends the walk.
+type Visit<'v> = dyn FnMut(Mapped) -> bool + 'v;
+
+/// Calls `visit` for the blocks of an inode that lie at or behind its block `from`, nodes of its tree included. Those
+/// before the first number of a node that cannot be believed are visited, and other nodes.
+pub(super) fn walk(
+    ext: &mut Ext<'_>,
+    inode: &Inode,
+    from: u64,
+    visit: &mut Visit<'_>,
+) -> Tried<()> {
     if !inode.has_blocks() {
         return Ok(());
     }
-    match inode.has_extents() {
+    let walked = match inode.has_extents() {
         true => {
             let depth = le16(&inode.map, 6)?;
             check(depth <= DEEPEST, "the tree of extents is too deep")?;
-            extents(ext, &inode.map, depth, 0..LAST, visit)
+            extents(ext, &inode.map, depth, 0..LAST, from, visit)
         }
-        false => block_map(ext, &inode.map, visit),
-    }
+        false => block_map(ext, &inode.map, from, visit),
+    };
+    walked.map(drop)
 }
 
-/// A node whose keys lie in `keys`. Recursion ends because `depth` falls.
+/// A node whose keys lie in `keys`. Recursion ends because `depth` falls. False if `visit` has ended the walk.
 fn extents(
     ext: &mut Ext<'_>,
     node: &[u8],
     depth: u16,
     keys: Range<u64>,
-    visit: &mut dyn FnMut(Mapped),
-) -> Tried<()> {
+    from: u64,
+    visit: &mut Visit<'_>,
+) -> Tried<bool> {
     check(le16(node, 0)? == MAGIC, "a node of the tree of extents is none")?;
     check(le16(node, 6)? == depth, "a node of the tree of extents has another depth")?;
     let count = usize::from(le16(node, 2)?);
     let entries = slice(node, 12, count * 12)?;
     let key = |index: usize| le32(entries, index * 12).map(u64::from);
     let mut next = keys.start;
+    let mut result = Ok(true);
     for (index, entry) in entries.chunks(12).enumerate() {
         let first = key(index)?;
         check(first >= next && first < keys.end, "extents are not in order")?;
         let end = if index + 1 < count { key(index + 1)? } else { keys.end };
         check(first < end && end <= keys.end, "extents are not in order")?;
         if depth > 0 {
-            let block = halves(le32(entry, 4)?, le16(entry, 8)?.into());
-            let child = ext.node(block, visit)?;
-            extents(ext, &child, depth - 1, first..end, visit)?;
             next = end;
+            if end <= from {
+                continue;
+            }
+            let block = halves(le32(entry, 4)?, le16(entry, 8)?.into());
+            let child = ext.node(block, visit);
+            let below =
+                child.and_then(|child| extents(ext, &child, depth - 1, first..end, from, visit));
+            match below {
+                Ok(false) => return result.and(Ok(false)),
+                // Damage in one branch leaves the others.
+                below => result = result.and(below),
+            }
         } else {
             let len = le16(entry, 4)?;
             let unwritten = len > WRITTEN;
@@ -71,67 +91,92 @@ fn extents(
             let block = halves(le32(entry, 8)?, le16(entry, 6)?.into());
             check(count > 0 && count <= end - first, "extents overlap")?;
             ext.check_blocks(block, count)?;
-            visit(Mapped { at: Some(first), block, count, unwritten });
             next = first + count;
+            if next > from && !visit(Mapped { at: Some(first), block, count, unwritten }) {
+                return Ok(false);
+            }
         }
     }
-    Ok(())
+    result
 }
 
-fn block_map(ext: &mut Ext<'_>, map: &[u8], visit: &mut dyn FnMut(Mapped)) -> Tried<()> {
-    let mut run = None;
-    let per_block = ext.superblock.block / 4;
-    let mut at = 0;
+fn block_map(ext: &mut Ext<'_>, map: &[u8], from: u64, visit: &mut Visit<'_>) -> Tried<bool> {
+    let mut below = Below { per_block: ext.superblock.block / 4, from, at: 0, run: None, visit };
     let walked = (|| {
         for index in 0..15 {
             let height = u32::saturating_sub(index, 11);
-            let block = le32(map, index as usize * 4)?.into();
-            below(ext, block, height, &mut at, per_block, &mut run, visit)?;
+            if !below.walk(ext, le32(map, index as usize * 4)?.into(), height)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     })();
-    run.into_iter().for_each(visit);
-    walked
+    match (below.run, walked) {
+        (Some(run), Ok(true)) => Ok((below.visit)(run)),
+        (Some(run), Err(why)) => {
+            (below.visit)(run);
+            Err(why)
+        }
+        (_, walked) => walked,
+    }
 }
 
-/// A block of data, or a node at a `height` above it. Recursion ends because `height`, of 3, falls.
-fn below(
-    ext: &mut Ext<'_>,
-    block: u64,
-    height: u32,
-    at: &mut u64,
+/// A walk over a block map.
+struct Below<'v, 'f> {
     per_block: u64,
-    run: &mut Option<Mapped>,
-    visit: &mut dyn FnMut(Mapped),
-) -> Tried<()> {
-    let covered = per_block.pow(height);
-    if block == 0 {
-        *at += covered;
-        return Ok(());
-    }
-    if height == 0 {
-        ext.check_blocks(block, 1)?;
-        match run {
-            Some(run)
-                if run.block + run.count == block
-                    && run.at.is_some_and(|first| first + run.count == *at) =>
-            {
-                run.count += 1;
+    from: u64,
+    /// The block of the file that comes next.
+    at: u64,
+    /// Blocks in a row that were not visited yet.
+    run: Option<Mapped>,
+    visit: &'v mut Visit<'f>,
+}
+
+impl Below<'_, '_> {
+    /// A block of data, or a node at a `height` above it. Recursion ends because `height`, of 3, falls.
+    fn walk(&mut self, ext: &mut Ext<'_>, block: u64, height: u32) -> Tried<bool> {
+        let covered = self.per_block.pow(height);
+        if block == 0 || self.at + covered <= self.from {
+            self.at += covered;
+            return Ok(true);
+        }
+        if height == 0 {
+            let at = self.at;
+            self.at += 1;
+            ext.check_blocks(block, 1)?;
+            return Ok(match &mut self.run {
+                Some(run)
+                    if run.block + run.count == block
+                        && run.at.is_some_and(|first| first + run.count == at) =>
+                {
+                    run.count += 1;
+                    true
+                }
+                _ => {
+                    let new = Mapped { at: Some(at), block, count: 1, unwritten: false };
+                    self.run.replace(new).is_none_or(&mut *self.visit)
+                }
+            });
+        }
+        let behind = self.at + covered;
+        let node = match ext.node(block, self.visit) {
+            Ok(node) => node,
+            Err(why) => {
+                self.at = behind;
+                return Err(why);
             }
-            _ => {
-                let new = Mapped { at: Some(*at), block, count: 1, unwritten: false };
-                run.replace(new).into_iter().for_each(visit);
+        };
+        let mut result = Ok(true);
+        for index in 0..self.per_block {
+            let below = le32(&node, index as usize * 4)
+                .and_then(|block| self.walk(ext, block.into(), height - 1));
+            match below {
+                Ok(false) => return Ok(false),
+                below => result = result.and(below),
             }
         }
-        *at += 1;
-        return Ok(());
+        result
     }
-    let node = ext.node(block, visit)?;
-    for index in 0..per_block {
-        let block = le32(&node, index as usize * 4)?.into();
-        below(ext, block, height - 1, at, per_block, run, visit)?;
-    }
-    Ok(())
 }
 
 impl Ext<'_> {
@@ -142,7 +187,7 @@ impl Ext<'_> {
     }
 
     /// Reads a node, which is visited.
-    fn node(&mut self, block: u64, visit: &mut dyn FnMut(Mapped)) -> Tried<Vec<u8>> {
+    fn node(&mut self, block: u64, visit: &mut Visit<'_>) -> Tried<Vec<u8>> {
         self.check_blocks(block, 1)?;
         let left = self.nodes_left.checked_sub(1);
         self.nodes_left =

@@ -7,8 +7,10 @@
 
 mod directory;
 mod inode;
+mod journal;
 mod map;
 mod superblock;
+mod walk;
 
 use std::ops::Range;
 
@@ -223,7 +225,7 @@ impl<'a> Ext<'a> {
             return;
         }
         let superblock = self.superblock.clone();
-        let walked = map::walk(self, inode, &mut |mapped| {
+        let walked = map::walk(self, inode, 0, &mut |mapped| {
             let range = superblock.bytes(mapped.block, mapped.count);
             let owner = match (mapped.at, special) {
                 (_, Some(what)) => Owner::Metadata(what),
@@ -235,6 +237,7 @@ impl<'a> Ext<'a> {
                 (None, _) => Owner::OfFile { inode: number, what: inode.tree() },
             };
             claims.claim(range, owner);
+            true
         });
         self.notes.incomplete(|| format!("blocks of inode {number} are not told"), walked);
     }

@@ -72,6 +72,10 @@ pub struct Superblock {
     /// Groups with a copy of the superblock.
     pub(super) copies: Copies,
     pub(super) multi_mount: Option<u64>,
+    /// The inode of the journal; 0 if there is none here.
+    pub(super) journal: u64,
+    /// The journal has changes that are not in place.
+    pub(super) needs_replay: bool,
     /// Inodes of the file system itself, in words.
     pub(super) special: Vec<(u64, &'static str)>,
     pub(super) notes: Vec<&'static str>,
@@ -206,8 +210,10 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         has_group_checksums: ro_compat & RO_GROUP_CHECKSUMS != 0,
         copies,
         multi_mount,
+        journal: le32(bytes, 0xe0)?.into(),
+        needs_replay: incompat & incompat::RECOVER != 0,
         special: special(bytes, compat)?,
-        notes: notes(bytes, incompat, ro_compat, blocks > volume / block)?,
+        notes: notes(bytes, ro_compat, blocks > volume / block)?,
     })
 }
 
@@ -248,12 +254,8 @@ fn special(bytes: &[u8], compat: u32) -> Tried<Vec<(u64, &'static str)>> {
 }
 
 /// Limits of the listing, in words.
-fn notes(bytes: &[u8], incompat: u32, ro_compat: u32, is_cut: bool) -> Tried<Vec<&'static str>> {
+fn notes(bytes: &[u8], ro_compat: u32, is_cut: bool) -> Tried<Vec<&'static str>> {
     let mut notes = Vec::new();
-    if incompat & incompat::RECOVER != 0 {
-        notes
-            .push("the journal was not replayed: files and names are those of the last checkpoint");
-    }
     if ro_compat & !RO_KNOWN != 0 {
         notes.push("the file system has features that are not known, which do not hinder reading");
     }

@@ -8,45 +8,74 @@ use crate::names::Directories;
 
 /// The start of the index, in the file.
 pub(super) const INDEX: u64 = 32 << 30;
-/// Extents of a directory.
-const MOST_EXTENTS: usize = 1 << 18;
+/// Nodes on the way to a block: more than a tree is deep.
+pub(super) const WAY: u64 = 16;
 
 impl Xfs<'_> {
-    fn directory(&mut self, inode: &Inode, entry: &mut dyn FnMut(&[u8], u64)) -> Tried<()> {
-        check(inode.is_directory(), "it is no directory")?;
+    /// Calls `entry` for the entries of the first directory block at or behind block `from` of the file system;
+    /// returns where the next one may be.
+    pub(super) fn directory_block(
+        &mut self,
+        inode: &Inode,
+        from: u64,
+        entry: &mut dyn FnMut(&[u8], u64),
+    ) -> (Option<u64>, Tried<()>) {
+        if !inode.is_directory() {
+            return (None, Err(Trouble::Damaged("it is no directory")));
+        }
         let fork = inode.data();
         if fork.format == 1 {
-            return short(fork, self.superblock.has_types, entry);
+            return (None, short(fork, self.superblock.has_types, entry));
         }
-        let mut extents = Vec::new();
-        let mut result = self.walk(inode, fork, &mut |mapped| {
-            if mapped.at.is_some() && extents.len() < MOST_EXTENTS {
-                extents.push(mapped);
-            }
-        });
+        // The way down to the block is read again for each.
+        self.nodes_left += WAY;
         let (block, per_block) = (self.superblock.block, self.superblock.directory_blocks);
-        let mut bytes = Vec::new();
-        let mut next = 0;
-        for mapped in extents {
-            let Some(at) = mapped.at.filter(|at| *at < INDEX / block) else { continue };
-            let count = (mapped.range.end - mapped.range.start) / block;
-            for index in 0..count {
-                let left = self.directory_blocks_left.checked_sub(1);
-                let too_many = Trouble::Damaged("directories have more blocks than there are");
-                self.directory_blocks_left = left.ok_or(too_many)?;
-                // A directory block may lie in several places.
-                if at + index != next || next % per_block == 0 {
-                    bytes.clear();
+        // A directory block may lie in several places.
+        let mut places = Vec::new();
+        let (mut first, mut end) = (u64::MAX, u64::MAX);
+        let walked = self.walk(inode, fork, from, &mut |mapped| {
+            let Some(at) = mapped.at else { return true };
+            if places.is_empty() {
+                if at >= INDEX / block {
+                    return false;
                 }
-                next = at + index + 1;
-                match self.reader.read(mapped.range.start + index * block, block as usize) {
-                    Ok(mut read) => bytes.append(&mut read),
-                    Err(error) => result = result.and(Err(error)),
-                }
-                if next % per_block == 0 && bytes.len() as u64 == per_block * block {
-                    result = result.and(entries(&bytes, self.superblock.has_types, entry));
-                }
+                first = at.max(from) / per_block * per_block;
+                end = first + per_block;
             }
+            let len = (mapped.range.end - mapped.range.start) / block;
+            for index in at.max(first)..(at + len).min(end) {
+                places.push(mapped.range.start + (index - at) * block);
+            }
+            at + len < end
+        });
+        if places.is_empty() {
+            return (None, walked);
+        }
+        let left = self.directory_blocks_left.checked_sub(per_block);
+        let Some(left) = left else {
+            return (None, Err(Trouble::Damaged("directories have more blocks than there are")));
+        };
+        self.directory_blocks_left = left;
+        let read = self.read_directory(&places, entry);
+        (Some(end), walked.and(read))
+    }
+
+    fn read_directory(&mut self, places: &[u64], entry: &mut dyn FnMut(&[u8], u64)) -> Tried<()> {
+        let (block, per_block) = (self.superblock.block, self.superblock.directory_blocks);
+        check(places.len() as u64 == per_block, "a part of a directory block is missing")?;
+        let mut bytes = Vec::new();
+        for place in places {
+            bytes.append(&mut self.reader.read(*place, block as usize)?);
+        }
+        entries(&bytes, self.superblock.has_types, entry)
+    }
+
+    fn directory(&mut self, inode: &Inode, entry: &mut dyn FnMut(&[u8], u64)) -> Tried<()> {
+        let (mut next, mut result) = (Some(0), Ok(()));
+        while let Some(from) = next {
+            let read;
+            (next, read) = self.directory_block(inode, from, entry);
+            result = result.and(read);
         }
         result
     }

@@ -2,8 +2,10 @@
 
 use crate::bytes::{be16, be32, be64, byte};
 use crate::error::{Tried, check};
+use crate::walk::{Kind, Node, Time};
 
 const REALTIME: u16 = 1;
+const BIG_TIMES: u64 = 0x8;
 const MANY_EXTENTS: u64 = 0x10;
 
 #[derive(Debug)]
@@ -63,6 +65,46 @@ impl Inode {
 
     pub(super) fn is_directory(&self) -> bool {
         self.mode & 0xf000 == 0x4000
+    }
+
+    pub(super) fn is_link(&self) -> bool {
+        self.mode & 0xf000 == 0xa000
+    }
+
+    /// Bytes of its contents.
+    pub(super) fn size(&self) -> Tried<u64> {
+        be64(&self.bytes, 56)
+    }
+
+    /// The attributes.
+    pub(super) fn node(&self) -> Tried<Node> {
+        let (kind, size) = (Kind::of_mode(self.mode)?, self.size()?);
+        check(self.links > 0, "the inode is not in use")?;
+        check(size <= i64::MAX.cast_unsigned(), "the file is larger than a file can be")?;
+        Ok(Node {
+            inode: self.number,
+            kind,
+            mode: self.mode,
+            links: self.links,
+            owner: (be32(&self.bytes, 8)?, be32(&self.bytes, 12)?),
+            size,
+            accessed: self.time(32)?,
+            modified: self.time(40)?,
+            is_again: false,
+            sealed: (self.is_realtime && kind == Kind::File && size > 0)
+                .then_some("its contents lie on the realtime device"),
+        })
+    }
+
+    /// A time: seconds and nanoseconds, or nanoseconds since 2^31 seconds before 1970.
+    fn time(&self, at: usize) -> Tried<Time> {
+        let number = be64(&self.bytes, at)?;
+        if self.forks.0 == 176 && be64(&self.bytes, 120)? & BIG_TIMES != 0 {
+            let seconds = (number / 1_000_000_000).cast_signed() - (1 << 31);
+            return Ok((seconds, (number % 1_000_000_000) as u32));
+        }
+        let seconds = be32(&self.bytes, at)?.cast_signed();
+        Ok((seconds.into(), be32(&self.bytes, at + 4)?.min(999_999_999)))
     }
 
     pub(super) fn data(&self) -> Fork<'_> {

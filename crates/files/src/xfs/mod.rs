@@ -7,8 +7,10 @@
 
 mod directory;
 mod inode;
+mod log;
 mod superblock;
 mod tree;
+mod walk;
 
 use std::ops::Range;
 
@@ -207,7 +209,7 @@ impl<'a> Xfs<'a> {
         let special = self.superblock.special.iter().find(|(special, _)| *special == number);
         let special = special.map(|(_, what)| *what);
         for fork in [inode.data(), inode.attributes()] {
-            let walked = self.walk(inode, fork, &mut |mapped| {
+            let walked = self.walk(inode, fork, 0, &mut |mapped| {
                 let owner = match (special, mapped.at) {
                     (Some(what), _) => Owner::Metadata(what),
                     _ if fork.is_attributes => {
@@ -224,6 +226,7 @@ impl<'a> Xfs<'a> {
                     },
                 };
                 claims.claim(mapped.range, owner);
+                true
             });
             self.notes.incomplete(|| format!("blocks of inode {number} are not told"), walked);
         }

@@ -12,6 +12,7 @@ const INCOMPAT_KNOWN: u32 = 0xff;
 const NEEDS_REPAIR: u32 = 0x10;
 /// Free inode tree, reverse map, reflink, counts of inode tree blocks.
 const RO_KNOWN: u32 = 0xf;
+const RO_REFLINK: u32 = 0x4;
 const FEATURES2_TYPES: u32 = 0x200;
 const DIRECTORIES_2: u16 = 0x2000;
 
@@ -41,6 +42,8 @@ pub struct Superblock {
     pub directory_blocks: u64,
     pub(super) has_types: bool,
     pub(super) has_sparse_inodes: bool,
+    /// Files may share blocks.
+    pub(super) has_shared: bool,
     /// First block and blocks of the internal log.
     pub(super) log: Option<(u64, u64)>,
     /// Inodes of the file system itself, in words.
@@ -131,6 +134,7 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         directory_blocks: 1 << directory_bits,
         has_types: if is_v5 { incompat & 1 != 0 } else { be32(bytes, 200)? & FEATURES2_TYPES != 0 },
         has_sparse_inodes: is_v5 && incompat & 2 != 0,
+        has_shared: is_v5 && be32(bytes, 212)? & RO_REFLINK != 0,
         log: (log.0 != 0).then_some(log),
         special: special(bytes, is_v5)?,
         notes: notes(bytes, is_v5, blocks > volume / block)?,
@@ -155,10 +159,7 @@ fn special(bytes: &[u8], is_v5: bool) -> Tried<Vec<(u64, &'static str)>> {
 /// Limits of the listing, in words.
 fn notes(bytes: &[u8], is_v5: bool, is_cut: bool) -> Tried<Vec<&'static str>> {
     let (incompat, ro_compat) = (be32(bytes, 216)?, be32(bytes, 212)?);
-    let mut notes = vec![
-        "what only the log of the xfs file system holds is not told: \
-                          files and names are those of the last checkpoint",
-    ];
+    let mut notes = Vec::new();
     if is_v5 && ro_compat & !RO_KNOWN != 0 {
         notes.push("the file system has features that are not known, which do not hinder reading");
     }

@@ -96,72 +96,80 @@ impl Xfs<'_> {
         result
     }
 
-    /// Calls `visit` for all blocks of a fork, nodes of its tree included.
+    /// Calls `visit` for the blocks of a fork that lie at or behind block `from` of the file, nodes of its tree
+    /// included, until it returns false. Damage in one branch leaves the others.
     pub(super) fn walk(
         &mut self,
         inode: &Inode,
         fork: super::inode::Fork<'_>,
-        visit: &mut dyn FnMut(Mapped),
+        from: u64,
+        visit: &mut dyn FnMut(Mapped) -> bool,
     ) -> Tried<()> {
+        let is_elsewhere = inode.is_realtime && !fork.is_attributes;
+        let mut visits = Visits { is_elsewhere, from, next: 0, visit };
         match fork.format {
             2 => {
                 let len =
                     usize::try_from(fork.extents).ok().and_then(|count| count.checked_mul(16));
                 let len = len.ok_or(Trouble::Damaged("a fork has too many extents"))?;
-                self.extents(
-                    slice(fork.bytes, 0, len)?,
-                    inode.is_realtime && !fork.is_attributes,
-                    visit,
-                )
+                self.extents(slice(fork.bytes, 0, len)?, &mut visits).map(drop)
             }
             3 => {
                 let level = be16(fork.bytes, 0)?;
                 check((1..DEEPEST).contains(&level), "the tree of a fork is too deep")?;
                 let most = fork.bytes.len().saturating_sub(4) / 16;
-                let is_elsewhere = inode.is_realtime && !fork.is_attributes;
-                self.children(fork.bytes, (4, most), level, is_elsewhere, visit)
+                self.children(fork.bytes, (4, most), level, &mut visits).map(drop)
             }
             _ => Ok(()),
         }
     }
 
-    /// The children of a node at `level`, whose header takes `start` bytes and which has room for `most`.
+    /// The children of a node at `level`, whose header takes `start` bytes and which has room for `most`. False if
+    /// the walk has ended.
     fn children(
         &mut self,
         node: &[u8],
         (start, most): (usize, usize),
         level: u16,
-        is_elsewhere: bool,
-        visit: &mut dyn FnMut(Mapped),
-    ) -> Tried<()> {
+        visits: &mut Visits<'_>,
+    ) -> Tried<bool> {
         // The root in an inode has no magic before its level.
         let count = usize::from(be16(node, if start == 4 { 2 } else { 6 })?);
         check(count <= most, "a node of a tree has too many entries")?;
-        let header = if self.superblock.is_v5 { 72 } else { 24 };
+        let mut result = Ok(true);
         for index in 0..count {
-            let range = self.superblock.bytes(be64(node, start + most * 8 + index * 8)?, 1)?;
-            let child = self.node(&range, FILE, level - 1)?;
-            visit(Mapped { at: None, range, unwritten: false });
-            if level == 1 {
-                let count = usize::from(be16(&child, 6)?);
-                self.extents(slice(&child, header, count * 16)?, is_elsewhere, visit)?;
-            } else {
-                let most = (child.len() - header) / 16;
-                self.children(&child, (header, most), level - 1, is_elsewhere, visit)?;
+            let behind =
+                if index + 1 < count { be64(node, start + index * 8 + 8)? } else { u64::MAX };
+            if behind <= visits.from {
+                continue;
+            }
+            let child = be64(node, start + most * 8 + index * 8)?;
+            match self.child(child, level, visits) {
+                Ok(false) => return result.and(Ok(false)),
+                below => result = result.and(below),
             }
         }
-        Ok(())
+        result
+    }
+
+    fn child(&mut self, block: u64, level: u16, visits: &mut Visits<'_>) -> Tried<bool> {
+        let header = if self.superblock.is_v5 { 72 } else { 24 };
+        let range = self.superblock.bytes(block, 1)?;
+        let child = self.node(&range, FILE, level - 1)?;
+        (visits.visit)(Mapped { at: None, range, unwritten: false });
+        if level == 1 {
+            let count = usize::from(be16(&child, 6)?);
+            self.extents(slice(&child, header, count * 16)?, visits)
+        } else {
+            let most = (child.len() - header) / 16;
+            self.children(&child, (header, most), level - 1, visits)
+        }
     }
 
     /// Extents: a flag, 54 bits of the place in the file, 52 of the place on the volume, 21 of the length.
-    fn extents(
-        &self,
-        bytes: &[u8],
-        is_elsewhere: bool,
-        visit: &mut dyn FnMut(Mapped),
-    ) -> Tried<()> {
-        if is_elsewhere {
-            return Ok(());
+    fn extents(&self, bytes: &[u8], visits: &mut Visits<'_>) -> Tried<bool> {
+        if visits.is_elsewhere {
+            return Ok(true);
         }
         for extent in bytes.chunks_exact(16) {
             let (high, low) = (be64(extent, 0)?, be64(extent, 8)?);
@@ -170,8 +178,25 @@ impl Xfs<'_> {
             check(count > 0, "an extent has no blocks")?;
             let range = self.superblock.bytes(block, count)?;
             let at = high << 1 >> 10;
-            visit(Mapped { at: Some(at), range, unwritten: high >> 63 == 1 });
+            check(at >= visits.next, "extents are not in order")?;
+            visits.next = at + count;
+            let unwritten = high >> 63 == 1;
+            if visits.next > visits.from
+                && !(visits.visit)(Mapped { at: Some(at), range, unwritten })
+            {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
+}
+
+/// A walk over the blocks of a fork.
+struct Visits<'v> {
+    /// The contents lie on the realtime device.
+    is_elsewhere: bool,
+    from: u64,
+    /// The block of the file at which the next extent may begin.
+    next: u64,
+    visit: &'v mut dyn FnMut(Mapped) -> bool,
 }

@@ -6,8 +6,9 @@
 //!   continued without a gap.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,30 +17,40 @@ use braid_block::Io;
 use braid_holes::{Map, State};
 use braid_probe::identify;
 use braid_rescue::Case;
+use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
 use braid_shell::{shell_path, shown};
+use serde_json::json;
 
-use super::answer::{Volume, opened};
+use super::answer::{Opened, Volume, opened};
+use super::copy_files::{self, Copied};
+use super::files::known;
 use super::open::print_doubts;
+use super::pace::{SAVED, STEP, progress};
 use super::{exit, words};
 use crate::cli::RescueCopy;
+use crate::command::listing::Counts;
 use crate::command::{cat, stacks};
-
-/// Bytes of a read.
-const STEP: u64 = 1 << 20;
-/// Bytes after which the image is made durable and the map is written.
-const SAVED: u64 = 256 << 20;
 
 pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
     let opened = opened(&arguments.case, &arguments.meant)?;
+    if arguments.to.is_dir() || arguments.to.as_os_str().as_bytes().ends_with(b"/") {
+        return copy_files(arguments, &opened);
+    }
     check_target(arguments, &opened.case)?;
     let Volume { name, stack, doubts, .. } = opened.volume(&arguments.case)?;
     let volume = cat::open_stack(&stacks::parse_for(stack, true)?, arguments.io)?;
     let size = volume.built.dev.limits().size;
     let target = Target::open(&arguments.to, &format!("{name} {size} {stack}"), size)?;
     let map = target.fill(&volume)?;
-    print_doubts(doubts);
     let left = size - map.finished_bytes();
+    if arguments.json {
+        let map = &target.map_path;
+        let line = json!({ "output_version": OUTPUT_VERSION, "bytes": size, "lost_bytes": left, "map": map });
+        println!("{line}");
+        return Ok(exit(left > 0 || !doubts.is_empty()));
+    }
+    print_doubts(doubts);
     let (to, at) = (shell_path(&arguments.to), shell_path(&target.map_path));
     match left {
         0 => println!("Copied all {} to {to}.", words::size(size)),
@@ -49,16 +60,43 @@ pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
     Ok(exit(left > 0 || !doubts.is_empty()))
 }
 
+/// Copies the files instead of the bytes.
+fn copy_files(arguments: &RescueCopy, opened: &Opened) -> Result<ExitCode, Failure> {
+    let Volume { name, stack, doubts, .. } = opened.volume(&arguments.case)?;
+    let volume = cat::open_stack(&stacks::parse_for(stack, true)?, arguments.io)?;
+    let known = known(doubts);
+    let size = volume.built.dev.limits().size;
+    let copied =
+        copy_files::copy(&volume, &format!("{name} {size} {stack}"), &known, &arguments.to)?;
+    let Copied { counts, report, left_out, notes } = copied;
+    let Counts { files, bytes, lost, doubtful, .. } = counts;
+    let is_in_doubt = !counts.is_good() || !doubts.is_empty();
+    if arguments.json {
+        let line = json!({
+            "output_version": OUTPUT_VERSION, "files": files, "bytes": bytes, "lost": lost, "doubtful": doubtful,
+            "left_out": left_out, "report": report, "notes": notes,
+        });
+        println!("{line}");
+        return Ok(exit(is_in_doubt));
+    }
+    print_doubts(doubts);
+    notes.iter().for_each(|note| println!("  * {}", shown(note)));
+    let (to, size) = (shell_path(&arguments.to), words::size(bytes));
+    println!("Copied {files} files, {size}, to {to}: {}.", counts.words());
+    if left_out > 0 {
+        println!("Devices, pipes and sockets are not made: {left_out}.");
+    }
+    if !counts.is_good() || left_out > 0 {
+        println!("{} names them.", shell_path(&report));
+    }
+    Ok(exit(is_in_doubt))
+}
+
 /// Refuses everything but a new image, or one whose copy was interrupted.
 fn check_target(arguments: &RescueCopy, case: &Case) -> Result<(), Failure> {
     let to = &arguments.to;
     let (shown_to, name) = (to.display(), shell_path(&arguments.case));
     let next = format!("braid rescue copy {name} --to FILE.img");
-    if to.is_dir() {
-        let mount = format!("braid rescue open {name} --attach auto, then mount it with -o ro");
-        return Err(Failure::usage(format!("{shown_to} is a folder, and an image is written"))
-            .next(format!("{next}\n{mount}, and copy files from there")));
-    }
     let Ok((kind, identity)) = identify(to) else { return Ok(()) };
     let is_it = |path: &str| identify(Path::new(path)).is_ok_and(|(_, other)| other == identity);
     if let Some(member) = case.members.iter().find(|member| is_it(&member.path)) {
@@ -155,7 +193,7 @@ impl Target {
                 if unsaved >= SAVED {
                     self.save(&map)?;
                     unsaved = 0;
-                    progress(done, todo);
+                    progress(done, &words::size(todo));
                 }
             }
         }
@@ -201,11 +239,4 @@ fn read_once(volume: &cat::Opened, range: &Range<u64>) -> io::Result<Vec<u8>> {
     });
     completion.result.map_err(io::Error::from)?;
     Ok(completion.payload.to_vec())
-}
-
-/// Shows on a terminal how far the copy is.
-fn progress(done: u64, todo: u64) {
-    if io::stderr().is_terminal() {
-        eprintln!("braid: {} of {}", words::size(done), words::size(todo));
-    }
 }

@@ -1,4 +1,4 @@
-//! `braid rescue files`: owners of bytes that are lost or in doubt.
+//! `braid rescue files`: the files of a volume, with what of them is lost or in doubt, or the owners of bytes.
 
 use std::process::ExitCode;
 
@@ -6,24 +6,41 @@ use braid_rescue::assemble::{Doubt, Ranges};
 use braid_service::failure::Failure;
 
 use super::answer::opened;
+use super::exit;
 use super::open::print_doubts;
 use crate::cli::{Files, RescueFiles};
-use crate::command::files;
+use crate::command::listing::{self, Known, Style};
+use crate::command::{cat, files, stacks};
 
 pub(super) fn files(arguments: &RescueFiles) -> Result<ExitCode, Failure> {
     let opened = opened(&arguments.case, &arguments.meant)?;
     let volume = opened.volume(&arguments.case)?;
-    let mut ranges: Ranges = arguments.ranges.clone();
-    if arguments.lost {
-        let doubts = volume.doubts.iter();
-        ranges.extend(doubts.filter_map(Doubt::ranges).flatten().cloned());
-        if !arguments.json {
-            print_doubts(&volume.doubts);
-        }
-    }
+    let (stack, doubts) = (volume.stack.clone(), volume.doubts.clone());
+    // The members are opened again.
+    drop(opened);
+    let RescueFiles { io, json, ref ranges, lost, .. } = *arguments;
     if !ranges.is_empty() {
-        let RescueFiles { io, json, .. } = *arguments;
-        files::files(&Files { stack: volume.stack.clone(), ranges, io, json })?;
+        return files::files(&Files { stack, ranges: ranges.clone(), io, json });
     }
-    Ok(ExitCode::SUCCESS)
+    if !json {
+        print_doubts(&doubts);
+    }
+    if lost && doubts.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style { is_lost_only: lost, json };
+    let read = cat::open_stack(&stacks::parse_for(&stack, true)?, io)?;
+    let counts = listing::list(&read, &known(&doubts), style)?;
+    listing::print_summary(&counts, style);
+    Ok(exit(!counts.is_good() || !doubts.is_empty()))
+}
+
+/// The bytes that doubts name.
+pub(super) fn known(doubts: &[Doubt]) -> Known {
+    let (mut lost, mut doubtful) = (Ranges::new(), Ranges::new());
+    for doubt in doubts {
+        let all = if let Doubt::Lost { .. } = doubt { &mut lost } else { &mut doubtful };
+        all.extend(doubt.ranges().into_iter().flatten().cloned());
+    }
+    Known::new(&lost, &doubtful)
 }

@@ -7,10 +7,13 @@
 
 mod answer;
 mod copy;
+mod copy_files;
 mod examined;
 mod files;
 mod hypotheses;
 mod open;
+mod pace;
+mod report;
 mod scan;
 mod solve;
 mod verify;
