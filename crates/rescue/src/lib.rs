@@ -22,8 +22,10 @@ pub mod evidence;
 mod gather;
 mod guess;
 mod patient;
+pub mod samples;
 pub mod scan;
 mod solve;
+mod verified;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, label};
@@ -35,3 +37,4 @@ pub use solve::{
     Agreement, Answer, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
     Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve,
 };
+pub use verified::{BadFile, Checked, Compared, Outcome, Sampled, Verdict, Verified};
