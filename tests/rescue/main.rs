@@ -6,6 +6,7 @@ mod broken;
 mod common;
 mod kernel;
 mod solved;
+mod verified;
 
 use std::path::Path;
 

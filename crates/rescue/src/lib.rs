@@ -23,8 +23,10 @@ mod gather;
 mod guess;
 pub mod look;
 mod patient;
+pub mod samples;
 pub mod scan;
 mod solve;
+mod verified;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, label};
@@ -36,3 +38,4 @@ pub use solve::{
     Agreement, Answer, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
     Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve,
 };
+pub use verified::{BadFile, Checked, Compared, Outcome, Sampled, Verdict, Verified};

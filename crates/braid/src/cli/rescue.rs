@@ -28,8 +28,11 @@ pub(crate) enum Rescue {
     Copy(RescueCopy),
     /// List the files with what of them is lost or in doubt, or show which files own bytes
     Files(RescueFiles),
-    /// Compare data and parity, or copies, in all regions of the array
+    /// Check an answer: parity or copies, the file system by its own checker, files by their checksums
     Verify(RescueVerify),
+    /// Serve an overlay of a volume to a checker, for `verify`
+    #[command(hide = true)]
+    RunChecker(RescueRunChecker),
 }
 
 #[derive(Debug, Args)]
@@ -163,19 +166,38 @@ pub(crate) struct RescueFiles {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A sample of each region is read. A region that differs as a whole has a \
-                        wrong or stale member, or a wrong order. Exit status: 0 if all agree, 4 \
-                        if some differ or nothing can be compared.")]
+#[command(
+    after_help = "Samples are read: of parity or copies in each region, and of files that carry \
+                        checksums of their own. The checker of the file system sees an overlay; \
+                        members are never written. Exit status: 0 if something was checked and \
+                        all of it is right, 4 if not."
+)]
 pub(crate) struct RescueVerify {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
     #[command(flatten)]
     pub(crate) meant: Meant,
-    /// Read everything
+    /// Read everything, and let the checker take as long as it needs
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RescueRunChecker {
+    /// The volume
+    #[arg(value_name = "STACK")]
+    pub(crate) stack: String,
+    /// Its file system
+    #[arg(long)]
+    pub(crate) format: String,
+    /// The folder that the overlay is mounted on, and with `.cow` at its end the store
+    #[arg(long)]
+    pub(crate) place: PathBuf,
+    /// Time after which the checker is ended
+    #[arg(long)]
+    pub(crate) seconds: u64,
 }

@@ -109,13 +109,22 @@ pub(super) fn executor(io: IoMode) -> Result<Rc<Executor>, Failure> {
 
 /// Opens a stack for reading by this executor.
 pub(super) fn open_on(executor: &Rc<Executor>, stack: &Stack) -> Result<Opened, Failure> {
-    let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
+    open_as(executor, stack, true)
+}
+
+/// Opens a stack of which a `cow` is the root, so that its store is all that is written.
+pub(super) fn open_overlay(stack: &Stack) -> Result<Opened, Failure> {
+    open_as(&executor(IoMode::Auto)?, stack, false)
+}
+
+fn open_as(executor: &Rc<Executor>, stack: &Stack, read_only: bool) -> Result<Opened, Failure> {
+    let mut options = OpenOptions { read_only, degraded: true, ..OpenOptions::default() };
     options.unusable = admit(stack, &[], &options).map_err(|refusal| said(&refusal))?;
     let failed = |failure: Failure| Failure { kind: FailureKind::Failed, ..failure };
     let media = Media::open(stack, &options).map_err(|error| failed(error.failure()))?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
-    let built = build(&media, &handle, &pool, true).context("cannot open the members")?;
+    let built = build(&media, &handle, &pool, read_only).context("cannot open the members")?;
     Ok(Opened { built, pool, executor: Rc::clone(executor), media })
 }
 

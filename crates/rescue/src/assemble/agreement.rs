@@ -36,7 +36,7 @@ pub struct Cell {
 }
 
 /// Reads a window of the data of a role; `None` without the member, or where it has a hole.
-type Read<'a> = dyn Fn(usize, Range<u64>) -> Option<Vec<u8>> + 'a;
+pub(crate) type Read<'a> = dyn Fn(usize, Range<u64>) -> Option<Vec<u8>> + 'a;
 
 /// Compares windows of all regions of an array; with `all`, every window.
 pub(super) fn agreement(
@@ -57,6 +57,11 @@ pub(super) fn agreement(
         members[one.member].read(start, &mut bytes).ok()?;
         Some(bytes)
     };
+    compare(layout, &read, all)
+}
+
+/// Compares windows that `read` gives by role and bytes of the data.
+pub(crate) fn compare(layout: &Layout, read: &Read<'_>, all: bool) -> Vec<Cell> {
     let (size, window) = match layout {
         Layout::Plain(_) => return Vec::new(),
         Layout::Mirrored(geometry) => (geometry.size(), WINDOW),
@@ -72,8 +77,8 @@ pub(super) fn agreement(
             let at = (from + (to - from) * sample / count) * window;
             let agrees = match layout {
                 Layout::Plain(_) => None,
-                Layout::Mirrored(geometry) => copies(&**geometry, at..at + window, &read),
-                Layout::Parity(geometry) => parity(geometry, at..at + window, &read),
+                Layout::Mirrored(geometry) => copies(&**geometry, at..at + window, read),
+                Layout::Parity(geometry) => parity(geometry, at..at + window, read),
             };
             *match agrees {
                 Some(true) => &mut cell.agreeing,

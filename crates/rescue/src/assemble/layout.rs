@@ -37,7 +37,7 @@ pub(crate) fn inside(ranges: &[Range<u64>], window: &Range<u64>) -> Ranges {
 }
 
 /// The places of an array's bytes.
-pub(super) enum Layout {
+pub(crate) enum Layout {
     Plain(Box<dyn Geometry>),
     Mirrored(Box<dyn Mirrored>),
     Parity(Raid456),
@@ -45,7 +45,7 @@ pub(super) enum Layout {
 
 impl Layout {
     /// Returns the layout of an array that uses `used` bytes of each member, in the order of roles.
-    pub(super) fn new(
+    pub(crate) fn new(
         level: Level,
         number: u32,
         chunk: u64,
@@ -73,7 +73,7 @@ impl Layout {
     }
 
     /// The size of the array in bytes.
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Layout::Plain(geometry) => geometry.size(),
             Layout::Mirrored(geometry) => geometry.size(),

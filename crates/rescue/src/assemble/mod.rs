@@ -33,14 +33,14 @@ use braid_level::size::suffice;
 use braid_md::{Bitmap, Features, Resync, Superblock};
 
 pub use agreement::Cell;
+pub(crate) use agreement::compare;
 pub use doubt::{Doubt, OpenError};
 pub(crate) use expression::{array_text, member_text};
-pub(crate) use layout::inside;
+pub(crate) use layout::{Layout, inside};
 pub use layout::{Ranges, joined};
 pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
 
 use crate::patient::Patient;
-use layout::Layout;
 use seats::Seats;
 
 /// A superblock, with all that assembly needs to know of its member.

@@ -155,6 +155,15 @@ pub(super) fn store(case: &Case, name: &Path, found: &mut Hypotheses) -> Result<
     write(case, found).map_err(|error| failure(name, &error))
 }
 
+/// Notes that `verify` found no contradiction in the hypothesis of this number.
+pub(super) fn note_verified(case: &Case, name: &Path, number: usize) -> Result<(), Failure> {
+    let mut found = read(case, name)?;
+    if let Some(one) = number.checked_sub(1).and_then(|index| found.ranked.get_mut(index)) {
+        one.is_verified = true;
+    }
+    write(case, &found).map_err(|error| failure(name, &error))
+}
+
 fn write(case: &Case, hypotheses: &Hypotheses) -> Result<(), CaseError> {
     let text =
         serde_json::to_string_pretty(hypotheses).expect("strings and numbers are written as JSON");

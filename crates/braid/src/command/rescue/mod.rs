@@ -35,6 +35,7 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
         Rescue::Copy(arguments) => copy::copy(arguments),
         Rescue::Files(arguments) => files::files(arguments),
         Rescue::Verify(arguments) => verify::verify(arguments),
+        Rescue::RunChecker(arguments) => verify::run_checker(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -108,7 +108,7 @@ fn print(opened: &Opened, arguments: &RescueOpen) {
 }
 
 /// The options that name what is meant.
-fn options(meant: &Meant) -> String {
+pub(super) fn options(meant: &Meant) -> String {
     let array = meant.array.as_ref().map(|text| format!(" --array {}", shell_word(text)));
     let hypothesis = meant.hypothesis.map(|number| format!(" --hypothesis {number}"));
     let volume = meant.volume.as_ref().map(|text| format!(" --volume {}", shell_word(text)));
