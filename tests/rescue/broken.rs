@@ -101,8 +101,16 @@ fn members_of_several_arrays_are_kept_apart() {
     let paths: Vec<String> =
         other.names.iter().map(|name| other.scratch.join(name).display().to_string()).collect();
     case.scan(&[&paths[0], &paths[1]]).ok();
-    let open = case.scratch.run(&["rescue", "open", "home"]);
-    refusal(&open, &["the members are of several arrays", "--array"]);
+    let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+    assert!(open.out.contains("Volumes") && open.out.contains("--volume NAME"), "{open}");
+    let volumes = case.scratch.run(&["rescue", "open", "home", "--json"]).ok().json();
+    assert_eq!(volumes["volumes"].as_array().map(Vec::len), Some(2), "{volumes}");
+    let copy = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
+    refusal(&copy, &["the case has several volumes: ", "--volume NAME"]);
+    let name = volumes["volumes"][0]["name"].as_str().expect("a name");
+    let one = case.scratch.run(&["rescue", "open", "home", "--volume", name]).ok();
+    assert!(!stack(&one).is_empty(), "{one}");
+    refusal(&case.scratch.run(&["rescue", "open", "home", "--volume", "no"]), &["no volume no"]);
     let uuid = &case.golden.uuid;
     case.scratch.run(&["rescue", "open", "home", "--array", uuid]).ok();
     refusal(&case.scratch.run(&["rescue", "open", "home", "--array", "no"]), &["has no array no"]);

@@ -41,7 +41,8 @@ fn solve(scratch: &Scratch, members: &[&str], more: &[&str]) -> Output {
 
 #[track_caller]
 fn copied(scratch: &Scratch) {
-    let words = ["rescue", "copy", "lost", "--hypothesis", "1", "--to", "out.img"];
+    // The decided hypothesis is the answer of the case.
+    let words = ["rescue", "copy", "lost", "--to", "out.img"];
     let copied = scratch.run(&words);
     assert!(copied.status.code().is_some_and(|status| [0, 4].contains(&status)), "{copied}");
     let (data, mut out) = (scratch.read("data.img"), scratch.read("out.img"));

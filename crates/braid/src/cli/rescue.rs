@@ -53,6 +53,20 @@ pub(crate) struct RescueScan {
     pub(crate) json: bool,
 }
 
+/// What is read, where a case has several answers.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Meant {
+    /// The array, by name or UUID, if the members are of several
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+    /// The answer of `solve` with this number, instead of what superblocks say
+    #[arg(long, value_name = "N", conflicts_with = "array")]
+    pub(crate) hypothesis: Option<usize>,
+    /// The volume, as `open` names it, if there are several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) volume: Option<String>,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 if nothing is in doubt, 4 if something is, 1 if no array \
                         can be read.")]
@@ -60,12 +74,8 @@ pub(crate) struct RescueOpen {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
-    /// The array, by name or UUID, if the members are of several
-    #[arg(long, value_name = "NAME|UUID")]
-    pub(crate) array: Option<String>,
-    /// The answer of `solve` with this number, instead of what superblocks say
-    #[arg(long, value_name = "N", conflicts_with = "array")]
-    pub(crate) hypothesis: Option<usize>,
+    #[command(flatten)]
+    pub(crate) meant: Meant,
     /// Serve it read-only to NBD clients, in the foreground: unix:PATH, tcp:IP:PORT, tcp:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["attach", "json"])]
     pub(crate) nbd: Vec<String>,
@@ -112,15 +122,11 @@ pub(crate) struct RescueCopy {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
-    /// The answer of `solve` with this number, instead of what superblocks say
-    #[arg(long, value_name = "N", conflicts_with = "array")]
-    pub(crate) hypothesis: Option<usize>,
     /// The image that is written, and IMAGE.map beside it
     #[arg(long, value_name = "IMAGE")]
     pub(crate) to: PathBuf,
-    /// The array, by name or UUID, if the members are of several
-    #[arg(long, value_name = "NAME|UUID")]
-    pub(crate) array: Option<String>,
+    #[command(flatten)]
+    pub(crate) meant: Meant,
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
@@ -138,9 +144,8 @@ pub(crate) struct RescueFiles {
     /// The bytes that `open` calls lost or in doubt
     #[arg(long, required_unless_present = "ranges")]
     pub(crate) lost: bool,
-    /// The array, by name or UUID, if the members are of several
-    #[arg(long, value_name = "NAME|UUID")]
-    pub(crate) array: Option<String>,
+    #[command(flatten)]
+    pub(crate) meant: Meant,
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,
@@ -157,9 +162,8 @@ pub(crate) struct RescueVerify {
     /// Name of the case
     #[arg(value_name = "CASE")]
     pub(crate) case: PathBuf,
-    /// The array, by name or UUID, if the members are of several
-    #[arg(long, value_name = "NAME|UUID")]
-    pub(crate) array: Option<String>,
+    #[command(flatten)]
+    pub(crate) meant: Meant,
     /// Read everything
     #[arg(long)]
     pub(crate) all: bool,

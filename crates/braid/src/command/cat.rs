@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use braid_block::Io;
 use braid_engine::{Dev, Pending};
@@ -29,9 +30,45 @@ const POOL: usize = 32 << 20;
 pub(super) struct Opened {
     pub(super) built: Built,
     pub(super) pool: Pool,
-    pub(super) executor: Executor,
+    pub(super) executor: Rc<Executor>,
     /// The members.
     media: Media,
+}
+
+impl Opened {
+    /// Fills `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// The volume has no such bytes, or they cannot be read.
+    pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        // Members are read in their blocks; the volume ends with one.
+        let block = u64::from(self.built.dev.limits().logical_block);
+        let first = offset / block * block;
+        let len = (offset + bytes.len() as u64).next_multiple_of(block) - first;
+        let (dev, pool) = (self.built.dev.clone(), self.pool.clone());
+        let completion = self.executor.block_on(async move {
+            let memory = pool.get_wait(len as usize).await;
+            dev.start(Io::read(first, memory)).await
+        });
+        completion.result.map_err(io::Error::from)?;
+        let from = (offset - first) as usize;
+        bytes.copy_from_slice(&completion.payload.to_vec()[from..from + bytes.len()]);
+        Ok(())
+    }
+}
+
+impl braid_probe::ReadAt for Opened {
+    fn size(&self) -> u64 {
+        self.built.dev.limits().size
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.size().saturating_sub(offset).min(bytes.len() as u64) as usize;
+        if count > 0 {
+            self.read(offset, &mut bytes[..count])?;
+        }
+        Ok(count)
+    }
 }
 
 pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
@@ -50,16 +87,25 @@ pub(super) fn open(text: &str, io: IoMode) -> Result<Opened, Failure> {
 
 /// Opens a stack for reading.
 pub(super) fn open_stack(stack: &Stack, io: IoMode) -> Result<Opened, Failure> {
+    open_on(&executor(io)?, stack)
+}
+
+/// Starts the executor of this thread, which has one at a time.
+pub(super) fn executor(io: IoMode) -> Result<Rc<Executor>, Failure> {
+    let config = Config { mode: io.executor_mode(), ..Config::default() };
+    Executor::new(config).context("cannot start").map(Rc::new)
+}
+
+/// Opens a stack for reading by this executor.
+pub(super) fn open_on(executor: &Rc<Executor>, stack: &Stack) -> Result<Opened, Failure> {
     let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
     options.unusable = admit(stack, &[], &options).map_err(|refusal| said(&refusal))?;
     let failed = |failure: Failure| Failure { kind: FailureKind::Failed, ..failure };
     let media = Media::open(stack, &options).map_err(|error| failed(error.failure()))?;
-    let executor = Executor::new(Config { mode: io.executor_mode(), ..Config::default() })
-        .context("cannot start")?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
     let built = build(&media, &handle, &pool, true).context("cannot open the members")?;
-    Ok(Opened { built, pool, executor, media })
+    Ok(Opened { built, pool, executor: Rc::clone(executor), media })
 }
 
 /// A stack as it is typed, or that of the volume with this name.

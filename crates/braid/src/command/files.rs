@@ -5,9 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use braid_block::Io;
 use braid_files::{FilesError, Limits, Names, Owner, ReadAt, Report, owners};
-use braid_probe::{Partition, Signature, read_table, scan_signatures};
+use braid_probe::{Partition, read_table};
 use braid_shell::shown;
 use serde_json::{Value, json};
 
@@ -85,12 +84,6 @@ pub(super) fn check_scrubbed(status: &Status) -> Result<(), Failure> {
     Volume::attached(status).map(drop)
 }
 
-/// Returns the formats that lie at the start of an open stack.
-pub(super) fn signatures(opened: Opened) -> io::Result<Vec<Signature>> {
-    let volume = Volume::Stack(Box::new(opened));
-    scan_signatures(&Part { volume: &volume, start: 0, size: volume.size() })
-}
-
 /// Asks the file system, or those of the partitions.
 fn look(volume: &Volume, ranges: &[Range<u64>]) -> Result<Vec<Found>, Failure> {
     let whole = Part { volume, start: 0, size: volume.size() };
@@ -161,23 +154,10 @@ impl Volume {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        let opened = match self {
-            Volume::Device(file, _) => return file.read_exact_at(buf, offset),
-            Volume::Stack(opened) => opened,
-        };
-        // Members are read in their blocks; the volume ends with one.
-        let block = u64::from(opened.built.dev.limits().logical_block);
-        let first = offset / block * block;
-        let len = (offset + buf.len() as u64).next_multiple_of(block) - first;
-        let (dev, pool) = (opened.built.dev.clone(), opened.pool.clone());
-        let completion = opened.executor.block_on(async move {
-            let memory = pool.get_wait(len as usize).await;
-            dev.start(Io::read(first, memory)).await
-        });
-        completion.result.map_err(io::Error::from)?;
-        let from = (offset - first) as usize;
-        buf.copy_from_slice(&completion.payload.to_vec()[from..from + buf.len()]);
-        Ok(())
+        match self {
+            Volume::Device(file, _) => file.read_exact_at(buf, offset),
+            Volume::Stack(opened) => opened.read(offset, buf),
+        }
     }
 }
 

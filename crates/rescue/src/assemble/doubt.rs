@@ -40,6 +40,13 @@ pub enum Doubt {
         /// The roles on whose members they lie.
         roles: Vec<usize>,
     },
+    /// The array is read by evidence, which leaves something open.
+    Evidence {
+        /// What it leaves open, in a sentence without an end.
+        why: String,
+        /// The bytes of the array; `None` if nothing says which.
+        ranges: Option<Ranges>,
+    },
     /// The array has a write journal, which may have newer data than the members.
     Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
@@ -57,9 +64,24 @@ impl Doubt {
     pub fn ranges(&self) -> Option<&Ranges> {
         match self {
             Doubt::Lost { ranges } => Some(ranges),
-            Doubt::Torn { ranges, .. } => ranges.as_ref(),
+            Doubt::Torn { ranges, .. } | Doubt::Evidence { ranges, .. } => ranges.as_ref(),
             _ => None,
         }
+    }
+
+    /// Returns the doubt about a volume in the array: `places` are the bytes of the volume on bytes of the array.
+    /// `None` if the volume has none of the bytes in doubt.
+    #[must_use]
+    pub fn within(&self, places: impl Fn(&Ranges) -> Ranges) -> Option<Doubt> {
+        let mut doubt = self.clone();
+        let ranges = match &mut doubt {
+            Doubt::Lost { ranges } => Some(ranges),
+            Doubt::Torn { ranges, .. } | Doubt::Evidence { ranges, .. } => ranges.as_mut(),
+            _ => None,
+        };
+        let Some(ranges) = ranges else { return Some(doubt) };
+        *ranges = places(ranges);
+        (!ranges.is_empty()).then_some(doubt)
     }
 }
 

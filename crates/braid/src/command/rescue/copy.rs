@@ -19,8 +19,8 @@ use braid_rescue::Case;
 use braid_service::failure::{Context, Failure};
 use braid_shell::{shell_path, shown};
 
-use super::hypotheses::{self, Ranked};
-use super::open::{opened, print_doubts};
+use super::answer::{Volume, opened};
+use super::open::print_doubts;
 use super::{exit, words};
 use crate::cli::RescueCopy;
 use crate::command::{cat, stacks};
@@ -31,13 +31,14 @@ const STEP: u64 = 1 << 20;
 const SAVED: u64 = 256 << 20;
 
 pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
-    let Chosen { case, called, stack, doubts } = chosen(arguments)?;
-    check_target(arguments, &case)?;
-    let volume = cat::open_stack(&stacks::parse_for(&stack, true)?, arguments.io)?;
+    let opened = opened(&arguments.case, &arguments.meant)?;
+    check_target(arguments, &opened.case)?;
+    let Volume { name, stack, doubts, .. } = opened.volume(&arguments.case)?;
+    let volume = cat::open_stack(&stacks::parse_for(stack, true)?, arguments.io)?;
     let size = volume.built.dev.limits().size;
-    let target = Target::open(&arguments.to, &format!("{called} {size} {stack}"), size)?;
+    let target = Target::open(&arguments.to, &format!("{name} {size} {stack}"), size)?;
     let map = target.fill(&volume)?;
-    print_doubts(&doubts);
+    print_doubts(doubts);
     let left = size - map.finished_bytes();
     let (to, at) = (shell_path(&arguments.to), shell_path(&target.map_path));
     match left {
@@ -46,26 +47,6 @@ pub(super) fn copy(arguments: &RescueCopy) -> Result<ExitCode, Failure> {
     }
     println!("Next: fsck -n {to}, then mount a copy of it, or it read-only");
     Ok(exit(left > 0 || !doubts.is_empty()))
-}
-
-/// The array that is copied.
-struct Chosen {
-    case: Case,
-    /// Its UUID, or the number of the hypothesis.
-    called: String,
-    stack: String,
-    doubts: Vec<String>,
-}
-
-/// The array as superblocks have it, or as a hypothesis does.
-fn chosen(arguments: &RescueCopy) -> Result<Chosen, Failure> {
-    if let Some(number) = arguments.hypothesis {
-        let (case, Ranked { stack, doubts, .. }) = hypotheses::chosen(&arguments.case, number)?;
-        return Ok(Chosen { case, called: format!("hypothesis {number}"), stack, doubts });
-    }
-    let opened = opened(&arguments.case, arguments.array.as_deref())?;
-    let (called, doubts) = (opened.array.uuid.to_string(), opened.doubts());
-    Ok(Chosen { case: opened.case, called, stack: opened.stack, doubts })
 }
 
 /// Refuses everything but a new image, or one whose copy was interrupted.

@@ -1,19 +1,33 @@
-//! The hypotheses of a case, kept in its folder for `open` and `copy`.
+//! The hypotheses of a case, kept in its folder for all commands that read its content.
 //!
-//! Invariant: the text is untrusted when it is read. A stack in it is only opened for reading, and only if all of its
-//! files belong to the case.
+//! Invariants
+//! * The text is untrusted when it is read. A stack in it is only opened for reading, and only if all of its
+//!   files belong to the case.
+//! * A hypothesis that was verified stays, whatever a later search finds.
 
+use std::ops::Range;
 use std::path::Path;
 
+use braid_rescue::assemble::Doubt;
 use braid_rescue::{Answer, Case, CaseError, Hypothesis, Named};
 use braid_service::failure::Failure;
 use braid_shell::shell_path;
 use serde::{Deserialize, Serialize};
 
-use super::examined::{failure, of_case};
+use super::examined::failure;
 use crate::command::stacks;
 
 const FILE: &str = "hypotheses.json";
+
+/// The hypotheses of a case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hypotheses {
+    /// True if the first one is decided.
+    pub(super) is_decided: bool,
+    /// Those that can be read, best first, then those of earlier searches that were verified.
+    pub(super) ranked: Vec<Ranked>,
+}
 
 /// A hypothesis that can be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,66 +41,100 @@ pub(super) struct Ranked {
     pub(super) missing: usize,
     /// The expression that reads it.
     pub(super) stack: String,
-    /// Sentences about what is in doubt.
-    pub(super) doubts: Vec<String>,
+    /// What is in doubt.
+    pub(super) doubts: Vec<Open>,
+    /// True if `verify` found no contradiction in it.
+    #[serde(default)]
+    pub(super) is_verified: bool,
 }
 
-/// The hypotheses of an answer that can be read, best first.
-pub(super) fn of(answer: &Answer, members: &[Named]) -> Vec<Ranked> {
+/// What a search leaves open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Open {
+    why: String,
+    /// The bytes of the array; `None` if nothing says which.
+    ranges: Option<Vec<Range<u64>>>,
+}
+
+impl Ranked {
+    /// Its doubts.
+    pub(super) fn doubts(&self) -> Vec<Doubt> {
+        let doubt =
+            |open: &Open| Doubt::Evidence { why: open.why.clone(), ranges: open.ranges.clone() };
+        self.doubts.iter().map(doubt).collect()
+    }
+}
+
+/// The hypotheses of an answer that can be read.
+pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
     let undecided = "other hypotheses have nearly as much evidence";
     let ranked = |one: &Hypothesis, doubts: &[&str]| Ranked {
         geometry: one.pattern.to_string(),
         score: one.score(),
         missing: one.missing(),
         stack: one.expression(members),
-        doubts: doubts.iter().map(|text| (*text).to_owned()).collect(),
+        doubts: doubts.iter().map(|why| Open { why: (*why).to_owned(), ranges: None }).collect(),
+        is_verified: false,
     };
     let readable = |one: &&Hypothesis| one.is_readable;
     match answer {
         Answer::Decided { first, rest, .. } => {
+            let is_decided = first.is_readable;
             let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &[]));
             let rest = rest.iter().filter(readable);
-            first
-                .chain(rest.map(|one| ranked(one, &["another hypothesis has more evidence"])))
-                .collect()
+            let rest = rest.map(|one| ranked(one, &["another hypothesis has more evidence"]));
+            Hypotheses { is_decided, ranked: first.chain(rest).collect() }
         }
         Answer::Undecided { alternatives, .. } => {
-            alternatives.iter().filter(readable).map(|one| ranked(one, &[undecided])).collect()
+            let all = alternatives.iter().filter(readable).map(|one| ranked(one, &[undecided]));
+            Hypotheses { is_decided: false, ranked: all.collect() }
         }
         Answer::Reshaping(reshape) => {
             let (below, above) = (&reshape.below, &reshape.above);
             if !below.is_readable || !above.is_readable {
-                return Vec::new();
+                return Hypotheses::default();
             }
             let (start, end) = (reshape.position.start, reshape.position.end);
-            vec![Ranked {
+            let why = format!("the reshape stopped between byte {start} and byte {end}");
+            let one = Ranked {
                 geometry: format!("{} below byte {start}, {} above", below.pattern, above.pattern),
                 score: below.score() + above.score(),
                 missing: below.missing().max(above.missing()),
                 stack: reshape.expression(members),
-                doubts: vec![format!("the reshape stopped between byte {start} and byte {end}")],
-            }]
+                doubts: vec![Open { why, ranges: Some(std::iter::once(start..end).collect()) }],
+                is_verified: false,
+            };
+            Hypotheses { is_decided: true, ranked: vec![one] }
         }
     }
 }
 
-/// Opens a case, and returns its hypothesis of this number, from 1.
-pub(super) fn chosen(name: &Path, number: usize) -> Result<(Case, Ranked), Failure> {
-    let (case, _) = of_case(name)?;
+/// The hypotheses of a case; none if `solve` was not run.
+pub(super) fn read(case: &Case, name: &Path) -> Result<Hypotheses, Failure> {
+    let Some(text) = case.text(FILE).map_err(|error| failure(name, &error))? else {
+        return Ok(Hypotheses::default());
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::failed(format!("the hypotheses of the case are damaged: {error}"))
+            .next(format!("braid rescue solve {}", shell_path(name)))
+    })
+}
+
+/// Returns the hypothesis of this number, from 1.
+pub(super) fn chosen(case: &Case, name: &Path, number: usize) -> Result<Ranked, Failure> {
+    let ranked = read(case, name)?.ranked;
     let solve = format!("braid rescue solve {}", shell_path(name));
-    let failed = |why: String| Failure::failed(why).next(&solve);
-    let text = case.text(FILE).map_err(|error| failure(name, &error))?;
-    let text = text.ok_or_else(|| failed("the case has no hypotheses yet".to_owned()))?;
-    let ranked: Vec<Ranked> = serde_json::from_str(&text)
-        .map_err(|error| failed(format!("the hypotheses of the case are damaged: {error}")))?;
     let count = ranked.len();
     let one = number.checked_sub(1).and_then(|index| ranked.into_iter().nth(index));
-    let one = one
-        .ok_or_else(|| failed(format!("there is no hypothesis {number}: the case has {count}")))?;
+    let one = one.ok_or_else(|| {
+        let text = format!("there is no hypothesis {number}: the case has {count}");
+        Failure::failed(text).next(&solve)
+    })?;
     let stack = stacks::parse_for(&one.stack, true)?;
     let is_ours = |path: &&Path| case.members.iter().any(|one| Path::new(&one.path) == *path);
     match stack.member_paths().iter().find(|path| !is_ours(path)) {
-        None => Ok((case, one)),
+        None => Ok(one),
         Some(path) => {
             let text = format!("a hypothesis names {}, which is not of the case", path.display());
             Err(Failure::refused(text).next(&solve))
@@ -94,9 +142,21 @@ pub(super) fn chosen(name: &Path, number: usize) -> Result<(Case, Ranked), Failu
     }
 }
 
-/// Writes them to the folder of the case.
-pub(super) fn store(case: &Case, ranked: &[Ranked]) -> Result<(), CaseError> {
+/// Writes the hypotheses of a search to the folder of the case. Earlier ones that were verified stay behind them.
+pub(super) fn store(case: &Case, name: &Path, found: &mut Hypotheses) -> Result<(), Failure> {
+    // Damaged text is replaced.
+    let earlier = read(case, name).unwrap_or_default().ranked.into_iter();
+    for one in earlier.filter(|one| one.is_verified) {
+        match found.ranked.iter_mut().find(|other| other.stack == one.stack) {
+            Some(same) => same.is_verified = true,
+            None => found.ranked.push(one),
+        }
+    }
+    write(case, found).map_err(|error| failure(name, &error))
+}
+
+fn write(case: &Case, hypotheses: &Hypotheses) -> Result<(), CaseError> {
     let text =
-        serde_json::to_string_pretty(ranked).expect("strings and numbers can be written as JSON");
+        serde_json::to_string_pretty(hypotheses).expect("strings and numbers are written as JSON");
     case.write(FILE, &(text + "\n")).map(drop)
 }

@@ -5,6 +5,7 @@
 //!                                                                                  └───▶ copy, files
 //! ```
 
+mod answer;
 mod copy;
 mod examined;
 mod files;

@@ -28,8 +28,9 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
     let answer = solved(&gathered.question, &rows);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
-    let ranked = hypotheses::of(&answer, &named);
-    hypotheses::store(&case, &ranked).map_err(|error| failure(&arguments.case, &error))?;
+    let mut found = hypotheses::of(&answer, &named);
+    hypotheses::store(&case, &arguments.case, &mut found)?;
+    let ranked = found.ranked;
     let report = Report { arguments, members: &members, gathered: &gathered, answer: &answer };
     match arguments.json {
         true => report.print_json(&ranked),
@@ -117,7 +118,12 @@ impl Report<'_> {
         println!("It is read, without writing to a member, by this stack:");
         println!("  {}", shown(&first.stack));
         println!("");
-        println!("Next: braid rescue copy {name} --hypothesis 1 --to FILE.img");
+        match matches!(self.answer, Answer::Undecided { .. }) {
+            true => println!(
+                "Next: braid rescue open {name} --hypothesis 1, and others by their number"
+            ),
+            false => println!("Next: braid rescue open {name} --hypothesis 1"),
+        }
     }
 
     /// The structures that were found, with the number of blocks that say where they belong.

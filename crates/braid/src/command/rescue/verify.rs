@@ -8,14 +8,21 @@ use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
 use serde_json::json;
 
-use super::open::{Opened, opened};
+use super::answer::{By, ReadArray, opened};
 use super::{exit, words};
 use crate::cli::RescueVerify;
 
 pub(super) fn verify(arguments: &RescueVerify) -> Result<ExitCode, Failure> {
-    let opened = opened(&arguments.case, arguments.array.as_deref())?;
-    let Opened { array, opening, members, .. } = &opened;
-    let members: Vec<&Patient> = members.iter().map(|member| &member.patient).collect();
+    let opened = opened(&arguments.case, &arguments.meant)?;
+    let is_of = |one: &&ReadArray| matches!(one.by, By::Superblocks { .. });
+    let mut arrays = opened.arrays.iter().filter(is_of);
+    let (Some(ReadArray { by: By::Superblocks { array, opening }, .. }), None) =
+        (arrays.next(), arrays.next())
+    else {
+        let text = "an array with superblocks is compared, and one at a time";
+        return Err(Failure::usage(text).next("--array NAME|UUID"));
+    };
+    let members: Vec<&Patient> = opened.members.iter().map(|member| &member.patient).collect();
     let cells = opening.agreement(&array.claimants, &members, arguments.all);
     let sum = |of: fn(&Cell) -> u64| cells.iter().map(of).sum::<u64>();
     let (agreeing, differing) = (sum(|cell| cell.agreeing), sum(|cell| cell.differing));

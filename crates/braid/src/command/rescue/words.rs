@@ -147,6 +147,10 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             "two members claim role {role} with as many events and other contents; {} is used",
             shown(label)
         ),
+        Doubt::Evidence { why, ranges: None } => shown(why).into_owned(),
+        Doubt::Evidence { why, ranges: Some(ranges) } => {
+            format!("{}: {} may be wrong: {}", shown(why), total(ranges), spans(ranges))
+        }
         Doubt::Journal => {
             "the array has a write journal: the last writes may be in it, and nowhere else"
                 .to_owned()
