@@ -2,9 +2,11 @@
 //! a member changes.
 
 mod broken;
+mod committed;
 #[path = "../common/mod.rs"]
 mod common;
 mod kernel;
+mod refused;
 mod solved;
 
 use std::path::Path;

@@ -6,6 +6,7 @@
 //! ```
 
 mod answer;
+mod commit;
 mod copy;
 mod examined;
 mod files;
@@ -32,6 +33,7 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
         Rescue::Copy(arguments) => copy::copy(arguments),
         Rescue::Files(arguments) => files::files(arguments),
         Rescue::Verify(arguments) => verify::verify(arguments),
+        Rescue::Commit(arguments) => commit::commit(arguments),
     }
 }
 
