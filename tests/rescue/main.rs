@@ -1,6 +1,7 @@
 //! `braid rescue` on arrays that the kernel made and left behind: each is opened, copied and compared, and no byte of
 //! a member changes.
 
+mod assembled;
 mod broken;
 mod committed;
 #[path = "../common/mod.rs"]

@@ -2,7 +2,7 @@
 //!
 //! Source: mdadm(8): `--data-offset=variable` takes `NAME:OFFSET` for each member; sizes are in KiB.
 
-use braid_level::{Level, layout};
+use braid_level::{Level, Raid10Layout, layout};
 use braid_md::Version;
 use braid_shell::{shell_path, shell_word};
 
@@ -23,7 +23,16 @@ impl Plan {
             format!("mdadm --create {} --assume-clean", shell_path(device)),
             format!("--metadata={version} --level={level} --raid-devices={}", array.raid_disks),
         ];
-        let name = layout::name_of(level, array.layout);
+        let name = match level {
+            Level::Raid10 => Raid10Layout::from_number(array.layout)
+                .ok()
+                .filter(|layout| layout.has_one_kind())
+                .map(|layout| layout.to_string())
+                .ok_or(Unfit::NotByMdadm(
+                    "it makes near, far or offset copies, one kind at a time",
+                ))?,
+            _ => layout::name_of(level, array.layout),
+        };
         if !name.is_empty() {
             words.push(format!("--layout={name}"));
         }
@@ -36,7 +45,7 @@ impl Plan {
         }
         words.push(format!("--uuid={}", array.array_uuid));
         if !array.name.is_empty() {
-            let (host, name) = array.name.split_once(':').unwrap_or(("any", &array.name));
+            let (host, name) = array.name.split_once(':').unwrap_or(("<none>", &array.name));
             words.push(format!("--homehost={} --name={}", shell_word(host), shell_word(name)));
         }
         let offsets: Vec<u64> = self.members.iter().map(|one| one.superblock.data_offset).collect();

@@ -186,4 +186,12 @@ fn mdadm_is_told_the_same() {
          --layout=left-symmetric --chunk=64K --size=3072K --bitmap=none --uuid=07070707:07070707:07070707:07070707 \
          --homehost=here --name=home --data-offset=variable /dev/1:1024K missing /dev/0:2048K"
     );
+    let raid10 = "raid10(chunk=64K, layout=f2, file(@0, offset=1M, length=3M), file(@1, offset=1M, length=3M))";
+    let plan = world.plan(2, raid10, None).expect("a plan");
+    let command = plan.mdadm("/dev/md0", &|one| one.member.to_string()).expect("words");
+    assert!(
+        command.contains("--level=raid10 --raid-devices=2 --layout=f2 --chunk=64K"),
+        "{command}"
+    );
+    assert!(command.ends_with("--data-offset=1024K 0 1"), "{command}");
 }

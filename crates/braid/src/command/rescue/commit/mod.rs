@@ -125,6 +125,13 @@ fn drafted(arguments: &RescueCommit) -> Result<Draft, Failure> {
             ByteSize(plan.shorter)
         ));
     }
+    for one in plan.members.iter().filter(|one| one.is_over_table) {
+        let label = shown(&members[one.member].label).into_owned();
+        notes.push(format!(
+            "{label}: a GPT has a second copy at the end of the disk, where it may have overwritten data: compare, or \
+             repair, when the array runs"
+        ));
+    }
     let labels = members.iter().map(|one: &Examined| one.label.clone()).collect();
     let paths = members.iter().map(|one| PathBuf::from(&one.path)).collect();
     Ok(Draft { case, labels, paths, plan, present, notes, verdict })
