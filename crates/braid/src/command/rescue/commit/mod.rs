@@ -54,7 +54,9 @@ struct Draft {
 pub(super) fn commit(arguments: &RescueCommit) -> Result<ExitCode, Failure> {
     let name = &arguments.case;
     let case = Case::read(&Case::folder_of(name)).map_err(|error| failure(name, &error))?;
-    let trail = Trail::new(case.folder().join("undo"));
+    let trail = Trail::new(case.folder().join("undo")).with_next(
+        "make room there, or a case in another folder: `braid rescue scan FOLDER/CASE PATH..`",
+    );
     match (trail.list().into_iter().next(), arguments.undo) {
         (Some(saved), true) => carried::undo(arguments, case, &trail, &saved)?,
         (Some(saved), false) => carried::resume(arguments, case, &trail, &saved)?,
