@@ -6,6 +6,7 @@ mod broken;
 mod committed;
 #[path = "../common/mod.rs"]
 mod common;
+mod json;
 mod kernel;
 mod refused;
 mod solved;
