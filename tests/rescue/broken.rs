@@ -265,3 +265,31 @@ fn open_serves_the_array_read_only() {
     drop(serving);
     case.untouched();
 }
+
+#[test]
+fn commands_that_find_an_array_that_does_not_start_name_the_rescue() {
+    let case = Case::broken("raid5-4-two-dropped");
+    let scratch = &case.scratch;
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let paths: Vec<String> = case.names.iter().map(|name| path(name)).collect();
+    let scan = format!("next: braid rescue scan CASE {}", paths.join(" "));
+    let words: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let examined = scratch.run(&[&["examine"], &words[..]].concat()).ok();
+    assert!(examined.err.contains("does not start") && examined.err.contains(&scan), "{examined}");
+    // Of one member nothing is concluded.
+    let one = scratch.run(&["examine", words[0]]).ok();
+    assert!(!one.err.contains("rescue"), "{one}");
+    let stack = format!("md({})", paths.join(", "));
+    refusal(
+        &scratch.run(&["up", &stack, "--attach", "none"]),
+        &["too few members", "braid rescue scan CASE"],
+    );
+    refusal(&scratch.run(&["assemble", words[0], words[1]]), &["braid rescue scan CASE"]);
+    std::fs::create_dir_all(scratch.join("config")).expect("a folder");
+    std::fs::write(scratch.config_file("home"), format!("stack = '{stack}'\n")).expect("a record");
+    refusal(
+        &scratch.run(&["status", "home"]),
+        &["but one is known", "`braid up home`", "braid rescue"],
+    );
+    case.untouched();
+}

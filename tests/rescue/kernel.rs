@@ -30,7 +30,7 @@ const RECIPES: [&str; 12] = [
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// `mkbroken`, or why it cannot be used.
-fn mkbroken() -> Result<PathBuf, String> {
+pub(crate) fn mkbroken() -> Result<PathBuf, String> {
     if std::env::var_os("BRAID_INTEROP").is_none() {
         return Err("each case boots two guests; `make interop` has this test".to_owned());
     }
@@ -40,13 +40,13 @@ fn mkbroken() -> Result<PathBuf, String> {
     if path.is_file() { Ok(path) } else { Err(format!("{} is not there", path.display())) }
 }
 
-fn is_wanted(recipe: &str) -> bool {
+pub(crate) fn is_wanted(recipe: &str) -> bool {
     let wanted = std::env::var("BRAID_INTEROP").unwrap_or_default();
     wanted == "all" || wanted.split(',').any(|part| recipe.contains(part))
 }
 
 /// `mkbroken` with these words, in the folder of a case.
-fn run(mkbroken: &Path, folder: &Path, words: &[&str]) -> Output {
+pub(crate) fn run(mkbroken: &Path, folder: &Path, words: &[&str]) -> Output {
     let engine = std::env::var("KLAB_ENGINE").unwrap_or_default();
     let tool = Tool::new(mkbroken).args(words).folder(folder).limit(LIMIT);
     match words[0] != "untouched" && !engine.is_empty() {

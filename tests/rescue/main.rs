@@ -1,10 +1,14 @@
 //! `braid rescue` on arrays that the kernel made and left behind: each is opened, copied and compared, and no byte of
 //! a member changes.
 
+mod assembled;
 mod broken;
+mod committed;
 #[path = "../common/mod.rs"]
 mod common;
+mod json;
 mod kernel;
+mod refused;
 mod solved;
 mod verified;
 

@@ -4,10 +4,10 @@ use crate::common::{MIB, Output, Scratch, Tool, skip_without};
 
 /// Bytes of a member, whose data begin at 1 MiB.
 const MEMBER: u64 = 24 * MIB;
-const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
+pub(crate) const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
 
 /// An ext4 with 3,000 small files, whose inodes say where they belong.
-fn filled(scratch: &Scratch, size: u64) {
+pub(crate) fn filled(scratch: &Scratch, size: u64) {
     let root = scratch.join("root");
     for folder in 0..30 {
         let folder = root.join(format!("folder {folder}"));
@@ -24,7 +24,7 @@ fn filled(scratch: &Scratch, size: u64) {
 }
 
 /// Writes the file system into a raid5 of members in this order, which get no superblocks.
-fn striped(scratch: &Scratch, order: &[&str]) {
+pub(crate) fn striped(scratch: &Scratch, order: &[&str]) {
     let members = order.iter().map(|name| format!("file({name}, offset=1M)"));
     let stack = format!("raid5(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
     order.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
@@ -34,7 +34,7 @@ fn striped(scratch: &Scratch, order: &[&str]) {
 }
 
 #[track_caller]
-fn solve(scratch: &Scratch, members: &[&str], more: &[&str]) -> Output {
+pub(crate) fn solve(scratch: &Scratch, members: &[&str], more: &[&str]) -> Output {
     scratch.run(&[&["rescue", "scan", "lost"], members].concat()).ok();
     scratch.run(&[&["rescue", "solve", "lost"], more].concat())
 }

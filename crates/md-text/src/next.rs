@@ -1,7 +1,10 @@
 //! The command that leads on from a verdict on an array.
 
+use std::path::Path;
+
 use braid_md::assembly::{How, Next};
 use braid_shell::{shell_path, shell_word};
+use braid_stack::path_of;
 
 /// The command that an administrator should type next.
 #[must_use]
@@ -9,6 +12,11 @@ pub fn command(next: &Next) -> String {
     let paths = |labels: &[String]| labels.iter().map(shell_path).collect::<Vec<_>>().join(" ");
     let named = |array: &Option<String>| array.as_deref().map_or("NAME".to_owned(), shell_word);
     match next {
+        Next::Rescue { members } => {
+            // `scan` looks into partitions itself.
+            let paths = members.iter().map(|label| shell_path(path_of(Path::new(label))));
+            format!("braid rescue scan CASE {}", paths.collect::<Vec<_>>().join(" "))
+        }
         Next::Examine { members } => format!("braid examine {}", paths(members)),
         Next::Assemble { members, how } => {
             let flag = match how {

@@ -58,9 +58,17 @@ pub enum CaseError {
     /// There is no case in the folder.
     #[error("there is no case in {folder}", folder = .0.display())]
     None(PathBuf),
-    /// The text cannot be read or written.
+    /// The text cannot be read, or is none of a case.
     #[error("{path}: {why}", path = .path.display())]
     Text {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A file of the case cannot be written.
+    #[error("cannot write {path}: {why}", path = .path.display())]
+    Unwritable {
         /// The file.
         path: PathBuf,
         /// The reason.
@@ -127,6 +135,9 @@ impl Case {
         if case.version != VERSION {
             return Err(format!("its version is {}, and this braid reads {VERSION}", case.version));
         }
+        if case.members.is_empty() {
+            return Err("it has no members".to_owned());
+        }
         if case.members.len() > MOST_MEMBERS {
             return Err(format!(
                 "it has {} members, and at most {MOST_MEMBERS} are read",
@@ -167,7 +178,11 @@ impl Case {
             file.sync_all()?;
             fs::rename(&new, &path)
         };
-        write().map_err(|error| CaseError::Text { path: path.clone(), why: error.to_string() })?;
+        write().map_err(|error| {
+            // A full file system gets its room back.
+            drop(fs::remove_file(&new));
+            CaseError::Unwritable { path: path.clone(), why: error.to_string() }
+        })?;
         Ok(path)
     }
 

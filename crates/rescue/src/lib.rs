@@ -18,6 +18,7 @@ pub mod assemble;
 mod case;
 mod claimants;
 mod clue;
+pub mod commit;
 pub mod evidence;
 mod gather;
 mod guess;

@@ -45,7 +45,7 @@ pub struct Fingerprint {
 #[derive(Debug, thiserror::Error)]
 pub enum PatientError {
     /// There is neither a regular file nor a block device.
-    #[error("{path} is a {kind}: a member is a regular file or a block device", path = .path.display())]
+    #[error("{path} is {kind}: a member is a regular file or a block device", path = .path.display())]
     Kind {
         /// The path.
         path: PathBuf,

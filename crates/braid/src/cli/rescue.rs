@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use braid_level::Level;
+use braid_md::Version;
 use braid_service::volume::{Attach, IoMode};
 use braid_stack::ByteSize;
 use clap::{Args, Subcommand};
@@ -33,6 +34,8 @@ pub(crate) enum Rescue {
     /// Serve an overlay of a volume to a checker, for `verify`
     #[command(hide = true)]
     RunChecker(RescueRunChecker),
+    /// Write md superblocks that describe the array as it is read: the last step
+    Commit(RescueCommit),
 }
 
 #[derive(Debug, Args)]
@@ -200,4 +203,41 @@ pub(crate) struct RescueRunChecker {
     /// Time after which the checker is ended
     #[arg(long)]
     pub(crate) seconds: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --write, it prints what would be written. What is overwritten is saved \
+                        in CASE.rescue/undo first, and --undo puts it back. The data stay where they \
+                        are; a member that is stale becomes a missing one. A commit that was \
+                        interrupted is finished by the same command."
+)]
+pub(crate) struct RescueCommit {
+    /// Name of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: PathBuf,
+    #[command(flatten)]
+    pub(crate) meant: Meant,
+    /// Write the superblocks
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Put back what was there before the commit
+    #[arg(long, conflicts_with_all = ["write", "mdadm", "array", "hypothesis", "volume"])]
+    pub(crate) undo: bool,
+    /// Print the mdadm command that does the same, and write nothing
+    #[arg(long, conflicts_with = "write")]
+    pub(crate) mdadm: bool,
+    /// You have checked files of the array yourself; otherwise `verify` must have found it right
+    #[arg(long)]
+    pub(crate) verified: bool,
+    /// Version of the superblocks [default: as those that are left, or the first that has room]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) metadata: Option<Version>,
+    /// A member with a partition table that is of no use; with --undo, one that was written since (may
+    /// be given several times)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) force: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

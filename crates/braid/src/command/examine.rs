@@ -1,10 +1,12 @@
 //! `braid examine`: what md's superblocks on members say. Nothing is written.
 
-use braid_md::Uuid;
+use braid_md::assembly::{Candidate, Options, Set, State, group};
 use braid_md::detect::Found;
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
+use braid_md::{Level, Uuid};
 use braid_md_text::examine::{self, Surroundings, Written};
+use braid_md_text::next;
 use braid_shell::{shell_path, shown};
 
 use super::local_time::utc_offset;
@@ -22,6 +24,7 @@ pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
     let machine = Machine { host: host_name(), utc_offset: Box::new(utc_offset()) };
     let mut failures = Vec::new();
     let mut described = Vec::new();
+    let mut candidates = Vec::new();
     for path in &examine.members {
         let image = match Image::open(path) {
             Ok(image) => image,
@@ -31,6 +34,7 @@ pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
                 continue;
             }
         };
+        candidates.extend(candidate(&image));
         let shown = match examine.json {
             true => machine.describe(&image).map(|json| described.push(json)),
             false => machine.print(examine, &image),
@@ -43,10 +47,41 @@ pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
             serde_json::json!({ "output_version": OUTPUT_VERSION, "members": described })
         );
     }
+    unstartable(candidates).iter().for_each(|note| eprintln!("braid: note: {note}"));
     match failures.is_empty() {
         true => Ok(()),
         false => Err(Failure::failed(failures.join("\nbraid: "))),
     }
+}
+
+/// A member as the rules of assembly take it, without what only a start needs.
+fn candidate(image: &Image) -> Option<Candidate> {
+    Some(Candidate {
+        label: image.path.display().to_string(),
+        size: image.size,
+        superblock: image.best()?.result.clone().ok()?,
+        bitmap: None,
+        bitmap_trouble: None,
+        log_head: None,
+        log_trouble: None,
+    })
+}
+
+/// Arrays that do not start from these members although some of them are passed over, and the command that leads on. A
+/// single member that is examined says nothing of the others.
+fn unstartable(candidates: Vec<Candidate>) -> Vec<String> {
+    let supported = |_: Level| true;
+    let (force, read_only, degraded) = (false, true, false);
+    let options = Options { force, read_only, degraded, raid0_layout: None, supported: &supported };
+    let note = |set: &Set| {
+        let assembly = set.assess(options);
+        let is_partial = matches!(assembly.state, State::Partial(_));
+        let is_passed_over = !assembly.left_out.is_empty() || !assembly.spares.is_empty();
+        let next = assembly.next.first().filter(|_| is_partial && is_passed_over)?;
+        let (name, next) = (shown(set.short_name()).into_owned(), next::command(next));
+        Some(format!("the array {name} does not start: {assembly}\n  next: {next}"))
+    };
+    group(candidates).iter().filter_map(note).collect()
 }
 
 /// A line for each array, the one that was found last first, as mdadm has it.

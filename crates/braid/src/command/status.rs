@@ -155,6 +155,12 @@ fn silent(places: &Places, name: &str, error: &ControlError) -> Failure {
                 "`braid down {name}` removes what it left, `braid up {name}` starts it again"
             ))
         }
+        ControlError::Unreachable(_) if places.config_file(name).exists() => Failure::failed(
+            format!("no volume called {name} is up, but one is known"),
+        )
+        .next(format!(
+            "`braid up {name}`; if its array does not start, that says how `braid rescue` reads it"
+        )),
         ControlError::Unreachable(_) => Failure::failed(format!("no volume called {name} is up"))
             .next("`braid status` lists those that are"),
         other => Failure::failed(format!("{name}: {other}"))

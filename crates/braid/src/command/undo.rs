@@ -1,6 +1,6 @@
 //! `braid undo`: what `create`, `wipe` or `assemble --force` overwrote, put back.
 //!
-//! Each place must hold what was written there, or what was there before (an undo that was
+//! Each place must hold what was written there, or what was there before, or sectors of both (an undo that was
 //! interrupted goes on): anything else was written since, and would be lost.
 
 use std::path::PathBuf;
@@ -10,7 +10,9 @@ use super::local_time::utc_offset;
 use crate::cli::Undo;
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
-use braid_service::metadata::{Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Trail};
+use braid_service::metadata::{
+    Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Standing, Trail,
+};
 use braid_service::places::Places;
 use braid_service::record::{Known, Record, Seen};
 
@@ -86,15 +88,14 @@ fn put_back(undo: &Undo, trail: &Trail, saved: &Saved, held: Vec<Held>) -> Resul
     let change = Change { members: held, patches };
     let present = change.present()?;
     let states = present.iter().zip(&contents.before).zip(&contents.after);
+    let states = states.map(|((now, before), after)| Standing::of(before, now, after));
     let used =
         Some(Copies::own()).filter(|_| !undo.force).and_then(|copies| used_since(&copies, saved));
-    for (((now, before), after), place) in states.zip(&saved.patches) {
-        if let (true, "superblock", Some(kept)) =
-            (now == before && now != after, &*place.what, &used)
-        {
+    for (state, place) in states.zip(&saved.patches) {
+        if let (Standing::Before, "superblock", Some(kept)) = (state, &*place.what, &used) {
             return Err(lost(saved, place, kept));
         }
-        if now != before && now != after && !undo.force {
+        if state == Standing::Other && !undo.force {
             return Err(Failure::refused(format!(
                 "{} was used since: at byte {} the {} is not what `{}` wrote",
                 saved.members[place.member].path.display(),

@@ -10,6 +10,11 @@ use crate::Superblock;
 /// A next step of an administrator; devices have the names under which they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
+    /// Find out, without writing to a member, what the array can be read from.
+    Rescue {
+        /// The members that are here.
+        members: Vec<String>,
+    },
     /// Examine superblocks.
     Examine {
         /// The members.
@@ -81,6 +86,9 @@ pub(super) fn next(
             next.extend(labels.iter().map(|label| Next::Examine { members: vec![label.clone()] }));
         }
         State::Partial(absent) => {
+            if !options.force {
+                next.push(Next::Rescue { members: owned(&all) });
+            }
             if !options.force && would_suffice_with_force(set, array) {
                 next.push(assemble(&all, How::Force));
             }

@@ -101,6 +101,36 @@ impl Held {
     }
 }
 
+/// What a place of a change holds now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// What it held before the change, and not what was written.
+    Before,
+    /// What was written.
+    After,
+    /// A part of either: a write was interrupted.
+    Between,
+    /// Something else: it was written since.
+    Other,
+}
+
+impl Standing {
+    /// Compares the bytes of a place, sector by sector: a power cut tears a write between sectors.
+    #[must_use]
+    pub fn of(before: &[u8], now: &[u8], after: &[u8]) -> Standing {
+        const SECTOR: usize = 512;
+        let mut sectors = before.chunks(SECTOR).zip(now.chunks(SECTOR)).zip(after.chunks(SECTOR));
+        let is_either =
+            |((before, now), after): ((&[u8], &[u8]), &[u8])| now == before || now == after;
+        match (now == after, now == before) {
+            (true, _) => Standing::After,
+            (false, true) => Standing::Before,
+            _ if sectors.all(is_either) => Standing::Between,
+            _ => Standing::Other,
+        }
+    }
+}
+
 /// Members and what is to be written to them, in order.
 #[derive(Debug)]
 pub struct Change {
@@ -145,7 +175,11 @@ impl Change {
         }
     }
 
-    fn replace(&self) -> Result<(), Failure> {
+    /// Writes the patches in their order, each kind durable before the next.
+    ///
+    /// # Errors
+    /// A member cannot be written: some of it was.
+    pub fn replace(&self) -> Result<(), Failure> {
         for group in self.patches.chunk_by(|left, right| left.what == right.what) {
             for patch in group {
                 self.members[patch.member].write(patch.offset, &patch.bytes)?;
@@ -262,6 +296,17 @@ mod tests {
         change.carry_out(&trail, Saved::new("create"), || Ok(())).expect("the last bytes of it");
         let bytes = std::fs::read(folder.path().join("1.img")).expect("a member");
         assert!(bytes[1024 + 4096..][..512].iter().all(|byte| *byte == 0xff));
+    }
+
+    #[test]
+    fn a_torn_write_is_between_before_and_after() {
+        let (before, after) = (vec![1; 1024], vec![2; 1024]);
+        let torn = [&after[..512], &before[512..]].concat();
+        let other = [&after[..511], &before[511..]].concat();
+        let of = |now: &[u8]| Standing::of(&before, now, &after);
+        assert_eq!([of(&before), of(&after)], [Standing::Before, Standing::After]);
+        assert_eq!([of(&torn), of(&other)], [Standing::Between, Standing::Other]);
+        assert_eq!(Standing::of(&before, &before, &before), Standing::After);
     }
 
     /// The last patch is put back first: before it, its place held the bytes of another patch.

@@ -32,7 +32,7 @@ mod saved;
 mod scan;
 
 pub use allocate::allocate;
-pub use change::{Change, Held};
+pub use change::{Change, Held, Standing};
 pub use contents::{Contents, part, parts};
 pub use host::{block_device_name, host_name, now, random_number, random_uuid};
 pub use image::Image;

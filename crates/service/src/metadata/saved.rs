@@ -114,12 +114,20 @@ impl Saved {
 #[derive(Clone, Debug)]
 pub struct Trail {
     folder: PathBuf,
+    /// What to do if nothing can be saved there.
+    next: &'static str,
 }
 
 impl Trail {
     /// The changes that are kept in `folder`, which need not be there yet.
     pub fn new(folder: PathBuf) -> Trail {
-        Trail { folder }
+        Trail { folder, next: "set BRAID_STATE_DIR to a folder that can be written" }
+    }
+
+    /// The same, with what to do if nothing can be saved in the folder.
+    #[must_use]
+    pub fn with_next(self, next: &'static str) -> Trail {
+        Trail { next, ..self }
     }
 
     /// All changes, the latest first. What cannot be read is not one.
@@ -180,9 +188,7 @@ impl Trail {
         };
         let saved = Saved { patches: patches.iter().map(place).collect(), ..saved };
         let after = patches.iter().map(|patch| &patch.bytes);
-        let write = || -> io::Result<u64> {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-            let (number, mut data) = self.claim_number()?;
+        let write_as = |number: u64, mut data: File| -> io::Result<u64> {
             for bytes in before.iter().chain(after) {
                 data.write_all(bytes)?;
             }
@@ -196,12 +202,21 @@ impl Trail {
             File::open(&self.folder)?.sync_all()?;
             Ok(number)
         };
+        let write = || -> io::Result<u64> {
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            let (number, data) = self.claim_number()?;
+            write_as(number, data).inspect_err(|_| {
+                // A full file system gets its room back.
+                let left = ["json", "new", "data"].map(|extension| self.file(number, extension));
+                left.iter().for_each(|path| drop(fs::remove_file(path)));
+            })
+        };
         write().map_err(|error| {
             let folder = self.folder.display();
             Failure::failed(format!(
                 "cannot save in {folder} what would be overwritten: {error}; so nothing was"
             ))
-            .next("set BRAID_STATE_DIR to a folder that can be written")
+            .next(self.next)
         })
     }
 

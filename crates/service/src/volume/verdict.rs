@@ -152,7 +152,8 @@ fn stopped(array: &ArrayStatus) -> Option<Verdict> {
             "failed",
             format!("{}: nothing can be written any more: {last}", array.level),
             Some(
-                "what was acknowledged can be read; replace what failed, then bring it up again"
+                "what was acknowledged can be read; replace what failed, then bring it up again. If it does not \
+                 start, `braid rescue scan CASE MEMBER..` finds out, without writing, what can be read"
                     .to_owned(),
             ),
         )

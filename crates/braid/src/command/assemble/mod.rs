@@ -153,8 +153,10 @@ fn decide<'a, 'b>(
     if let Some(refused) = verdicts.iter().find(|verdict| !verdict.is_accepted) {
         let (name, assembly) = (show::title(refused.set), &refused.assembly);
         let failure = Failure::refused(format!("{name}: {assembly}"));
-        let next = show::rescue(refused).into_iter().chain(refused.next.first().map(command));
-        return Err(failure.next(next.collect::<Vec<_>>().join("\n")));
+        // What can be found out without writing does not replace the step that leads on.
+        let count = 1 + usize::from(matches!(refused.next.first(), Some(Next::Rescue { .. })));
+        let next = refused.next.iter().take(count).map(command).collect::<Vec<_>>();
+        return Err(failure.next(next.join("\n")));
     }
     match verdicts {
         [] => Err(Failure::failed("no md array was found")

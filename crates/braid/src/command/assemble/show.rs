@@ -1,11 +1,8 @@
 //! Verdicts, for people and as JSON.
 
-use std::path::Path;
-
-use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start, State};
+use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start};
 use braid_md_text::next::command;
-use braid_shell::shell_path;
-use braid_stack::{ByteSize, path_of};
+use braid_stack::ByteSize;
 
 use super::Taken;
 use braid_service::control::OUTPUT_VERSION;
@@ -79,18 +76,9 @@ fn print_verdict(verdict: &Verdict<'_>) {
     if let Some(other) = set.name_conflict {
         println!("  another array has the same name: {other}");
     }
-    // The safest first: it writes nothing.
-    for next in rescue(verdict).into_iter().chain(verdict.next.iter().map(command)) {
+    for next in verdict.next.iter().map(command) {
         println!("  next: {next}");
     }
-}
-
-/// The command that reads an array of too few members, without writing to them.
-pub(super) fn rescue(verdict: &Verdict<'_>) -> Option<String> {
-    let is_lost = matches!(verdict.assembly.state, State::Partial(_)) && !verdict.is_accepted;
-    let labels = verdict.set.candidates().iter().map(|one| Path::new(&one.label));
-    let members = labels.map(|label| shell_path(path_of(label))).collect::<Vec<_>>().join(" ");
-    is_lost.then(|| format!("braid rescue scan CASE {members}"))
 }
 
 fn slot_in_words(slot: &Slot) -> String {

@@ -94,8 +94,12 @@ pub(super) fn failure(name: &Path, error: &CaseError) -> Failure {
         CaseError::None(_) => {
             Failure::failed(error).next(format!("braid rescue scan {name} PATH.."))
         }
-        CaseError::Text { path, .. } => Failure::failed(error)
-            .next(format!("remove {}, then `braid rescue scan {name} PATH..`", shell_path(path))),
+        CaseError::Text { .. } => Failure::failed(error).next(format!(
+            "a new case: `braid rescue scan {name}-new PATH..`; or a newer braid, if that made this one"
+        )),
+        CaseError::Unwritable { .. } => Failure::failed(error).next(
+            "make room; or a case in another folder, where it can be written: `braid rescue scan FOLDER/CASE PATH..`",
+        ),
         CaseError::Member(_) => {
             Failure::failed(error).next("attach the disk, or put the image back, then this again")
         }

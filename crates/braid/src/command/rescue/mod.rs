@@ -6,6 +6,7 @@
 //! ```
 
 mod answer;
+mod commit;
 mod copy;
 mod copy_files;
 mod examined;
@@ -36,6 +37,7 @@ pub(super) fn rescue(rescue: &Rescue) -> Result<ExitCode, Failure> {
         Rescue::Files(arguments) => files::files(arguments),
         Rescue::Verify(arguments) => verify::verify(arguments),
         Rescue::RunChecker(arguments) => verify::run_checker(arguments).map(|()| ExitCode::SUCCESS),
+        Rescue::Commit(arguments) => commit::commit(arguments),
     }
 }
 

@@ -99,7 +99,9 @@ fn add(case: &mut Case, paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
 fn set_maps(case: &mut Case, maps: &[String]) -> Result<(), Failure> {
     for text in maps {
         let Some((path, map)) = text.split_once('=') else {
-            return Err(Failure::usage(format!("--map {text}: it is PATH=FILE")));
+            let text = format!("--map {}: it is PATH=FILE", shown(text));
+            return Err(Failure::usage(text)
+                .next("the member, `=`, and the map that ddrescue wrote beside it"));
         };
         let (path, map) = (absolute_path(Path::new(path))?, absolute_path(Path::new(map))?);
         let member = case.members.iter_mut().find(|one| Path::new(&one.path) == path);
