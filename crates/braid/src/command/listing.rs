@@ -33,6 +33,11 @@ impl Known {
         merged(&[&self.lost[..], &self.doubtful[..]].concat())
     }
 
+    /// Returns what may be wrong where it can be read: a reader sees itself what is lost.
+    pub(super) fn readable(&self) -> Known {
+        Known { lost: Vec::new(), doubtful: self.doubtful.clone() }
+    }
+
     /// Adds to `state` what of an extent is lost, and in doubt.
     pub(super) fn judge(&self, extent: &Extent, state: &mut State) {
         let in_file = |part: Range<u64>| {

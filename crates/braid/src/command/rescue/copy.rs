@@ -66,8 +66,15 @@ fn copy_files(arguments: &RescueCopy, opened: &Opened) -> Result<ExitCode, Failu
     let volume = cat::open_stack(&stacks::parse_for(stack, true)?, arguments.io)?;
     let known = known(doubts);
     let size = volume.built.dev.limits().size;
-    let copied =
-        copy_files::copy(&volume, &format!("{name} {size} {stack}"), &known, &arguments.to)?;
+    let case = shell_path(&arguments.case);
+    let files = braid_files::Volume::open(&volume).map_err(|error| {
+        Failure::failed(error).next(format!(
+            "braid rescue copy {case} --to FILE.img\nor, as root, for another file system: braid rescue open {case} \
+             --attach auto, mount it with -o ro, and copy the files from there"
+        ))
+    })?;
+    let copied = format!("{name} {size} {stack}");
+    let copied = copy_files::copy(&files, &copied, &known, &arguments.to)?;
     let Copied { counts, report, left_out, notes } = copied;
     let Counts { files, bytes, lost, doubtful, .. } = counts;
     let is_in_doubt = !counts.is_good() || !doubts.is_empty();

@@ -47,21 +47,20 @@ pub(super) struct Copied {
 /// Copies the files of `volume`, which is called `copied`, into the folder `to`.
 ///
 /// # Errors
-/// No file system that can be read; the folder is not of this copy, or cannot be written.
+/// The folder is not of this copy, or cannot be written.
 pub(super) fn copy(
-    volume: &dyn ReadAt,
+    volume: &Volume<'_>,
     copied: &str,
     known: &Known,
     to: &Path,
 ) -> Result<Copied, Failure> {
-    let volume = &Volume::open(volume).map_err(Failure::failed)?;
     let mut walk = volume.walk().map_err(Failure::failed)?;
     walk.set_doubtful(known.all());
     let (folder, report) = open_target(to, copied)?;
     let is_resumed = report.durable > 0;
     let mut copying = Copying {
         volume,
-        known,
+        known: &known.readable(),
         to,
         is_resumed,
         is_root: rustix::process::geteuid().is_root(),
@@ -358,7 +357,13 @@ impl Copying<'_> {
             .and_then(|fd| rustix::fs::ftruncate(&fd, node.size).map(|()| fd));
         let file = match made {
             Ok(fd) => std::fs::File::from(fd),
-            Err(error) => return Ok(Err(error)),
+            Err(error) => {
+                // One that is there already is not this one.
+                if error != Errno::EXIST {
+                    let _ = rustix::fs::unlinkat(self.folder(), name, AtFlags::empty());
+                }
+                return Ok(Err(error));
+            }
         };
         let state = match walk.inline(node) {
             Err(why) => State::lost_as(why.to_string()),
