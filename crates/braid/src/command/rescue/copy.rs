@@ -87,13 +87,13 @@ fn copy_files(arguments: &RescueCopy, opened: &Opened) -> Result<ExitCode, Failu
         return Ok(exit(is_in_doubt));
     }
     print_doubts(doubts);
-    notes.iter().for_each(|note| println!("  * {}", shown(note)));
+    notes.iter().for_each(|note| println!("Note: {}.", shown(note)));
     let (to, size) = (shell_path(&arguments.to), words::size(bytes));
     println!("Copied {files} files, {size}, to {to}: {}.", counts.words());
     if left_out > 0 {
         println!("Devices, pipes and sockets are not made: {left_out}.");
     }
-    if !counts.is_good() || left_out > 0 {
+    if lost + doubtful + left_out > 0 {
         println!("{} names them.", shell_path(&report));
     }
     Ok(exit(is_in_doubt))
