@@ -33,7 +33,7 @@ fn fuzz_walk(data: &[u8]) {
     let image = Sparse::unpack(data);
     let Ok(volume) = Volume::open(&image) else { return };
     let Ok(mut walk) = volume.walk() else { return };
-    walk.set_doubtful(vec![4096..8192]);
+    walk.set_doubtful(vec![4096..8192, 65_536..66_000]);
     let mut depth = 0_u64;
     while let Some(event) = walk.next() {
         let (name, node) = match event {

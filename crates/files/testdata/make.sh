@@ -1,6 +1,7 @@
 #!/bin/bash
 # Makes NAME, a packed image (see src/sparse.rs), and NAME.txt, what the kernel says of where its files lie:
 # offset in the file, place, length, whether it is written, path; one extent a line. Contents are zeros, so only metadata take room.
+# With DIRTY=1 the image is taken while it is mounted, so that its journal is not empty, and there is no text.
 # usage, as root: make.sh NAME SIZE MKFS [OPTIONS..]; images go to fuzz/corpus/files, texts beside this file.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,6 +14,10 @@ truncate -s "$size" "$work/image"
 mkdir "$work/m"
 mount -o loop "$work/image" "$work/m"
 cd "$work/m"
+pack() {
+    cargo run --quiet --manifest-path "$here/../Cargo.toml" --example pack "$work/$1" > "$here/../../../fuzz/corpus/files/$name"
+    ls -l "$here/../../../fuzz/corpus/files/$name"
+}
 zeros() { dd if=/dev/zero of="$1" bs=1024 count="$2" seek="$3" conv=notrunc status=none; }
 mkdir -p one/two/three many
 for number in $(seq ${MANY:-60}); do : > "many/an entry with a longer name $number"; done
@@ -24,6 +29,15 @@ for number in $(seq 0 ${PIECES:-8}); do zeros one/sparse 1 $((number * 16 + 1));
 fallocate -l 9000 one/reserved 2> /dev/null || true
 ln -s "$(printf 'long/%.0s' $(seq 60))" link
 ln -s short one/link
+if [ "${DIRTY:-}" ]; then
+    sync -f .
+    rm -r many
+    sync -f .
+    cp "$work/image" "$work/dirty"
+    pack dirty
+    cd /
+    exit
+fi
 # What xfs allocates ahead, it frees at the latest when it is unmounted.
 cd /
 umount "$work/m"
@@ -39,5 +53,4 @@ find . ! -type l $(stat -f -c %T . | grep -q xfs && echo ! -type d) -print0 | so
 done > "$here/$name.txt"
 cd /
 umount "$work/m"
-cargo run --quiet --manifest-path "$here/../Cargo.toml" --example pack "$work/image" > "$here/../../../fuzz/corpus/files/$name"
-ls -l "$here/../../../fuzz/corpus/files/$name"
+pack image

@@ -135,6 +135,35 @@ fn a_walk_tells_the_same_names_and_extents() {
     }
 }
 
+/// The image was taken while it was mounted: that a directory was removed is in its journal alone.
+#[test]
+fn a_journal_is_replayed_and_its_damage_is_told() {
+    let names = |image: &Vec<u8>| {
+        let volume = Volume::open(image).expect("it is known");
+        let mut walk = volume.walk().expect("it is known");
+        let mut names = Vec::new();
+        while let Some(event) = walk.next() {
+            if let Event::Enter(name, _) = event {
+                names.push(String::from_utf8_lossy(&name).into_owned());
+            }
+        }
+        (names, volume.unreplayed().map(str::to_owned))
+    };
+    let mut image = unpacked("ext4-dirty");
+    assert_eq!(
+        names(&image),
+        (["", "lost+found", "one", "two", "three"].map(str::to_owned).to_vec(), None)
+    );
+    let superblock = |bytes: &[u8]| bytes.starts_with(&[0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 4]);
+    let at = image.chunks(1024).position(superblock).expect("there is a journal") * 1024;
+    // Features that no journal has.
+    image[at + 0x28] = 0xff;
+    let (names, unreplayed) = names(&image);
+    assert_eq!(names.first().map(String::as_str), Some(""));
+    let told = unreplayed.expect("it is told");
+    assert!(told.starts_with("the journal was not replayed"), "{told}");
+}
+
 #[test]
 fn a_damaged_descriptor_hides_its_group_only() {
     let mut image = unpacked("ext4");

@@ -244,8 +244,9 @@ pub(crate) struct Cat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Supports ext2, ext3, ext4 and xfs, also in a partition. The journal \
-                        is not replayed: files and names are those of the last checkpoint. A \
-                        running volume is read through its block device.")]
+                        of ext is replayed in memory. A running volume is read through its \
+                        block device. Exit status of a listing: 0 if nothing is lost or in doubt, \
+                        4 if something is.")]
 pub(crate) struct Files {
     /// A stack expression, such as md(a.img, b.img), or the name of a volume
     #[arg(value_name = "STACK|NAME")]

@@ -33,6 +33,11 @@ impl Known {
         merged(&[&self.lost[..], &self.doubtful[..]].concat())
     }
 
+    /// Returns what may be wrong where it can be read: a reader sees itself what is lost.
+    pub(super) fn readable(&self) -> Known {
+        Known { lost: Vec::new(), doubtful: self.doubtful.clone() }
+    }
+
     /// Adds to `state` what of an extent is lost, and in doubt.
     pub(super) fn judge(&self, extent: &Extent, state: &mut State) {
         let in_file = |part: Range<u64>| {
@@ -190,11 +195,14 @@ pub(super) fn judge_file(
     Ok(state)
 }
 
+/// Called with a path and its state.
+type Tell<'t> = dyn FnMut(&[u8], State) -> Result<(), Failure> + 't;
+
 /// Calls `tell` with the paths of files that have the same bytes of the volume, of which one at most can be right.
 pub(super) fn tell_shared(
     volume: &dyn ReadAt,
     shared: &[Range<u64>],
-    tell: &mut dyn FnMut(&[u8], State) -> Result<(), Failure>,
+    tell: &mut Tell<'_>,
 ) -> Result<(), Failure> {
     if shared.is_empty() {
         return Ok(());

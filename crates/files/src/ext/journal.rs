@@ -29,6 +29,7 @@ const ESCAPED: u32 = 1;
 const SAME_IDENTIFIER: u32 = 2;
 const LAST: u32 = 8;
 
+#[derive(Clone, Copy)]
 struct Format {
     block: u64,
     /// The block at which the ring begins, and that behind its end.
@@ -117,7 +118,9 @@ impl Ext<'_> {
             features,
             seed: extend(u32::MAX, slice(&bytes, 0x30, 16)?),
         };
-        let has_checksum = !format.has_checksums() || format.is_right(&bytes, 0xfc);
+        // The superblock has 1024 bytes, and its checksum begins without the identifier.
+        let plain = Format { seed: u32::MAX, ..format };
+        let has_checksum = !format.has_checksums() || plain.is_right(slice(&bytes, 0, 1024)?, 0xfc);
         check(has_checksum, "its superblock has another checksum")?;
         let sequence = be32(&bytes, 0x18)?;
         if start == 0 {

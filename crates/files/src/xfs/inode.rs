@@ -101,7 +101,7 @@ impl Inode {
         let number = be64(&self.bytes, at)?;
         if self.forks.0 == 176 && be64(&self.bytes, 120)? & BIG_TIMES != 0 {
             let seconds = (number / 1_000_000_000).cast_signed() - (1 << 31);
-            return Ok((seconds, (number % 1_000_000_000) as u32));
+            return Ok((seconds, u32::try_from(number % 1_000_000_000).unwrap_or(0)));
         }
         let seconds = be32(&self.bytes, at)?.cast_signed();
         Ok((seconds.into(), be32(&self.bytes, at + 4)?.min(999_999_999)))

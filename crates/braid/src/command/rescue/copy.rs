@@ -66,8 +66,15 @@ fn copy_files(arguments: &RescueCopy, opened: &Opened) -> Result<ExitCode, Failu
     let volume = cat::open_stack(&stacks::parse_for(stack, true)?, arguments.io)?;
     let known = known(doubts);
     let size = volume.built.dev.limits().size;
-    let copied =
-        copy_files::copy(&volume, &format!("{name} {size} {stack}"), &known, &arguments.to)?;
+    let case = shell_path(&arguments.case);
+    let files = braid_files::Volume::open(&volume).map_err(|error| {
+        Failure::failed(error).next(format!(
+            "braid rescue copy {case} --to FILE.img\nor, as root, for another file system: braid rescue open {case} \
+             --attach auto, mount it with -o ro, and copy the files from there"
+        ))
+    })?;
+    let copied = format!("{name} {size} {stack}");
+    let copied = copy_files::copy(&files, &copied, &known, &arguments.to)?;
     let Copied { counts, report, left_out, notes } = copied;
     let Counts { files, bytes, lost, doubtful, .. } = counts;
     let is_in_doubt = !counts.is_good() || !doubts.is_empty();
@@ -80,13 +87,13 @@ fn copy_files(arguments: &RescueCopy, opened: &Opened) -> Result<ExitCode, Failu
         return Ok(exit(is_in_doubt));
     }
     print_doubts(doubts);
-    notes.iter().for_each(|note| println!("  * {}", shown(note)));
+    notes.iter().for_each(|note| println!("Note: {}.", shown(note)));
     let (to, size) = (shell_path(&arguments.to), words::size(bytes));
     println!("Copied {files} files, {size}, to {to}: {}.", counts.words());
     if left_out > 0 {
         println!("Devices, pipes and sockets are not made: {left_out}.");
     }
-    if !counts.is_good() || left_out > 0 {
+    if lost + doubtful + left_out > 0 {
         println!("{} names them.", shell_path(&report));
     }
     Ok(exit(is_in_doubt))

@@ -21,14 +21,11 @@ use braid_service::failure::{Context, Failure};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
+use super::fill::fill;
 use super::pace::{SAVED, STEP, progress};
 use super::report::Report;
 use crate::command::listing::{Counts, Known, State, judge_file, tell_shared};
 
-/// Bytes of a read after one that failed: those of a sector of today's disks.
-const SECTOR: usize = 4096;
-/// Bytes that are left a hole if they are zero.
-const HOLE: usize = 64 << 10;
 /// Names after which what was copied is made durable.
 const NAMES: u64 = 20_000;
 /// Names of files with several ones that are kept.
@@ -47,21 +44,20 @@ pub(super) struct Copied {
 /// Copies the files of `volume`, which is called `copied`, into the folder `to`.
 ///
 /// # Errors
-/// No file system that can be read; the folder is not of this copy, or cannot be written.
+/// The folder is not of this copy, or cannot be written.
 pub(super) fn copy(
-    volume: &dyn ReadAt,
+    volume: &Volume<'_>,
     copied: &str,
     known: &Known,
     to: &Path,
 ) -> Result<Copied, Failure> {
-    let volume = &Volume::open(volume).map_err(Failure::failed)?;
     let mut walk = volume.walk().map_err(Failure::failed)?;
     walk.set_doubtful(known.all());
     let (folder, report) = open_target(to, copied)?;
     let is_resumed = report.durable > 0;
     let mut copying = Copying {
         volume,
-        known,
+        known: &known.readable(),
         to,
         is_resumed,
         is_root: rustix::process::geteuid().is_root(),
@@ -75,7 +71,7 @@ pub(super) fn copy(
         bytes: 0,
         left_out: 0,
         unsaved: (0, 0),
-        buffer: vec![0; usize::try_from(STEP).expect("a MiB")],
+        buffer: vec![0; usize::try_from(STEP).expect("a step is one MiB")],
     };
     copying.run(&mut walk)?;
     let Copying { report, files, bytes, left_out, .. } = copying;
@@ -358,7 +354,13 @@ impl Copying<'_> {
             .and_then(|fd| rustix::fs::ftruncate(&fd, node.size).map(|()| fd));
         let file = match made {
             Ok(fd) => std::fs::File::from(fd),
-            Err(error) => return Ok(Err(error)),
+            Err(error) => {
+                // One that is there already is not this one.
+                if error != Errno::EXIST {
+                    let _ = rustix::fs::unlinkat(self.folder(), name, AtFlags::empty());
+                }
+                return Ok(Err(error));
+            }
         };
         let state = match walk.inline(node) {
             Err(why) => State::lost_as(why.to_string()),
@@ -406,45 +408,4 @@ fn times(node: &Node) -> Timestamps {
         tv_nsec: nanoseconds.into(),
     };
     Timestamps { last_access: of(node.accessed), last_modification: of(node.modified) }
-}
-
-/// Writes what of an extent can be read; the rest is lost, and stays a hole.
-fn fill(
-    volume: &dyn ReadAt,
-    file: &std::fs::File,
-    extent: &braid_files::Extent,
-    buffer: &mut [u8],
-    state: &mut State,
-) -> io::Result<()> {
-    let mut at = extent.range.start;
-    while at < extent.range.end {
-        let len = (extent.range.end - at).min(buffer.len() as u64) as usize;
-        let bytes = &mut buffer[..len];
-        let offset = extent.offset + (at - extent.range.start);
-        match volume.read_at(at, bytes) {
-            Ok(()) => write_sparse(file, bytes, offset)?,
-            Err(_) => {
-                for (index, piece) in bytes.chunks_mut(SECTOR).enumerate() {
-                    let step = (index * SECTOR) as u64;
-                    let offset = offset + step;
-                    match volume.read_at(at + step, piece) {
-                        Ok(()) => write_sparse(file, piece, offset)?,
-                        Err(_) => state.lost.add(offset..offset + piece.len() as u64),
-                    }
-                }
-            }
-        }
-        at += len as u64;
-    }
-    Ok(())
-}
-
-/// Writes bytes into a new file, in which zeros stay a hole.
-fn write_sparse(file: &std::fs::File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    for (index, piece) in bytes.chunks(HOLE).enumerate() {
-        if piece.iter().any(|byte| *byte != 0) {
-            file.write_all_at(piece, offset + (index * HOLE) as u64)?;
-        }
-    }
-    Ok(())
 }

@@ -11,6 +11,7 @@ mod copy;
 mod copy_files;
 mod examined;
 mod files;
+mod fill;
 mod hypotheses;
 mod open;
 mod pace;
