@@ -22,6 +22,7 @@ pub mod commit;
 pub mod evidence;
 mod gather;
 mod guess;
+pub mod look;
 mod patient;
 pub mod scan;
 mod solve;

@@ -10,6 +10,7 @@ use braid_files::ReadAt;
 use braid_files::sparse::Sparse;
 use braid_rescue::Structure;
 use braid_rescue::evidence::{Found, Known, Partition, anchors, clues, gather, learn, settle};
+use braid_rescue::look::{Volume, look as volumes_of};
 use braid_seed::Rng;
 use made::{Filled, MIB, mkfs};
 
@@ -165,6 +166,47 @@ fn partitions_and_logical_volumes_are_read() {
     let (first, second) =
         ((0, 60 * MIB, Some(("pv1", MIB))), (60 * MIB, 20 * MIB, Some(("pv0", 41 * MIB))));
     assert_eq!(segments("home"), [first, second]);
+}
+
+/// An image as an array.
+struct Image(Vec<u8>);
+
+impl braid_probe::ReadAt for Image {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.0.get(usize::try_from(offset).expect("small")..).unwrap_or_default();
+        let count = left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&left[..count]);
+        Ok(count)
+    }
+}
+
+#[test]
+fn volumes_are_found_in_what_the_tools_made() {
+    let volumes = |name: &str| {
+        let image = Image(packed(name));
+        let found = volumes_of(&[("md0".to_owned(), &image)]);
+        let place = |one: &Volume| one.place.expression(&["A".to_owned()]);
+        let places = found.volumes.iter().map(|one| (one.name.clone(), place(one)));
+        (places.collect::<Vec<_>>(), found.unread)
+    };
+    let part = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let (found, unread) = volumes("evidence/gpt");
+    let parts = [
+        part("md0/p1", "slice(A, offset=1M, length=20M)"),
+        part("md0/p2", "slice(A, offset=21M, length=10M)"),
+    ];
+    assert_eq!((&found[1..], unread.len()), (&parts[..], 0));
+    // One of the two physical volumes.
+    let (found, unread) = volumes("evidence/lvm2");
+    assert_eq!(found[1..], [part("case/root", "slice(A, offset=1M, length=40M)")]);
+    assert!(
+        unread[0].0 == "case/home" && unread[0].1.contains("physical volume pv1"),
+        "{unread:?}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ pub(super) fn le16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_le_bytes)
 }
 
-pub(super) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
@@ -24,6 +24,6 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_be_bytes)
 }
 
-pub(super) fn le64(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn le64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }

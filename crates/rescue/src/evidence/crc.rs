@@ -6,7 +6,7 @@
 //! ```
 
 /// The state with which LVM2's checksums, which are CRC-32 without a final inversion, begin.
-pub(super) const START_LVM2: u32 = 0xf597_a6cf;
+pub(crate) const START_LVM2: u32 = 0xf597_a6cf;
 
 /// Returns the state of the register after `bytes`, from `state` on, without the inversions at either end.
 pub(super) fn advance(state: u32, bytes: &[u8]) -> u32 {
@@ -26,7 +26,7 @@ pub(super) fn ieee(bytes: &[u8]) -> u32 {
 }
 
 /// Returns the state of a register of CRC-32 after `bytes`, from `state` on.
-pub(super) fn advance_ieee(state: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn advance_ieee(state: u32, bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
         let (mut index, mut first) = (0, 0);

@@ -15,13 +15,13 @@
 //! Deliberately absent: reading, and everything that needs two members.
 
 mod btrfs;
-mod bytes;
-mod crc;
+pub(crate) mod bytes;
+pub(crate) mod crc;
 mod ext;
 pub mod fuzz;
 mod gpt;
 mod luks;
-mod lvm2;
+pub(crate) mod lvm2;
 mod ntfs;
 mod settle;
 mod xfs;

@@ -8,11 +8,16 @@
 //! Invariant: superblocks come first. A hypothesis is taken only if it is named, or if no array can be read by
 //! superblocks and the hypothesis is decided.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use braid_holes::{Map, State};
-use braid_probe::{ReadAt, scan_signatures};
-use braid_rescue::assemble::{self, Doubt, Opening, Seat};
+use braid_md::Reshape;
+use braid_probe::ReadAt;
+use braid_rescue::assemble::{
+    self, Claimant, Doubt, Half, Halves, OpenError, Opening, Ranges, Seat, backup,
+};
+use braid_rescue::look::{self, Found, look};
 use braid_rescue::{
     Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, contradicted, gather,
 };
@@ -23,6 +28,7 @@ use braid_shell::{shell_path, shell_word, shown};
 use super::examined::{failure, of_case};
 use super::hypotheses::{self, Ranked};
 use crate::cli::Meant;
+use crate::command::stacks::absolute_path;
 use crate::command::{cat, stacks};
 
 /// The arrays of a case that can be read, and their volumes.
@@ -31,7 +37,7 @@ pub(super) struct Opened {
     pub(super) members: Vec<Examined>,
     /// At least one.
     pub(super) arrays: Vec<ReadArray>,
-    /// Arrays that cannot be read, and why, in sentences.
+    /// Arrays and volumes that cannot be read, and why, in sentences.
     pub(super) unread: Vec<String>,
     /// At least one.
     pub(super) volumes: Vec<Volume>,
@@ -55,6 +61,8 @@ pub(super) struct ReadArray {
 pub(super) enum By {
     /// Superblocks.
     Superblocks { array: Array, opening: Opening },
+    /// Superblocks of an array in the middle of a reshape.
+    Reshape { array: Array, halves: Box<Halves> },
     /// The hypothesis with this number.
     Evidence { number: usize, ranked: Ranked },
 }
@@ -73,6 +81,8 @@ pub(super) struct Volume {
     pub(super) doubts: Vec<Doubt>,
     /// Indices of the arrays on which it lies.
     pub(super) arrays: Vec<usize>,
+    /// True if its content is other volumes.
+    pub(super) is_divided: bool,
 }
 
 impl Opened {
@@ -87,7 +97,8 @@ impl Opened {
     /// There are several, and none is meant.
     pub(super) fn volume(&self, name: &Path) -> Result<&Volume, Failure> {
         self.chosen().ok_or_else(|| {
-            let names = self.volumes.iter().map(|one| shown(&one.name).into_owned());
+            let names = self.volumes.iter().filter(|one| !one.is_divided);
+            let names = names.map(|one| shown(&one.name).into_owned());
             let names = names.collect::<Vec<_>>().join(", ");
             let text = format!("the case has several volumes: {names}");
             Failure::usage(text).next(format!(
@@ -101,12 +112,17 @@ impl Opened {
 /// Opens the case, decides how its arrays are read, and looks for volumes in them.
 pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
     let (case, members) = of_case(name)?;
+    let backup = meant.backup.as_deref();
     let (mut read, mut unread) = (Vec::new(), Vec::new());
     if let Some(number) = meant.hypothesis {
         read.push(by_evidence(&case, name, number)?);
     } else {
         for array in meant_arrays(name, &members, meant.array.as_deref())? {
-            match by_superblocks(&case, &members, name, array) {
+            let read_one = match assemble::reshape_of(&array.claimants) {
+                None => by_superblocks(&case, &members, name, array),
+                Some(reshape) => by_halves(&case, &members, name, array, reshape, backup),
+            };
+            match read_one {
                 Ok(one) => read.push(one),
                 Err(why) => unread.push(why),
             }
@@ -119,9 +135,13 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
         }
     }
     name_apart(&mut read);
-    let volumes = volumes(&mut read)?;
+    let (volumes, not_read) = volumes(&mut read)?;
     let chosen = match &meant.volume {
-        None => (volumes.len() == 1).then_some(0),
+        None => {
+            let mut whole = (0..volumes.len()).filter(|index| !volumes[*index].is_divided);
+            let only = whole.next();
+            only.filter(|_| whole.next().is_none())
+        }
         Some(wanted) => {
             let found = volumes.iter().position(|one| one.name == *wanted);
             Some(found.ok_or_else(|| {
@@ -130,7 +150,8 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
             })?)
         }
     };
-    let unread = unread.into_iter().map(|why| why.text()).collect();
+    let not_read = not_read.into_iter().map(|(name, why)| format!("{name}: {why}"));
+    let unread = unread.into_iter().map(|why| why.text()).chain(not_read).collect();
     Ok(Opened { case, members, arrays: read, unread, volumes, chosen })
 }
 
@@ -190,13 +211,9 @@ fn by_superblocks(
     name: &Path,
     array: Array,
 ) -> Result<ReadArray, Failure> {
-    let opening = assemble::open(&array.claimants).map_err(|error| {
-        Failure::failed(format!("{}: {error}", shown(&array.label())))
-            .next(format!("braid rescue solve {}", shell_path(name)))
-    })?;
-    let maps =
-        write_maps(case, members, &array, &opening).map_err(|error| failure(name, &error))?;
-    let stack = opening.expression(&array.claimants, &|role, _| maps[role].clone());
+    let opening =
+        assemble::open(&array.claimants).map_err(|error| unreadable(name, &array, &error))?;
+    let stack = expression(case, members, name, &array.claimants, &opening, "")?;
     let mut doubts = opening.doubts.clone();
     doubts.extend(contradiction(members, &array, &opening));
     let name = array.label();
@@ -204,11 +221,81 @@ fn by_superblocks(
     Ok(ReadArray { name, stack, doubts, by: By::Superblocks { array, opening }, size })
 }
 
+/// The array in the middle of a reshape, as its superblocks and its backup file have it.
+fn by_halves(
+    case: &Case,
+    members: &[Examined],
+    name: &Path,
+    array: Array,
+    reshape: Reshape,
+    backup: Option<&Path>,
+) -> Result<ReadArray, Failure> {
+    let backup = backup.map(absolute_path).transpose()?;
+    let saved = match &backup {
+        Some(path) => saved(path, &array)?,
+        None => Vec::new(),
+    };
+    let halves = assemble::halves(&array.claimants, reshape, &saved)
+        .map_err(|error| unreadable(name, &array, &error))?;
+    let text = |half: &Half, tag: &str| {
+        expression(case, members, name, &half.claimants, &half.opening, tag)
+    };
+    let (below, above) = (text(&halves.below, "-below")?, text(&halves.above, "-above")?);
+    let path = backup.unwrap_or_default();
+    let stack = halves.expression(&below, &above, &path.to_string_lossy());
+    Ok(ReadArray {
+        name: array.label(),
+        stack,
+        size: halves.size,
+        doubts: halves.doubts.clone(),
+        by: By::Reshape { array, halves: Box::new(halves) },
+    })
+}
+
+/// The sections of mdadm's backup file of an array.
+fn saved(path: &Path, array: &Array) -> Result<Vec<backup::Section>, Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!("the backup file {}: {why}", path.display())).next(
+            "the file that `mdadm --grow --backup-file` named, or the command without --backup",
+        )
+    };
+    let read = || {
+        let file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        let mut head = Vec::new();
+        file.take(backup::HEAD as u64).read_to_end(&mut head)?;
+        Ok((head, size))
+    };
+    let (head, size) = read().map_err(|error: std::io::Error| refused(error.to_string()))?;
+    let version = array.claimants[0].superblock.version;
+    backup::sections(&head, size, array.uuid, version).map_err(refused)
+}
+
+/// Why an array cannot be read.
+fn unreadable(name: &Path, array: &Array, error: &OpenError) -> Failure {
+    Failure::failed(format!("{}: {error}", shown(&array.label())))
+        .next(format!("braid rescue solve {}", shell_path(name)))
+}
+
+/// The expression of an array. The maps of its members are written to the case.
+fn expression(
+    case: &Case,
+    members: &[Examined],
+    name: &Path,
+    claimants: &[Claimant],
+    opening: &Opening,
+    tag: &str,
+) -> Result<String, Failure> {
+    let maps = write_maps(case, members, claimants, opening, tag);
+    let maps = maps.map_err(|error| failure(name, &error))?;
+    Ok(opening.expression(claimants, &|role, _| maps[role].clone()))
+}
+
 /// Gives arrays that are called alike the names of their UUIDs.
 fn name_apart(read: &mut [ReadArray]) {
     let names: Vec<String> = read.iter().map(|one| one.name.clone()).collect();
     for one in read {
-        if let By::Superblocks { array, .. } = &one.by
+        if let By::Superblocks { array, .. } | By::Reshape { array, .. } = &one.by
             && names.iter().filter(|name| **name == one.name).count() > 1
         {
             one.name = array.uuid.to_string();
@@ -216,33 +303,38 @@ fn name_apart(read: &mut [ReadArray]) {
     }
 }
 
-/// The volumes in the arrays, which are opened for that.
-fn volumes(read: &mut [ReadArray]) -> Result<Vec<Volume>, Failure> {
+/// Looks for volumes in the arrays, which are opened for that.
+fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<(String, String)>), Failure> {
     let executor = cat::executor(IoMode::Auto)?;
-    let volume = |(index, one): (usize, &mut ReadArray)| {
+    let mut devices = Vec::new();
+    for one in read.iter_mut() {
         let device = cat::open_on(&executor, &stacks::parse_for(&one.stack, true)?)?;
         one.size = device.size();
-        Ok(Volume {
-            name: one.name.clone(),
-            size: one.size,
-            contains: contains(&device),
-            stack: one.stack.clone(),
-            doubts: one.doubts.clone(),
-            arrays: vec![index],
-        })
-    };
-    read.iter_mut().enumerate().map(volume).collect()
-}
-
-/// The content at the start of a device in words; empty if nothing is known there.
-fn contains(device: &dyn ReadAt) -> String {
-    match scan_signatures(device) {
-        Err(error) => format!("its start cannot be read: {error}"),
-        Ok(found) => {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            found.join(", ")
-        }
+        devices.push(device);
     }
+    let named = read.iter().zip(&devices);
+    let named = named.map(|(one, device)| (one.name.clone(), device as &dyn ReadAt));
+    let devices: Vec<(String, &dyn ReadAt)> = named.collect();
+    let Found { volumes, unread } = look(&devices);
+    let stacks: Vec<String> = read.iter().map(|one| one.stack.clone()).collect();
+    let volume = |one: look::Volume| {
+        let arrays = one.place.arrays();
+        let doubts = arrays.iter().flat_map(|index| {
+            let place = |ranges: &Ranges| one.place.on_array(*index, ranges);
+            read[*index].doubts.iter().filter_map(move |doubt| doubt.within(place))
+        });
+        let contains: Vec<String> = one.contains.iter().map(ToString::to_string).collect();
+        Volume {
+            doubts: doubts.collect(),
+            size: one.place.size(),
+            contains: contains.join(", "),
+            stack: one.place.expression(&stacks),
+            is_divided: one.is_divided,
+            name: one.name,
+            arrays,
+        }
+    };
+    Ok((volumes.into_iter().map(volume).collect(), unread))
 }
 
 /// Compares the superblocks with blocks that say where they belong: those that `mdadm --create` wrote anew look sound.
@@ -272,19 +364,21 @@ fn contradiction(members: &[Examined], array: &Array, opening: &Opening) -> Opti
 fn write_maps(
     case: &Case,
     members: &[Examined],
-    array: &Array,
+    claimants: &[Claimant],
     opening: &Opening,
+    tag: &str,
 ) -> Result<Vec<Option<PathBuf>>, braid_rescue::CaseError> {
     let write = |(role, seat): (usize, &Option<Seat>)| {
         let Some(seat) = seat.as_ref().filter(|seat| !seat.holes.is_empty()) else {
             return Ok(None);
         };
-        let member = &members[array.claimants[seat.claimant].member];
+        let member = &members[claimants[seat.claimant].member];
         let mut map = Map::new(member.patient.size(), State::Finished);
-        for hole in Opening::holes_of(&array.claimants, seat) {
+        for hole in Opening::holes_of(claimants, seat) {
             map.set(hole.start..hole.end.min(member.patient.size()), State::Bad);
         }
-        let name = format!("maps/{}-{role}.map", array.uuid.to_string().replace(':', ""));
+        let uuid = claimants[seat.claimant].superblock.array_uuid.to_string().replace(':', "");
+        let name = format!("maps/{uuid}{tag}-{role}.map");
         let path = case.write(&name, &map.to_string())?;
         Ok(Some(std::path::absolute(&path).unwrap_or(path)))
     };

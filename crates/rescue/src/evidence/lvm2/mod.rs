@@ -9,6 +9,7 @@
 
 mod text;
 
+pub(crate) use text::parse;
 pub use text::{Logical, Physical, Segment, VolumeGroup};
 
 use super::bytes::{array, le32, le64};
@@ -25,7 +26,7 @@ pub struct Lvm2 {
 }
 
 /// Reads a label, and its place.
-pub(super) fn recognise(bytes: &[u8]) -> Option<(Lvm2, u64)> {
+pub(crate) fn recognise(bytes: &[u8]) -> Option<(Lvm2, u64)> {
     if !bytes.starts_with(b"LABELONE") || bytes.get(24..32)? != b"LVM2 001" {
         return None;
     }
@@ -40,6 +41,11 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Lvm2, u64)> {
 }
 
 impl Lvm2 {
+    /// Its UUID, without dashes.
+    pub(crate) fn id(&self) -> &[u8; 32] {
+        &self.id
+    }
+
     /// The newest text about its volume group that was found.
     pub fn group(&self) -> Option<&VolumeGroup> {
         self.group.as_ref()

@@ -47,6 +47,8 @@ pub struct Physical {
 pub struct Logical {
     /// Its name.
     pub name: String,
+    /// False for the parts of which LVM2 composes other volumes.
+    pub is_visible: bool,
     /// Its segments, in order.
     pub segments: Vec<Segment>,
 }
@@ -62,6 +64,10 @@ pub struct Segment {
     pub kind: String,
     /// Names of physical volumes, and bytes from the start of each; none for other kinds than `striped`.
     pub stripes: Vec<(String, u64)>,
+    /// Bytes of a chunk; 0 with one stripe.
+    pub chunk: u64,
+    /// The name of the volume that stores the changes, of a segment of kind `snapshot`.
+    pub store: Option<String>,
 }
 
 impl Segment {
@@ -85,7 +91,7 @@ enum Value {
 type Section = BTreeMap<String, Value>;
 
 /// Reads the text at the start of `bytes`, if there is one.
-pub(super) fn parse(bytes: &[u8]) -> Option<VolumeGroup> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<VolumeGroup> {
     if !bytes.first()?.is_ascii_graphic() {
         return None;
     }
@@ -236,7 +242,13 @@ fn group(name: String, section: &Section) -> Option<VolumeGroup> {
         let segments = within(of).map(|(_, of)| segment(of, extent, &physical));
         let mut segments = segments.collect::<Option<Vec<Segment>>>()?;
         segments.sort_by_key(|segment| segment.start);
-        Some(Logical { name: name.clone(), segments })
+        let is_visible = match of.get("status") {
+            Some(Value::List(flags)) => {
+                flags.iter().any(|flag| matches!(flag, Value::Text(text) if text == "VISIBLE"))
+            }
+            _ => false,
+        };
+        Some(Logical { name: name.clone(), is_visible, segments })
     };
     // A group without logical volumes has no such section.
     let logical = part(section, "logical_volumes").into_iter().flat_map(within).map(read);
@@ -264,5 +276,9 @@ fn segment(section: &Section, extent: u64, physical: &[Physical]) -> Option<Segm
         length: bytes("extent_count")?,
         kind,
         stripes: stripes?,
+        chunk: number(section, "stripe_size")
+            .and_then(|size| size.checked_mul(SECTOR))
+            .unwrap_or(0),
+        store: string(section, "cow_store").map(str::to_owned),
     })
 }
