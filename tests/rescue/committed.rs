@@ -69,6 +69,30 @@ fn members_without_superblocks_are_an_array_again_and_the_undo_gives_back_every_
     commit(&scratch, "lost", &["--undo"]).fails(1, &["nothing of this case was committed"]);
 }
 
+/// The verdict that `verify` notes in the case counts for exactly the stack that is committed.
+#[test]
+fn the_verdict_of_verify_decides() {
+    let case = Case::of(braid_golden::broken("raid5-4-two-dropped"));
+    case.scan(&[]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]);
+    let stack = crate::stack(&open);
+    let note = |stack: &str, verdict: &str| {
+        let text = serde_json::json!([{ "stack": stack, "verdict": verdict }]).to_string();
+        std::fs::write(case.scratch.join("home.rescue/verified.json"), text).expect("written");
+    };
+    note(&stack, "right");
+    commit(&case.scratch, "home", &[]).ok();
+    note("raid1(a.img, b.img)", "right");
+    commit(&case.scratch, "home", &[]).fails(REFUSED, &["the content was not verified"]);
+    note(&stack, "doubtful");
+    commit(&case.scratch, "home", &[]).fails(REFUSED, &["could not say that the content is right"]);
+    commit(&case.scratch, "home", &["--verified"]).ok();
+    note(&stack, "wrong");
+    let wrong = commit(&case.scratch, "home", &["--verified", "--write"]);
+    wrong.fails(REFUSED, &["found the content wrong", "braid rescue solve home"]);
+    case.untouched();
+}
+
 /// The command ends before the Nth call of a kind, by a kill or by an error, for each N that there is.
 #[test]
 fn a_commit_that_ends_at_any_step_is_finished_or_undone() {

@@ -77,6 +77,7 @@ pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
                 label: label(&member.label, &found.place),
                 path: member.path.clone(),
                 start: found.place.start,
+                length: found.place.length,
                 superblock: superblock.clone(),
                 bitmap: read_bitmap(&member.patient, &found.place, superblock),
                 holes: joined(holes),

@@ -36,6 +36,7 @@ fn guess(members: &[Examined], unclaimed: usize, array: &mut Array) {
         label: member.label.clone(),
         path: member.path.clone(),
         start: 0,
+        length: member.patient.size(),
         superblock,
         bitmap: None,
         holes: joined([&member.holes[..], &member.findings.unreadable].concat()),

@@ -71,6 +71,9 @@ pub(crate) struct Meant {
     /// The volume, as `open` names it, if there are several
     #[arg(long, value_name = "NAME")]
     pub(crate) volume: Option<String>,
+    /// The backup file of a reshape that stopped, which `mdadm --grow --backup-file` named
+    #[arg(long, value_name = "FILE")]
+    pub(crate) backup: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -47,6 +47,11 @@ pub enum Doubt {
         /// The bytes of the array; `None` if nothing says which.
         ranges: Option<Ranges>,
     },
+    /// A reshape in place may have moved a part of these bytes.
+    Critical {
+        /// Bytes of the array.
+        ranges: Ranges,
+    },
     /// The array has a write journal, which may have newer data than the members.
     Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
@@ -63,7 +68,7 @@ impl Doubt {
     #[must_use]
     pub fn ranges(&self) -> Option<&Ranges> {
         match self {
-            Doubt::Lost { ranges } => Some(ranges),
+            Doubt::Lost { ranges } | Doubt::Critical { ranges } => Some(ranges),
             Doubt::Torn { ranges, .. } | Doubt::Evidence { ranges, .. } => ranges.as_ref(),
             _ => None,
         }
@@ -75,7 +80,7 @@ impl Doubt {
     pub fn within(&self, places: impl Fn(&Ranges) -> Ranges) -> Option<Doubt> {
         let mut doubt = self.clone();
         let ranges = match &mut doubt {
-            Doubt::Lost { ranges } => Some(ranges),
+            Doubt::Lost { ranges } | Doubt::Critical { ranges } => Some(ranges),
             Doubt::Torn { ranges, .. } | Doubt::Evidence { ranges, .. } => ranges.as_mut(),
             _ => None,
         };

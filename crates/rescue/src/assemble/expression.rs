@@ -1,5 +1,6 @@
 //! The stack expression of an array that was opened or solved.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use braid_level::{Level, Raid0Layout, Raid10Layout, Shape, layout};
@@ -39,6 +40,17 @@ pub(crate) fn array_text(shape: Shape, members: &[String]) -> String {
             format!("{level}(chunk={chunk}, layout={name}, {members})")
         }
     }
+}
+
+/// Returns the expression of a part of a device.
+pub(crate) fn slice_text(device: &str, part: &Range<u64>) -> String {
+    let (offset, length) = (ByteSize(part.start), ByteSize(part.end - part.start));
+    format!("slice({device}, offset={offset}, length={length})")
+}
+
+/// Returns the expression of devices one after another.
+pub(crate) fn linear_text(parts: &[String]) -> String {
+    format!("linear({})", parts.join(", "))
 }
 
 impl Opening {

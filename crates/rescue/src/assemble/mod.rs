@@ -21,9 +21,11 @@
 //! (`md_bitmap_endwrite`: no bit is cleared while a member is missing).
 
 mod agreement;
+pub mod backup;
 mod doubt;
 mod expression;
 mod layout;
+mod reshape;
 mod seats;
 
 use std::ops::Range;
@@ -35,9 +37,10 @@ use braid_md::{Bitmap, Features, Resync, Superblock};
 pub use agreement::Cell;
 pub(crate) use agreement::compare;
 pub use doubt::{Doubt, OpenError};
-pub(crate) use expression::{array_text, member_text};
+pub(crate) use expression::{array_text, linear_text, member_text, slice_text};
 pub(crate) use layout::{Layout, inside};
 pub use layout::{Ranges, joined};
+pub use reshape::{Half, Halves, halves, reshape_of};
 pub use seats::{LeftOut, Seat, Standing, WhyLeftOut};
 
 use crate::patient::Patient;
@@ -54,6 +57,8 @@ pub struct Claimant {
     pub path: String,
     /// The start of the member in it, in bytes.
     pub start: u64,
+    /// The length of the member in bytes.
+    pub length: u64,
     /// The superblock.
     pub superblock: Superblock,
     /// The member's copy of the array's write-intent bitmap, if it is sound.

@@ -2,8 +2,10 @@
 
 use braid_md::bitmap::PAGE_BYTES;
 use braid_md::superblock::Contents;
-use braid_md::{Features, Role, Timestamp, Uuid, Version};
+use braid_md::{Features, Reshape, Role, Timestamp, Uuid, Version};
+use braid_stack::ByteSize;
 
+use super::backup::Section;
 use super::*;
 
 const CHUNK: u64 = 64 << 10;
@@ -53,6 +55,7 @@ fn claimant(level: Level, role: u16, events: u64, alive: &[u16], disks: u32) -> 
         label: format!("m{role}"),
         path: format!("/m{role}"),
         start: 0,
+        length: (1 << 20) + COMPONENT,
         superblock,
         bitmap: None,
         holes: Vec::new(),
@@ -238,4 +241,108 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     claimants.truncate(2);
     let error = open(&claimants).expect_err("two of four");
     assert_eq!(error.to_string(), "raid5 of 4 cannot be read without its roles 2, 3");
+}
+
+/// A raid5 of which a reshape from 3 to 4 members, or back, came to `position`.
+fn reshaping(position: u64, backwards: bool) -> Vec<Claimant> {
+    let reshape = |new_offset: i64| Reshape {
+        position,
+        delta_disks: if backwards { -1 } else { 1 },
+        new_level: 5,
+        new_layout: 2,
+        new_chunk: CHUNK,
+        new_offset,
+        backwards,
+    };
+    let disks = if backwards { 3 } else { 4 };
+    let mut members: Vec<Claimant> =
+        (0..4).map(|role| claimant(Level::Raid5, role, 5, &[0, 1, 2, 3], 4)).collect();
+    for one in &mut members {
+        change(one, |one| {
+            (one.raid_disks, one.reshape) = (disks, Some(reshape(0)));
+            one.features = Features(one.features.0 | Features::RESHAPE.0);
+        });
+    }
+    members
+}
+
+fn numbers(half: &Half) -> Vec<Option<usize>> {
+    let of = |seat: &Option<Seat>| seat.as_ref().map(|seat| half.claimants[seat.claimant].member);
+    half.opening.seats.iter().map(of).collect()
+}
+
+#[test]
+fn a_reshape_that_stopped_is_read_by_both_geometries() {
+    let all = |count: usize| (0..count).map(Some).collect::<Vec<_>>();
+    let at = 12 * CHUNK;
+    let members = reshaping(at, false);
+    let reshape = reshape_of(&members).expect("it is in a reshape");
+    let grown = halves(&members, reshape, &[]).expect("it can be read");
+    assert_eq!((numbers(&grown.below), numbers(&grown.above)), (all(4), all(3)));
+    assert_eq!((grown.position, grown.size, grown.doubts.len()), (at, 2 * COMPONENT, 0));
+    let text = grown.expression("new", "old", "");
+    let (from, rest) = (ByteSize(at), ByteSize(2 * COMPONENT - at));
+    let (new, old) = ("slice(new, offset=0, length=", "slice(old, offset=");
+    assert_eq!(text, format!("linear({new}{from}), {old}{from}, length={rest}))"));
+
+    // From the end on: what is behind the position has three members.
+    let members = reshaping(at, true);
+    let shrunk = halves(&members, reshape_of(&members).expect("one"), &[]).expect("readable");
+    assert_eq!((numbers(&shrunk.below), numbers(&shrunk.above)), (all(4), all(3)));
+    assert_eq!((shrunk.position, shrunk.doubts.len()), (at, 0));
+    // The fourth member is lost: the old geometry is degraded, and the new one does not have it.
+    let shrunk = halves(&members[..3], reshape_of(&members).expect("one"), &[]).expect("readable");
+    assert_eq!(numbers(&shrunk.below), [Some(0), Some(1), Some(2), None]);
+    assert!(shrunk.doubts.is_empty());
+}
+
+#[test]
+fn the_critical_section_is_in_doubt_without_a_backup() {
+    let ranges = |halves: &Halves| match &halves.doubts[..] {
+        [] => Vec::new(),
+        [Doubt::Critical { ranges }] => ranges.clone(),
+        other => panic!("{other:?}"),
+    };
+    // A grow that has just begun: a stripe of both geometries.
+    let members = reshaping(0, false);
+    let grown = halves(&members, reshape_of(&members).expect("one"), &[]).expect("readable");
+    assert_eq!(ranges(&grown), [0..6 * CHUNK]);
+
+    // Another chunk in place: everything behind the position.
+    let (at, end) = (8 * CHUNK, 3 * COMPONENT);
+    let in_place = |new_offset: i64| -> Vec<Claimant> {
+        let mut members = reshaping(at, false);
+        for one in &mut members {
+            change(one, |one| {
+                let reshape = one.reshape.as_mut().expect("one");
+                (reshape.delta_disks, reshape.new_chunk) = (0, 2 * CHUNK);
+                reshape.new_offset = new_offset;
+                if new_offset != 0 {
+                    one.features = Features(one.features.0 | Features::NEW_OFFSET.0);
+                }
+            });
+        }
+        members
+    };
+    let members = in_place(0);
+    let reshape = reshape_of(&members).expect("one");
+    let read = |saved: &[Section]| halves(&members, reshape, saved).expect("readable");
+    assert_eq!(ranges(&read(&[])), [at..end]);
+    // The backup has two sections: the reshape came to the first, and not behind the second.
+    let section = |array: Range<u64>, at: u64| Section { array, at };
+    let middle = at + 4 * CHUNK;
+    let saved = [section(at..middle, 4096), section(middle..middle + CHUNK, 8192)];
+    let whole = read(&saved);
+    assert_eq!((ranges(&whole), whole.position), (Vec::new(), at));
+    let text = whole.expression("new", "old", "/backup");
+    let order = ["slice(new", "file(/backup, offset=4K", "file(/backup, offset=8K", "slice(old"];
+    let places: Vec<usize> = order.iter().filter_map(|part| text.find(part)).collect();
+    assert!(places.len() == 4 && places.is_sorted(), "{text}");
+    // One that is older than the superblocks does not help; one that is newer leaves a gap.
+    assert_eq!(ranges(&read(&[section(0..at, 4096)])), [at..end]);
+    assert_eq!(ranges(&read(&[section(middle..end, 4096)])), [at..middle]);
+    // Data that move by both chunks are never overwritten before they are safe.
+    let members = in_place(-(4 * CHUNK as i64));
+    let moved = halves(&members, reshape_of(&members).expect("one"), &[]).expect("readable");
+    assert!(moved.doubts.is_empty(), "{:?}", moved.doubts);
 }

@@ -1,4 +1,4 @@
-//! Where in a file or device the member begins whose data are known.
+//! The start of a member in its file or device, from the place of its data.
 
 use braid_md::Superblock;
 use braid_probe::read_table;

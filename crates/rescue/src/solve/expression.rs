@@ -7,7 +7,7 @@ use braid_stack::ByteSize;
 
 use super::answer::{Hypothesis, Reshape, Seat};
 use super::map::Pattern;
-use crate::assemble::{array_text, member_text};
+use crate::assemble::{array_text, linear_text, member_text, slice_text};
 
 /// A member as expressions name it.
 #[derive(Clone, Debug)]
@@ -58,7 +58,8 @@ impl Reshape {
     #[must_use]
     pub fn expression(&self, members: &[Named]) -> String {
         let (below, above) = (self.below.expression(members), self.above.expression(members));
-        let at = ByteSize(self.position.start);
-        format!("linear(slice({below}, offset=0, length={at}), slice({above}, offset={at}))")
+        let at = self.position.start;
+        let above = format!("slice({above}, offset={})", ByteSize(at));
+        linear_text(&[slice_text(&below, &(0..at)), above])
     }
 }

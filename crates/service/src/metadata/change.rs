@@ -101,12 +101,12 @@ impl Held {
     }
 }
 
-/// What a place of a change holds now.
+/// The present content of a place of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// What it held before the change, and not what was written.
+    /// The bytes from before the change.
     Before,
-    /// What was written.
+    /// The bytes that were written.
     After,
     /// A part of either: a write was interrupted.
     Between,

@@ -114,7 +114,7 @@ impl Saved {
 #[derive(Clone, Debug)]
 pub struct Trail {
     folder: PathBuf,
-    /// What to do if nothing can be saved there.
+    /// The next command if nothing can be saved there.
     next: &'static str,
 }
 
@@ -124,7 +124,7 @@ impl Trail {
         Trail { folder, next: "set BRAID_STATE_DIR to a folder that can be written" }
     }
 
-    /// The same, with what to do if nothing can be saved in the folder.
+    /// Sets the next command of the failure if nothing can be saved in the folder.
     #[must_use]
     pub fn with_next(self, next: &'static str) -> Trail {
         Trail { next, ..self }

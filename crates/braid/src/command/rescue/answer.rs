@@ -8,11 +8,15 @@
 //! Invariant: superblocks come first. A hypothesis is taken only if it is named, or if no array can be read by
 //! superblocks and the hypothesis is decided.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use braid_holes::{Map, State};
+use braid_md::Reshape;
 use braid_probe::ReadAt;
-use braid_rescue::assemble::{self, Doubt, Opening, Ranges, Seat};
+use braid_rescue::assemble::{
+    self, Claimant, Doubt, Half, Halves, OpenError, Opening, Ranges, Seat, backup,
+};
 use braid_rescue::look::{self, Found, look};
 use braid_rescue::{
     Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, contradicted, gather,
@@ -24,6 +28,7 @@ use braid_shell::{shell_path, shell_word, shown};
 use super::examined::{failure, of_case};
 use super::hypotheses::{self, Ranked};
 use crate::cli::Meant;
+use crate::command::stacks::absolute_path;
 use crate::command::{cat, stacks};
 
 /// The arrays of a case that can be read, and their volumes.
@@ -56,6 +61,8 @@ pub(super) struct ReadArray {
 pub(super) enum By {
     /// Superblocks.
     Superblocks { array: Array, opening: Opening },
+    /// Superblocks of an array in the middle of a reshape.
+    Reshape { array: Array, halves: Box<Halves> },
     /// The hypothesis with this number.
     Evidence { number: usize, ranked: Ranked },
 }
@@ -105,12 +112,17 @@ impl Opened {
 /// Opens the case, decides how its arrays are read, and looks for volumes in them.
 pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
     let (case, members) = of_case(name)?;
+    let backup = meant.backup.as_deref();
     let (mut read, mut unread) = (Vec::new(), Vec::new());
     if let Some(number) = meant.hypothesis {
         read.push(by_evidence(&case, name, number)?);
     } else {
         for array in meant_arrays(name, &members, meant.array.as_deref())? {
-            match by_superblocks(&case, &members, name, array) {
+            let read_one = match assemble::reshape_of(&array.claimants) {
+                None => by_superblocks(&case, &members, name, array),
+                Some(reshape) => by_halves(&case, &members, name, array, reshape, backup),
+            };
+            match read_one {
                 Ok(one) => read.push(one),
                 Err(why) => unread.push(why),
             }
@@ -199,13 +211,9 @@ fn by_superblocks(
     name: &Path,
     array: Array,
 ) -> Result<ReadArray, Failure> {
-    let opening = assemble::open(&array.claimants).map_err(|error| {
-        Failure::failed(format!("{}: {error}", shown(&array.label())))
-            .next(format!("braid rescue solve {}", shell_path(name)))
-    })?;
-    let maps =
-        write_maps(case, members, &array, &opening).map_err(|error| failure(name, &error))?;
-    let stack = opening.expression(&array.claimants, &|role, _| maps[role].clone());
+    let opening =
+        assemble::open(&array.claimants).map_err(|error| unreadable(name, &array, &error))?;
+    let stack = expression(case, members, name, &array.claimants, &opening, "")?;
     let mut doubts = opening.doubts.clone();
     doubts.extend(contradiction(members, &array, &opening));
     let name = array.label();
@@ -213,11 +221,81 @@ fn by_superblocks(
     Ok(ReadArray { name, stack, doubts, by: By::Superblocks { array, opening }, size })
 }
 
+/// The array in the middle of a reshape, as its superblocks and its backup file have it.
+fn by_halves(
+    case: &Case,
+    members: &[Examined],
+    name: &Path,
+    array: Array,
+    reshape: Reshape,
+    backup: Option<&Path>,
+) -> Result<ReadArray, Failure> {
+    let backup = backup.map(absolute_path).transpose()?;
+    let saved = match &backup {
+        Some(path) => saved(path, &array)?,
+        None => Vec::new(),
+    };
+    let halves = assemble::halves(&array.claimants, reshape, &saved)
+        .map_err(|error| unreadable(name, &array, &error))?;
+    let text = |half: &Half, tag: &str| {
+        expression(case, members, name, &half.claimants, &half.opening, tag)
+    };
+    let (below, above) = (text(&halves.below, "-below")?, text(&halves.above, "-above")?);
+    let path = backup.unwrap_or_default();
+    let stack = halves.expression(&below, &above, &path.to_string_lossy());
+    Ok(ReadArray {
+        name: array.label(),
+        stack,
+        size: halves.size,
+        doubts: halves.doubts.clone(),
+        by: By::Reshape { array, halves: Box::new(halves) },
+    })
+}
+
+/// The sections of mdadm's backup file of an array.
+fn saved(path: &Path, array: &Array) -> Result<Vec<backup::Section>, Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!("the backup file {}: {why}", path.display())).next(
+            "the file that `mdadm --grow --backup-file` named, or the command without --backup",
+        )
+    };
+    let read = || {
+        let file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        let mut head = Vec::new();
+        file.take(backup::HEAD as u64).read_to_end(&mut head)?;
+        Ok((head, size))
+    };
+    let (head, size) = read().map_err(|error: std::io::Error| refused(error.to_string()))?;
+    let version = array.claimants[0].superblock.version;
+    backup::sections(&head, size, array.uuid, version).map_err(refused)
+}
+
+/// Why an array cannot be read.
+fn unreadable(name: &Path, array: &Array, error: &OpenError) -> Failure {
+    Failure::failed(format!("{}: {error}", shown(&array.label())))
+        .next(format!("braid rescue solve {}", shell_path(name)))
+}
+
+/// The expression of an array. The maps of its members are written to the case.
+fn expression(
+    case: &Case,
+    members: &[Examined],
+    name: &Path,
+    claimants: &[Claimant],
+    opening: &Opening,
+    tag: &str,
+) -> Result<String, Failure> {
+    let maps = write_maps(case, members, claimants, opening, tag);
+    let maps = maps.map_err(|error| failure(name, &error))?;
+    Ok(opening.expression(claimants, &|role, _| maps[role].clone()))
+}
+
 /// Gives arrays that are called alike the names of their UUIDs.
 fn name_apart(read: &mut [ReadArray]) {
     let names: Vec<String> = read.iter().map(|one| one.name.clone()).collect();
     for one in read {
-        if let By::Superblocks { array, .. } = &one.by
+        if let By::Superblocks { array, .. } | By::Reshape { array, .. } = &one.by
             && names.iter().filter(|name| **name == one.name).count() > 1
         {
             one.name = array.uuid.to_string();
@@ -286,19 +364,21 @@ fn contradiction(members: &[Examined], array: &Array, opening: &Opening) -> Opti
 fn write_maps(
     case: &Case,
     members: &[Examined],
-    array: &Array,
+    claimants: &[Claimant],
     opening: &Opening,
+    tag: &str,
 ) -> Result<Vec<Option<PathBuf>>, braid_rescue::CaseError> {
     let write = |(role, seat): (usize, &Option<Seat>)| {
         let Some(seat) = seat.as_ref().filter(|seat| !seat.holes.is_empty()) else {
             return Ok(None);
         };
-        let member = &members[array.claimants[seat.claimant].member];
+        let member = &members[claimants[seat.claimant].member];
         let mut map = Map::new(member.patient.size(), State::Finished);
-        for hole in Opening::holes_of(&array.claimants, seat) {
+        for hole in Opening::holes_of(claimants, seat) {
             map.set(hole.start..hole.end.min(member.patient.size()), State::Bad);
         }
-        let name = format!("maps/{}-{role}.map", array.uuid.to_string().replace(':', ""));
+        let uuid = claimants[seat.claimant].superblock.array_uuid.to_string().replace(':', "");
+        let name = format!("maps/{uuid}{tag}-{role}.map");
         let path = case.write(&name, &map.to_string())?;
         Ok(Some(std::path::absolute(&path).unwrap_or(path)))
     };

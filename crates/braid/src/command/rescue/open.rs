@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use braid_rescue::Array;
-use braid_rescue::assemble::{Doubt, Opening};
+use braid_rescue::assemble::{Claimant, Doubt, Half, Opening};
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
 use braid_shell::{shell_path, shell_word, shown};
@@ -124,6 +124,18 @@ fn print_array(array: &ReadArray) {
             println!("  {}", words::identity(superblock));
             words::print_table(&words::table(&array.claimants, &opening.seats, &opening.left_out));
         }
+        By::Reshape { array, halves } => {
+            let at = words::size(halves.position);
+            println!("Array {}, in the middle of a reshape, {size}", shown(&array.label()));
+            let above = (&halves.above, "above", halves.position < halves.size);
+            let below = (&halves.below, "below", halves.position > 0);
+            for (half, where_is, _) in [below, above].into_iter().filter(|(_, _, is_any)| *is_any) {
+                let Half { claimants, opening } = half;
+                let superblock = &claimants[opening.freshest].superblock;
+                println!("  {where_is} {at}: {}", words::array(array, superblock));
+                words::print_table(&words::table(claimants, &opening.seats, &opening.left_out));
+            }
+        }
         By::Evidence { number, ranked } => {
             println!("Hypothesis {number}: {}, {size}", ranked.geometry);
         }
@@ -194,7 +206,17 @@ fn json_of_doubts(doubts: &[Doubt]) -> Vec<Value> {
 
 fn json_of_array(read: &ReadArray) -> Value {
     let mut value = match &read.by {
-        By::Superblocks { array, opening } => json_by_superblocks(array, opening),
+        By::Superblocks { array, opening } => json_by_superblocks(array, &array.claimants, opening),
+        By::Reshape { array, halves } => {
+            let half = |half: &Half| json_by_superblocks(array, &half.claimants, &half.opening);
+            json!({
+                "uuid": array.uuid.to_string(),
+                "name": array.name,
+                "reshape_position_bytes": halves.position,
+                "below": half(&halves.below),
+                "above": half(&halves.above),
+            })
+        }
         By::Evidence { number, ranked } => {
             json!({ "hypothesis": number, "geometry": ranked.geometry })
         }
@@ -205,8 +227,8 @@ fn json_of_array(read: &ReadArray) -> Value {
     value
 }
 
-fn json_by_superblocks(array: &Array, opening: &Opening) -> Value {
-    let superblock = &array.claimants[opening.freshest].superblock;
+fn json_by_superblocks(array: &Array, claimants: &[Claimant], opening: &Opening) -> Value {
+    let superblock = &claimants[opening.freshest].superblock;
     let members: Vec<_> = opening
         .seats
         .iter()
@@ -215,15 +237,17 @@ fn json_by_superblocks(array: &Array, opening: &Opening) -> Value {
             let seat = seat.as_ref();
             json!({
                 "role": role,
-                "path": seat.map(|seat| &array.claimants[seat.claimant].path),
-                "label": seat.map(|seat| &array.claimants[seat.claimant].label),
+                "path": seat.map(|seat| &claimants[seat.claimant].path),
+                "label": seat.map(|seat| &claimants[seat.claimant].label),
                 "standing": seat.map(words::standing),
             })
         })
         .collect();
-    let left_out: Vec<_> = opening.left_out.iter().map(|one| {
-        json!({ "label": array.claimants[one.claimant].label, "why": one.why.to_string() })
-    }).collect();
+    let left_out: Vec<_> = opening
+        .left_out
+        .iter()
+        .map(|one| json!({ "label": claimants[one.claimant].label, "why": one.why.to_string() }))
+        .collect();
     json!({
         "uuid": array.uuid.to_string(),
         "name": array.name,

@@ -151,6 +151,12 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
         Doubt::Evidence { why, ranges: Some(ranges) } => {
             format!("{}: {} may be wrong: {}", shown(why), total(ranges), spans(ranges))
         }
+        Doubt::Critical { ranges } => format!(
+            "the reshape overwrites what it has not moved yet: {} may be old, new or mixed: {}. mdadm's backup file has \
+             them (--backup), and `braid rescue solve` finds from the content how far it came",
+            total(ranges),
+            spans(ranges)
+        ),
         Doubt::Journal => {
             "the array has a write journal: the last writes may be in it, and nowhere else"
                 .to_owned()

@@ -1,4 +1,4 @@
-//! What may be committed: the answer is verified and decided, and the members are free, and no originals.
+//! Conditions of a commit: the answer is verified and decided, and the members are free, and no originals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(super) fn doubts(name: &Path, array: &ReadArray) -> Result<Vec<String>, Fail
     Ok(stay)
 }
 
-/// What `verify` noted in the case of one of these stacks: `right`, `doubtful`, `wrong` or `unknown`; the last result.
+/// Returns the last verdict of `verify` on one of these stacks: `right`, `doubtful`, `wrong` or `unknown`.
 pub(super) fn verdict<'a>(
     name: &Path,
     case: &Case,

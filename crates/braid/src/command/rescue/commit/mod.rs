@@ -35,7 +35,7 @@ use super::examined::failure;
 use crate::cli::RescueCommit;
 use crate::command::{given, stacks};
 
-/// What is committed, and what is left to say about it.
+/// A commit before it is written.
 struct Draft {
     case: Case,
     /// Labels of the members of the case.
@@ -43,11 +43,11 @@ struct Draft {
     /// Their paths.
     paths: Vec<PathBuf>,
     plan: Plan,
-    /// What lies in the places of the plan's writes now.
+    /// The present bytes of the places of the plan's writes.
     present: Vec<Vec<u8>>,
     /// Sentences: what is not as it was, and what stays in doubt.
     notes: Vec<String>,
-    /// What `verify` said of the array, or of a volume in it.
+    /// The verdict of `verify` on the array, or on a volume in it.
     verdict: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a commit writes, in words, as JSON, and as mdadm's command.
+//! A commit in words, as JSON, and as mdadm's command.
 
 use braid_level::layout;
 use braid_md::{Superblock, Version};
