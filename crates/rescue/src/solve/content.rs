@@ -139,42 +139,34 @@ pub(super) fn rows_with_evidence(hypothesis: &Hypothesis, evidence: &Evidence) -
     rows
 }
 
-/// Takes places off that are claimed to be seen in parity although other data of their rows are not zero.
+/// Takes places off that are claimed to be seen in parity although what redundancy computes of them is something else:
+/// other data of their rows are not zero.
 pub(super) fn check_parity_claims(
     hypothesis: &mut Hypothesis,
     evidence: &Evidence,
     content: &Content<'_>,
 ) {
-    let Some(raid) = hypothesis.map.parity().filter(|_| hypothesis.in_parity > 0) else { return };
+    if hypothesis.map.parity().is_none() || hypothesis.in_parity == 0 {
+        return;
+    }
+    let known: Vec<bool> = hypothesis.seats.iter().map(Option::is_some).collect();
     let (mut checked, mut wrong) = (0, 0);
     let mut spots = Vec::new();
     for place in &evidence.places {
         let Some(base) = hypothesis.bases[place.anchor] else { continue };
         hypothesis.map.spots(base + place.at, &mut spots);
-        let Some(&spot) = spots.first().filter(|spot| hypothesis.seats[spot.role].is_none()) else {
-            continue;
-        };
+        let Some(&spot) = spots.first().filter(|spot| !known[spot.role]) else { continue };
         hypothesis.map.echoes(base + place.at, &mut spots);
-        let is_claimed = spots.iter().skip(1).any(|spot| {
-            let at = hypothesis.seats[spot.role]
-                .and_then(|seat| Some((seat.member, position(hypothesis, &seat, *spot)?)));
-            at.is_some_and(|(member, at)| {
-                evidence.sightings(place).contains(&Sighting { member, at })
-            })
+        let claimed = spots.iter().skip(1).find_map(|spot| {
+            let seat = hypothesis.seats[spot.role]?;
+            let (member, at) = (seat.member, position(hypothesis, &seat, *spot)?);
+            let is_seen = evidence.sightings(place).contains(&Sighting { member, at });
+            is_seen.then(|| content.sector(member, at))
         });
-        if !is_claimed {
-            continue;
-        }
-        let stripe = raid.stripe_of_row(MemberByte::new(spot.row));
-        let others =
-            (0..raid.data()).map(|index| raid.role_of(stripe, Column::Data(index)).index());
-        let is_not_zero = |role: usize| {
-            let seat = hypothesis.seats[role]?;
-            let sector = content.of_seat(hypothesis, &seat, Spot { role, ..spot })?;
-            sector.iter().any(|byte| *byte != 0).then_some(())
-        };
+        let Some(claimed) = claimed else { continue };
+        let Some(computed) = content.predict(hypothesis, &known, spot) else { continue };
         checked += 1;
-        wrong += u32::from(others.filter_map(is_not_zero).next().is_some());
+        wrong += u32::from(claimed != Some(computed));
         if checked as usize == 2 * ROWS {
             break;
         }
@@ -183,6 +175,43 @@ pub(super) fn check_parity_claims(
     hypothesis.in_parity -= refuted;
     hypothesis.not_in_parity = refuted;
     hypothesis.contradicted += refuted;
+}
+
+/// Counts rows in which P or Q is zero although a block lies there that says where it belongs. No data are equal to such
+/// a block, so parity of its row is not zero: what is taken for parity are data. It needs no redundancy.
+pub(super) fn hollow(hypothesis: &Hypothesis, evidence: &Evidence, content: &Content<'_>) -> u32 {
+    let Some(raid) = hypothesis.map.parity() else { return 0 };
+    let (mut compared, mut hollow) = (0, 0);
+    let mut spots = Vec::new();
+    for place in &evidence.places {
+        let Some(base) = hypothesis.bases[place.anchor] else { continue };
+        hypothesis.map.spots(base + place.at, &mut spots);
+        let Some(&spot) = spots.first() else { continue };
+        let at = |role: usize| {
+            let seat = hypothesis.seats[role]?;
+            Some((seat.member, position(hypothesis, &seat, spot)?))
+        };
+        let is_there = at(spot.role).is_some_and(|(member, at)| {
+            evidence.sightings(place).contains(&Sighting { member, at })
+        });
+        if !is_there {
+            continue;
+        }
+        let stripe = raid.stripe_of_row(MemberByte::new(spot.row));
+        let parities = [Column::P, Column::Q].into_iter().take(raid.parities());
+        let sectors = parities.filter_map(|parity| {
+            let (member, at) = at(raid.role_of(stripe, parity).index())?;
+            content.sector(member, at)
+        });
+        let sectors: Vec<Vec<u8>> = sectors.collect();
+        compared += u32::from(!sectors.is_empty());
+        let is_zero = |sector: &Vec<u8>| sector.iter().all(|byte| *byte == 0);
+        hollow += u32::from(sectors.iter().any(is_zero));
+        if compared as usize == 4 * ROWS {
+            break;
+        }
+    }
+    hollow
 }
 
 /// Compares content with redundancy in rows with evidence, as far as all members but as many as redundancy spares
