@@ -172,7 +172,7 @@ fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis
         echoes: 0,
         in_parity: 0,
         not_in_parity: 0,
-        hollow: 0,
+        impossible: 0,
         agreement: Agreement::default(),
         left_over: Vec::new(),
         is_readable: true,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Seat};
 use super::build::suffices;
-use super::content::{Content, agreement, check_parity_claims, hollow};
+use super::content::{Content, agreement, check_parity_claims, impossible};
 use super::equal::have_same_content;
 use super::evidence::Evidence;
 use super::fill::{fill, fill_parity};
@@ -119,7 +119,7 @@ fn rival<'a>(
             these.iter().zip(those).filter(|(this, that)| **this && !**that).count()
         };
         let (lost, gained) = (only(&first, &other), only(&other, &first));
-        let impossible = |one: &Hypothesis| one.hollow + one.not_in_parity;
+        let impossible = |one: &Hypothesis| one.impossible + one.not_in_parity;
         lost >= LEAST_LOST && gained * 8 <= lost
             || impossible(one) >= LEAST_IMPOSSIBLE && impossible(&same[0]) * 8 <= impossible(one)
     };
@@ -244,7 +244,7 @@ fn complete(
         hypothesis.agreement = before;
     }
     check_parity_claims(hypothesis, evidence, content);
-    hypothesis.hollow = hollow(hypothesis, evidence, content);
+    hypothesis.impossible = impossible(hypothesis, evidence, content);
     hypothesis.is_readable = suffices(hypothesis);
     hypothesis.left_over = left_over(hypothesis, question, evidence);
 }
@@ -326,6 +326,10 @@ fn doubts(
         doubts.push(format!(
             "the reason for contradictions: {no} places are against it, {yes} for it"
         ));
+    }
+    if first.impossible >= LEAST_IMPOSSIBLE.max(first.satisfied / 16) {
+        let rows = first.impossible;
+        doubts.push(format!("the reason why {rows} rows have something else where parity must be"));
     }
     if let Some((second, _)) = rival.filter(|(_, share)| *share >= TOO_NEAR) {
         let (one, other) = (first.pattern, second.pattern);
