@@ -74,13 +74,14 @@ pub fn gather(sources: &[Source<'_>], most: u64) -> Gathered {
             None::<()>
         });
     }
-    let found: Vec<Vec<Found>> = of_each(sources, |source| {
+    let mut found: Vec<Vec<Found>> = of_each(sources, |source| {
         let mut found = windows_of(source, most, |bytes, at| evidence::clues(bytes, at, &known));
         found.sort_unstable();
         found.dedup_by_key(|one| (one.anchor, one.at, one.place));
         evidence::settle(&mut found);
         found
     });
+    evidence::choose(&mut found);
     let clue = |member: usize, found: &Found| Clue {
         member,
         at: found.at,

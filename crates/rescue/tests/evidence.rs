@@ -30,6 +30,8 @@ fn look(members: &[Vec<u8>]) -> (Vec<Known>, Vec<Vec<Found>>) {
         let mut found =
             windows(member).flat_map(|(window, at)| clues(window, at, &known)).collect();
         settle(&mut found);
+        // What may be a copy in a journal is often one.
+        found.retain(|one: &Found| !one.is_doubtful);
         found
     };
     let found = (0..members.len()).map(of).collect();

@@ -36,7 +36,7 @@ fn check(windows: &[(u64, Vec<u8>)]) {
     let mut all = Vec::new();
     for (at, window) in windows {
         let found = clues(window, *at, &known);
-        for Found { anchor, at: from, place, length, other } in &found {
+        for Found { anchor, at: from, place, length, other, .. } in &found {
             let end = at + window.len() as u64;
             assert!(at <= from && from + u64::from(*length) <= end && *length >= 512, "its window");
             let size = known[*anchor].anchor().size.unwrap_or(u64::MAX);

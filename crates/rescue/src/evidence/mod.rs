@@ -8,7 +8,7 @@
 //!
 //! Invariants
 //! * A clue is proved by a checksum that covers its address, or by an address beside several other fields that fit.
-//!   Blocks that may be copies of others (a journal, a mirror of a table) give no clue.
+//!   Blocks that may be copies of others (a mirror of a table) give no clue, those of a journal only if there are few others.
 //! * Numbers from a block are compared with the size of their structure before they are used.
 //! * Time is linear in the window: each sector is compared with magic numbers before anything is computed.
 //!
@@ -32,7 +32,7 @@ pub use gpt::{Gpt, Partition};
 pub use luks::Luks;
 pub use lvm2::{Logical, Lvm2, Physical, Segment, VolumeGroup};
 pub use ntfs::Ntfs;
-pub use settle::settle;
+pub use settle::{choose, settle};
 pub use xfs::Xfs;
 
 use crate::clue::Anchor;
@@ -74,6 +74,8 @@ pub struct Found {
     pub length: u32,
     /// The place of a second copy: the block belongs at `place` or here. [`settle()`] decides.
     pub other: Option<u64>,
+    /// True if it lies where a journal may have copies of blocks. [`choose`] decides.
+    pub is_doubtful: bool,
 }
 
 impl Known {
@@ -159,7 +161,7 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
     let count = |of: fn(&Known) -> bool| known.iter().filter(|one| of(one)).count();
     for (anchor, one) in known.iter().enumerate() {
         let size = one.anchor().size.unwrap_or(u64::MAX);
-        let mut give_either = |from: usize, places: &[u64], length: usize| {
+        let mut give_any = |from: usize, places: &[u64], length: usize, is_doubtful: bool| {
             let is_inside =
                 |place: &u64| place.checked_add(length as u64).is_some_and(|end| end <= size);
             if !places.iter().all(is_inside) {
@@ -173,11 +175,20 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
                 [place, other] => (place, Some(other)),
                 _ => return,
             };
-            found.push(Found { anchor, at: at + from as u64, place, length, other });
+            let at = at + from as u64;
+            found.push(Found { anchor, at, place, length, other, is_doubtful });
         };
+        if let Known::Ext(ext) = one {
+            ext.clues(window, |from, place, length, is_near| {
+                give_any(from, &[place], length, is_near);
+            });
+            continue;
+        }
+        let mut give_either =
+            |from: usize, places: &[u64], length: usize| give_any(from, places, length, false);
         let give = |from: usize, place: u64, length: usize| give_either(from, &[place], length);
         match one {
-            Known::Ext(ext) => ext.clues(window, give),
+            Known::Ext(_) => {}
             Known::Xfs(xfs) => xfs.clues(window, give),
             // Nodes do not say to which device of their file system they belong, records not to which file system.
             Known::Btrfs(btrfs) => {
@@ -202,6 +213,7 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
     found.dedup_by(|next, last| {
         let is_next = last.anchor == next.anchor
             && (last.other, next.other) == (None, None)
+            && last.is_doubtful == next.is_doubtful
             && last.at / UNIT as u64 == next.at / UNIT as u64
             && last.at + u64::from(last.length) == next.at
             && last.place + u64::from(last.length) == next.place;

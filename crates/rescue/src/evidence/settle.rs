@@ -7,6 +7,8 @@
 //!          └──────────────── at
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::Found;
 
 /// Decides for all clues of one member to which of two places each belongs, and removes those that cannot be decided.
@@ -26,6 +28,20 @@ pub fn settle(found: &mut Vec<Found>) {
         }
     }
     found.retain(|one| one.other.is_none());
+}
+
+/// Blocks of a structure that suffice without those that may be copies in its journal.
+const ENOUGH: usize = 100;
+
+/// Removes the blocks that may be copies in a journal, if their structure has enough others. `found` has those of each
+/// member. In a small file system all blocks are near the journal; copies are in no order, while the blocks themselves are.
+pub fn choose(found: &mut [Vec<Found>]) {
+    let mut sure: BTreeMap<usize, usize> = BTreeMap::new();
+    for one in found.iter().flatten().filter(|one| !one.is_doubtful) {
+        *sure.entry(one.anchor).or_default() += 1;
+    }
+    let is_enough = |anchor| sure.get(&anchor).is_some_and(|count| *count >= ENOUGH);
+    found.iter_mut().for_each(|of| of.retain(|one| !(one.is_doubtful && is_enough(one.anchor))));
 }
 
 /// Returns which of the two places of each clue can follow a possible place of each clue before it.
@@ -59,6 +75,7 @@ mod tests {
             place: *place,
             length: 512,
             other: *other,
+            is_doubtful: false,
         };
         let mut found: Vec<Found> = (0..).zip(places).map(clue).collect();
         settle(&mut found);

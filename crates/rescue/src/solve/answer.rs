@@ -92,6 +92,8 @@ pub struct Hypothesis {
     pub in_parity: u32,
     /// Number of places that were taken off.
     pub(super) not_in_parity: u32,
+    /// Number of rows whose parity cannot be parity.
+    pub(super) impossible: u32,
     /// Agreement of content with redundancy, in rows that were sampled.
     pub agreement: Agreement,
     /// Members without a role.

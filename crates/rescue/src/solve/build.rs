@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::judge::{base_of, distance, judge};
 use super::map::{Map, Pattern};
 use super::question::Question;
-use super::vote::{Cell, cells, elect, without_far_copies};
+use super::vote::{Cell, cells, elect, with_far_copies};
 
 /// The evidence for a hypothesis: all of it, that of the structure with the most, and where this one begins.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ const LEAST_VOTES: u32 = 2;
 pub(super) fn build(map: &Map, grounds: &Grounds<'_>) -> Option<Hypothesis> {
     let mut cells = cells(map, grounds.main, grounds.base);
     if map.sections() > 1 {
-        cells = without_far_copies(cells);
+        cells = with_far_copies(map, cells);
     }
     let elected = elect(map, &cells, grounds.question.sizes.len());
     let seat = |cell: &Option<Cell>| {
@@ -172,6 +172,7 @@ fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis
         echoes: 0,
         in_parity: 0,
         not_in_parity: 0,
+        impossible: 0,
         agreement: Agreement::default(),
         left_over: Vec::new(),
         is_readable: true,

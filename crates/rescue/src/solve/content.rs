@@ -1,18 +1,20 @@
 //! Content as evidence: what redundancy predicts of a member, beside what the member has.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_array::MemberByte;
 use braid_array::geometry::{Column, Raid456};
 
 use super::answer::{Agreement, Hypothesis, Seat};
 use super::evidence::{Evidence, Sighting};
-use super::judge::position;
+use super::judge::{is_parity, position, seat_of};
 use super::map::Spot;
 use super::question::Rows;
 
 const SECTOR: usize = 512;
+/// Blocks of a row are sought at the same multiple of it on all members.
+const UNIT: u64 = 4096;
 /// Rows that are compared.
 pub(super) const ROWS: usize = 24;
 
@@ -139,42 +141,34 @@ pub(super) fn rows_with_evidence(hypothesis: &Hypothesis, evidence: &Evidence) -
     rows
 }
 
-/// Takes places off that are claimed to be seen in parity although other data of their rows are not zero.
+/// Takes places off that are claimed to be seen in parity although what redundancy computes of them is something else:
+/// other data of their rows are not zero.
 pub(super) fn check_parity_claims(
     hypothesis: &mut Hypothesis,
     evidence: &Evidence,
     content: &Content<'_>,
 ) {
-    let Some(raid) = hypothesis.map.parity().filter(|_| hypothesis.in_parity > 0) else { return };
+    if hypothesis.map.parity().is_none() || hypothesis.in_parity == 0 {
+        return;
+    }
+    let known: Vec<bool> = hypothesis.seats.iter().map(Option::is_some).collect();
     let (mut checked, mut wrong) = (0, 0);
     let mut spots = Vec::new();
     for place in &evidence.places {
         let Some(base) = hypothesis.bases[place.anchor] else { continue };
         hypothesis.map.spots(base + place.at, &mut spots);
-        let Some(&spot) = spots.first().filter(|spot| hypothesis.seats[spot.role].is_none()) else {
-            continue;
-        };
+        let Some(&spot) = spots.first().filter(|spot| !known[spot.role]) else { continue };
         hypothesis.map.echoes(base + place.at, &mut spots);
-        let is_claimed = spots.iter().skip(1).any(|spot| {
-            let at = hypothesis.seats[spot.role]
-                .and_then(|seat| Some((seat.member, position(hypothesis, &seat, *spot)?)));
-            at.is_some_and(|(member, at)| {
-                evidence.sightings(place).contains(&Sighting { member, at })
-            })
+        let claimed = spots.iter().skip(1).find_map(|spot| {
+            let seat = hypothesis.seats[spot.role]?;
+            let (member, at) = (seat.member, position(hypothesis, &seat, *spot)?);
+            let is_seen = evidence.sightings(place).contains(&Sighting { member, at });
+            is_seen.then(|| content.sector(member, at))
         });
-        if !is_claimed {
-            continue;
-        }
-        let stripe = raid.stripe_of_row(MemberByte::new(spot.row));
-        let others =
-            (0..raid.data()).map(|index| raid.role_of(stripe, Column::Data(index)).index());
-        let is_not_zero = |role: usize| {
-            let seat = hypothesis.seats[role]?;
-            let sector = content.of_seat(hypothesis, &seat, Spot { role, ..spot })?;
-            sector.iter().any(|byte| *byte != 0).then_some(())
-        };
+        let Some(claimed) = claimed else { continue };
+        let Some(computed) = content.predict(hypothesis, &known, spot) else { continue };
         checked += 1;
-        wrong += u32::from(others.filter_map(is_not_zero).next().is_some());
+        wrong += u32::from(claimed != Some(computed));
         if checked as usize == 2 * ROWS {
             break;
         }
@@ -183,6 +177,66 @@ pub(super) fn check_parity_claims(
     hypothesis.in_parity -= refuted;
     hypothesis.not_in_parity = refuted;
     hypothesis.contradicted += refuted;
+}
+
+/// Counts rows whose parity cannot be parity, which needs no redundancy:
+/// * P or Q is zero, although a block lies there that says where it belongs. No data are equal to such a block.
+/// * P or Q is a block of another place, other data are not zero, and none equals it. Only a sum of three blocks looks like one.
+pub(super) fn impossible(
+    hypothesis: &Hypothesis,
+    evidence: &Evidence,
+    content: &Content<'_>,
+) -> u32 {
+    let Some(raid) = hypothesis.map.parity() else { return 0 };
+    let is_zero = |sector: &Vec<u8>| sector.iter().all(|byte| *byte == 0);
+    let all = || evidence.places.iter().flat_map(|place| evidence.sightings(place));
+    let units: BTreeSet<(usize, u64)> = all().map(|one| (one.member, one.at / UNIT)).collect();
+    let (mut rows, mut sums, mut impossible) = (0, 0, 0);
+    let mut spots = Vec::new();
+    for place in &evidence.places {
+        let Some(base) = hypothesis.bases[place.anchor] else { continue };
+        hypothesis.map.spots(base + place.at, &mut spots);
+        let Some(&spot) = spots.first() else { continue };
+        hypothesis.map.echoes(base + place.at, &mut spots);
+        let at = |spot: Spot| {
+            let seat = hypothesis.seats[spot.role]?;
+            Some(Sighting { member: seat.member, at: position(hypothesis, &seat, spot)? })
+        };
+        let is_there = |one: Sighting| evidence.sightings(place).contains(&one);
+        let columns = |row: u64, columns: &mut dyn Iterator<Item = Column>| -> Vec<Sighting> {
+            let stripe = raid.stripe_of_row(MemberByte::new(row));
+            let role = |column| raid.role_of(stripe, column).index();
+            columns.filter_map(|column| at(Spot { role: role(column), row, section: 0 })).collect()
+        };
+        let data = || (0..raid.data()).map(Column::Data);
+        let mut parity = [Column::P, Column::Q].into_iter().take(raid.parities());
+        if rows < 4 * ROWS && at(spot).is_some_and(is_there) {
+            rows += 1;
+            let mut parities = columns(spot.row, &mut parity).into_iter();
+            let mut sectors =
+                parities.by_ref().filter_map(|one| content.sector(one.member, one.at));
+            impossible += u32::from(sectors.any(|sector| is_zero(&sector)));
+        }
+        let echoes: Vec<Sighting> = spots.iter().skip(1).filter_map(|spot| at(*spot)).collect();
+        for one in evidence.sightings(place).iter().filter(|one| !echoes.contains(one)) {
+            if sums == 2 * ROWS || !is_parity(hypothesis, one) {
+                continue;
+            }
+            let Some((_, seat)) = seat_of(hypothesis, one.member) else { continue };
+            let row = one.at - seat.data_offset;
+            let others = columns(row, &mut data());
+            let is_block = |one: &&Sighting| units.contains(&(one.member, one.at / UNIT));
+            let is_sum = others.iter().filter(is_block).count() > 1;
+            let sector = |one: &Sighting| content.sector(one.member, one.at);
+            let sectors: Vec<Vec<u8>> = others.iter().filter_map(sector).collect();
+            // A copy in a journal, of which this is the parity.
+            let is_copy = sector(one).is_some_and(|own| sectors.contains(&own));
+            sums += 1;
+            impossible +=
+                u32::from(!is_sum && !is_copy && sectors.iter().any(|sector| !is_zero(sector)));
+        }
+    }
+    impossible
 }
 
 /// Compares content with redundancy in rows with evidence, as far as all members but as many as redundancy spares

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Seat};
 use super::build::suffices;
-use super::content::{Content, agreement, check_parity_claims};
+use super::content::{Content, agreement, check_parity_claims, impossible};
 use super::equal::have_same_content;
 use super::evidence::Evidence;
 use super::fill::{fill, fill_parity};
@@ -20,8 +20,12 @@ const LEAST_OF_SEAT: u32 = 3;
 /// Places that another hypothesis has to lose for it to be far although its score is near.
 const LEAST_LOST: usize = 10;
 const LEAST_IF_PARITY_HOLDS: u32 = 2;
+/// Rows that content must refute for a hypothesis to be far.
+const LEAST_IMPOSSIBLE: u32 = 4;
 /// Share of the evidence of a usual member, as its divisor, below which a member's role is in doubt.
 const FEW: u32 = 5;
+/// Places of a seat that suffice whatever others have, if nothing speaks against them.
+const LEAST_ALONE: u32 = 10;
 /// Hypotheses for which content is read, and those that an answer lists.
 const FINALISTS: usize = 32;
 const MOST: usize = 8;
@@ -58,7 +62,7 @@ pub(super) fn decide(
     let size = extent(best, question, question.anchors[anchor].size);
     let (mut same, other): (Vec<Hypothesis>, Vec<Hypothesis>) = {
         let best = best.clone();
-        found.into_iter().partition(|one| have_same_content(&best, one, anchor, size))
+        found.into_iter().partition(|one| have_same_content(&best, one, evidence, anchor, size))
     };
     // The same content: the one that explains the most members, and misses the fewest.
     same.sort_by_key(|one| {
@@ -115,7 +119,9 @@ fn rival<'a>(
             these.iter().zip(those).filter(|(this, that)| **this && !**that).count()
         };
         let (lost, gained) = (only(&first, &other), only(&other, &first));
+        let impossible = |one: &Hypothesis| one.impossible + one.not_in_parity;
         lost >= LEAST_LOST && gained * 8 <= lost
+            || impossible(one) >= LEAST_IMPOSSIBLE && impossible(&same[0]) * 8 <= impossible(one)
     };
     let share = |one: &Hypothesis| {
         let is_sure = sure(one, evidence);
@@ -129,16 +135,18 @@ fn rival<'a>(
     shares.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((None, 0.0))
 }
 
-/// For each place, whether the hypothesis explains it: by its member, or by parity unless content refutes that.
+/// For each place, whether the hypothesis explains it: by its member, or by parity unless content refutes that. Behind
+/// these, whether it explains that the place was seen a second time: as a copy, or in parity that equals it.
 fn explained(hypothesis: &Hypothesis, evidence: &Evidence, question: &Question) -> Vec<bool> {
     let is_in_parity = hypothesis.not_in_parity <= hypothesis.in_parity;
-    let verdicts = verdicts(hypothesis, evidence, question).into_iter();
-    let explains = |(verdict, seen)| match verdict {
+    let verdicts = verdicts(hypothesis, evidence, question);
+    let explains = |&(verdict, seen): &(Verdict, u32)| match verdict {
         Verdict::Satisfied => true,
         Verdict::Contradicted => false,
         Verdict::Absent => seen > 0 && is_in_parity,
     };
-    verdicts.map(explains).collect()
+    let twice = verdicts.iter().map(|one| one.1 > 1 && explains(one));
+    verdicts.iter().map(explains).chain(twice).collect()
 }
 
 fn undecided(mut alternatives: Vec<Hypothesis>, would_decide: Vec<String>) -> Answer {
@@ -187,7 +195,12 @@ fn sure(hypothesis: &Hypothesis, evidence: &Evidence) -> Vec<bool> {
         let support = support(seat);
         // A member with parity is seen in the place of many data members, and explains few of its blocks as data.
         let is_stranger = seen[role] > 2 * seat.satisfied + LEAST_OF_SEAT;
-        let is_enough = support >= least && support >= 2 * seat.runner_up && !is_stranger;
+        // All that was seen on it lies where it must, and nothing else explains it.
+        let is_alone = seat.satisfied >= LEAST_ALONE
+            && (seat.runner_up, seat.contradicted) == (0, 0)
+            && seen[role] <= seat.satisfied + seat.satisfied / 4;
+        let is_enough =
+            is_alone || support >= least && support >= 2 * seat.runner_up && !is_stranger;
         (seat.is_verified || is_enough) && seat.contradicted * 2 <= support
     };
     let seats = hypothesis.seats.iter().enumerate();
@@ -231,6 +244,7 @@ fn complete(
         hypothesis.agreement = before;
     }
     check_parity_claims(hypothesis, evidence, content);
+    hypothesis.impossible = impossible(hypothesis, evidence, content);
     hypothesis.is_readable = suffices(hypothesis);
     hypothesis.left_over = left_over(hypothesis, question, evidence);
 }
@@ -312,6 +326,10 @@ fn doubts(
         doubts.push(format!(
             "the reason for contradictions: {no} places are against it, {yes} for it"
         ));
+    }
+    if first.impossible >= LEAST_IMPOSSIBLE.max(first.satisfied / 16) {
+        let rows = first.impossible;
+        doubts.push(format!("the reason why {rows} rows have something else where parity must be"));
     }
     if let Some((second, _)) = rival.filter(|(_, share)| *share >= TOO_NEAR) {
         let (one, other) = (first.pattern, second.pattern);

@@ -4,7 +4,8 @@
 //! missing; the members of a mirror may be swapped. Evidence cannot tell such hypotheses apart, and the content
 //! that they give does not depend on which is chosen.
 
-use super::answer::Hypothesis;
+use super::answer::{Hypothesis, Seat};
+use super::evidence::Evidence;
 use super::judge::position;
 use super::map::Spot;
 use braid_array::geometry::Column;
@@ -24,10 +25,12 @@ enum Recipe {
     Lost,
 }
 
-/// Returns true if both give the same content for the first `size` bytes of the structure of `anchor`.
+/// Returns true if both give the same content for the first `size` bytes of the structure of `anchor`. No evidence tells
+/// a member from its clone.
 pub(super) fn have_same_content(
     one: &Hypothesis,
     other: &Hypothesis,
+    evidence: &Evidence,
     anchor: usize,
     size: u64,
 ) -> bool {
@@ -40,7 +43,8 @@ pub(super) fn have_same_content(
     let step = (size / BEYOND).max(1) | 1;
     let beyond = (0..BEYOND).map(|index| index * step / 4096 * 4096);
     first.chain(beyond).filter(|at| *at < size).all(|at| {
-        let (one, other) = (recipe(one, base + at), recipe(other, other_base + at));
+        let (one, other) =
+            (recipe(one, evidence, base + at), recipe(other, evidence, other_base + at));
         match (&one, &other) {
             (Recipe::Copies(one), Recipe::Copies(other)) => {
                 one.iter().any(|place| other.contains(place))
@@ -50,12 +54,12 @@ pub(super) fn have_same_content(
     })
 }
 
-fn recipe(hypothesis: &Hypothesis, at: u64) -> Recipe {
+fn recipe(hypothesis: &Hypothesis, evidence: &Evidence, at: u64) -> Recipe {
     let mut spots = Vec::new();
     hypothesis.map.spots(at, &mut spots);
     let place = |spot: &Spot| {
         let seat = hypothesis.seats.get(spot.role)?.as_ref()?;
-        Some((seat.member, position(hypothesis, seat, *spot)?))
+        Some((evidence.original(seat.member), position(hypothesis, seat, *spot)?))
     };
     let copies: Vec<(usize, u64)> = spots.iter().filter_map(place).collect();
     if !copies.is_empty() {
@@ -73,8 +77,10 @@ fn recipe(hypothesis: &Hypothesis, at: u64) -> Recipe {
     };
     let seats =
         hypothesis.seats.iter().enumerate().filter_map(|(role, seat)| Some((role, seat.as_ref()?)));
-    let mut parts: Vec<(usize, u64, usize)> =
-        seats.map(|(role, seat)| (seat.member, seat.data_offset + spot.row, part(role))).collect();
+    let place = |(role, seat): (usize, &Seat)| {
+        (evidence.original(seat.member), seat.data_offset + spot.row, part(role))
+    };
+    let mut parts: Vec<(usize, u64, usize)> = seats.map(place).collect();
     let (gone, is_q) =
         (hypothesis.missing(), |part: &(usize, u64, usize)| part.2 == usize::MAX - 1);
     if gone > raid.parities() {

@@ -88,7 +88,12 @@ impl Evidence {
 
     /// True if the member is a copy of one before it.
     pub(super) fn is_clone(&self, member: usize) -> bool {
-        (0..member).any(|other| self.are_twins(other, member))
+        self.original(member) != member
+    }
+
+    /// The first member of which this one is a copy; itself if it is of none.
+    pub(super) fn original(&self, member: usize) -> usize {
+        (0..member).find(|other| self.are_twins(*other, member)).unwrap_or(member)
     }
 
     /// The anchor with the most places; `None` without evidence.

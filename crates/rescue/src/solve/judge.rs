@@ -110,7 +110,7 @@ fn verdict(
 }
 
 /// True if the hypothesis has parity where a block was seen.
-fn is_parity(hypothesis: &Hypothesis, sighting: &Sighting) -> bool {
+pub(super) fn is_parity(hypothesis: &Hypothesis, sighting: &Sighting) -> bool {
     let lies_in = |raid: &Raid456| {
         let (role, seat) = seat_of(hypothesis, sighting.member)?;
         let row = MemberByte::new(sighting.at.checked_sub(seat.data_offset)?);

@@ -144,6 +144,18 @@ impl Map {
         }
     }
 
+    /// For each section and each role, the role in whose first section lie the bytes of which this section has copies.
+    pub(super) fn roles_of_sections(&self) -> Vec<Vec<usize>> {
+        let mut roles = vec![vec![0; self.pattern.members]; self.sections() as usize];
+        let mut spots = Vec::new();
+        for chunk in 0..self.pattern.members as u64 {
+            self.spots(chunk * self.pattern.chunk, &mut spots);
+            let first = spots.first().map_or(0, |spot| spot.role);
+            spots.iter().for_each(|spot| roles[spot.section as usize][spot.role] = first);
+        }
+        roles
+    }
+
     /// Replaces `spots` by the places of byte `at`; by none if it lies behind the array.
     pub(super) fn spots(&self, at: u64, spots: &mut Vec<Spot>) {
         spots.clear();

@@ -8,6 +8,8 @@
 //! With the right pattern, all sightings of a member vote for one cell; with a wrong one they scatter. A place has
 //! one vote in a cell, however often it was seen.
 
+use std::collections::BTreeMap;
+
 use super::assign::{Assignment, assign};
 use super::evidence::Evidence;
 use super::map::Map;
@@ -33,6 +35,8 @@ impl Cell {
 }
 
 const SECTOR: u64 = 512;
+/// Cells of a member that may be those of its first copies, or of its far ones.
+const OF_MEMBER: usize = 16;
 const MEMBER_BITS: u32 = 12;
 const SECTOR_BITS: u32 = 42;
 
@@ -95,18 +99,38 @@ pub(super) fn promise(map: &Map, mut cells: Vec<Cell>) -> u64 {
     total / (map.copies() as u64 / map.sections())
 }
 
-/// Keeps of each member's cells with many votes those with the smallest offset: a far copy, taken for a first one,
-/// votes for the member's next role and for an offset that is larger by the distance of the sections.
-pub(super) fn without_far_copies(cells: Vec<Cell>) -> Vec<Cell> {
-    let members = cells.iter().map(|cell| cell.member + 1).max().unwrap_or(0);
-    let (mut most, mut least) = (vec![0; members], vec![u64::MAX; members]);
-    for cell in &cells {
-        most[cell.member] = cell.votes.max(most[cell.member]);
+/// Adds to each cell the votes for the far copies that its member has by the same offset. A far copy, taken for a first
+/// one, votes for another role and for an offset that is larger by the distance of the sections.
+pub(super) fn with_far_copies(map: &Map, cells: Vec<Cell>) -> Vec<Cell> {
+    let from = map.roles_of_sections();
+    let votes: BTreeMap<(usize, usize, u64), u32> =
+        cells.iter().map(|cell| ((cell.role, cell.member, cell.data_offset), cell.votes)).collect();
+    let mut best = cells;
+    best.sort_unstable_by_key(|cell| (cell.member, std::cmp::Reverse(cell.votes)));
+    let of_members = best.chunk_by(|one, next| one.member == next.member);
+    let best: Vec<&[Cell]> = of_members.map(|cells| &cells[..cells.len().min(OF_MEMBER)]).collect();
+    let mut distances: BTreeMap<u64, u32> = BTreeMap::new();
+    for (first, far) in best
+        .iter()
+        .flat_map(|cells| cells.iter().flat_map(|one| cells.iter().map(move |far| (one, far))))
+    {
+        let distance = far.data_offset.saturating_sub(first.data_offset);
+        let is_copy = far.role == from[1][first.role];
+        if is_copy && distance > 0 && distance % map.pattern.chunk == 0 {
+            *distances.entry(distance).or_default() += first.votes.min(far.votes);
+        }
     }
-    for cell in cells.iter().filter(|cell| cell.votes * 2 >= most[cell.member]) {
-        least[cell.member] = cell.data_offset.min(least[cell.member]);
-    }
-    cells.into_iter().filter(|cell| cell.data_offset == least[cell.member]).collect()
+    let best: Vec<Cell> = best.into_iter().flatten().copied().collect();
+    let Some((distance, _)) = distances.into_iter().max_by_key(|&(_, votes)| votes) else {
+        return best;
+    };
+    let joined = |cell: Cell| {
+        let of = |(section, roles): (u64, &Vec<usize>)| {
+            votes.get(&(roles[cell.role], cell.member, cell.data_offset + section * distance))
+        };
+        Cell { votes: (0..).zip(&from).filter_map(of).sum(), ..cell }
+    };
+    best.into_iter().map(joined).collect()
 }
 
 /// Seats members in roles so that as many votes as possible agree. Of equal ones, the offset that most cells have

@@ -68,7 +68,15 @@ fn outcome_of(world: &World, question: &Question) -> Outcome {
 }
 
 fn tell(one: &Hypothesis) {
-    println!("   {} {} {:?} {:?}", one.pattern, one.score(), one.agreement, seats(one));
+    let (fit, not) = (one.satisfied, one.contradicted);
+    let (echoes, in_parity) = (one.echoes, one.in_parity);
+    println!(
+        "   {} {}={fit}-{not}+{in_parity}+{echoes} {:?} {:?}",
+        one.pattern,
+        one.score(),
+        one.agreement,
+        seats(one)
+    );
 }
 
 fn seats(hypothesis: &Hypothesis) -> Vec<Option<(usize, u64)>> {
@@ -152,18 +160,30 @@ fn what_is_decided_is_right_and_nearly_all_is_decided() {
     for_each_seed("what_is_decided_is_right", 24, |seed| {
         let mut rng = Rng::new(seed);
         let (pattern, plan) = draw(&mut rng);
-        println!("seed {seed}: {pattern}, {plan:?}");
         let world = World::new(seed, pattern, plan);
+        let has_enough = world.has_enough_evidence();
+        println!("seed {seed}: {pattern}, {plan:?}, enough evidence: {has_enough}");
         let is_decided = outcome(&world) != Outcome::Undecided;
-        if world.has_enough_evidence() {
+        if has_enough {
             cases.set(cases.get() + 1);
             decided.set(decided.get() + u32::from(is_decided));
         }
     });
     let (decided, cases) = (decided.get(), cases.get());
     println!("decided: {decided} of {cases} with enough evidence");
-    // Of 325 arrays with enough evidence, 91 in 100 are decided.
-    assert!(decided + 1 + cases / 10 >= cases, "decided: {decided} of {cases}");
+    // Of 325 arrays with enough evidence, 98 in 100 are decided.
+    assert!(decided + 1 + cases / 20 >= cases, "decided: {decided} of {cases}");
+}
+
+/// Arrays with a near second: one with a data member in the place of P or Q (21, 190), one that does not explain why blocks are
+/// seen twice (147), one with a clone (301); a member with few blocks (68); far copies of more blocks than the first ones (95, 349).
+#[test]
+fn near_seconds_are_refuted() {
+    for seed in [21, 68, 95, 147, 190, 301, 349] {
+        let (pattern, plan) = draw(&mut Rng::new(seed));
+        let world = World::new(seed, pattern, plan);
+        assert_ne!(outcome(&world), Outcome::Undecided, "seed {seed}, {pattern}");
+    }
 }
 
 /// Nine blocks of a large file system on one of seven members are no mirror of this member.

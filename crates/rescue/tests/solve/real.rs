@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use braid_rescue::evidence::{Known, anchors, clues, gather, learn, settle};
+use braid_rescue::evidence::{Found, Known, anchors, choose, clues, gather, learn, settle};
 use braid_rescue::{Clue, Question};
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
@@ -30,10 +30,15 @@ fn question(world: &World) -> Question {
         anchors: known.iter().map(Known::anchor).collect(),
         ..Question::default()
     };
-    for member in 0..members.len() {
+    let of_member = |member: usize| {
         let mut found =
             windows(member).flat_map(|(window, at)| clues(window, at, &known)).collect();
         settle(&mut found);
+        found
+    };
+    let mut of_members: Vec<Vec<Found>> = (0..members.len()).map(of_member).collect();
+    choose(&mut of_members);
+    for (member, found) in of_members.into_iter().enumerate() {
         let sure = found.into_iter().filter(|one| one.other.is_none());
         question.clues.extend(sure.map(|one| Clue {
             member,

@@ -5,18 +5,21 @@
 //!   generation and its bytes. A CRC of 32 bits leads back to the number, and several neighbours in one block whose
 //!   numbers follow each other are no accident. The group descriptors say where the table of their group lies.
 //! * Descriptors have the checksums of the bitmaps of their group, too.
+//! * An inode of a directory says where its block lies, and the block which inode it belongs to.
 //!
 //! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
 //!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
-//! so nothing near one of them is a clue.
+//! so what lies near one of them is in doubt.
 
 mod bitmaps;
+mod folders;
 
 use std::collections::BTreeMap;
 
 use bitmaps::Bitmaps;
 use braid_files::ExtSuperblock;
+use folders::Folders;
 
 use super::bytes::{array, be32, le16, le32};
 use super::crc::{Undo, advance};
@@ -46,6 +49,7 @@ pub struct Ext {
     /// Blocks at which the inode tables of groups begin; `None` if descriptors differ.
     tables: BTreeMap<u64, Option<u64>>,
     bitmaps: Bitmaps,
+    folders: Folders,
 }
 
 /// The journal's own blocks in a window, and the distance in which its copies may be.
@@ -95,7 +99,15 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Ext, u64)> {
     let flex = 1_u64.checked_shl(bytes[0x174].into()).unwrap_or(MOST_FLEX).min(MOST_FLEX);
     let group = u64::from(le16(bytes, 0x5a)?);
     Some((
-        Ext { superblock, uuid, seed, flex, tables: BTreeMap::new(), bitmaps: Bitmaps::default() },
+        Ext {
+            superblock,
+            uuid,
+            seed,
+            flex,
+            tables: BTreeMap::new(),
+            bitmaps: Bitmaps::default(),
+            folders: Folders::default(),
+        },
         group,
     ))
 }
@@ -118,9 +130,12 @@ impl Ext {
         [of.block, first, per_group, of.inodes_per_group, of.inode_size, of.descriptor]
     }
 
+    fn is_same(&self, other: &Ext) -> bool {
+        self.uuid == other.uuid && self.seed == other.seed && self.shape() == other.shape()
+    }
+
     pub(super) fn absorb(&mut self, other: &Ext) -> bool {
-        let is_same =
-            self.uuid == other.uuid && self.seed == other.seed && self.shape() == other.shape();
+        let is_same = self.is_same(other);
         if is_same && other.superblock.blocks > self.superblock.blocks {
             self.superblock = other.superblock.clone();
         }
@@ -134,7 +149,8 @@ impl Ext {
         [blocks / of.blocks_per_cluster, of.inodes_per_group].map(|bits| (bits / 8) as usize)
     }
 
-    /// Learns from group descriptors where inode tables lie, and the checksums of bitmaps.
+    /// Learns from group descriptors where inode tables lie, and the checksums of bitmaps, and from inodes where blocks of
+    /// directories lie.
     pub(super) fn learn(&mut self, window: &[u8]) {
         let Some(seed) = self.seed else { return };
         let size = self.superblock.descriptor as usize;
@@ -154,6 +170,20 @@ impl Ext {
                 let held = self.tables.entry(group).or_insert(Some(table));
                 if *held != Some(table) {
                     *held = None;
+                }
+            }
+        }
+        let of = &self.superblock;
+        let (size, block) = (of.inode_size as usize, of.block);
+        let undo = Undo::new(8 + size);
+        for unit in window.chunks_exact(UNIT) {
+            let Some((slots, base)) = self.numbers(seed, &undo, unit) else { continue };
+            let inodes = slots.clone().zip(unit.chunks_exact(size).skip(slots.start));
+            for (number, inode) in inodes
+                .filter_map(|(slot, inode)| Some((u32::try_from(base + slot as u64).ok()?, inode)))
+            {
+                if solve(seed, &undo, inode) == Some(number) {
+                    self.folders.enter(seed, number, inode, block);
                 }
             }
         }
@@ -203,15 +233,13 @@ impl Ext {
         (len <= of.blocks - table).then_some((blocks.min(inodes).min(table), table))
     }
 
-    pub(super) fn clues(&self, window: &[u8], mut give: impl FnMut(usize, u64, usize)) {
+    pub(super) fn clues(&self, window: &[u8], mut give: impl FnMut(usize, u64, usize, bool)) {
         let journal = Journal::new(window, self.superblock.block);
         for (from, bytes) in sectors(window) {
             let Some((copy, group)) = recognise(bytes) else { continue };
             let place = copy.superblock_place(group, bytes);
-            if let Some(place) =
-                place.filter(|_| self.clone().absorb(&copy) && !journal.is_near(from))
-            {
-                give(from, place, 1024);
+            if let Some(place) = place.filter(|_| self.is_same(&copy)) {
+                give(from, place, 1024, journal.is_near(from));
             }
         }
         let (Some(seed), size) = (self.seed, self.superblock.inode_size as usize) else { return };
@@ -219,16 +247,19 @@ impl Ext {
         for (index, unit) in window.chunks_exact(UNIT).enumerate() {
             let from = index * UNIT;
             let Some((slots, place)) = self.inodes(seed, &undo, unit) else { continue };
-            if !journal.is_near(from) {
-                give(from + slots.start * size, place, slots.len() * size);
-            }
+            give(from + slots.start * size, place, slots.len() * size, journal.is_near(from));
         }
         let (block, bytes) = (self.superblock.block, self.bitmap_bytes());
         for (index, bits) in window.chunks_exact(block as usize).enumerate() {
             let from = index * block as usize;
+            if let Some(number) =
+                self.folders.find(bits).filter(|number| *number < self.superblock.blocks)
+            {
+                give(from, number * block, bits.len(), journal.is_near(from));
+            }
             let Some((number, length)) = self.bitmaps.find(seed, bits, bytes) else { continue };
-            if length >= SECTOR && !journal.is_near(from) {
-                give(from, number * block, length);
+            if length >= SECTOR {
+                give(from, number * block, length, journal.is_near(from));
             }
         }
     }
@@ -256,6 +287,25 @@ impl Ext {
     /// Finds inodes in a unit whose numbers follow each other: their slots, and the place of the first one.
     fn inodes(&self, seed: u32, undo: &Undo, unit: &[u8]) -> Option<(std::ops::Range<usize>, u64)> {
         let of = &self.superblock;
+        let (slots, base) = self.numbers(seed, undo, unit)?;
+        let place = |slot: usize| {
+            let index = base + slot as u64 - 1;
+            let table = (*self.tables.get(&(index / of.inodes_per_group))?)?;
+            Some(table * of.block + index % of.inodes_per_group * of.inode_size)
+        };
+        let (start, last) = (place(slots.start)?, slots.end - 1);
+        let length = ((last - slots.start) * of.inode_size as usize) as u64;
+        (place(last)? == start + length).then_some((slots, start))
+    }
+
+    /// Finds inodes in a unit whose numbers follow each other: their slots, and the number that the first slot has.
+    fn numbers(
+        &self,
+        seed: u32,
+        undo: &Undo,
+        unit: &[u8],
+    ) -> Option<(std::ops::Range<usize>, u64)> {
+        let of = &self.superblock;
         let size = of.inode_size as usize;
         if size > UNIT / NEIGHBOURS {
             return None;
@@ -277,14 +327,7 @@ impl Ext {
             return None;
         }
         let (first, last) = (with(*base).next()?.0, with(*base).next_back()?.0);
-        let place = |slot: usize| {
-            let index = base + slot as u64 - 1;
-            let table = (*self.tables.get(&(index / of.inodes_per_group))?)?;
-            Some(table * of.block + index % of.inodes_per_group * of.inode_size)
-        };
-        let start = place(first)?;
-        let length = (last - first) * size;
-        (place(last)? == start + length as u64).then_some((first..last + 1, start))
+        Some((first..last + 1, *base))
     }
 }
 
