@@ -93,3 +93,25 @@ fn members_that_are_only_read_are_opened_so() {
         println!("skipped in part: setpriv, as root, gives root up");
     }
 }
+
+#[test]
+fn a_member_behind_decorators_is_called_by_its_path() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 2 * MIB);
+    scratch.sparse("b.img", 2 * MIB);
+    let stack = "raid1(slice(a.img, length=1M), slice(slice(b.img, length=1M), offset=0))";
+    let up = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    let status = scratch.run(&["status", "v", "--json"]).ok().json();
+    let members = status["volumes"][0]["arrays"][0]["members"].to_string();
+    assert!(members.contains("a.img") && members.contains("b.img"), "{members}");
+    up.down();
+    // One path twice tells nothing apart.
+    let stack = "raid1(slice(a.img, length=1M), slice(a.img, offset=1M))";
+    let up = scratch.up(stack, &["--name", "w", "--attach", "none", "--read-only"]);
+    let status = scratch.run(&["status", "w", "--json"]).ok().json();
+    assert!(
+        status["volumes"][0]["arrays"][0]["members"].to_string().contains("member 1"),
+        "{status}"
+    );
+    up.down();
+}

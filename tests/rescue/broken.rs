@@ -117,6 +117,38 @@ fn members_of_several_arrays_are_kept_apart() {
 }
 
 #[test]
+fn partitions_in_an_array_are_volumes() {
+    let mut case = Case::of(braid_golden::named("raid1-2"));
+    let mut table = [0_u8; 512];
+    for (entry, first, count) in [(446, 64_u32, 128_u32), (462, 256, 64)] {
+        table[entry + 4] = 0x83;
+        table[entry + 8..entry + 12].copy_from_slice(&first.to_le_bytes());
+        table[entry + 12..entry + 16].copy_from_slice(&count.to_le_bytes());
+    }
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    for (member, name) in case.names.iter().enumerate() {
+        let data = case.golden.members[member].data_offset_bytes.expect("it has data");
+        case.scratch.patch(name, data, &table);
+        case.before[member] = case.scratch.read(name);
+    }
+    case.scan(&[]).ok();
+    let open = case.scratch.run(&["rescue", "open", "home"]).ok();
+    assert!(open.out.contains("Volumes") && open.out.contains("--volume NAME"), "{open}");
+    let volumes = case.scratch.run(&["rescue", "open", "home", "--json"]).ok().json();
+    let name =
+        |index: usize| volumes["volumes"][index]["name"].as_str().expect("a name").to_owned();
+    assert!(name(1).ends_with("/p1") && name(2).ends_with("/p2"), "{volumes}");
+    let copy = ["rescue", "copy", "home", "--volume", &name(2), "--to", "out.img"];
+    case.scratch.run(&copy).ok();
+    let out = case.scratch.read("out.img");
+    assert!(out == case.golden.content_block(256 * 512, 64 * 512), "another content");
+    // The array itself can be named, too.
+    let whole = case.scratch.run(&["rescue", "open", "home", "--volume", &name(0)]).ok();
+    assert!(stack(&whole).starts_with("raid1("), "{whole}");
+    case.untouched();
+}
+
+#[test]
 fn members_in_partitions_are_found_with_their_table_and_without() {
     let case = Case::broken("raid5-4-two-dropped");
     for (index, name) in case.names.iter().enumerate() {

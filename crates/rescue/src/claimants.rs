@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use braid_md::assembly::{BitmapFacts, Candidate};
-use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap};
+use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap, ppl};
 
 use crate::assemble::{Claimant, Ranges, joined};
 use crate::patient::Patient;
@@ -11,6 +11,9 @@ use crate::scan::{Findings, FoundSuperblock, How, Place};
 
 /// The most bytes of a bitmap that are read: all chunks that md keeps, in whole pages with the header.
 const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
+
+/// The most bytes of a partial parity log that are read.
+const MOST_LOG: u64 = 16 << 20;
 
 /// A member of a case, with what was found on it.
 #[derive(Debug)]
@@ -80,6 +83,7 @@ pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
                 length: found.place.length,
                 superblock: superblock.clone(),
                 bitmap: read_bitmap(&member.patient, &found.place, superblock),
+                logged: read_log(&member.patient, &found.place, superblock),
                 holes: joined(holes),
                 content: member.content.clone(),
                 is_guessed: false,
@@ -136,6 +140,16 @@ fn read_bitmap(patient: &Patient, place: &Place, superblock: &Superblock) -> Opt
     let page = bitmap::PAGE_BYTES as u64;
     let length = BitmapHeader::parse(&read(page)?).ok()?.byte_len();
     Bitmap::of(superblock, &read(length.clamp(page, MOST_BITMAP))?).ok()
+}
+
+/// The entries of a member's partial parity log that count; `None` without a log, or if it cannot be read.
+fn read_log(patient: &Patient, place: &Place, superblock: &Superblock) -> Option<Vec<ppl::Entry>> {
+    let (offset, length) = superblock.ppl.filter(|(_, length)| *length <= MOST_LOG)?;
+    let start = place.start.checked_add(superblock.super_offset.checked_add_signed(offset)?)?;
+    let mut area = vec![0; usize::try_from(length).ok()?];
+    patient.read(start, &mut area).ok()?;
+    let newest = ppl::newest(&area, ppl::signature(&superblock.array_uuid)).ok()?;
+    Some(newest.header.entries)
 }
 
 /// Returns a claimant on a member of `size` bytes as md's rules of assembly take it.

@@ -39,6 +39,7 @@ fn guess(members: &[Examined], unclaimed: usize, array: &mut Array) {
         length: member.patient.size(),
         superblock,
         bitmap: None,
+        logged: None,
         holes: joined([&member.holes[..], &member.findings.unreadable].concat()),
         content: member.content.clone(),
         is_guessed: true,

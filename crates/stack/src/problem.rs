@@ -321,7 +321,9 @@ impl Problem {
             Problem::FewerMembersThanCopies { .. } | Problem::TooFewMembers { .. } => {
                 "add members, or `missing` for those that come later"
             }
-            Problem::NotAFile { .. } => "write their paths",
+            Problem::NotAFile { .. } => {
+                "write their paths, or the level over these devices, as `braid rescue open` prints it"
+            }
             Problem::BadName { what: "profile", .. } => {
                 "use letters, digits, `.`, `_`, `-` and `:`; the path of a file has a `/` or ends in `.toml`"
             }

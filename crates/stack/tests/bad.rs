@@ -183,7 +183,7 @@ help: use one of n2 (near), f2 (far), o2 (offset), with 2 to 255 copies",
     "column 11: `md` takes files and block devices, which describe the array themselves
   md(a.img, ram(1G))
             ^^^^^^^
-help: write their paths",
+help: write their paths, or the level over these devices, as `braid rescue open` prints it",
     "column 4: `md` has no parameter `level`
   md(level=1, a.img)
      ^^^^^

@@ -133,6 +133,15 @@ struct Wiring<'a, 'g, G: Ground> {
 }
 
 impl<'a, G: Ground> Wiring<'a, '_, G> {
+    /// The label of a member: that of the device behind its decorators.
+    fn label(&self, part: &Part<G::Leaf, G::Md, G::Cache>, role: usize) -> String {
+        match part {
+            Part::Leaf(leaf) => self.ground.label(leaf, role),
+            Part::Decorated { origin, .. } => self.label(origin, role),
+            _ => unnamed(role),
+        }
+    }
+
     /// The device of a part; `None` for a member that is not there.
     fn part(&mut self, part: &'a Part<G::Leaf, G::Md, G::Cache>) -> io::Result<Option<Dev>> {
         Ok(match part {
@@ -158,11 +167,12 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
                 Some(self.cached(*config, of, origin, log)?)
             }
             Part::Joined { level, members } => {
-                let label = |(role, part): (usize, &Part<_, _, _>)| match part {
-                    Part::Leaf(leaf) => self.ground.label(leaf, role),
-                    _ => unnamed(role),
-                };
-                let labels: Vec<String> = members.iter().enumerate().map(label).collect();
+                let label = |(role, part)| self.label(part, role);
+                let mut labels: Vec<String> = members.iter().enumerate().map(label).collect();
+                let is_twice = |name: &String| labels.iter().filter(|one| *one == name).count() > 1;
+                if labels.iter().any(is_twice) {
+                    labels = (0..members.len()).map(unnamed).collect();
+                }
                 let devs: Vec<Option<Dev>> =
                     members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
                 Some(self.joined(level, devs, labels)?)

@@ -55,9 +55,8 @@ pub fn sections(
         return Err(format!("it belongs to the array {}", Uuid(uuid)));
     }
     let read = |at: usize, base: u64| {
-        let [place, start, length] = [0, 8, 16].map(|offset| {
-            le64(head, at + offset).unwrap_or(0).checked_mul(SECTOR).unwrap_or(u64::MAX)
-        });
+        let [place, start, length] =
+            [0, 8, 16].map(|offset| le64(head, at + offset).unwrap_or(0).saturating_mul(SECTOR));
         let place = place.saturating_add(base);
         let is_inside = place.checked_add(length).is_some_and(|end| end <= size);
         let end = start.checked_add(length);

@@ -32,7 +32,7 @@ use std::ops::Range;
 
 use braid_level::Level;
 use braid_level::size::suffice;
-use braid_md::{Bitmap, Features, Resync, Superblock};
+use braid_md::{Bitmap, Features, Resync, Superblock, ppl};
 
 pub use agreement::Cell;
 pub(crate) use agreement::compare;
@@ -63,6 +63,8 @@ pub struct Claimant {
     pub superblock: Superblock,
     /// The member's copy of the array's write-intent bitmap, if it is sound.
     pub bitmap: Option<Bitmap>,
+    /// Writes that the member's partial parity log says were under way; `None` without a log that can be read.
+    pub logged: Option<Vec<ppl::Entry>>,
     /// The bytes of the file or device that cannot be read, joined.
     pub holes: Ranges,
     /// Equal for members with equal content at both ends.
@@ -198,7 +200,7 @@ fn doubts(
     let mut torn = torn.filter(|superblock| superblock.resync != Resync::Clean);
     if let (true, false, Some(last)) = (has_parity, computed.is_empty(), torn.next()) {
         let at = torn.map(|one| one.updated.seconds).fold(last.updated.seconds, u64::max);
-        let dirty = bitmap.map(dirty_ranges);
+        let dirty = bitmap.map(dirty_ranges).or_else(|| logged(claimants, seats, layout));
         let ranges = dirty.map(|dirty| {
             let of = |role: &usize| {
                 let holes = joined(holes[*role].clone());
@@ -221,6 +223,20 @@ fn bitmap_of<'a>(claimants: &'a [Claimant], array: &Superblock) -> Option<&'a Bi
         let bitmap = one.bitmap.as_ref()?;
         (bitmap.header.events >= array.events && !bitmap.header.stale).then_some(bitmap)
     })
+}
+
+/// The bytes of each member that the logs of all seats say were being written; `None` if one has no log.
+fn logged(claimants: &[Claimant], seats: &[Option<Seat>], layout: &Layout) -> Option<Ranges> {
+    let Layout::Parity(geometry) = layout else { return None };
+    let (chunk, data, size) = (geometry.chunk(), geometry.data(), layout.size());
+    let mut rows = Vec::new();
+    for seat in seats.iter().flatten() {
+        for entry in claimants[seat.claimant].logged.as_ref()? {
+            let covered = ppl::covered(entry, chunk, data, size).ok()?;
+            rows.push(covered.rows.0..covered.rows.1);
+        }
+    }
+    Some(joined(rows))
 }
 
 /// Returns the ranges of the set bits of a bitmap: bytes of each member, of the array for raid10.

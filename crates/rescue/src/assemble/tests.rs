@@ -1,6 +1,7 @@
 //! Arrays of superblocks that were made here, and left as md leaves them.
 
 use braid_md::bitmap::PAGE_BYTES;
+use braid_md::ppl::Entry;
 use braid_md::superblock::Contents;
 use braid_md::{Features, Reshape, Role, Timestamp, Uuid, Version};
 use braid_stack::ByteSize;
@@ -58,6 +59,7 @@ fn claimant(level: Level, role: u16, events: u64, alive: &[u16], disks: u32) -> 
         length: (1 << 20) + COMPONENT,
         superblock,
         bitmap: None,
+        logged: None,
         holes: Vec::new(),
         content: role.to_string(),
         is_guessed: false,
@@ -345,4 +347,37 @@ fn the_critical_section_is_in_doubt_without_a_backup() {
     let members = in_place(-(4 * CHUNK as i64));
     let moved = halves(&members, reshape_of(&members).expect("one"), &[]).expect("readable");
     assert!(moved.doubts.is_empty(), "{:?}", moved.doubts);
+}
+
+#[test]
+fn a_log_of_partial_parity_says_which_rows_are_in_doubt() {
+    // Role 3 is missing, and writes were under way.
+    let mut members: Vec<Claimant> =
+        (0..3).map(|role| claimant(Level::Raid5, role, 5, &[0, 1, 2], 4)).collect();
+    for one in &mut members {
+        change(one, |one| one.resync = Resync::From(0));
+        one.logged = Some(Vec::new());
+    }
+    let torn = |members: &[Claimant]| {
+        let doubts = open(members).expect("it can be read").doubts;
+        doubts.into_iter().find_map(|doubt| match doubt {
+            Doubt::Torn { ranges, .. } => Some(ranges),
+            _ => None,
+        })
+    };
+    // Nothing was being written.
+    assert_eq!(torn(&members), None);
+    // Left-symmetric: stripe 1 has its parity on role 2, and its first chunk on role 3.
+    let entry = |start: u64| Entry {
+        data_start: start,
+        data_len: 4096,
+        parity_len: 4096,
+        parity_role: 2,
+        checksum: 0,
+    };
+    members[2].logged = Some(vec![entry(3 * CHUNK + 8192)]);
+    assert_eq!(torn(&members), Some(Some(vec![3 * CHUNK + 8192..3 * CHUNK + 12288])));
+    // The log of one member is damaged.
+    members[1].logged = None;
+    assert_eq!(torn(&members), Some(None));
 }

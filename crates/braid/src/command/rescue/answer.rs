@@ -11,7 +11,6 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use braid_holes::{Map, State};
 use braid_md::Reshape;
 use braid_probe::ReadAt;
 use braid_rescue::assemble::{
@@ -25,7 +24,7 @@ use braid_service::failure::Failure;
 use braid_service::volume::IoMode;
 use braid_shell::{shell_path, shell_word, shown};
 
-use super::examined::{failure, of_case};
+use super::examined::{failure, of_case, write_map};
 use super::hypotheses::{self, Ranked};
 use crate::cli::Meant;
 use crate::command::stacks::absolute_path;
@@ -150,7 +149,6 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
             })?)
         }
     };
-    let not_read = not_read.into_iter().map(|(name, why)| format!("{name}: {why}"));
     let unread = unread.into_iter().map(|why| why.text()).chain(not_read).collect();
     Ok(Opened { case, members, arrays: read, unread, volumes, chosen })
 }
@@ -304,7 +302,7 @@ fn name_apart(read: &mut [ReadArray]) {
 }
 
 /// Looks for volumes in the arrays, which are opened for that.
-fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<(String, String)>), Failure> {
+fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<String>), Failure> {
     let executor = cat::executor(IoMode::Auto)?;
     let mut devices = Vec::new();
     for one in read.iter_mut() {
@@ -334,7 +332,8 @@ fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<(String, String)>
             arrays,
         }
     };
-    Ok((volumes.into_iter().map(volume).collect(), unread))
+    let unread = unread.into_iter().map(|(name, why)| format!("{name}: {why}"));
+    Ok((volumes.into_iter().map(volume).collect(), unread.collect()))
 }
 
 /// Compares the superblocks with blocks that say where they belong: those that `mdadm --create` wrote anew look sound.
@@ -372,15 +371,10 @@ fn write_maps(
         let Some(seat) = seat.as_ref().filter(|seat| !seat.holes.is_empty()) else {
             return Ok(None);
         };
-        let member = &members[claimants[seat.claimant].member];
-        let mut map = Map::new(member.patient.size(), State::Finished);
-        for hole in Opening::holes_of(claimants, seat) {
-            map.set(hole.start..hole.end.min(member.patient.size()), State::Bad);
-        }
-        let uuid = claimants[seat.claimant].superblock.array_uuid.to_string().replace(':', "");
-        let name = format!("maps/{uuid}{tag}-{role}.map");
-        let path = case.write(&name, &map.to_string())?;
-        Ok(Some(std::path::absolute(&path).unwrap_or(path)))
+        let one = &claimants[seat.claimant];
+        let uuid = one.superblock.array_uuid.to_string().replace(':', "");
+        let holes = Opening::holes_of(claimants, seat);
+        write_map(case, &format!("{uuid}{tag}-{role}"), members[one.member].patient.size(), &holes)
     };
     opening.seats.iter().enumerate().map(write).collect()
 }

@@ -1,8 +1,9 @@
 //! The members of a case, opened and looked at.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use braid_holes::Map;
+use braid_holes::{Map, State};
+use braid_rescue::assemble::Ranges;
 use braid_rescue::scan::{Findings, FoundSuperblock, How, at_place, scan};
 use braid_rescue::{Case, CaseError, CaseMember, Examined, Fingerprint, Patient};
 use braid_service::failure::Failure;
@@ -64,6 +65,25 @@ pub(super) fn read_map(map: &Path, member: &str, size: u64) -> Result<Map, Failu
         Failure::refused(format!("{shown} is the map of another disk than {member}: {error}"))
             .next(next)
     })
+}
+
+/// Writes the map of a member of `size` bytes, of which some must not be read, to the case. Returns its path; `None`
+/// without holes.
+pub(super) fn write_map(
+    case: &Case,
+    name: &str,
+    size: u64,
+    holes: &Ranges,
+) -> Result<Option<PathBuf>, CaseError> {
+    if holes.is_empty() {
+        return Ok(None);
+    }
+    let mut map = Map::new(size, State::Finished);
+    for hole in holes {
+        map.set(hole.start..hole.end.min(size), State::Bad);
+    }
+    let path = case.write(&format!("maps/{name}.map"), &map.to_string())?;
+    Ok(Some(std::path::absolute(&path).unwrap_or(path)))
 }
 
 /// Equal for members with equal content at both ends, whatever the serial numbers of their disks.

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use braid_holes::{Map, State};
 use braid_level::layout;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
@@ -13,7 +12,7 @@ use braid_service::failure::Failure;
 use braid_shell::{shell_path, shown};
 use serde_json::{Value, json};
 
-use super::examined::{failure, of_case};
+use super::examined::{failure, of_case, write_map};
 use super::{exit, hypotheses, words};
 use crate::cli::RescueSolve;
 
@@ -60,16 +59,9 @@ fn fixed(arguments: &RescueSolve) -> Result<Fixed, Failure> {
 /// The members as expressions name them; the maps of those with holes are written to the case.
 fn named(case: &Case, members: &[Examined]) -> Result<Vec<Named>, braid_rescue::CaseError> {
     let name = |(index, one): (usize, &Examined)| {
-        let mut map = Map::new(one.patient.size(), State::Finished);
-        one.holes.iter().for_each(|hole| map.set(hole.clone(), State::Bad));
-        let map = match one.holes.is_empty() {
-            true => None,
-            false => {
-                let path = case.write(&format!("maps/member-{index}.map"), &map.to_string())?;
-                Some(std::path::absolute(&path).unwrap_or(path))
-            }
-        };
-        Ok(Named { path: one.path.clone(), size: one.patient.size(), map })
+        let size = one.patient.size();
+        let map = write_map(case, &format!("member-{index}"), size, &one.holes)?;
+        Ok(Named { path: one.path.clone(), size, map })
     };
     members.iter().enumerate().map(name).collect()
 }
