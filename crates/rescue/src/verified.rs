@@ -108,6 +108,22 @@ pub struct Sampled {
     pub mended: Option<(u64, u64)>,
 }
 
+/// A member of the array, as `scan` and `open` show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberRow {
+    /// Its role, in words.
+    pub role: String,
+    /// Its label.
+    pub member: String,
+    /// Its event count; empty without a superblock.
+    pub events: String,
+    /// When its superblock was last written, in words.
+    pub written: String,
+    /// The reason for which it is used, or not.
+    pub how: String,
+}
+
 /// The result of verifying a volume that is read by one stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +138,10 @@ pub struct Verified {
     pub at_s: u64,
     /// The verdict.
     pub verdict: Verdict,
+    /// Sentences about what is in doubt, whatever was checked.
+    pub doubts: Vec<String>,
+    /// The members of the arrays on which it lies, if superblocks say.
+    pub members: Vec<MemberRow>,
     /// The comparison of parity or copies; absent without redundancy.
     pub compared: Option<Compared>,
     /// The answer of the file system's checker.
@@ -180,6 +200,8 @@ mod tests {
             size_bytes: 4096,
             at_s: 1,
             verdict,
+            doubts: Vec::new(),
+            members: Vec::new(),
             compared: None,
             checker: None,
             samples: Some(Sampled { interval: Some((0.5, 1.0)), ..Sampled::default() }),
