@@ -5,6 +5,7 @@ mod common;
 
 mod api;
 mod browser;
+mod case;
 mod client;
 mod foreign;
 mod hostile;

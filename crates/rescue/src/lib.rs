@@ -39,4 +39,4 @@ pub use solve::{
     Agreement, Answer, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
     Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve,
 };
-pub use verified::{BadFile, Checked, Compared, Outcome, Sampled, Verdict, Verified};
+pub use verified::{BadFile, Checked, Compared, MemberRow, Outcome, Sampled, Verdict, Verified};

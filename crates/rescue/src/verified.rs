@@ -1,4 +1,4 @@
-//! What was verified of the answers of a case, kept in its folder: for the commands after `verify`, and for the page.
+//! Results of `verify` on the answers of a case, kept in its folder: for later commands, and for the page.
 //!
 //! Invariant: the text is untrusted. A result says something of exactly one stack expression, by which it is found.
 
@@ -10,7 +10,7 @@ const FILE: &str = "verified.json";
 /// Results that are kept.
 const MOST: usize = 64;
 
-/// What verifying says of an answer.
+/// The judgement of `verify` of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -60,13 +60,13 @@ pub enum Outcome {
 pub struct Checked {
     /// The program; empty if there is none for this content.
     pub program: String,
-    /// How it ended.
+    /// The end of its run.
     pub outcome: Outcome,
     /// Its first complaints.
     pub complaints: Vec<String>,
     /// The number of its other complaints.
     pub more: u64,
-    /// What else is to be known: a journal that was replayed, a package that is missing.
+    /// Other remarks: a journal that was replayed, a package that is missing.
     pub notes: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct BadFile {
     pub name: String,
     /// Its format.
     pub format: String,
-    /// What does not fit, in words.
+    /// The difference, in words.
     pub why: String,
     /// The bytes of the volume that it lies in, [offset, length].
     pub ranges: Vec<(u64, u64)>,
@@ -90,7 +90,7 @@ pub struct BadFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampled {
-    /// How they were found, in words.
+    /// The way in which they were found, in words.
     pub how: String,
     /// Files that fit their checksums.
     pub good: u64,
@@ -108,6 +108,22 @@ pub struct Sampled {
     pub mended: Option<(u64, u64)>,
 }
 
+/// A member of the array, as `scan` and `open` show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberRow {
+    /// Its role, in words.
+    pub role: String,
+    /// Its label.
+    pub member: String,
+    /// Its event count; empty without a superblock.
+    pub events: String,
+    /// When its superblock was last written, in words.
+    pub written: String,
+    /// The reason for which it is used, or not.
+    pub how: String,
+}
+
 /// The result of verifying a volume that is read by one stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +138,10 @@ pub struct Verified {
     pub at_s: u64,
     /// The verdict.
     pub verdict: Verdict,
+    /// Sentences about what is in doubt, whatever was checked.
+    pub doubts: Vec<String>,
+    /// The members of the arrays on which it lies, if superblocks say.
+    pub members: Vec<MemberRow>,
     /// The comparison of parity or copies; absent without redundancy.
     pub compared: Option<Compared>,
     /// The answer of the file system's checker.
@@ -180,6 +200,8 @@ mod tests {
             size_bytes: 4096,
             at_s: 1,
             verdict,
+            doubts: Vec::new(),
+            members: Vec::new(),
             compared: None,
             checker: None,
             samples: Some(Sampled { interval: Some((0.5, 1.0)), ..Sampled::default() }),

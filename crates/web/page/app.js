@@ -1,5 +1,6 @@
 // The page itself: the token, the stream of changes, and operations, each planned before it is done.
 
+import { caseCard } from './cases.js';
 import { History } from './chart.js';
 import { card, fill, h, rank, verdict, words } from './view.js';
 
@@ -340,6 +341,24 @@ const actions = {
   }),
 };
 
+// --- cases --------------------------------------------------------------------------------------
+
+const CASES_AGAIN_MS = 5000;
+
+// What a command does to a case is seen soon after.
+async function listCases() {
+  const place = $('cases');
+  place.hidden = false;
+  try {
+    const { cases } = await (await ask('/cases')).json();
+    fill(place, cases.map(caseCard));
+  } catch (error) {
+    fill(place, [h('p.note.bad', null, words(error.message))]);
+    if (error.status === 401) return;
+  }
+  setTimeout(listCases, CASES_AGAIN_MS);
+}
+
 // --- reports ------------------------------------------------------------------------------------
 
 async function openReport(path) {
@@ -382,6 +401,7 @@ async function start() {
     const about = await (await ask('')).json();
     fill($('more'), [h('div.row', null, h('button', { type: 'button', act: actions.stack }, 'Bring up a stack …'), h('button', { type: 'button', act: actions.create }, 'Create an array …'))]);
     $('more').hidden = false;
+    if (about.cases) listCases();
     if (about.reports) listReports();
   } catch {
     // The stream says what is wrong.

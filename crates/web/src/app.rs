@@ -26,7 +26,7 @@ use crate::seen::health_of;
 use crate::shared::{Shared, blocking};
 use crate::up::{NewVolume, Up};
 use crate::watch::{unanswered, view};
-use crate::{disks, jobs, page, state};
+use crate::{cases, disks, jobs, page, state};
 
 /// The routes, as the description in OpenAPI has them.
 pub const ROUTES: &[(&str, &str)] = &[
@@ -47,6 +47,7 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("delete", "/api/v1/jobs/{id}"),
     ("get", "/api/v1/events"),
     ("get", "/api/v1/reports"),
+    ("get", "/api/v1/cases"),
     ("post", "/api/v1/reports/open"),
     ("get", "/reports/{ticket}"),
 ];
@@ -91,6 +92,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/jobs/{id}", get(jobs::job).delete(jobs::end_job))
         .route("/v1/events", get(events))
         .route("/v1/reports", get(reports))
+        .route("/v1/cases", get(cases::cases))
         .route("/v1/reports/open", post(open_report).route_layer(json()))
         .fallback(missing)
         .method_not_allowed_fallback(wrong)
@@ -166,6 +168,7 @@ async fn about(State(shared): Asked) -> Json<Value> {
         "api_version": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "reports": shared.reports.is_some(),
+        "cases": !shared.cases.is_empty(),
     }))
 }
 

@@ -6,6 +6,7 @@
 //!   in time     ask            ├─ shared ─▶ orders to control sockets       (does)
 //!                              ├─ program ─▶ this same program: up, create  (does)
 //!                              ├─ reports ─▶ files below one folder         (reads)
+//!                              ├─ cases  ──▶ folders of `braid rescue`      (reads)
 //!                              └─ page       what is built in
 //! ```
 //!
@@ -25,6 +26,7 @@
 mod answer;
 mod app;
 mod asked;
+mod cases;
 mod change;
 mod disks;
 mod doors;

@@ -62,6 +62,8 @@ pub struct Config {
     pub program: PathBuf,
     /// Reports of the laboratory lie below it.
     pub lab: Option<PathBuf>,
+    /// Folders of cases of `braid rescue` that are shown.
+    pub cases: Vec<PathBuf>,
     /// Certificate and key of TCP listeners; without them there are none beyond the loopback.
     pub tls: Option<Tls>,
     /// Further names by which it may be called, without the port.
@@ -142,7 +144,7 @@ async fn run(config: Config, ready: impl FnOnce(&Bound)) -> Result<(), ListenErr
     };
     let guard = Guard { names, scheme: scheme(acceptor.is_some()), token, tokens: config.tokens };
     let folders = Folders { run: config.run, records: config.records, events: config.events };
-    let shared = Shared::new(guard, folders, config.program, reports);
+    let shared = Shared::new(guard, folders, config.program, reports, config.cases);
     tokio::spawn(shared.watch.clone().run());
     let app = app::router(shared);
     ready(&bound);

@@ -4,11 +4,12 @@ use axum::http::header::{self, HeaderName};
 use axum::response::{IntoResponse, Response};
 
 /// Its files: the path, the type, the text.
-pub(crate) const FILES: [(&str, &str, &str); 5] = [
+pub(crate) const FILES: [(&str, &str, &str); 6] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/app.js", "text/javascript; charset=utf-8", include_str!("../page/app.js")),
     ("/view.js", "text/javascript; charset=utf-8", include_str!("../page/view.js")),
+    ("/cases.js", "text/javascript; charset=utf-8", include_str!("../page/cases.js")),
     ("/chart.js", "text/javascript; charset=utf-8", include_str!("../page/chart.js")),
 ];
 

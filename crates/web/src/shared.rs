@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) folders: Folders,
     pub(crate) program: PathBuf,
     pub(crate) reports: Option<Reports>,
+    /// The folders of cases that are shown.
+    pub(crate) cases: Vec<PathBuf>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) tickets: Tickets,
     pub(crate) followers: Followers,
@@ -39,6 +41,7 @@ impl Shared {
         folders: Folders,
         program: PathBuf,
         reports: Option<Reports>,
+        cases: Vec<PathBuf>,
     ) -> Arc<Shared> {
         let watch = Watch::new(folders.clone());
         Arc::new(Shared {
@@ -46,6 +49,7 @@ impl Shared {
             folders,
             program,
             reports,
+            cases,
             watch,
             tickets: Tickets::default(),
             followers: Followers::default(),

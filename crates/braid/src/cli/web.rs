@@ -23,6 +23,9 @@ pub(crate) struct Web {
     /// Show the laboratory reports below this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lab: Option<PathBuf>,
+    /// Show this case of `braid rescue`, for reading (may be given several times)
+    #[arg(long, value_name = "CASE")]
+    pub(crate) case: Vec<PathBuf>,
     /// Encrypt with this certificate in PEM; required to listen beyond the loopback
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,

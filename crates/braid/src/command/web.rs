@@ -3,7 +3,9 @@
 mod tokens;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use braid_rescue::Case;
 use braid_shell::shell_path;
 use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, TokenFile, serve};
 
@@ -39,7 +41,13 @@ pub(super) fn web(web: &Web) -> Result<(), Failure> {
     let (lab, hosts) = (web.lab.clone(), web.host.clone());
     let tokens = TokenFile(places.web_tokens());
     let events = places.state_folder().join(EVENTS);
-    let config = Config { listen, token, tokens, events, run, records, program, lab, tls, hosts };
+    let absolute = |case: &PathBuf| {
+        let folder = Case::folder_of(case);
+        std::path::absolute(&folder).unwrap_or(folder)
+    };
+    let cases = web.case.iter().map(absolute).collect();
+    let config =
+        Config { listen, token, tokens, events, run, records, program, lab, cases, tls, hosts };
     serve(config, |bound| match (bound, &secret) {
         (Bound::Url(url), Some(token)) if !web.hide_token => {
             println!("{url}#token={}", token.secret());

@@ -36,6 +36,7 @@ targets! {
     files(12_000): braid_files::fuzz::fuzz_files,
     map(400_000): braid_holes::fuzz::fuzz_map,
     evidence(20_000): braid_rescue::evidence::fuzz::fuzz_evidence,
+    samples(60_000): braid_rescue::samples::fuzz_samples,
     published(500_000): braid_reproduce::fuzz::fuzz_published,
     campaign(300_000): campaign::fuzz_campaign,
     tool_output(25_000): tool_output::fuzz_output,

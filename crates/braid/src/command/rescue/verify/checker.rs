@@ -35,7 +35,7 @@ pub(super) struct Checker {
     errors: &'static [i32],
     /// Beginnings of lines that are no complaints.
     chatter: &'static [&'static str],
-    /// What a line about a log that was not replayed has in it.
+    /// A part of the line that tells of a log which was not replayed.
     log_ignored: &'static str,
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use braid_probe::{Class, scan_signatures};
 use braid_rescue::assemble::Doubt;
 use braid_rescue::samples::Places;
-use braid_rescue::{Compared, Outcome, Patient, Verdict, Verified};
+use braid_rescue::{Compared, MemberRow, Outcome, Patient, Verdict, Verified};
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::{Context, Failure};
 use braid_service::volume::IoMode;
@@ -25,7 +25,7 @@ use serde_json::json;
 
 use super::answer::{By, Opened, Volume, opened};
 use super::examined::failure;
-use super::{exit, hypotheses};
+use super::{exit, hypotheses, words};
 use crate::cli::RescueVerify;
 use crate::command::{cat, stacks};
 
@@ -61,6 +61,8 @@ pub(super) fn verify(arguments: &RescueVerify) -> Result<ExitCode, Failure> {
         size_bytes: volume.size,
         at_s: now.as_secs(),
         verdict: Verdict::Unknown,
+        doubts: volume.doubts.iter().map(words::doubt).collect(),
+        members: members(&opened, volume),
         compared,
         checker,
         samples: Some(sampled),
@@ -77,12 +79,25 @@ pub(super) fn verify(arguments: &RescueVerify) -> Result<ExitCode, Failure> {
         true => {
             let mut text = json!(verified);
             text["output_version"] = OUTPUT_VERSION.into();
-            text["doubts"] = volume.doubts.iter().map(super::words::doubt).collect();
             println!("{text}");
         }
         false => screen::print(&opened, volume, &verified, arguments),
     }
     Ok(exit(verified.verdict != Verdict::Right || !volume.doubts.is_empty()))
+}
+
+/// The members of the arrays on which the volume lies, as `open` shows them.
+fn members(opened: &Opened, volume: &Volume) -> Vec<MemberRow> {
+    let mut rows = Vec::new();
+    for index in &volume.arrays {
+        let By::Superblocks { array, opening } = &opened.arrays[*index].by else { continue };
+        let lines = words::table(&array.claimants, &opening.seats, &opening.left_out);
+        rows.extend(lines.into_iter().map(|line| {
+            let words::Line { role, member, events, written, how } = line;
+            MemberRow { role, member, events, written, how }
+        }));
+    }
+    rows
 }
 
 /// Compares parity or copies of the arrays on which the volume lies; `None` if they have neither.

@@ -122,11 +122,16 @@ fn best(mut counts: Vec<(u64, String)>) -> Option<(String, u64)> {
     (count > second).then_some((member, count))
 }
 
-/// The array of a stack.
+/// True for an array with parity or copies.
+fn is_redundant(stack: &Stack) -> bool {
+    stack.shape().is_some_and(|shape| shape.level.is_redundant())
+}
+
+/// The first array with redundancy in a stack.
 fn array(stack: &Stack) -> Option<&Stack> {
-    match stack.shape() {
-        Some(_) => Some(stack),
-        None => stack.members().first().and_then(array),
+    match is_redundant(stack) {
+        true => Some(stack),
+        false => stack.members().first().and_then(array),
     }
 }
 
@@ -136,7 +141,7 @@ fn width(stack: &Stack) -> usize {
 
 /// Makes a member of the array missing. Returns its path, or no path if it is missing already; `None` without this role.
 fn leave_out(stack: &mut Stack, role: usize) -> Option<Option<String>> {
-    if stack.shape().is_none() {
+    if !is_redundant(stack) {
         return leave_out(stack.members_mut().first_mut()?, role);
     }
     let member = stack.members_mut().get_mut(role)?;
