@@ -71,7 +71,7 @@ impl Membership {
     /// Compares the members of `record` with what they are now, on this machine.
     pub fn of(record: &Record) -> Membership {
         let member_at = |path: &Path| {
-            let metadata = Metadata::read(path).ok()?;
+            let metadata = Metadata::look(path).ok()?;
             let array = metadata.superblock.array_uuid.to_string();
             Some(Accepted { path: path.to_owned(), array, device: metadata.device() })
         };
@@ -329,7 +329,7 @@ pub fn forget_removed(record: &mut Record) {
 /// What a member is to be known by.
 fn look_at(path: &Path) -> Option<Known> {
     let known = Known::from(Seen::at(path)?);
-    Some(match Metadata::read(path) {
+    Some(match Metadata::look(path) {
         Ok(metadata) => known.carrying(&metadata.superblock),
         Err(_) => known,
     })

@@ -1,7 +1,7 @@
 //! What a member's superblock says, and what it points to.
 
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use braid_engine::assembled::{self, Carried, CarriedError};
 use braid_md::Superblock;
@@ -127,13 +127,12 @@ impl Deref for Metadata {
 }
 
 impl Metadata {
-    /// Reads the superblock of `path` that holds, and what it points to.
+    /// Reads the superblock of an open member that holds, and what it points to.
     ///
     /// # Errors
     /// It cannot be read, or has none that can be believed.
-    pub fn read(path: &Path) -> Result<Metadata, MetadataError> {
-        let image = Image::open(path).map_err(MetadataError::Unreadable)?;
-        let path = path.to_owned();
+    pub fn of(image: &Image) -> Result<Metadata, MetadataError> {
+        let path = image.path.clone();
         if let Some(number) = image.partition_of_superblock() {
             return Err(MetadataError::OfPartition { path, number });
         }

@@ -2,8 +2,9 @@
 //! can be undone.
 //!
 //! ```text
-//!   image    a member opened for reading: its superblocks, its bitmap
+//!   image    an open member: its superblocks, its bitmap
 //!   member   the superblock that holds, and what it points to, checked
+//!   look     both of a path that is opened for that alone
 //!   host     this machine: its name, its time zone, the time, randomness
 //!   allocate room in image files for what is written while an array is used
 //!   scan     the block devices of this machine
@@ -27,6 +28,7 @@ mod contents;
 mod host;
 mod image;
 mod kept;
+mod look;
 mod member;
 mod saved;
 mod scan;

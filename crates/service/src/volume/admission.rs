@@ -15,14 +15,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use braid_md::Uuid;
 use braid_probe::{
     Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_apart,
     check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 
-use super::options::{Accepted, OpenOptions, Unusable};
+use super::options::{OpenOptions, Unusable};
 use crate::metadata::{Metadata, MetadataError};
 
 /// Examines the members of `stack`; what `accepted` ones carry is no obstacle. Answers those that
@@ -138,7 +137,7 @@ fn can_be_missed(refusal: &Refusal, degraded: bool) -> bool {
         // It carries something beside what the array put there: somebody has to say that it is not
         // needed any more, unless there is nothing of the array on it.
         Reason::Contents { .. } | Reason::NotRaw { .. } => {
-            degraded || Metadata::read(&refusal.path).is_err()
+            degraded || Metadata::look(&refusal.path).is_err()
         }
         _ => false,
     }
@@ -214,7 +213,7 @@ pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
 /// data. Something else in front of the data says that the disk has been given to another use
 /// since.
 fn is_own(path: &Path) -> bool {
-    let metadata = match Metadata::read(path) {
+    let metadata = match Metadata::look(path) {
         Ok(metadata) => metadata,
         // Whoever opens it says what is wrong with its superblock, and changes nothing.
         Err(
@@ -230,57 +229,6 @@ fn is_own(path: &Path) -> bool {
         one.name.starts_with("md ")
             || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
     })
-}
-
-/// Reads the superblocks of an `md(…)` level, as far as that can be done.
-///
-/// # Errors
-/// None can be read: why the first one cannot.
-pub(super) fn read(
-    members: &[Stack],
-    options: &OpenOptions,
-) -> Result<(Vec<Metadata>, Vec<Unusable>), MetadataError> {
-    let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
-    for path in members.iter().filter_map(path_of) {
-        if let Some(known) = options.unusable.iter().find(|one| one.path == path) {
-            unusable.push(known.clone());
-            continue;
-        }
-        match Metadata::read(&path).and_then(|metadata| of_its_array(metadata, options)) {
-            Ok(metadata) => found.push(metadata),
-            Err(why) => {
-                unusable.push(Unusable { path, why: why.brief() });
-                first = first.or(Some(why));
-            }
-        }
-    }
-    match (found.is_empty(), first) {
-        (false, _) => Ok((found, unusable)),
-        (true, Some(why)) => Err(why),
-        (true, None) => Err(MetadataError::None { why: in_words(&unusable) }),
-    }
-}
-
-/// A member that was given to another array since is not this one's; nor is a device that was never its member.
-fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
-    let now: Uuid = metadata.superblock.array_uuid;
-    let expected = options.arrays.iter().find(|one| one.path == metadata.path);
-    match expected {
-        Some(Accepted { array, .. }) if *array != now.to_string() => {
-            Err(MetadataError::OtherArray {
-                path: metadata.path,
-                uuid: now.to_string(),
-                expected: array.clone(),
-            })
-        }
-        Some(one) if one.is_stranger(metadata.device().as_deref(), &options.arrays) => {
-            Err(MetadataError::Stranger {
-                device: metadata.device().unwrap_or_else(|| "none".to_owned()),
-                path: metadata.path,
-            })
-        }
-        _ => Ok(metadata),
-    }
 }
 
 /// `b.img: it does not exist; c.img: …`

@@ -140,13 +140,12 @@ impl Media {
 
     /// The arrays that members describe themselves.
     pub fn md_arrays(&self) -> Vec<&MdArray> {
-        let mut arrays: Vec<&MdArray> = Vec::new();
-        self.root.walk(&mut |part| {
-            if let Part::Md(array) = part {
-                arrays.push(array);
-            }
-        });
-        arrays
+        md_arrays(&self.root)
+    }
+
+    /// See [`cache_log::identity`].
+    pub(super) fn identity_of(&self, stack: &Stack) -> String {
+        cache_log::identity(stack, &self.md_arrays())
     }
 
     /// The arrays whose members are leaves.
@@ -203,6 +202,16 @@ impl Media {
     }
 }
 
+fn md_arrays(root: &Part) -> Vec<&MdArray> {
+    let mut arrays: Vec<&MdArray> = Vec::new();
+    root.walk(&mut |part| {
+        if let Part::Md(array) = part {
+            arrays.push(array);
+        }
+    });
+    arrays
+}
+
 struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
@@ -233,8 +242,8 @@ impl Opener<'_> {
 
     fn cached(&mut self, cache: &Cache, text: String) -> Result<Part, MediaError> {
         let config = config_of(cache);
-        let of_origin = cache_log::identity(cache.origin());
         let origin = Box::new(self.part(cache.origin())?);
+        let identity = cache_log::identity(cache.origin(), &md_arrays(&origin));
         let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
         if let Some(log) = &log {
             let (of_log, behind) = (log.limits(), origin.limits());
@@ -243,8 +252,8 @@ impl Opener<'_> {
                 return Err(MediaError::Log { log, cache: text, why });
             }
         }
-        let write_back = WriteBack::new(cache, &of_origin, self.options);
-        let warm = Warm::open(cache)?.map(Arc::new);
+        let write_back = WriteBack::new(cache, &identity, self.options);
+        let warm = Warm::open(cache, &identity)?.map(Arc::new);
         Ok(Part::Cached { config, origin, log, of: OfCache { text, write_back, warm } })
     }
 

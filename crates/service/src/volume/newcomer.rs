@@ -56,12 +56,11 @@ impl Newcomer {
             let device = path.display().to_string();
             return Err(Why::RequestsUnderWay { device, requests }.into());
         }
-        let known = Metadata::read(path)
-            .ok()
-            .filter(|known| known.superblock.array_uuid == array.superblock.array_uuid);
+        let uuid = array.superblock.array_uuid;
+        let is_known = Metadata::array_at(path) == Some(uuid);
         let forced = [path.to_owned()];
         let policy = Policy {
-            force: if force || known.is_some() { &forced } else { &[] },
+            force: if force || is_known { &forced } else { &[] },
             min_bytes: 4096,
             ..Policy::default()
         };
@@ -75,15 +74,20 @@ impl Newcomer {
         })?;
         let deadline = array.deadline.of(true, file.is_direct());
         let label = path.display().to_string();
-        let leaf = Arc::new(Member::new(label, Box::new(file), deadline));
-        let superblocks = Image::open(path)?.found;
+        let leaf = Arc::new(Member::new(label, Box::new(file.clone()), deadline));
+        let image = Image::of(path, Box::new(file))?;
+        let known = Metadata::of(&image).ok().filter(|known| known.superblock.array_uuid == uuid);
+        if is_known && known.is_none() {
+            let what = "it became something else while it was examined";
+            return Err(Failure::refused(format!("{}: {what}", path.display())));
+        }
         let areas = areas_of_log(&array.superblock, array.log, facts.size)
             .map_err(|why| unfit(why).of(format_args!("{} is not taken", path.display())))?;
         Ok(Newcomer {
             leaf,
             path: path.to_owned(),
             known,
-            superblocks: superblocks.iter().map(|found| found.offset).collect(),
+            superblocks: image.found.iter().map(|found| found.offset).collect(),
             size: facts.size,
             areas,
         })
