@@ -92,7 +92,7 @@ impl Image {
         BadBlocks::parse(&bytes, log.shift, self.size).map(Some).context(self.path.display())
     }
 
-    /// Whether anything but zeroes lies in the 4 KiB from `offset` on; false of what cannot be read.
+    /// Returns true if the 4 KiB from `offset` on can be read and are not all zeroes.
     pub fn has_content_at(&self, offset: u64) -> bool {
         let mut bytes = [0; 4096];
         self.member.read_at(offset, &mut bytes).is_ok() && bytes != [0; 4096]
@@ -104,12 +104,12 @@ impl Image {
         f(&mut Source { size: self.size, read: &mut read })
     }
 
-    /// What is said when it cannot be read.
+    /// Returns the message for a failed read.
     pub(super) fn cannot_read(&self) -> String {
         format!("cannot read {}", self.path.display())
     }
 
-    /// Where superblocks were looked for, in words.
+    /// Returns the offsets at which superblocks were looked for, in words.
     pub fn places(&self) -> String {
         let place = |version: &Version| {
             let offset = version.superblock_offset(self.size)?;

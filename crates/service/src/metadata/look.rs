@@ -1,6 +1,6 @@
 //! A look at what lies at a path: opened to be read, read, and closed again.
 //!
-//! For paths of which nobody knows yet what they lead to. The metadata of a member that is open are read through it
+//! For paths that may lead to any file. The metadata of a member that is open are read through it
 //! ([`Metadata::of`]), because another file may lie at its path by now; crates/tidy lists the files that may look.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a member's superblock says, and what it points to.
+//! The superblock of a member, and the metadata that it points to.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum MetadataError {
 }
 
 impl MetadataError {
-    /// What to do about it.
+    /// Returns the next command.
     pub fn next(&self) -> Option<String> {
         Some(match self {
             MetadataError::Unreadable(failure) => return failure.next.clone(),
@@ -112,7 +112,7 @@ impl From<MetadataError> for Failure {
 
 /// A member's metadata, checked: what it carries, and where.
 pub struct Metadata {
-    /// Where the member is.
+    /// The path of the member.
     pub path: PathBuf,
     /// Its superblock and all that belongs to it.
     pub carried: Carried,
@@ -170,12 +170,12 @@ impl Metadata {
         (!device.is_nil()).then(|| device.to_string())
     }
 
-    /// What people call it.
+    /// Returns the name of the member in messages.
     pub fn label(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// What assembly needs to know of it.
+    /// Returns the facts that assembly needs.
     pub fn candidate(&self) -> Candidate {
         self.carried.candidate(self.label())
     }

@@ -9,7 +9,7 @@
 //!   allocate room in image files for what is written while an array is used
 //!   scan     the block devices of this machine
 //!   contents what a member is that carries no superblock; the partitions of an image
-//!   change   members opened for nobody else, bytes saved, bytes replaced
+//!   change   members opened exclusively, bytes saved, bytes replaced
 //!   kept     copies of superblocks, a version for each change of membership
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```

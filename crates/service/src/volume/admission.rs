@@ -9,7 +9,7 @@
 //!                        └─ of an `md(…)` level ─────────────▶ unusable: assembly decides
 //! ```
 //!
-//! Invariant: a member that somebody else uses is never taken for one that is missing: its array
+//! Invariant: a member that another program uses is never taken for one that is missing: its array
 //! would go on twice.
 
 use std::path::{Path, PathBuf};
@@ -93,9 +93,9 @@ fn admit_paths(
     }
 }
 
-/// How long a process that has been killed may take to let go of what it had open.
+/// Time limit for a process that has been killed to close its files.
 const DYING: Duration = Duration::from_secs(2);
-/// How often it is looked at again.
+/// Time between two attempts.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Examines all members as [`check_members`] does, and waits for processes that have one open and
@@ -118,7 +118,7 @@ pub fn check_patiently(
     }
 }
 
-/// Whether only processes stand in the way that have been killed.
+/// Returns true if only processes that have been killed use the member.
 fn is_ending(reason: &Reason) -> bool {
     let ends = |holder: &Holder| match holder {
         Holder::Process { pid, .. } => braid_control::is_ending(*pid),
@@ -127,14 +127,14 @@ fn is_ending(reason: &Reason) -> bool {
     matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))
 }
 
-/// Whether a member with superblocks that was refused may be taken for one that is not there.
+/// Returns true if a member with superblocks that was refused may be treated as missing.
 fn can_be_missed(refusal: &Refusal, degraded: bool) -> bool {
     match &refusal.reason {
         Reason::Missing
         | Reason::WrongKind { .. }
         | Reason::TooSmall { .. }
         | Reason::Unknown { .. } => true,
-        // It carries something beside what the array put there: somebody has to say that it is not
+        // It carries something beside what the array put there: an operator has to say that it is not
         // needed any more, unless there is nothing of the array on it.
         Reason::Contents { .. } | Reason::NotRaw { .. } => {
             degraded || Metadata::look(&refusal.path).is_err()
@@ -201,7 +201,7 @@ fn signatures(path: &Path) -> Vec<Signature> {
     if is_disk { Vec::new() } else { found }
 }
 
-/// What a member is called.
+/// Returns the name of a member.
 pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     match &member.node {
         Node::File(file) => Some(file.name()),
@@ -209,13 +209,13 @@ pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     }
 }
 
-/// Whether a member carries nothing but what is the array's: its superblock, and what lies in its
+/// Returns true if a member carries nothing but what is the array's: its superblock, and what lies in its
 /// data. Something else in front of the data says that the disk has been given to another use
 /// since.
 fn is_own(path: &Path) -> bool {
     let metadata = match Metadata::look(path) {
         Ok(metadata) => metadata,
-        // Whoever opens it says what is wrong with its superblock, and changes nothing.
+        // Opening the member reports the fault of its superblock, and changes nothing.
         Err(
             MetadataError::Damaged { .. }
             | MetadataError::BadBlocks { .. }

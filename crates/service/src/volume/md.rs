@@ -66,6 +66,9 @@ impl MdError {
     }
 }
 
+/// An open member, and what it carries.
+type Opened = (File, Metadata);
+
 /// An array that was assembled.
 pub struct MdArray {
     pub level: Level,
@@ -199,7 +202,7 @@ impl MdArray {
 fn open_named(
     members: &[Stack],
     options: &OpenOptions,
-) -> Result<(Vec<(File, Metadata)>, Vec<Unusable>), MdError> {
+) -> Result<(Vec<Opened>, Vec<Unusable>), MdError> {
     let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
     for path in members.iter().filter_map(admission::path_of) {
         if let Some(known) = options.unusable.iter().find(|one| one.path == path) {
@@ -225,7 +228,7 @@ fn open_named(
 fn open_one(
     path: &Path,
     options: &OpenOptions,
-) -> Result<Result<(File, Metadata), MetadataError>, MemberError> {
+) -> Result<Result<Opened, MetadataError>, MemberError> {
     let unreadable = |failure| Ok(Err(MetadataError::Unreadable(failure)));
     let file = match open_file(path, options.access(), 0, None) {
         Ok(file) => file,
@@ -282,7 +285,7 @@ fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdE
 
 fn open_members(
     assembled: &Assembled,
-    opened: &[(File, Metadata)],
+    opened: &[Opened],
     options: &OpenOptions,
 ) -> Result<Vec<Arc<Member>>, MdError> {
     let open = |member: &assembled::TakesPart| {

@@ -62,7 +62,7 @@ impl MediaError {
         }
     }
 
-    /// What a member answered when it was opened, if that is why.
+    /// The error of opening a member, if that is the reason.
     pub(super) fn of_leaf(&self) -> Option<&MemberError> {
         match self {
             MediaError::Leaf(error) | MediaError::Md(MdError::Member(error)) => Some(error),
@@ -78,7 +78,7 @@ pub struct Media {
 
 /// Leaves that are members of one array, each with what the array calls it.
 pub(super) struct Siblings {
-    /// What people call the array.
+    /// The name of the array in messages.
     pub(super) array: String,
     pub(super) members: Vec<(String, Arc<Member>)>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Siblings {
 /// A part of a stack.
 pub(super) type Part = braid_wiring::Part<Arc<Member>, Box<MdArray>, OfCache>;
 
-/// What belongs to a cache of a stack.
+/// The service's data of a cache in a stack.
 pub(super) struct OfCache {
     /// As it is written, for people.
     pub(super) text: String,
@@ -122,7 +122,7 @@ impl Media {
         }
     }
 
-    /// What holds for all of it; none if it is not there.
+    /// Returns the limits of the volume; `None` if it is not there.
     pub(super) fn limits(&self) -> Option<Limits> {
         self.root.limits()
     }
@@ -170,7 +170,7 @@ impl Media {
         all
     }
 
-    /// Whether the stack has arrays that survive losses, or caches, which takes one shard for all of it:
+    /// Returns true if the stack has arrays that survive losses, or caches. One shard serves all of it then:
     /// what they know of requests under way is on that shard alone.
     pub fn has_state(&self) -> bool {
         let mut has_state = false;
@@ -186,7 +186,7 @@ impl Media {
         has_state
     }
 
-    /// What is not as it should be, though it works.
+    /// Returns the warnings about faults that do not prevent a start.
     pub fn warnings(&self) -> Vec<Warning> {
         let leaves = self.leaves().into_iter().filter(|leaf| leaf.is_direct() == Some(false));
         let buffered = leaves.map(|leaf| {
@@ -216,7 +216,7 @@ struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
     most_ram: u64,
-    /// Whether an array above goes on without what is opened.
+    /// An array above continues without the part that is opened.
     survives: bool,
 }
 
@@ -319,7 +319,7 @@ impl HasLimits for MdArray {
     }
 }
 
-/// What an array without superblocks calls its member of `role`.
+/// Returns the name that an array without superblocks gives its member of `role`.
 pub(super) fn called(member: &Member, role: usize) -> String {
     member.path().unwrap_or_else(|| braid_wiring::unnamed(role))
 }

@@ -31,9 +31,9 @@ use crate::why::Why;
 pub(super) struct Newcomer {
     leaf: Arc<Member>,
     pub(super) path: PathBuf,
-    /// What it carries of this array already.
+    /// Metadata of this array that it carries already.
     known: Option<Metadata>,
-    /// Where superblocks of any version lie on it.
+    /// Offsets of superblocks of any version on it.
     superblocks: Vec<u64>,
     size: u64,
     /// Areas of the log on it: offsets and lengths in bytes.
@@ -46,7 +46,7 @@ impl Newcomer {
         if array.limits().read_only {
             return Err(Why::ReadOnly { volume: array.name.clone() }.into());
         }
-        // Nobody lets go of it while it is waited for.
+        // A member is not removed while it is waited for.
         if array.leaves().iter().any(|leaf| leaf.label == path.display().to_string()) {
             return Err(Why::AlreadyMember { device: path.display().to_string() }.into());
         }

@@ -2,7 +2,7 @@
 //! same cache with that mode.
 //!
 //! ```text
-//!   control thread: log ──probe, lock──▶ shard: log opened ──▶ offered; who changes something waits
+//!   control thread: log ──probe, lock──▶ shard: log opened ──▶ offered; changes of the data wait
 //!                                               writes of before are answered ──▶ it begins
 //! ```
 //!

@@ -81,7 +81,7 @@ fn cached(mode: CacheMode, policy: CachePolicy, origin: Tree) -> Tree {
     Tree::Cached(config, None, Box::new(origin))
 }
 
-/// What is tried, by name.
+/// Experiments, by name.
 fn subjects() -> Vec<(&'static str, Tree)> {
     use CacheMode::{WriteAround, WriteThrough};
     vec![
@@ -121,7 +121,7 @@ struct Load {
     name: &'static str,
     requests: Vec<(bool, u64, u64)>,
     depth: usize,
-    /// Whether it ends with a flush.
+    /// It ends with a flush.
     flush: bool,
 }
 
@@ -226,7 +226,7 @@ fn part_of(tree: &Tree) -> Part {
     }
 }
 
-/// Where the devices of a tree come from.
+/// Source of the devices of a tree.
 struct Bed<'a> {
     device: RefCell<&'a mut dyn FnMut(&Offer) -> Dev>,
     clock: Rc<dyn Clock>,
