@@ -177,10 +177,11 @@ impl Media {
         self.root.walk(&mut |part| {
             has_state |= match part {
                 Part::Leaf(_) | Part::Missing => false,
-                Part::Cached { .. } => true,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
-                Part::Decorated { store, .. } => store.is_some(),
+                Part::Decorated { by, store, .. } => {
+                    store.is_some() || matches!(by, Decoration::Cache { .. })
+                }
             }
         });
         has_state
@@ -254,14 +255,15 @@ impl Opener<'_> {
         }
         let write_back = WriteBack::new(cache, &identity, self.options);
         let warm = Warm::open(cache, &identity)?.map(Arc::new);
-        Ok(Part::Cached { config, origin, log, of: OfCache { text, write_back, warm } })
+        let by = Decoration::Cache { config, of: OfCache { text, write_back, warm } };
+        Ok(Part::Decorated { by, origin, store: log })
     }
 
     /// Opens the device that `decoration` makes of `origin`.
     fn decorated(
         &mut self,
         origin: &Stack,
-        decoration: impl FnOnce(Limits) -> Result<Decoration, DecoratorError>,
+        decoration: impl FnOnce(Limits) -> Result<Decoration<OfCache>, DecoratorError>,
     ) -> Result<Part, MediaError> {
         let origin = Box::new(self.part(origin)?);
         let limits = origin.limits().expect("only a member of a level can be missing");
@@ -344,7 +346,7 @@ fn parity_in_doubt(part: &Part) -> Option<Warning> {
     })
 }
 
-/// Returns true if `part` has unreadable ranges, directly or through a slice.
+/// Returns true if `part` has unreadable ranges, directly or through devices in front of it.
 fn has_holes(part: &Part) -> bool {
     match part {
         Part::Decorated { by: Decoration::Holes(_), .. } => true,

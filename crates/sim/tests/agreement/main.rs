@@ -30,7 +30,7 @@ use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
 use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
-use braid_wiring::{Described, Ground, wire};
+use braid_wiring::{Decoration, Described, Ground, wire};
 
 use caches::InMemory;
 
@@ -211,11 +211,10 @@ type Part = braid_wiring::Part<Leaf, Infallible, Option<Behind>>;
 fn part_of(tree: &Tree) -> Part {
     match tree {
         Tree::Device(offer) => Part::Leaf(Leaf(Offer::clone(offer))),
-        Tree::Cached(config, behind, origin) => Part::Cached {
-            config: *config,
+        Tree::Cached(config, behind, origin) => Part::Decorated {
+            by: Decoration::Cache { config: *config, of: *behind },
             origin: Box::new(part_of(origin)),
-            log: None,
-            of: *behind,
+            store: None,
         },
         Tree::Joined(shape, members) => {
             let member = |one: &Option<Tree>| one.as_ref().map_or(Part::Missing, part_of);
