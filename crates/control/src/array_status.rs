@@ -1,6 +1,6 @@
 //! The status of a volume's arrays: a part of the schema of `braid status --json`.
 
-use braid_status::figures;
+use braid_status::{LogCost, figures};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
@@ -87,7 +87,7 @@ figures! {
         pub consistency: Option<String>,
         /// Cost of the log since the array was brought up, if there is a log.
         #[serde(default)]
-        pub log_cost: Option<LogCostStatus>,
+        pub log_cost: Option<LogCost>,
         /// Memory for stripes under way, with parity.
         #[serde(default)]
         pub stripe_cache_bytes: Option<u64> = Gauge "braid_stripe_cache_size_bytes",
@@ -131,23 +131,6 @@ pub struct LeftOutStatus {
     pub by_bitmap: bool,
 }
 
-figures! {
-    /// Cost of the log of an array with parity.
-    #[derive(Clone, Debug, Serialize, Deserialize)]
-    pub struct LogCostStatus {
-        /// Writes that were logged, of one stripe's rows each.
-        pub writes: u64 = Counter "braid_log_writes_total",
-        /// Bytes of data and parity that logged writes stored in place.
-        pub stored_bytes: u64 = Counter "braid_log_stored_bytes_total",
-        /// Bytes that the log stored.
-        pub log_bytes: u64 = Counter "braid_log_written_bytes_total",
-        /// Time of logged writes, added up.
-        pub time_us: u64 = Counter "braid_log_write_seconds_total",
-        /// Time for which logged writes waited for the log.
-        pub log_time_us: u64 = Counter "braid_log_wait_seconds_total",
-    }
-}
-
 /// A member that is proved to be wrong, if the copies went wrong independently of each other, or if one member
 /// of the stripe is wrong.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -156,7 +139,7 @@ pub struct SuspectStatus {
     pub role: u16,
     /// `None` if no member has the role any more.
     pub member: Option<String>,
-    /// Of so many bytes of mismatches.
+    /// Bytes of mismatches that prove it.
     pub bytes: u64,
 }
 
@@ -167,7 +150,7 @@ pub struct MismatchStatus {
     pub offset_bytes: u64,
     /// At each of the places below.
     pub length_bytes: u64,
-    /// Where the bytes of the array begin that are wrong, or may be: none if parity alone is wrong.
+    /// Offsets of the bytes of the array that are wrong, or may be wrong; empty if parity alone is wrong.
     pub array_offsets: Vec<u64>,
     /// Those that were compared.
     pub members: Vec<MismatchMember>,
@@ -181,7 +164,7 @@ pub struct MismatchMember {
     /// As the stack spells it; `None` if no member has the role any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// Where its bytes begin, on the member.
+    /// Offset of its bytes on the member.
     pub offset_bytes: u64,
     /// Copies with the same number are equal; 0 for all with parity.
     pub group: usize,
@@ -271,7 +254,7 @@ figures! {
         /// Bytes that members' bad-block logs list, which are not read.
         #[serde(default)]
         pub listed_bytes: u64,
-        /// Of the bytes that differ, those of which it is not proved which member is wrong.
+        /// Bytes that differ without a proof of which member is wrong.
         #[serde(default)]
         pub unproved_bytes: u64,
         /// Bytes that were written again.

@@ -42,29 +42,29 @@ figures! {
     }
 }
 
-/// Whether a cache steps aside because it makes reads no faster, and by which figures.
+/// Figures by which a cache steps aside, because it makes reads no faster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AsideStatus {
     /// `serving`; `aside`: reads go past it; `trying`: it holds some of what is read to see whether that pays.
     pub standing: String,
     /// Since when.
     pub for_ms: u64,
-    /// Of the last reads that it was judged by; `null` before the first time.
+    /// Figures of the last judgement; `null` before the first one.
     pub judged_by: Option<AsideFigures>,
 }
 
 /// Means of many reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AsideFigures {
-    /// Of a million reads, those that hit.
+    /// Hits in a million reads.
     pub hits_ppm: u64,
-    /// What a hit takes.
+    /// Duration of a hit.
     pub hit_ns: u64,
-    /// What a read of the origin takes.
+    /// Duration of a read of the origin.
     pub origin_ns: u64,
-    /// What it takes to hold what the origin answered.
+    /// Duration of storing in the cache the data that the origin returned.
     pub insertion_ns: u64,
-    /// What a read gains by the cache; it loses below 0.
+    /// Time that a read saves by the cache; negative if the read takes longer.
     pub gain_ns: i64,
 }
 
@@ -91,10 +91,10 @@ impl AsideStatus {
 }
 
 figures! {
-    /// What a cache's origin does not have yet, and what becomes of that.
+    /// Data of a cache that its origin does not have yet, and how they are drained.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct WriteBackStatus {
-        /// What an acknowledged FLUSH is kept by: `log`; `origin`; `log failing` while the log cannot be
+        /// Place in which data are durable when a FLUSH completes: `log`; `origin`; `log failing` while the log cannot be
         /// written, and the origin does not have all of it: FLUSH waits or fails.
         pub flushed_to: String,
         /// Bytes that the origin does not have. Without a log a power cut loses them; with one, those of
@@ -145,13 +145,13 @@ pub struct CacheCurve {
 pub struct CurvePoint {
     /// Replacement policy: `s3-fifo` or `lru`.
     pub policy: String,
-    /// Of memory for data.
+    /// Memory for data.
     pub size_bytes: u64,
-    /// Of a million reads of blocks, how many would have missed, and the standard error of that.
+    /// Misses in a million reads of blocks, and the standard error of this number.
     pub miss_ppm: u64,
     /// By how many of a million the number may be wrong.
     pub error_ppm: u64,
-    /// Whether it would have been full: if not, a larger one would not have hit more.
+    /// The cache would have been full. If it is not, a larger cache has no more hits.
     pub filled: bool,
     /// Reads of the sample of blocks that it is made from.
     pub sampled_reads: u64,

@@ -143,7 +143,7 @@ codes! {
     NotWriteBack = "not-write-back",
     /// More of the cache is dirty than would be left of it.
     CacheDirty = "cache-dirty",
-    /// What is dirty could not be drained.
+    /// Dirty data could not be drained.
     NotDrained = "not-drained",
     /// The file or device cannot be the log of a cache.
     LogUnfit = "log-unfit",

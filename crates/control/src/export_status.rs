@@ -1,9 +1,7 @@
 //! The status of a volume's exports: a part of the schema of `braid status --json`.
 
-use braid_status::{ExportCounts, figures};
+use braid_status::{ExportCounts, Latencies, MemberIo, figures};
 use serde::{Deserialize, Serialize};
-
-use crate::member_status::Latencies;
 
 figures! {
     /// A way by which clients reach the volume.
@@ -16,7 +14,7 @@ figures! {
         /// The path of the block device, or the first of `uris`.
         #[serde(alias = "path")]
         pub address: String,
-        /// Where clients connect; empty for a block device of this machine.
+        /// Addresses to which clients connect; empty for a block device of this machine.
         pub uris: Vec<String>,
         /// A link to the block device under the volume's name, which stays when the number of the device changes;
         /// `null` if it could not be made.
@@ -28,7 +26,7 @@ figures! {
         /// Counts since the volume was brought up.
         #[serde(flatten)]
         pub counts: ExportCounts,
-        /// How long clients waited for the volume.
+        /// Latencies of client requests.
         pub io: ClientIo,
     }
 }
@@ -53,20 +51,26 @@ impl ExportStatus {
 }
 
 figures! {
-    /// How long the clients of an export waited for the volume: from when the export has a request whole to when it
-    /// has the answer. The way to the client and back is not in it. A long write that goes to memory is several,
+    /// Latencies of the client requests of an export: from the moment in which the export has the whole request to that
+    /// in which it has the answer. The way to the client and back is not included. A long write that goes to memory is several,
     /// of 128 KiB.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct ClientIo {
         /// Requests that the volume has not answered yet.
         pub in_flight: u64 = Gauge "in_flight",
-        /// Of reads.
+        /// Reads.
         pub reads: Latencies,
-        /// Of writes and discards.
+        /// Writes and discards.
         pub writes: Latencies,
-        /// Of flushes.
+        /// Flushes.
         pub flushes: Latencies,
+    }
+}
+
+impl From<MemberIo> for ClientIo {
+    fn from(MemberIo { in_flight, reads, writes, flushes, .. }: MemberIo) -> ClientIo {
+        ClientIo { in_flight, reads, writes, flushes }
     }
 }
 

@@ -41,10 +41,10 @@ mod status;
 mod stop;
 
 pub use array_status::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MismatchMember,
-    MismatchStatus, ScrubPlaceStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, MismatchMember, MismatchStatus,
+    ScrubPlaceStatus, ScrubStatus, SuspectStatus,
 };
-pub use braid_status::{CacheCounts, Counters, ExportCounts};
+pub use braid_status::{CacheCounts, Counters, ExportCounts, Latencies, MemberIo};
 pub use cache_status::{
     AsideFigures, AsideStatus, CacheCurve, CacheStatus, CurvePoint, WriteBackStatus,
 };
@@ -61,7 +61,7 @@ pub use fuzz::fuzz_bodies;
 pub use giver::Giver;
 pub use health::Health;
 pub use job::{Job, JobState};
-pub use member_status::{Latencies, MemberIo, MemberStatus};
+pub use member_status::MemberStatus;
 pub use order::{
     Answer, CacheOrder, Carried, DeviceOrder, Effect, Order, OrderAnswer, Plan, WholeOrder,
 };

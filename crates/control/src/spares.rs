@@ -2,7 +2,7 @@
 //!
 //! An array that lacks a member, has no spare and fills none is given one of another volume's in its group, if
 //! that one lacks nothing. What a plan says is carried out in two steps, the spare's removal and its addition;
-//! in between it is nobody's.
+//! in between it belongs to no volume.
 //!
 //! Invariants: pure; a spare is promised once, an array is given one at a time, and a spare that is too small for
 //! any member is not.

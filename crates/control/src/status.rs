@@ -26,19 +26,19 @@ figures! {
         pub state: String,
         /// Why, if it is not online.
         pub why: Option<String>,
-        /// What to do next, if anything.
+        /// The next command, if there is one.
         pub next: Option<String>,
-        /// What it is made of, as it is typed.
+        /// The stack, as an operator types it.
         pub stack: String,
         /// The device that the stack makes.
         pub device: DeviceStatus,
         /// The ways by which clients reach the volume.
         #[serde(default)]
         pub exports: Vec<ExportStatus>,
-        /// Of `exports`, the block device of this machine, for programs that know no list.
+        /// The entry of `exports` that is a block device of this machine, for programs that know no list.
         #[serde(default)]
         pub attached: Option<ExportStatus>,
-        /// Of `exports`, the one over NBD, for programs that know no list.
+        /// The entry of `exports` over NBD, for programs that know no list.
         #[serde(default)]
         pub nbd: Option<ExportStatus>,
         /// In the order of the stack.
@@ -46,7 +46,7 @@ figures! {
         /// The arrays that keep copies, and those of other levels that have superblocks.
         #[serde(default)]
         pub arrays: Vec<ArrayStatus>,
-        /// Of the stack, the outermost first.
+        /// Caches of the stack, the outermost first.
         #[serde(default)]
         pub caches: Vec<CacheStatus>,
         /// Long orders for the volume as a whole that are carried out, and the last ones that ended, the oldest first.
@@ -55,27 +55,27 @@ figures! {
         /// RAM disks of the stack.
         #[serde(default)]
         pub rams: Vec<RamStatus>,
-        /// What is recorded of clients' requests, if it is.
+        /// The recording of client requests, if there is one.
         #[serde(default)]
         pub trace: Option<TraceStatus>,
         /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
         #[serde(default)]
         pub promised_bytes: u64 = Gauge "braid_volume_promised_bytes",
-        /// What becomes of a member that comes back: `auto`, `ask`, `never`; none for a volume without
+        /// Policy for a member that comes back: `auto`, `ask`, `never`; none for a volume without
         /// arrays that take members in.
         #[serde(default)]
         pub re_add: Option<String>,
         /// Volumes of one group share their spares.
         #[serde(default)]
         pub spare_group: Option<String>,
-        /// What is not as it should be, though it works.
+        /// Faults that do not stop the volume.
         pub warnings: Vec<String>,
         /// The volume's process.
         pub pid: u32,
         /// The version of the program that serves; empty of one that did not say it yet.
         #[serde(default)]
         pub version: String,
-        /// That program's file was replaced or removed since it was started.
+        /// The file of the program was replaced or removed since the start.
         #[serde(default)]
         pub program_replaced: bool,
         /// Memory that the process has in RAM, in bytes (`VmRSS` in `/proc/PID/status`).
@@ -107,15 +107,15 @@ figures! {
         pub size_bytes: u64 = Gauge "braid_volume_size_bytes",
         /// The least that is read or written.
         pub logical_block_bytes: u32,
-        /// What is written without being read before.
+        /// Size of the smallest write that needs no read.
         pub physical_block_bytes: u32,
-        /// What is written best in one go: a stripe.
+        /// Best size of one write: a stripe.
         pub optimal_io_bytes: u32,
         /// Nothing is ever written.
         pub read_only: bool = Gauge "braid_volume_read_only",
         /// Contents end with the process.
         pub volatile: bool,
-        /// Whether clients' writes are refused until it is unlocked.
+        /// Writes of clients are refused until the volume is unlocked.
         #[serde(default)]
         pub locked: bool = Gauge "braid_volume_locked",
     }
@@ -160,7 +160,7 @@ figures! {
         pub logical_block_bytes: u32,
         /// All of its memory was taken at once.
         pub preallocated: bool,
-        /// Of the machine's pool of huge pages.
+        /// Pages come from the machine's pool of huge pages.
         pub huge_pages: bool,
         /// Never swapped out.
         pub memory_locked: bool,

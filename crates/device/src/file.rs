@@ -17,6 +17,8 @@
 //! On a FUSE file system `RWF_DSYNC` makes nothing durable: the kernel sends no FSYNC for a file that its
 //! server opened with `FOPEN_DIRECT_IO`, nor, for any file, after an asynchronous direct write.
 
+mod opening;
+
 use std::cell::Cell;
 use std::fs::{File as StdFile, OpenOptions};
 use std::io;
@@ -32,17 +34,14 @@ use braid_mem::Pool;
 use braid_uring::{Failures, Fd, Handle};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 
+pub use opening::Access;
+use opening::{limits_of, open_direct};
+
 /// `f_type` of FUSE file systems, from `linux/magic.h`.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
-/// The mode in which a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// For reading; other processes may have it open.
-    ReadOnly,
-    /// For reading and writing, by no other process meanwhile.
-    Exclusive,
-}
+/// Bytes that [`File::read_at`] reads at once.
+const PIECE: usize = 64 << 10;
 
 /// An open file or block device.
 #[derive(Clone, Debug)]
@@ -56,6 +55,8 @@ struct Shared {
     path: PathBuf,
     /// The part of it that is used, in bytes.
     window: Span,
+    /// Length of that part before it was cut to whole blocks, in bytes.
+    exact: u64,
     limits: Limits,
     block_device: bool,
     direct: bool,
@@ -69,29 +70,94 @@ impl File {
     ///
     /// # Errors
     /// What `open` answers: `EBUSY` for a block device that is in use; `EWOULDBLOCK` for a file
-    /// that is locked; `EINVAL` when the window is empty, unaligned or past the end.
+    /// that is locked. What is neither a regular file nor a block device. Those of [`File::part`]; a file that is
+    /// shorter than a block can be opened whole to be read, and has a size of 0.
     pub fn open(path: &Path, access: Access, offset: u64, length: Option<u64>) -> io::Result<File> {
-        let block_device = std::fs::metadata(path)?.file_type().is_block_device();
+        let kind = std::fs::metadata(path)?.file_type();
+        let block_device = kind.is_block_device();
+        if !block_device && !kind.is_file() {
+            return Err(io::Error::other("it is neither a regular file nor a block device"));
+        }
         let (file, direct) = open_direct(path, access, block_device)?;
         if access == Access::Exclusive && !block_device {
             rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
         }
-        let limits = limits_of(&file, access, block_device, direct)?;
-        let available = limits.size.checked_sub(offset).ok_or(io::ErrorKind::InvalidInput)?;
+        let (limits, exact) = limits_of(&file, access, block_device, direct)?;
+        let failures = if direct { Failures::default() } else { Failures::of_cached() };
+        let is_on_fuse = !block_device && rustix::fs::fstatfs(&file)?.f_type == FUSE_SUPER_MAGIC;
+        let whole = File {
+            shared: Arc::new(Shared {
+                file,
+                path: path.to_owned(),
+                window: Span::new(0, limits.size),
+                exact,
+                limits,
+                block_device,
+                direct,
+                is_on_fuse,
+                failures: Arc::new(failures),
+            }),
+        };
+        match (offset, length) {
+            (0, None) if limits.size > 0 || limits.read_only => Ok(whole),
+            _ => whole.part(offset, length),
+        }
+    }
+
+    /// Returns `length` bytes of the file from `offset` on (all that follow, if `None`) as a file, with the same lock.
+    ///
+    /// # Errors
+    /// `EINVAL` if the part is empty, unaligned or past the end; `EMFILE`.
+    pub fn part(&self, offset: u64, length: Option<u64>) -> io::Result<File> {
+        let Shared { file, path, window, exact, .. } = &*self.shared;
+        let mut limits = self.shared.limits;
+        let available = window.len.checked_sub(offset).ok_or(io::ErrorKind::InvalidInput)?;
         let wanted = length.unwrap_or(available);
         let block = u64::from(limits.logical_block);
-        let window = Span::new(offset, wanted / block * block);
+        let window = Span::new(window.offset + offset, wanted / block * block);
         if window.is_empty() || wanted > available || !offset.is_multiple_of(block) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let limits = Limits { size: window.len, ..limits };
-        let path = path.to_owned();
-        let failures = if direct { Failures::default() } else { Failures::of_cached() };
-        let failures = Arc::new(failures);
-        let is_on_fuse = !block_device && rustix::fs::fstatfs(&file)?.f_type == FUSE_SUPER_MAGIC;
-        let shared =
-            Shared { file, path, window, limits, block_device, direct, is_on_fuse, failures };
+        limits.size = window.len;
+        let shared = Shared {
+            file: file.try_clone()?,
+            path: path.clone(),
+            window,
+            exact: length.unwrap_or(exact - offset),
+            limits,
+            failures: Arc::clone(&self.shared.failures),
+            ..*self.shared
+        };
         Ok(File { shared: Arc::new(shared) })
+    }
+
+    /// Size in bytes; [`File::limits`] has that of its whole blocks.
+    pub fn size(&self) -> u64 {
+        self.shared.exact
+    }
+
+    /// Reads `bytes` from `offset` on, in the call.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` behind the last whole block.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let window = self.shared.window;
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= window.len);
+        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let block = u64::from(self.shared.limits.logical_block);
+        let mut buf = Pool::new(PIECE)?.get(PIECE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (mut at, mut rest) = (offset, bytes);
+        while at < end {
+            let start = at / block * block;
+            let len = (end.next_multiple_of(block) - start).min(PIECE as u64);
+            let piece = &mut buf[..len as usize];
+            self.shared.file.read_exact_at(piece, window.offset + start)?;
+            let found = &piece[(at - start) as usize..];
+            let (now, later) = rest.split_at_mut(found.len().min(rest.len()));
+            now.copy_from_slice(&found[..now.len()]);
+            (at, rest) = (start + len, later);
+        }
+        Ok(())
     }
 
     /// A device on this file for the shard of `handle`; `pool` lends zeroes to write where the
@@ -182,59 +248,6 @@ impl File {
     /// Reads, writes and flushes that failed since it was opened.
     pub fn failures(&self) -> &Arc<Failures> {
         &self.shared.failures
-    }
-}
-
-/// Opens with O_DIRECT, or without where the file system refuses it (`EINVAL`).
-fn open_direct(path: &Path, access: Access, block_device: bool) -> io::Result<(StdFile, bool)> {
-    let exclusive = access == Access::Exclusive;
-    let base = if block_device && exclusive { OFlags::EXCL } else { OFlags::empty() };
-    let open = |flags: OFlags| {
-        OpenOptions::new()
-            .read(true)
-            .write(exclusive)
-            .custom_flags((base | flags).bits() as i32)
-            .open(path)
-    };
-    match open(OFlags::DIRECT) {
-        Ok(file) => Ok((file, true)),
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw()) => {
-            Ok((open(OFlags::empty())?, false))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn limits_of(
-    file: &StdFile,
-    access: Access,
-    block_device: bool,
-    direct: bool,
-) -> io::Result<Limits> {
-    let read_only = access == Access::ReadOnly;
-    if block_device {
-        let logical = braid_sys::block::logical_block(file)?.clamp(512, 4096);
-        return Ok(Limits {
-            physical_block: braid_sys::block::physical_block(file)?.max(logical),
-            rotational: braid_sys::block::rotational(file)?,
-            read_only,
-            ..Limits::new(braid_sys::block::size(file)?, logical)
-        });
-    }
-    let logical = if direct { direct_block(file)? } else { 512 };
-    let size = file.metadata()?.len() / u64::from(logical) * u64::from(logical);
-    Ok(Limits { physical_block: 4096, read_only, ..Limits::new(size, logical) })
-}
-
-/// The block size that direct I/O on a regular file obeys: 512, or 4096 where a read of 512
-/// bytes is refused. (Since Linux 6.1 `statx` tells; this works everywhere.)
-fn direct_block(file: &StdFile) -> io::Result<u32> {
-    let pool = Pool::new(braid_mem::PAGE)?;
-    let mut buf = pool.get(512).ok_or(io::ErrorKind::OutOfMemory)?;
-    match file.read_at(&mut buf, 0) {
-        Ok(_) => Ok(512),
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw()) => Ok(4096),
-        Err(error) => Err(error),
     }
 }
 
@@ -411,5 +424,49 @@ fn next_change(file: &StdFile, offset: u64) -> (bool, Option<u64>) {
         // No data up to the end of the file.
         Err(rustix::io::Errno::NXIO) => (false, None),
         Err(_) => (true, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The length is no multiple of a block, and a piece of [`File::read_at`] ends within the range.
+    #[test]
+    fn any_range_is_read_in_the_call() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.img");
+        let content: Vec<u8> =
+            (0..(PIECE as u64 * 2 + 4096 + 100)).map(|at| (at / 7) as u8).collect();
+        std::fs::write(&path, &content).expect("a file");
+        let file = File::open(&path, Access::Exclusive, 0, None).expect("a file");
+        assert_eq!(file.size(), content.len() as u64);
+        let part = file.part(4096, Some(PIECE as u64 * 2)).expect("a part");
+        assert_eq!((part.size(), part.limits().size), (PIECE as u64 * 2, PIECE as u64 * 2));
+        for (offset, len) in [(0, 1), (511, 2), (0, PIECE), (PIECE - 1, PIECE), (3, PIECE * 2 - 3)]
+        {
+            for (file, start) in [(&file, 0), (&part, 4096)] {
+                let mut bytes = vec![0; len];
+                file.read_at(offset as u64, &mut bytes).expect("bytes of the file");
+                assert!(bytes == content[start + offset..][..len], "{offset} + {len} of {start}");
+            }
+        }
+        let behind = part.read_at(PIECE as u64 * 2 - 1, &mut [0; 2]);
+        assert_eq!(behind.expect_err("it ends before").kind(), io::ErrorKind::UnexpectedEof);
+        drop(file);
+        let locked = File::open(&path, Access::Exclusive, 0, None).expect_err("the part is open");
+        assert_eq!(locked.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_file_without_a_block_can_be_looked_at_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.img");
+        std::fs::write(&path, [0; 100]).expect("a file");
+        let open = |access| File::open(&path, access, 0, None);
+        let file = open(Access::ReadOnly).expect("a file");
+        assert_eq!((file.size(), file.limits().size), (100, 0));
+        let refused = open(Access::Exclusive).expect_err("it has no block");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -21,4 +21,4 @@ pub use follow::{Follow, Followed, Part, Seen};
 pub use metered::{Deadline, Metered, Stopwatch};
 pub use modelled::{Buses, Modelled, ModelledDevice};
 pub use ram::{Ram, RamDevice, RamError, RamOptions};
-pub use tally::{BUCKETS, Counted, Histogram, Tally};
+pub use tally::Tally;

@@ -4,15 +4,15 @@
 //! [`Tally`] has those of all shards. So counting causes no traffic between processors.
 
 use std::array;
-use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use braid_block::Op;
+use braid_status::{Latencies, MemberIo};
 
-/// Buckets of a [`Histogram`]: the last one begins at 2^30 µs, which is 18 minutes.
-pub const BUCKETS: usize = 32;
+/// Buckets of [`Latencies`]: the last one begins at 2^30 µs, which is 18 minutes.
+const BUCKETS: usize = 32;
 
 /// The requests of one leaf, by all shards. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -29,50 +29,38 @@ impl Tally {
     }
 
     /// All shards together, as of about now.
-    pub fn read(&self) -> Counted {
-        let mut sum = Counted::default();
+    pub fn read(&self) -> MemberIo {
         let shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        shards.iter().for_each(|counts| sum += &**counts);
-        sum
+        let sum = |of: fn(&Counts) -> &AtomicU64| shards.iter().map(|one| load(of(one))).sum();
+        let times = |of: fn(&Counts) -> &Times| latencies(shards.iter().map(|one| of(one)));
+        MemberIo {
+            read_bytes: sum(|counts| &counts.read_bytes),
+            written_bytes: sum(|counts| &counts.written_bytes),
+            in_flight: sum(|counts| &counts.in_flight),
+            overdue: sum(|counts| &counts.overdue),
+            timeouts: sum(|counts| &counts.timeouts),
+            reads: times(|counts| &counts.reads),
+            writes: times(|counts| &counts.writes),
+            flushes: times(|counts| &counts.flushes),
+        }
     }
 }
 
-/// The requests of a leaf since it was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Bytes that were read.
-    pub read_bytes: u64,
-    /// Bytes that were written.
-    pub written_bytes: u64,
-    /// Requests that the medium has not answered.
-    pub in_flight: u64,
-    /// Requests in flight that were completed for the medium at their deadline.
-    pub overdue: u64,
-    /// Requests that were completed at their deadline, or refused because of others.
-    pub timeouts: u64,
-    /// Latencies of reads.
-    pub reads: Histogram,
-    /// Latencies of writes, discards and zeroes.
-    pub writes: Histogram,
-    /// Latencies of flushes.
-    pub flushes: Histogram,
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
 }
 
-/// Numbers of requests by latency.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Histogram {
-    /// Sum of the latencies in ns.
-    pub sum_ns: u64,
-    /// Those that took less than 2^i µs and no less than half of that; the last has what took longer,
-    /// too.
-    pub buckets: [u64; BUCKETS],
-}
-
-impl Histogram {
-    /// Requests.
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+fn latencies<'a>(shards: impl Iterator<Item = &'a Times>) -> Latencies {
+    let mut sum = Latencies::default();
+    for times in shards {
+        sum.sum_us += load(&times.sum_ns) / 1000;
+        for (index, count) in times.buckets.iter().map(load).enumerate().filter(|one| one.1 > 0) {
+            sum.buckets.resize(sum.buckets.len().max(index + 1), 0);
+            sum.buckets[index] += count;
+            sum.count += count;
+        }
     }
+    sum
 }
 
 /// The requests of one shard to a leaf. Written by that shard alone.
@@ -159,28 +147,6 @@ fn bucket(ns: u64) -> usize {
     ((u64::BITS - us.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
-impl AddAssign<&Counts> for Counted {
-    fn add_assign(&mut self, counts: &Counts) {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        self.read_bytes += read(&counts.read_bytes);
-        self.written_bytes += read(&counts.written_bytes);
-        self.in_flight += read(&counts.in_flight);
-        self.overdue += read(&counts.overdue);
-        self.timeouts += read(&counts.timeouts);
-        let pairs = [
-            (&mut self.reads, &counts.reads),
-            (&mut self.writes, &counts.writes),
-            (&mut self.flushes, &counts.flushes),
-        ];
-        for (sum, times) in pairs {
-            sum.sum_ns = sum.sum_ns.wrapping_add(read(&times.sum_ns));
-            for (sum, count) in sum.buckets.iter_mut().zip(&times.buckets) {
-                *sum += read(count);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,17 +167,17 @@ mod tests {
         }
 
         #[test]
-        fn shards_add_up(times in proptest::collection::vec((0..3usize, 0..10_000_000u64), 0..50)) {
+        fn shards_add_up(times in proptest::collection::vec((0..3usize, 0..10_000u64), 0..50)) {
             let tally = Tally::default();
             let shards = [tally.of_shard(), tally.of_shard(), tally.of_shard()];
-            for (shard, ns) in &times {
+            for (shard, us) in &times {
                 shards[*shard].begun();
-                shards[*shard].answered(Op::Read, 512, Duration::from_nanos(*ns));
+                shards[*shard].answered(Op::Read, 512, Duration::from_micros(*us));
                 shards[*shard].ended();
             }
             let sum = tally.read();
-            prop_assert_eq!(sum.reads.count(), times.len() as u64);
-            prop_assert_eq!(sum.reads.sum_ns, times.iter().map(|(_, ns)| ns).sum::<u64>());
+            prop_assert_eq!(sum.reads.count, times.len() as u64);
+            prop_assert_eq!(sum.reads.sum_us, times.iter().map(|(_, us)| us).sum::<u64>());
             prop_assert_eq!((sum.read_bytes, sum.in_flight), (512 * times.len() as u64, 0));
         }
     }

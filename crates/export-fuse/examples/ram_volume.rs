@@ -36,6 +36,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::io::stdin().read_to_end(&mut Vec::new())?;
     attachment.detach()?;
     shard.join().map_err(|_| "the shard panicked")??;
-    eprintln!("{counters:?}");
+    eprintln!("{:?}", counters.read());
     Ok(())
 }

@@ -29,7 +29,6 @@
 //! Deliberately absent: a general file system, the page cache, and FUSE over io_uring.
 
 mod attach;
-mod counters;
 pub mod fuzz;
 mod mount;
 mod mountinfo;
@@ -38,6 +37,5 @@ mod serve;
 pub mod session;
 
 pub use attach::{AttachError, AttachedDevice, Attachment, DetachError, Forced};
-pub use counters::Counters;
 pub use mount::{Aborter, Mount, MountError};
-pub use serve::{ServeError, serve};
+pub use serve::{Counters, ServeError, serve};

@@ -25,16 +25,15 @@ use std::future::{Future, poll_fn};
 use std::io::{IoSlice, IoSliceMut};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use braid_block::{Completion, Errno, Flags, Io, Limits, Payload, Span};
 use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
 use braid_mem::{Buf, Pool};
+use braid_status::ExportCounts;
 use braid_uring::{Fd, Handle, Interest};
 use rustix::io::Errno as Os;
 
-use crate::counters::Counters;
 use crate::protocol::{self, HEAD, MAX_DATA, Reply};
 use crate::session::{Answer, NXIO, Session};
 
@@ -87,6 +86,9 @@ pub async fn serve(
     }
     Server::new(fd, offered.into(), pool, counters).run(&handle).await
 }
+
+/// Counts of the requests of one mount.
+pub type Counters = braid_status::Shared<ExportCounts>;
 
 pub(crate) struct Server {
     fd: Fd,
@@ -215,16 +217,14 @@ impl Server {
             Ok(request) => (request.header.unique, self.session.answer(&request)),
             Err(malformed) => (0, Session::answer_malformed(&malformed)),
         };
-        let counters = &self.counters;
+        let one = ExportCounts { requests: 1, ..ExportCounts::default() };
         match answer {
             Answer::Read(span) => {
-                count(&counters.reads, 1);
-                count(&counters.read_bytes, span.len);
+                self.counters.add(&mut ExportCounts { read_bytes: span.len, ..one });
                 return self.start_read(unique, span, body);
             }
             Answer::Write(span, flags) => {
-                count(&counters.writes, 1);
-                count(&counters.written_bytes, span.len);
+                self.counters.add(&mut ExportCounts { written_bytes: span.len, ..one });
                 return self.start_write(unique, (span, flags), body);
             }
             _ => self.body = Some(body),
@@ -234,15 +234,13 @@ impl Server {
 
     /// Answers or starts what needs no memory.
     fn handle_other(&mut self, unique: u64, answer: Answer) -> Result<(), ServeError> {
-        let (counter, io) = match answer {
-            Answer::Flush => (&self.counters.flushes, Some(Io::flush())),
-            Answer::WriteZeroes(span, flags) => {
-                (&self.counters.zeroes, Some(Io::write_zeroes(span, flags)))
-            }
-            _ => (&self.counters.others, None),
+        let io = match answer {
+            Answer::Flush => Some(Io::flush()),
+            Answer::WriteZeroes(span, flags) => Some(Io::write_zeroes(span, flags)),
+            _ => None,
         };
-        count(counter, 1);
         if let Some(io) = io {
+            self.counters.add(&mut ExportCounts { requests: 1, ..ExportCounts::default() });
             return self.start(Tag { unique, kind: Kind::Other }, io).map(drop);
         }
         let reply = match answer {
@@ -324,7 +322,7 @@ impl Server {
             (Ok(()), Kind::Write(len)) => Reply::written(tag.unique, len),
             (Ok(()), Kind::Other) => Reply::ok(tag.unique),
             (Err(errno), _) => {
-                count(&self.counters.failures, 1);
+                self.counters.add(&mut ExportCounts { errors: 1, ..ExportCounts::default() });
                 Reply::error(tag.unique, errno)
             }
         };
@@ -368,7 +366,6 @@ impl Server {
     /// Waits until the kernel has a request (or no more of them), answering what is done
     /// meanwhile.
     async fn wait_for_request(&mut self, handle: &Handle) -> Result<(), ServeError> {
-        count(&self.counters.waits, 1);
         let fd = self.fd.clone();
         let mut readable = pin!(handle.ready(&fd, Interest::Readable));
         poll_fn(|cx| {
@@ -437,10 +434,4 @@ fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
         }
     }
     if data { Err(NXIO) } else { Ok(size) }
-}
-
-#[inline]
-fn count(counter: &AtomicU64, by: u64) {
-    // There is one writer, so that no locked instruction is needed.
-    counter.store(counter.load(Relaxed) + by, Relaxed);
 }

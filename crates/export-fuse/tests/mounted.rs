@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use braid_block::Op;
 use braid_export_fuse::{Mount, MountError};
 use braid_uring::Mode;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
@@ -54,8 +55,8 @@ fn what_is_written_is_read() {
     for mode in [Mode::Auto, Mode::Threads] {
         let served = Served::new(Wish { mode, ..Wish::default() });
         write_and_read(&served);
-        assert!(served.counters.flushes.load(Relaxed) >= 1);
-        assert_eq!(served.counters.read_bytes.load(Relaxed) % 512, 0);
+        assert!(served.trouble.count(Op::Flush) >= 1);
+        assert_eq!(served.counters.read().read_bytes % 512, 0);
         unmount(served);
     }
 }
@@ -106,7 +107,7 @@ fn what_the_volume_does_not_take() {
     assert_eq!(errno(&file.write_at(&[0; 512], 0).unwrap_err()), Some(28));
     assert_eq!(errno(&file.read_at(&mut [0; 512], 0).unwrap_err()), Some(28));
     assert_eq!(errno(&file.sync_all().unwrap_err()), Some(28));
-    assert_eq!(served.counters.failures.load(Relaxed), 3);
+    assert_eq!(served.counters.read().errors, 3);
     served.trouble.failing.store(false, Relaxed);
     file.write_all_at(&[7; 512], 0).unwrap();
     drop(file);
@@ -148,7 +149,7 @@ fn holes_are_punched_and_found() {
     expected[1 << 20..2 << 20].fill(0);
     expected[3 << 20..(3 << 20) + 4096].fill(0);
     assert!(read_at(&file, 4 << 20, 8 << 20) == expected);
-    assert_eq!(served.counters.zeroes.load(Relaxed), 2);
+    assert_eq!(served.trouble.count(Op::WriteZeroes), 2);
 
     let seek = |from| rustix::fs::seek(&file, from).map_err(|error| error.raw_os_error());
     assert_eq!(seek(SeekFrom::Data(4096)), Ok(8 << 20));
@@ -220,7 +221,7 @@ fn a_mount_in_use_stays_until_it_is_forced() {
 
     // A request under way gets an error, and the server ends.
     served.trouble.stuck.store(true, Relaxed);
-    let writes = || served.counters.writes.load(Relaxed);
+    let writes = || served.trouble.count(Op::Write);
     let before = writes();
     let waiting = std::thread::spawn(move || file.write_all_at(&[7; 512], 0));
     wait_until("the write to be in flight", || writes() > before);

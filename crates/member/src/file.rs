@@ -36,10 +36,15 @@ pub fn open_file(
     let deadline = Instant::now() + DYING;
     let cannot = |source| MemberError::Open { path: path.to_owned(), source };
     let place = Place::of(path).map_err(|error| cannot(io::Error::other(error.to_string())))?;
-    let start = place.start.saturating_add(offset);
-    let length = length.or(place.length.map(|length| length.saturating_sub(offset)));
+    let part_of = |file: File| match (place.start, place.length, offset, length) {
+        (0, None, 0, None) => Ok(file),
+        _ => {
+            let behind = place.size_in(file.size())?.saturating_sub(offset);
+            file.part(place.start.saturating_add(offset), Some(length.unwrap_or(behind)))
+        }
+    };
     loop {
-        match File::open(&place.path, access, start, length) {
+        match File::open(&place.path, access, 0, None) {
             Err(error)
                 if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline =>
             {
@@ -49,7 +54,7 @@ pub fn open_file(
                 return Err(MemberError::Locked { path: path.to_owned(), by: locked_by(path) });
             }
             Err(source) => return Err(cannot(source)),
-            Ok(file) => return Ok(file),
+            Ok(file) => return part_of(file).map_err(cannot),
         }
     }
 }
@@ -67,6 +72,14 @@ fn locked_by(path: &Path) -> String {
 impl Kind for File {
     fn limits(&self) -> Limits {
         self.limits()
+    }
+
+    fn size(&self) -> u64 {
+        self.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read_at(offset, bytes)
     }
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {

@@ -73,6 +73,20 @@ pub trait Kind: Send + Sync {
     /// `EMFILE`: the process has too many open files.
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev>;
 
+    /// Size in bytes, of which [`Kind::limits`] has the whole blocks.
+    fn size(&self) -> u64 {
+        self.limits().size
+    }
+
+    /// Reads `bytes` from `offset` on, in the call: metadata, before the member is at work.
+    ///
+    /// # Errors
+    /// `Unsupported` by a kind whose members carry no metadata.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let _ = (offset, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// The path by which an operator names a member called `label`, if it is a whole file or device.
     fn path(&self, label: &str) -> Option<String> {
         let _ = label;

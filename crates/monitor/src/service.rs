@@ -33,27 +33,27 @@ pub enum MonitorError {
     /// Volumes cannot be looked for.
     #[error("cannot look for volumes in {0}: {1}")]
     Run(String, io::Error),
-    /// Nobody reads the events.
+    /// No receiver reads the events.
     #[error("standard output: {0}")]
     Output(io::Error),
 }
 
-/// How many messages a receiver took, or why it did not.
+/// Number of messages that a receiver took, or the reason why it took none.
 pub type Tested = Result<usize, String>;
 
-/// What a monitor works with.
+/// Parts of a monitor.
 pub struct Monitor<'a> {
-    /// Who is told what.
+    /// Receivers, and the events that each gets.
     pub config: &'a Config,
     /// The folder of control sockets.
     pub run: &'a Path,
     /// The folder of its state.
     pub state: &'a Path,
-    /// What this machine is called.
+    /// Name of this machine.
     pub host: &'a str,
     /// Events go to standard output, as a line of JSON each.
     pub json: bool,
-    /// `braid`, which moves spares between volumes of one group; none if nobody is to.
+    /// `braid`, which moves spares between volumes of one group; none if spares are not moved.
     pub sharing: Option<&'a Path>,
 }
 
@@ -97,7 +97,7 @@ impl Monitor<'_> {
     pub fn once(&self) -> Result<bool, MonitorError> {
         let (sender, _wake) = channel();
         let mut session = Session::open(self, &sender)?;
-        // What is begun here is seen to its end by nobody.
+        // A single look moves no spare: it ends before a move does.
         session.mover = None;
         // There is no later look that could tell whether it stays so.
         session.policy.settle = 0;

@@ -1,7 +1,7 @@
 //! Moves of spares, as commands of `braid`: what an operator would type, with the records that this keeps.
 //!
 //! The superblock by which it was a spare of the one array goes before it is given to anybody; what else it may
-//! carry by then is somebody's, and `braid member add` refuses it.
+//! carry by then belongs to another use, and `braid member add` refuses it.
 //!
 //! Invariants: one move at a time; nothing that watches waits for it; a spare that the one array does not take is
 //! given back at once.
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// What one may print.
 const MOST: u64 = 1 << 20;
 
-/// Who carries moves out.
+/// Interface to the program that moves spares.
 pub(crate) struct Mover {
     program: PathBuf,
     under_way: Option<JoinHandle<Result<(), String>>>,
@@ -39,7 +39,7 @@ impl Mover {
         self.under_way.is_none()
     }
 
-    /// What became of the last step, once it has ended.
+    /// Outcome of the last step, once it has ended.
     pub(crate) fn ended(&mut self) -> Option<Result<(), String>> {
         let ended = self.under_way.take_if(|under_way| under_way.is_finished())?;
         Some(ended.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -105,7 +105,7 @@ impl Braid {
         let text = String::from_utf8_lossy(&ran.output).trim().to_owned();
         match ran.status {
             Some(0) => Ok(text),
-            // What to do next is said by whoever tells of it.
+            // The event that reports it names the next command.
             _ => {
                 let why = Failure::said_last(&text).map_or(text, |failure| failure.why);
                 let lines: Vec<&str> = why.lines().map(str::trim).collect();

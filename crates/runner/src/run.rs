@@ -84,7 +84,7 @@ pub struct Runner<'a> {
     /// Ended tests whose processes may not have ended: until when these may.
     leaving: Vec<(Instant, Outcome)>,
     load: Load,
-    /// Whether tests get [`OWN_MOUNTS`]: root may, outside of most containers.
+    /// Tests get [`OWN_MOUNTS`]: root may, outside of most containers.
     own_mounts: bool,
     root: &'a Path,
     interrupted: &'a AtomicBool,

@@ -1,4 +1,4 @@
-//! How much memory this process may use together with others.
+//! Limit of the memory that this process and the others of its cgroup may use.
 //!
 //! ```text
 //!   /proc/self/cgroup    4:memory:/a/b        (version 1)      0::/a/b        (version 2)

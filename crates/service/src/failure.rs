@@ -1,4 +1,4 @@
-//! How a command fails: what is said on standard error, and the exit status.
+//! Failures of a command: the text on standard error, and the exit status.
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -25,7 +25,7 @@ pub fn set_verbose(verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// Whether more is to be said.
+/// True with `--verbose`: more is logged.
 pub fn is_verbose() -> bool {
     VERBOSE.load(Ordering::Relaxed)
 }
@@ -71,14 +71,14 @@ pub fn out(text: Arguments<'_>) {
     let _ = io::stdout().write_all(own_lines(&text.to_string()).as_bytes());
 }
 
-/// Writes a line; nobody is told that it could not be.
+/// Writes a line. A failed write is ignored.
 pub fn line(text: Arguments<'_>) {
     let text = own_lines(&text.to_string());
     let Some(bounded) = BOUNDED.get() else {
         let _ = writeln!(io::stderr(), "{text}");
         return;
     };
-    // Who panicked in here has left a line half written.
+    // A thread that panicked in here has left a line half written.
     let mut bounded = bounded.lock().unwrap_or_else(PoisonError::into_inner);
     let line = format!("{text}\n");
     let _ = bounded.write(&mut io::stderr(), &line);

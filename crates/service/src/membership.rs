@@ -10,14 +10,14 @@
 //! | the same, of another size | refused | used: the superblock says how much |
 //! | another one, and a disk with the right serial number is elsewhere | that one is used | so, too |
 //! | another one | refused | used if its superblock is of the array |
-//! | nothing, or one of no such array | refused by whoever opens it | the device with the member's own identifier is used in its place; without one, left out by whoever assembles it |
+//! | nothing, or one of no such array | refused when it is opened | the device with the member's own identifier is used in its place; without one, left out by assembly |
 //! | another one, of the array, whose own identifier is not recorded | | a stranger: the same |
 //!
 //! A disk or a file that is known by more than the kernel's number is the member, whatever identifier it was
 //! given since: the kernel's md gives it another one when it takes a former member in anew.
 //!
-//! Deliberately absent: what members carry; and changing the record, which happens only where
-//! somebody says that these are the members now.
+//! Deliberately absent: what members carry; and changing the record, which happens only when an operator
+//! accepts the members.
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -31,7 +31,7 @@ use crate::metadata::{Metadata, block_devices, is_behind_another};
 use crate::record::{Known, Record, Seen, lasting};
 use crate::volume::Accepted;
 
-/// What became of the members that a record knows.
+/// Present places and states of the members that a record knows.
 #[derive(Debug, Default)]
 pub struct Membership {
     /// Members that are what they were accepted as, but for their size: what they carry is the
@@ -43,19 +43,19 @@ pub struct Membership {
     absent: Vec<PathBuf>,
     /// Paths of members at which nothing is now, and which are not found at another one.
     pub lost: Vec<PathBuf>,
-    /// Of `recognised`, those that are known by more than the kernel's number for a device.
+    /// Members of `recognised` that are known by more than the kernel's number for a device.
     known_for_sure: Vec<PathBuf>,
     /// Members of arrays that are smaller than they were, in words.
     cut: Vec<String>,
-    /// What is not as the record says, a line each.
+    /// Differences to the record, a line each.
     pub changed: Vec<String>,
-    /// Members of those that carry something: whoever accepts them has to name them again.
+    /// Members of those that carry something: to accept them, the operator has to name them again.
     pub to_force: Vec<PathBuf>,
 }
 
-/// How the machine is asked, so that it can be made up.
+/// Questions to the machine, which tests answer themselves.
 struct World<'a> {
-    /// What a path leads to; none if there is nothing, or nothing that can be looked at.
+    /// Returns the object at a path; `None` without one, or if it cannot be examined.
     look: &'a dyn Fn(&Path) -> Option<Seen>,
     /// The path of the one disk with such an identity.
     find: &'a dyn Fn(&str) -> Option<PathBuf>,
@@ -71,7 +71,7 @@ impl Membership {
     /// Compares the members of `record` with what they are now, on this machine.
     pub fn of(record: &Record) -> Membership {
         let member_at = |path: &Path| {
-            let metadata = Metadata::read(path).ok()?;
+            let metadata = Metadata::look(path).ok()?;
             let array = metadata.superblock.array_uuid.to_string();
             Some(Accepted { path: path.to_owned(), array, device: metadata.device() })
         };
@@ -159,7 +159,7 @@ impl Membership {
         self.lost.retain(|path| !moved.iter().any(|(from, ..)| from == path));
     }
 
-    /// What members with superblocks were accepted as, without the identifiers of those that are known by more.
+    /// Returns the accepted identities of members with superblocks, without the identifiers of those that are known by more.
     pub fn accepted(&self, record: &Record) -> Vec<Accepted> {
         let mut all = record.accepted();
         let is_sure = |one: &&mut Accepted| self.known_for_sure.contains(&one.path);
@@ -253,7 +253,7 @@ impl Membership {
         stack.members_mut().iter_mut().for_each(|member| self.move_members(member));
     }
 
-    /// What is to be known though nothing stands in the way.
+    /// Returns warnings about members that do not prevent a start.
     pub fn notes(&self) -> Vec<String> {
         let note = |(from, to, identity): &(PathBuf, PathBuf, String)| {
             format!("the member {} ({identity}) is {} now", from.display(), to.display())
@@ -266,7 +266,7 @@ impl Membership {
         self.cut.iter().fold(failure, Failure::note)
     }
 
-    /// What is not as it was, a line each.
+    /// Returns the differences to the record, a line each.
     pub fn changes_in_words(&self) -> String {
         self.changed.iter().fold(String::new(), |mut text, line| {
             // Writing to a string does not fail.
@@ -326,10 +326,10 @@ pub fn forget_removed(record: &mut Record) {
     record.members.retain(|known| names.iter().any(|(name, _)| *name == known.path));
 }
 
-/// What a member is to be known by.
+/// Returns the identity of a member for the record.
 fn look_at(path: &Path) -> Option<Known> {
     let known = Known::from(Seen::at(path)?);
-    Some(match Metadata::read(path) {
+    Some(match Metadata::look(path) {
         Ok(metadata) => known.carrying(&metadata.superblock),
         Err(_) => known,
     })

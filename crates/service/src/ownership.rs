@@ -21,18 +21,18 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Whether it names the array with this identifier.
+    /// Returns true if it names the array with this identifier.
     pub fn names(&self, array: &str) -> bool {
         self.record.members.iter().any(|known| known.array.as_deref() == Some(array))
     }
 }
 
-/// What all of `NAME.toml` say.
+/// The arrays that all files `NAME.toml` name.
 #[derive(Debug, Default)]
 pub struct Owners {
     /// By name.
     pub volumes: Vec<Owned>,
-    /// Files that cannot be read, and why: whatever they would name is nobody's.
+    /// Files that cannot be read, and why: arrays that only they name have no owner.
     pub unreadable: Vec<String>,
 }
 

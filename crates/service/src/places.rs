@@ -1,4 +1,4 @@
-//! Where things are kept.
+//! Folders and files of volumes.
 //!
 //! | what                         | root          | anybody else                            |
 //! |------------------------------|---------------|-----------------------------------------|
@@ -71,7 +71,7 @@ impl Places {
             .context(format_args!("cannot make the folder {}", self.config.display()))
     }
 
-    /// The folders of sockets and of configurations, for whoever looks at all volumes.
+    /// Returns the folders of sockets and of configurations, for a look at all volumes.
     pub fn run_and_records(&self) -> (PathBuf, PathBuf) {
         (self.run.clone(), self.config.clone())
     }
@@ -93,7 +93,7 @@ impl Places {
         self.config.join(format!("{name}.toml"))
     }
 
-    /// Where `NAME.toml` goes when the volume is forgotten.
+    /// Returns the place of `NAME.toml` after the volume was forgotten.
     pub fn forgotten(&self, name: &str) -> PathBuf {
         self.state.join("forgotten").join(format!("{name}.toml"))
     }
@@ -133,7 +133,7 @@ impl Places {
         self.state.join("given-up")
     }
 
-    /// How far scrubs in parts of a volume are.
+    /// Returns the file with the progress of a volume's scrubs in parts.
     pub fn scrubs(&self, name: &str) -> PathBuf {
         self.state.join("scrubs").join(format!("{name}.json"))
     }
@@ -165,7 +165,7 @@ impl Places {
         (self.mount(name) == file.parent()?).then(|| name.to_owned())
     }
 
-    /// What `down` needs to know of a process that does not answer any more.
+    /// Returns the file with the facts that `down` needs if the process does not answer.
     pub fn traces(&self, name: &str) -> PathBuf {
         self.run.join(format!("{name}.json"))
     }
@@ -180,12 +180,12 @@ impl Places {
         self.run.join(format!("{name}.spec"))
     }
 
-    /// Held by whoever starts a volume because a member came.
+    /// Returns the lock of a start that the arrival of a member causes.
     pub fn turn(&self, name: &str) -> PathBuf {
         self.run.join(format!("{name}.incremental"))
     }
 
-    /// Whether volumes of these places are services of the systemd that runs this machine.
+    /// Returns true if volumes of these places are services of the systemd that runs this machine.
     pub fn are_systemd_s(&self) -> bool {
         self.config == Path::new("/etc/braid")
             && self.run == Path::new("/run/braid")
@@ -213,7 +213,7 @@ impl Places {
     /// Names of all volumes that have, or had, a control socket.
     ///
     /// # Errors
-    /// The folder is somebody else's, or cannot be read. Without a folder there are none.
+    /// The folder belongs to another user, or cannot be read. Without a folder there are none.
     pub fn running_names(&self) -> Result<Vec<String>, Failure> {
         let volumes = braid_control::volumes(&self.run).map_err(|error| {
             let folder = self.run.display();
@@ -224,7 +224,7 @@ impl Places {
     }
 }
 
-/// Whether `name` can name a volume: files and devices are named after it.
+/// Checks that `name` can name a volume: files and devices are named after it.
 pub fn check_name(name: &str) -> Result<(), Failure> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name == MONITOR {

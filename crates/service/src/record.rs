@@ -41,16 +41,16 @@ pub struct Record {
     /// The interface that carries out its input and output.
     #[serde(default)]
     pub io: IoMode,
-    /// How long members may take for a request; 0s for ever.
+    /// Time limit for requests to members; 0s for no limit.
     #[serde(default, skip_serializing_if = "MemberDeadline::is_usual")]
     pub member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shards: usize,
-    /// What becomes of a member that went away and is back.
+    /// Policy for a member that went away and is back.
     #[serde(default, rename = "re-add")]
     pub re_add: ReAdd,
-    /// What becomes of arrays that stay incomplete at boot.
+    /// Policy for arrays that stay incomplete at boot.
     #[serde(default, rename = "last-resort")]
     pub last_resort: LastResort,
     /// Volumes of one group share their spares.
@@ -71,7 +71,7 @@ fn is_zero(count: &usize) -> bool {
 pub struct Known {
     /// Its absolute path when it was accepted.
     pub path: PathBuf,
-    /// What tells it apart: a disk's world-wide name or serial number, with the partition; a
+    /// Its identity: a disk's world-wide name or serial number, with the partition; a
     /// file's inode and time of birth; else a device number, or a file's device and inode.
     pub identity: String,
     /// Its size then.
@@ -84,7 +84,7 @@ pub struct Known {
     pub device: Option<String>,
 }
 
-/// What a path leads to now.
+/// The object to which a path leads now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The path.
@@ -93,7 +93,7 @@ pub struct Seen {
     pub identities: Vec<String>,
     /// Its size.
     pub size_bytes: u64,
-    /// Somebody would have to accept what it carries.
+    /// It carries something that an operator would have to accept.
     pub carries_something: bool,
 }
 
@@ -120,18 +120,18 @@ impl Seen {
         }
     }
 
-    /// What a path leads to, whether it may be used or not. Reading only.
+    /// Examines the object at a path, which need not be usable. Reading only.
     pub fn at(path: &Path) -> Option<Seen> {
         look_at(path).ok().as_ref().map(Seen::of)
     }
 
-    /// What it is best known by.
+    /// Returns its best identity.
     pub fn identity(&self) -> &str {
         self.identities.first().map_or("", String::as_str)
     }
 }
 
-/// What a disk, or a partition of it, keeps wherever it is plugged in.
+/// Returns the identities that a disk, or a partition of it, keeps wherever it is plugged in.
 pub fn lasting(wwn: Option<&str>, serial: Option<&str>, partition: Option<u32>) -> Vec<String> {
     let part = partition.map_or(String::new(), |number| format!(" partition {number}"));
     let wwn = wwn.map(|wwn| format!("wwn {wwn}{part}"));
@@ -140,7 +140,7 @@ pub fn lasting(wwn: Option<&str>, serial: Option<&str>, partition: Option<u32>) 
 }
 
 impl Known {
-    /// What tells the member apart that `facts` are about.
+    /// Returns the identity of the member that `facts` describe.
     pub fn of(facts: &MemberFacts) -> Known {
         Known::from(Seen::of(facts))
     }
@@ -159,17 +159,17 @@ impl Known {
         Known { array: Some(superblock.array_uuid.to_string()), device, ..self }
     }
 
-    /// Whether it is what was seen, whatever its size.
+    /// Returns true if it is the object that was seen, of any size.
     pub fn is(&self, seen: &Seen) -> bool {
         seen.identities.contains(&self.identity)
     }
 
-    /// Whether it is a regular file.
+    /// Returns true for a regular file.
     pub fn is_file(&self) -> bool {
         self.identity.contains("inode ")
     }
 
-    /// What it can be found by at another path.
+    /// Returns the identity by which it can be found at another path.
     pub fn lasting(&self) -> Option<&str> {
         let is_lasting = ["wwn ", "serial "].iter().any(|word| self.identity.starts_with(word));
         is_lasting.then_some(self.identity.as_str())
@@ -177,7 +177,7 @@ impl Known {
 }
 
 impl Record {
-    /// How `stack` is brought up if nothing else is said.
+    /// Returns the record of `stack` with default options.
     pub fn new(stack: Stack) -> Record {
         Record {
             stack,
@@ -226,7 +226,7 @@ impl Record {
         self.write(&file)
     }
 
-    /// What is known of the member at `path`.
+    /// Returns the known facts of the member at `path`.
     pub fn known(&self, path: &Path) -> Option<&Known> {
         self.members.iter().find(|known| known.path == path)
     }
@@ -238,7 +238,7 @@ impl Record {
         of_arrays.filter_map(lasting).collect()
     }
 
-    /// What members with superblocks were accepted as.
+    /// Returns the accepted identities of members with superblocks.
     pub fn accepted(&self) -> Vec<Accepted> {
         let of = |known: &Known| {
             let (path, device) = (known.path.clone(), known.device.clone());

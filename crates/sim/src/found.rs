@@ -1,5 +1,5 @@
 //! From images of disks to an array, as production does it: every disk is read by
-//! [`braid_engine::assembled`], which decides who takes part.
+//! [`braid_engine::assembled`], which decides which members take part.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::contents::{Holder, View};
 use crate::front::Front;
 use crate::{Handle, Image, SimDisk};
 
-/// What a disk with this `image` carries of an array.
+/// Returns the metadata of an array that a disk with this `image` carries.
 ///
 /// # Errors
 /// Nothing, or nothing that can be believed.
@@ -42,7 +42,7 @@ pub fn carried(image: &Image) -> Result<Carried, CarriedError> {
 pub struct There {
     /// Its number.
     pub disk: usize,
-    /// What it carries.
+    /// Metadata that it carries.
     pub carried: Carried,
 }
 
@@ -57,7 +57,7 @@ pub fn look(images: &[Option<Image>]) -> Result<Vec<There>, String> {
         match carried(image) {
             Ok(carried) => there.push(There { disk, carried }),
             Err(CarriedError::NoSuperblock(found)) if found.is_empty() => {}
-            // A write of several sectors that failed may have torn it: nobody can use it then.
+            // A write of several sectors that failed may have torn it: it cannot be used then.
             Err(CarriedError::NoSuperblock(found))
                 if found.iter().all(|one| one.version == Version::V0_90) => {}
             Err(why) => return Err(format!("disk{disk} cannot be read: {why:?}")),
@@ -104,7 +104,7 @@ pub fn diverged(there: &[There]) -> Vec<usize> {
     alone.map(|one| number(&one.label)).collect()
 }
 
-/// What people call a disk.
+/// Returns the name of a disk in messages.
 pub fn label(disk: usize) -> String {
     format!("disk{disk}")
 }
@@ -153,15 +153,15 @@ pub fn view<'a>(assembled: &Assembled, images: &'a [Option<Image>]) -> View<'a> 
     View::new(layout(assembled), by_role.collect())
 }
 
-/// What a running array is put together with, beside its members.
+/// Parameters of a running array, beside its members.
 pub struct Frame<'a> {
     /// The simulation.
     pub handle: &'a Handle,
     /// Seconds since 1970 at its start.
     pub unix_start: Duration,
-    /// How fast passes go.
+    /// Speed of passes.
     pub speed: Speed,
-    /// What the log's nonce is.
+    /// Nonce of the log.
     pub nonce: u64,
 }
 
@@ -321,7 +321,7 @@ impl Trouble {
         }
     }
 
-    /// What was wrong first.
+    /// Reports the first fault.
     ///
     /// # Errors
     /// It.

@@ -16,7 +16,7 @@ use braid_array::geometry::Linear;
 use braid_cache::Config;
 use braid_engine::assembled::{Assembled, Level};
 use braid_level::{CacheMode, CachePolicy};
-use braid_wiring::Part;
+use braid_wiring::{Decoration, Part};
 
 use crate::Rng;
 
@@ -55,7 +55,10 @@ impl Front {
         };
         match self.cache {
             None => origin,
-            Some(config) => Part::Cached { config, origin: Box::new(origin), log: None, of: () },
+            Some(config) => {
+                let by = Decoration::Cache { config, of: () };
+                Part::Decorated { by, origin: Box::new(origin), store: None }
+            }
         }
     }
 }

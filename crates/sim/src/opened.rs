@@ -11,14 +11,14 @@ use braid_engine::{Dev, Tasks};
 use crate::found::{SimClock, tidy};
 use crate::{Handle, SimDisk};
 
-/// The open disks of a life. Whoever asks for a disk asks by the same device, so that requests that it still has
+/// The open disks of a life. All users of a disk have the same device, so that requests that it still has
 /// are known.
 pub(crate) struct Opened {
     devs: RefCell<Vec<Dev>>,
     tasks: Rc<dyn Tasks>,
-    /// How long a disk may take; none for ever.
+    /// Time limit of a request to a disk; `None` for no limit.
     limit: Option<Duration>,
-    /// Of all of them.
+    /// Counts of all disks.
     tally: Tally,
 }
 
@@ -40,7 +40,7 @@ impl Opened {
         self.devs.borrow_mut()[disk] = self.open(new);
     }
 
-    /// Whether a disk has requests that it has not answered, and with them their memory.
+    /// Returns true if a disk has requests that it has not answered, and with them their memory.
     pub(crate) fn is_asked(&self) -> bool {
         self.tally.read().in_flight > 0
     }

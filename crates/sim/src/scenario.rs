@@ -299,7 +299,7 @@ pub enum Way {
     All,
     /// Nothing.
     Nothing,
-    /// Of each block a random version.
+    /// Each block has a random one of its versions.
     Blocks,
     /// One of these ways, chosen for each disk.
     Mixed,

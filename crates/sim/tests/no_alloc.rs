@@ -37,7 +37,7 @@ fn linear(members: Vec<Dev>) -> Dev {
     Dev::new(Array::new(Linear::new(&[MEMBER; 4], 4096).unwrap(), members))
 }
 
-/// A clock that nobody waits for: the array's own work is not done here.
+/// A clock without waiting tasks: the array's own work is not done here.
 struct NoClock;
 
 impl Clock for NoClock {

@@ -21,11 +21,17 @@ extern crate self as braid_status;
 mod cache_counts;
 mod export_counts;
 mod figure;
+mod latencies;
+mod log_cost;
+mod member_io;
 mod shared;
 
 pub use cache_counts::CacheCounts;
 pub use export_counts::ExportCounts;
 pub use figure::{Figure, Figures, Kind, Measure, Value, in_base_units};
+pub use latencies::Latencies;
+pub use log_cost::LogCost;
+pub use member_io::MemberIo;
 #[doc(hidden)]
 pub use serde;
 pub use shared::{Counters, Shared};

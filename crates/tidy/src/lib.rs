@@ -22,6 +22,7 @@ mod functions;
 mod language;
 mod layers;
 mod lines;
+mod looks;
 mod once;
 mod panics;
 mod paths;

@@ -7,17 +7,24 @@ use braid_cache::Config;
 use braid_engine::assembled::Level;
 use braid_engine::decorators::{Cow, Holes, Slice};
 
-/// The kind of a decorator.
-pub enum Decoration {
+/// The kind of a decorator; `C` is the ground's data of a cache.
+pub enum Decoration<C> {
     /// A part of the origin: within it, in whole blocks.
     Slice(Span),
     /// Ranges that cannot be read: in order, without overlaps, in whole blocks. Nothing can be written.
     Holes(Arc<[Span]>),
     /// Changes go to a store, whose header was checked.
     Cow,
+    /// A cache in memory. Its log, in write-back mode, is the store.
+    Cache {
+        /// Size, blocks, mode.
+        config: Config,
+        /// The ground's data of the cache.
+        of: C,
+    },
 }
 
-impl Decoration {
+impl<C> Decoration<C> {
     /// Returns the limits of the decorator in front of a device with the limits `origin`; `store` are those of the
     /// device to which changes go.
     fn limits(&self, origin: Limits, store: Option<Limits>) -> Limits {
@@ -25,6 +32,7 @@ impl Decoration {
             Decoration::Cow => store.map_or(origin, |store| Cow::limits(origin, store)),
             Decoration::Slice(span) => Slice::limits(origin, *span),
             Decoration::Holes(_) => Holes::limits(origin),
+            Decoration::Cache { .. } => Limits { immediate: false, ..origin },
         }
     }
 }
@@ -47,22 +55,11 @@ pub enum Part<L, M, C> {
     /// A device in front of a part.
     Decorated {
         /// The kind of the device.
-        by: Decoration,
+        by: Decoration<C>,
         /// The part behind it.
         origin: Box<Part<L, M, C>>,
-        /// The device to which changes go: of [`Decoration::Cow`] only, and always.
+        /// The device to which changes go: always of [`Decoration::Cow`], and of a [`Decoration::Cache`] with a log.
         store: Option<Box<Part<L, M, C>>>,
-    },
-    /// A cache in memory in front of a part.
-    Cached {
-        /// Size, blocks, mode.
-        config: Config,
-        /// The part behind the cache.
-        origin: Box<Part<L, M, C>>,
-        /// The log of a cache in write-back mode.
-        log: Option<Box<Part<L, M, C>>>,
-        /// The ground's data of the cache.
-        of: C,
     },
 }
 
@@ -77,9 +74,6 @@ impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {
                 let store = store.as_ref().and_then(|store| store.limits());
                 origin.limits().map(|origin| by.limits(origin, store))
             }
-            Part::Cached { origin, .. } => {
-                origin.limits().map(|limits| Limits { immediate: false, ..limits })
-            }
             Part::Joined { level, members } => {
                 let limits = members.iter().filter_map(Part::limits);
                 Some(Limits { size: level.size(), ..Limits::combine(limits) })
@@ -90,7 +84,7 @@ impl<L: HasLimits, M: HasLimits, C> Part<L, M, C> {
 
 impl<L, M, C> Part<L, M, C> {
     /// Calls `look` with the part and all parts below it: a part before its own, from left to right, an
-    /// origin before its log or store.
+    /// origin before its store.
     pub fn walk<'a>(&'a self, look: &mut impl FnMut(&'a Self)) {
         look(self);
         match self {
@@ -99,10 +93,6 @@ impl<L, M, C> Part<L, M, C> {
             Part::Decorated { origin, store, .. } => {
                 origin.walk(look);
                 store.iter().for_each(|store| store.walk(look));
-            }
-            Part::Cached { origin, log, .. } => {
-                origin.walk(look);
-                log.iter().for_each(|log| log.walk(look));
             }
         }
     }

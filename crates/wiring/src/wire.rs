@@ -152,6 +152,7 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
                 let Some(origin) = self.part(origin)? else { return Ok(None) };
                 let store = store.as_ref().map(|store| self.part(store)).transpose()?.flatten();
                 Some(match by {
+                    Decoration::Cache { config, of } => self.cached(*config, of, origin, store)?,
                     Decoration::Slice(span) => Dev::new(Slice::new(origin, *span)),
                     Decoration::Holes(holes) => Dev::new(Holes::new(origin, Arc::clone(holes))),
                     Decoration::Cow => {
@@ -160,11 +161,6 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
                         Dev::new(cow)
                     }
                 })
-            }
-            Part::Cached { config, origin, log, of } => {
-                let Some(origin) = self.part(origin)? else { return Ok(None) };
-                let log = log.as_ref().map(|log| self.part(log)).transpose()?.flatten();
-                Some(self.cached(*config, of, origin, log)?)
             }
             Part::Joined { level, members } => {
                 let label = |(role, part)| self.label(part, role);

@@ -109,7 +109,7 @@ fn look(owned: &Owned, device: Option<&Metadata>) -> Readiness {
     let absent: Vec<PathBuf> = plain.into_iter().filter(|path| !path_of(path).exists()).collect();
     let names = stack.member_names().into_iter();
     let mut found: Vec<Metadata> =
-        names.filter_map(|(name, _)| Metadata::read(&name).ok()).collect();
+        names.filter_map(|(name, _)| Metadata::look(&name).ok()).collect();
     let is_stranger = |one: &Metadata| {
         let as_what = accepted.iter().find(|accepted| accepted.path == one.path);
         as_what.is_some_and(|it| it.is_stranger(one.device().as_deref(), &accepted))
@@ -139,7 +139,7 @@ fn came(places: &Places, device: &Path, options: &Incremental) -> Result<(), Fai
     if let Some(volume) = &served {
         println!("BRAID_EXPORT={volume}");
     }
-    let metadata = match Metadata::read(device) {
+    let metadata = match Metadata::look(device) {
         Err(_) if served.is_some() => return Ok(()),
         read => read?,
     };

@@ -106,7 +106,7 @@ pub(super) fn owners(places: &Places) -> Result<Vec<Owned>, Failure> {
     let conf = MDADM_CONF.iter().find_map(|path| std::fs::read_to_string(path).ok());
     let conf = conf.map(|text| MdadmConf::parse(&text));
     let paths = block_devices()?;
-    let found: Vec<Metadata> = paths.iter().filter_map(|path| Metadata::read(path).ok()).collect();
+    let found: Vec<Metadata> = paths.iter().filter_map(|path| Metadata::look(path).ok()).collect();
     let unreadable = owners.unreadable.iter().map(|why| Owned {
         is_conflict: true,
         found: format!("a NAME.toml cannot be read, so its arrays are unassigned: {why}"),

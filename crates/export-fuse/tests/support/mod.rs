@@ -70,6 +70,15 @@ pub(crate) struct Trouble {
     pub(crate) failing: AtomicBool,
     /// Writes with FUA that came.
     pub(crate) forced: AtomicU64,
+    /// Requests that came, by operation.
+    asked: [AtomicU64; 5],
+}
+
+impl Trouble {
+    /// Returns the number of requests of `op` that came.
+    pub(crate) fn count(&self, op: Op) -> u64 {
+        self.asked[op as usize].load(Ordering::Relaxed)
+    }
 }
 
 /// The properties of a served device.
@@ -170,6 +179,7 @@ impl Device for Tried {
     }
 
     fn start(&self, io: Io) -> Pending {
+        self.trouble.asked[io.op as usize].fetch_add(1, Ordering::Relaxed);
         if io.op == Op::Write && io.flags.contains(Flags::FUA) {
             self.trouble.forced.fetch_add(1, Ordering::Relaxed);
         }

@@ -120,7 +120,7 @@ fn words<'a>(pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
     Value::Object(pairs.map(|(key, value)| (key.to_owned(), Value::String(value))).collect())
 }
 
-/// Why nobody is named, with the number that it would take.
+/// The reason why no subject is named, with the number that would be needed.
 fn open(why: Unknown) -> Value {
     match why {
         Unknown::Few => json!({ "why": "few-repetitions", "repetitions": null }),

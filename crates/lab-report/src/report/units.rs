@@ -24,10 +24,10 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
-/// How the numbers of one metric are written in one table or chart.
+/// The unit in which numbers of one metric are written in one table or chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
-    /// What a value of the metric is divided by.
+    /// Divisor of values of the metric.
     divisor: f64,
     /// The unit that results; empty for plain numbers.
     pub(crate) unit: &'static str,
@@ -70,7 +70,7 @@ pub(crate) fn quantity(metric: Metric, value: f64) -> String {
     Scale::of(metric, value.abs()).with_unit(value)
 }
 
-/// What a metric is called in headings and axes.
+/// Returns the name of a metric in headings and axes.
 pub(crate) fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::Throughput => "throughput",
@@ -107,7 +107,7 @@ pub(crate) fn interval(effect: &Effect, scale: f64) -> Option<String> {
     effect.has_interval().then(|| format!("{low} to {high}"))
 }
 
-/// Whether the interval of an effect, if it has one, has ends that can be drawn beside others.
+/// Returns true if the interval of an effect, if it has one, has ends that can be drawn beside others.
 pub(crate) fn is_sane(effect: &Effect) -> bool {
     effect.high / effect.low <= VAST * VAST
 }

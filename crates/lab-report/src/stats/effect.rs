@@ -1,4 +1,4 @@
-//! How many times as fast: one subject against another, in pairs of the same repetition.
+//! Ratio of the speeds of two subjects, in pairs of the same repetition.
 //!
 //! ```text
 //! repetition     1      2      3      4        ln of each ratio ── mean, standard deviation
@@ -38,7 +38,7 @@ const POWER: f64 = 0.8;
 /// More repetitions than this are not recommended to anybody.
 const MOST_PAIRS: usize = 200;
 
-/// How many times as fast, and how sure that is.
+/// Ratio of two speeds, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
     /// The geometric mean of the repetitions' ratios: 2 is twice as fast.
@@ -51,7 +51,7 @@ pub struct Effect {
     pub pairs: usize,
     /// Standard deviation of the logarithms of the ratios; 0 of one pair.
     pub log_sd: f64,
-    /// How often equal subjects would differ so much or more, two-sided, above 0 and at most 1.
+    /// Probability that equal subjects differ so much or more, two-sided, above 0 and at most 1.
     pub p_value: f64,
 }
 
@@ -81,7 +81,7 @@ impl Effect {
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
     }
 
-    /// Whether there is an interval.
+    /// Returns true if there is an interval.
     pub fn has_interval(&self) -> bool {
         self.low < self.high
     }
@@ -97,7 +97,7 @@ impl Effect {
         Self { low: self.ratio / reach, high: self.ratio * reach, p_value, ..self }
     }
 
-    /// How far from equal the two may be at most, by the interval: 0.03 for "within 3 %". `None` of
+    /// Returns the greatest distance from equality within the interval: 0.03 for "within 3 %". `None` of
     /// one pair.
     pub fn at_most_apart(&self) -> Option<f64> {
         self.has_interval().then(|| self.high.max(1.0 / self.low) - 1.0)
@@ -141,7 +141,7 @@ pub(super) fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, deviation))
 }
 
-/// How far repetitions scatter: the standard deviation of their logarithms, which is the coefficient
+/// Returns the scatter of repetitions: the standard deviation of their logarithms, which is the coefficient
 /// of variation for small ones. `None` of fewer than two and of values not above 0.
 pub fn scatter(values: &[f64]) -> Option<f64> {
     let logarithm = |value: &f64| SANE.contains(value).then(|| value.ln());

@@ -15,7 +15,7 @@ use super::student::Student;
 /// The logarithms of a number's repetitions in the first run and in the second.
 pub type BothRuns = [Vec<f64>; 2];
 
-/// How far equal things move from run to run.
+/// Difference of equal subjects from run to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
     /// Standard deviation of a logarithm.

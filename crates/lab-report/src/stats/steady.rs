@@ -1,4 +1,4 @@
-//! Whether a device has settled.
+//! Test of a steady state of a device.
 //!
 //! The rule is that of the SNIA *Solid State Storage Performance Test Specification* (version
 //! 2.0.2, definitions of "steady state" and "measurement window"). Over a window of 5 rounds with
@@ -32,10 +32,10 @@ const RANGE_UP_TO: f64 = 0.20;
 const SLOPE_UP_TO: f64 = 0.10;
 /// Nothing measured is larger, and with it sums and ratios stay finite.
 const LARGEST: f64 = 1e100;
-/// What the last bits of a sum may add to a range or slope that is exactly at the limit.
+/// Rounding error of a sum, for a range or slope that is exactly at the limit.
 const ROUNDING: f64 = 1e-12;
 
-/// What a window of rounds looks like.
+/// Range and slope of a window of rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// Number of the first round in it.
@@ -48,13 +48,13 @@ pub struct Window {
     pub range: f64,
     /// (end − start) / average of the least-squares line; below 0 when it falls.
     pub slope: f64,
-    /// How often values that only scatter would have such a line: Student's test of its slope. 1 of
+    /// Probability that values that only scatter have such a line: Student's test of its slope. 1 of
     /// fewer than three values.
     pub slope_p: f64,
 }
 
 impl Window {
-    /// Whether a round is in it, by its number.
+    /// Returns true if the round of this number is in it.
     pub fn holds(&self, round: u32) -> bool {
         round.checked_sub(self.first).is_some_and(|after| (after as usize) < self.rounds)
     }
@@ -65,13 +65,13 @@ impl Window {
         self.first.saturating_add(after)
     }
 
-    /// Whether it keeps to both limits.
+    /// Returns true if it keeps to both limits.
     pub fn is_steady(&self) -> bool {
         self.range <= RANGE_UP_TO + ROUNDING && self.slope.abs() <= SLOPE_UP_TO + ROUNDING
     }
 }
 
-/// Whether rounds have reached a steady state.
+/// Verdict on the steady state of rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SteadyState {
     /// In this window.
@@ -84,14 +84,14 @@ pub enum SteadyState {
         was: Window,
         /// The first round that does not go with it.
         round: u32,
-        /// Whether that round is below the window's average, or above it.
+        /// The round is below the window's average, or above it.
         fell: bool,
     },
     /// The last row has fewer rounds than a window.
     TooShort {
         /// So many.
         have: usize,
-        /// How many it takes.
+        /// Number of rounds that are needed.
         needed: usize,
     },
 }
@@ -125,7 +125,7 @@ pub fn judge_window(values: &[f64], first: u32) -> Option<Window> {
     Some(Window { first, rounds, average, range, slope, slope_p })
 }
 
-/// Where the rounds have settled, or why they have not. `rounds` are by their numbers. `None` where the
+/// Returns the window in which the rounds have settled, or the reason why they have not. `rounds` are by their numbers. `None` where the
 /// last five cannot be judged: they have nothing but 0, or a value that is not from 0 to 1e100.
 pub fn find_steady_state(rounds: &ByRepetition) -> Option<SteadyState> {
     let (first, values) = last_row(rounds);

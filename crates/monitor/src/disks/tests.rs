@@ -69,7 +69,7 @@ fn a_disk_that_smartctl_hangs_with_is_not_asked_again() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("a process");
-    hanging.lock().expect("nobody panicked").insert("sdx".to_owned(), sleeps);
+    hanging.lock().expect("no test panicked").insert("sdx".to_owned(), sleeps);
     let program = folder.path().join("none");
     let answer = ask(&program, "sdx", LONG, &hanging).expect_err("it hangs");
     assert!(answer.contains("hangs with it"), "{answer}");
@@ -77,7 +77,7 @@ fn a_disk_that_smartctl_hangs_with_is_not_asked_again() {
     assert!(answer.contains("cannot run"), "{answer}");
     hanging
         .lock()
-        .expect("nobody panicked")
+        .expect("no test panicked")
         .get_mut("sdx")
         .expect("it is there")
         .kill()
@@ -86,7 +86,7 @@ fn a_disk_that_smartctl_hangs_with_is_not_asked_again() {
     while ask(&program, "sdx", LONG, &hanging).is_err_and(|why| why.contains("hangs")) {
         assert!(Instant::now() < deadline, "it is over");
     }
-    assert!(hanging.lock().expect("nobody panicked").is_empty());
+    assert!(hanging.lock().expect("no test panicked").is_empty());
 }
 
 fn disk(name: Option<&str>, seen: Option<u64>) -> DiskStatus {

@@ -92,7 +92,7 @@ fn of_world(world: [usize; 3]) -> Status {
     home(vec![array(&members)])
 }
 
-/// What is told when one world follows another, by mdadm's rules.
+/// Returns the events between two worlds, by mdadm's rules.
 fn expected(before: [usize; 3], now: [usize; 3]) -> Vec<String> {
     let is_degraded = |world: [usize; 3]| world.iter().filter(|state| **state == 1).count() < 2;
     let mut events = Vec::new();

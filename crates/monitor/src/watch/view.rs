@@ -1,4 +1,4 @@
-//! What is remembered of a volume between two looks at it: what changes are told by, and nothing else.
+//! Facts about a volume that are kept between two looks: those by which changes are found, and no others.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) struct ArrayView {
 pub(super) struct JobView {
     pub(super) kind: String,
     pub(super) member: Option<String>,
-    /// How far it is, in percent, down to a step that is told.
+    /// Progress in percent, rounded down to a step that is reported.
     pub(super) step: u8,
 }
 

@@ -12,7 +12,7 @@ use crate::why::Why;
 /// Sizes of caches are whole sectors, in bytes, as the grammar of stacks has them.
 const SECTOR: u64 = 512;
 
-/// What `stack` becomes by `order`.
+/// Returns the stack that `order` makes of `stack`.
 ///
 /// # Errors
 /// The stack of the volume called `name` cannot become that.

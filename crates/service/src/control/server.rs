@@ -27,10 +27,10 @@ use braid_control::{
     CacheCurve, Giver, Order, OrderAnswer, Plan, Process, SlowStatus, Status, StopAnswer,
 };
 
-/// Where it is said how a request to end went.
+/// Channel for the outcome of a request to end.
 pub(crate) type StopSender = oneshot::Sender<StopAnswer>;
 
-/// What the main thread of a volume waits for.
+/// Events that the main thread of a volume waits for.
 pub(crate) enum Event {
     /// SIGTERM or SIGINT.
     Signal,
@@ -44,10 +44,10 @@ pub(crate) enum Event {
 
 /// The volume, as its control socket reaches it from a thread of its own.
 pub(crate) trait Volume: Send + Sync {
-    /// How it is.
+    /// Returns the status.
     fn status(&self) -> Status;
 
-    /// What its caches would be if they were others; none if they do not answer.
+    /// Returns the curves of its caches for other sizes and policies; `None` if the caches do not answer.
     fn curves(&self) -> Option<Vec<CacheCurve>>;
 
     /// Follows the requests that begin from now on.
@@ -67,7 +67,7 @@ pub(crate) trait Volume: Send + Sync {
 struct Shared {
     volume: Arc<dyn Volume>,
     events: Sender<Event>,
-    /// Whether the volume is ending, by an order or a signal.
+    /// Returns true while the volume is ending, by an order or a signal.
     is_ending: Arc<AtomicBool>,
     /// Held while requests are followed.
     following: Arc<Mutex<()>>,
@@ -304,7 +304,7 @@ fn with_type(mut answer: Answer, kind: &'static str) -> Answer {
     answer
 }
 
-/// The giver of an order, who is told that it was taken.
+/// The connection that gave an order, which is told that the order was accepted.
 fn giver(connection: Option<Arc<OwnedFd>>) -> Result<Giver, StatusCode> {
     let giver = Giver::new(connection.ok_or(StatusCode::SERVICE_UNAVAILABLE)?);
     giver.accept();

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::failure::{Context, Failure};
 
-/// How much is copied at a time where the file system cannot allocate.
+/// Bytes that are copied at once if the file system cannot allocate.
 const STEP: u64 = 1 << 20;
 
 /// Allocates these parts, offset and length in bytes, of a regular file; what they hold stays. A
@@ -33,7 +33,7 @@ pub fn allocate(path: &Path, areas: &[(u64, u64)]) -> Result<(), Failure> {
         let file = OpenOptions::new().read(true).write(true).open(&place.path)?;
         let size = place.size_in(file.metadata()?.len())?;
         for &(offset, len) in areas {
-            // What lies beyond the end is nobody's; whoever needs it says so.
+            // An area is cut at the end of the file: whether it fits is checked where it is planned.
             let len = len.min(size.saturating_sub(offset));
             if len == 0 {
                 continue;

@@ -1,4 +1,4 @@
-//! Members opened for nobody else, and bytes on them replaced: all of them or none.
+//! Members opened exclusively, and bytes on them replaced: all of them or none.
 //!
 //! ```text
 //!   hold ──▶ read what is there ──▶ save it ──▶ replace, group by group ──▶ done
@@ -21,13 +21,13 @@ use rustix::fs::{FlockOperation, OFlags};
 use super::saved::{Patch, Saved, Trail};
 use crate::failure::{Context, Failure};
 
-/// A member that nobody else may use while this value lives.
+/// A member that no other program may use while this value lives.
 #[derive(Debug)]
 pub struct Held {
     /// The member's path.
     pub path: PathBuf,
     file: File,
-    /// Where the member begins in it, and its size, in bytes.
+    /// Offset of the member in the file, and its size, in bytes.
     place: (u64, u64),
 }
 
@@ -80,7 +80,7 @@ impl Held {
         Ok(bytes)
     }
 
-    /// Where in the file `offset` of the member is, from which on it has `len` bytes.
+    /// Returns the position in the file of `offset` of the member.
     fn at(&self, offset: u64, len: usize) -> Result<u64, Failure> {
         let (start, size) = self.place;
         let end = offset.checked_add(len as u64).filter(|end| *end <= size);
@@ -141,7 +141,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What lies in the places of the patches now.
+    /// Reads the present bytes in the places of the patches.
     ///
     /// # Errors
     /// It cannot be read.

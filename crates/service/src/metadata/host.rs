@@ -30,7 +30,7 @@ pub fn random_uuid() -> Result<Uuid, Failure> {
     Ok(Uuid(bytes))
 }
 
-/// A number that nobody knows.
+/// Returns a random number.
 ///
 /// # Errors
 /// The kernel has no randomness to give.

@@ -1,19 +1,17 @@
-//! A member opened for reading: what of md's is on it.
+//! An open member: what of md's is on it.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use braid_device::Access;
 use braid_engine::assembled::{Source, bitmap_bytes};
 use braid_md::detect::{self, Found};
 use braid_md::{BadBlocks, Features, Superblock, Version};
+use braid_member::{Kind, open_file};
 use braid_probe::Place;
-use rustix::fs::OFlags;
 
 use crate::failure::{Context, Failure};
 
-/// A member, opened for reading.
+/// An open member.
 pub struct Image {
     /// The member's path.
     pub path: PathBuf,
@@ -21,33 +19,29 @@ pub struct Image {
     pub size: u64,
     /// Whatever has md's magic number in the place of a superblock.
     pub found: Vec<Found>,
-    file: File,
-    /// Where the member begins in it, in bytes.
-    start: u64,
+    member: Box<dyn Kind>,
 }
 
 impl Image {
-    /// Opens a regular file or block device and looks for superblocks.
+    /// Opens a regular file or block device for reading and looks for superblocks.
     ///
     /// # Errors
     /// It cannot be opened or read, or is neither.
     pub fn open(path: &Path) -> Result<Image, Failure> {
         crate::log::note_path(path);
-        let place = Place::of(path).map_err(Failure::failed)?;
-        // A named pipe would wait for somebody to write.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&place.path)
-            .context(format_args!("cannot open {}", path.display()))?;
-        let cannot_read = format!("cannot read {}", path.display());
-        let size = size_of(&file).and_then(|size| place.size_in(size)).context(&cannot_read)?;
-        let mut image =
-            Image { path: path.to_owned(), size, found: Vec::new(), file, start: place.start };
-        image.found = detect::find(size, &mut |offset, bytes| image.read(offset, bytes))
-            .context(&cannot_read)?;
-        Ok(image)
+        let file = open_file(path, Access::ReadOnly, 0, None).map_err(Failure::failed)?;
+        Image::of(path, Box::new(file))
+    }
+
+    /// Looks for superblocks on a member that is open. `path` is its name in messages.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(path: &Path, member: Box<dyn Kind>) -> Result<Image, Failure> {
+        let size = member.size();
+        let found = detect::find(size, &mut |offset, bytes| member.read_at(offset, bytes))
+            .context(format_args!("cannot read {}", path.display()))?;
+        Ok(Image { path: path.to_owned(), size, found, member })
     }
 
     /// The superblock that holds, and what is damaged if there is none.
@@ -63,7 +57,7 @@ impl Image {
     /// as if it were the disk's.
     pub fn partition_of_superblock(&self) -> Option<u32> {
         let old = self.found.iter().find(|found| found.version == Version::V0_90)?;
-        if self.start > 0 {
+        if Place::of(&self.path).is_ok_and(|place| place.start > 0) {
             return None;
         }
         let table = braid_probe::partitions(&self.path).ok()??.ok()?;
@@ -94,35 +88,28 @@ impl Image {
             return Ok(None);
         };
         let mut bytes = vec![0; usize::try_from(log.size).context(self.cannot_read())?];
-        self.read(start, &mut bytes).context(self.cannot_read())?;
+        self.member.read_at(start, &mut bytes).context(self.cannot_read())?;
         BadBlocks::parse(&bytes, log.shift, self.size).map(Some).context(self.path.display())
     }
 
-    /// Whether anything but zeroes lies in the 4 KiB from `offset` on; false of what cannot be read.
+    /// Returns true if the 4 KiB from `offset` on can be read and are not all zeroes.
     pub fn has_content_at(&self, offset: u64) -> bool {
         let mut bytes = [0; 4096];
-        self.read(offset, &mut bytes).is_ok() && bytes != [0; 4096]
-    }
-
-    /// Reads bytes of the member, none of what lies behind it.
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= self.size);
-        end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.file.read_exact_at(bytes, self.start + offset)
+        self.member.read_at(offset, &mut bytes).is_ok() && bytes != [0; 4096]
     }
 
     /// Has `f` read the member's bytes.
     pub(super) fn with_source<T>(&self, f: impl FnOnce(&mut Source<'_>) -> T) -> T {
-        let mut read = |offset, bytes: &mut [u8]| self.read(offset, bytes);
+        let mut read = |offset, bytes: &mut [u8]| self.member.read_at(offset, bytes);
         f(&mut Source { size: self.size, read: &mut read })
     }
 
-    /// What is said when it cannot be read.
+    /// Returns the message for a failed read.
     pub(super) fn cannot_read(&self) -> String {
         format!("cannot read {}", self.path.display())
     }
 
-    /// Where superblocks were looked for, in words.
+    /// Returns the offsets at which superblocks were looked for, in words.
     pub fn places(&self) -> String {
         let place = |version: &Version| {
             let offset = version.superblock_offset(self.size)?;
@@ -136,17 +123,26 @@ impl Image {
     }
 }
 
-/// The size of a regular file or a block device in bytes.
-///
-/// # Errors
-/// It is neither.
-fn size_of(file: &File) -> io::Result<u64> {
-    let metadata = file.metadata()?;
-    if metadata.file_type().is_block_device() {
-        return braid_sys::block::size(file);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Metadata;
+
+    #[test]
+    fn an_open_member_is_read_though_another_file_lies_at_its_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, other] = ["a.img", "b.img"].map(|name| folder.path().join(name));
+        let golden = braid_golden::all();
+        let array = golden
+            .iter()
+            .find(|one| one.metadata == "1.2" && one.members[0].present())
+            .expect("an array of version 1.2");
+        std::fs::write(&path, array.expand_member(0)).expect("a member");
+        std::fs::write(&other, [0; 8192]).expect("a file");
+        let member = open_file(&path, Access::Exclusive, 0, None).expect("a member");
+        std::fs::rename(&other, &path).expect("another file");
+        let read = Metadata::of(&Image::of(&path, Box::new(member)).expect("an image"));
+        assert_eq!(read.expect("its superblock").superblock.version, Version::V1_2);
+        assert_eq!(Metadata::array_at(&path), None);
     }
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is neither a regular file nor a block device"));
-    }
-    Ok(metadata.len())
 }

@@ -62,7 +62,7 @@ pub struct Kept {
     pub members: Vec<KeptMember>,
 }
 
-/// Of one member.
+/// The copy of one member's metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptMember {
@@ -256,12 +256,12 @@ impl Kept {
         format!("`braid superblocks restore {} --plan` shows how they come back", self.number)
     }
 
-    /// Whether it has a superblock of the member at `path`.
+    /// Returns true if it has a superblock of the member at `path`.
     pub fn has(&self, path: &Path) -> bool {
         self.members.iter().any(|one| one.known.path == path)
     }
 
-    /// Whether the other differs in events and times alone.
+    /// Returns true if the versions differ in events and times alone.
     fn has_shape_of(&self, other: &Kept) -> bool {
         let members = |kept: &Kept| -> Option<Vec<(PathBuf, Contents)>> {
             kept.members.iter().map(|one| Some((one.known.path.clone(), one.shape()?))).collect()
@@ -311,7 +311,7 @@ impl Copies {
         self.files().into_iter().rev().filter_map(read).collect()
     }
 
-    /// Whether there is one of the array with this identifier.
+    /// Returns true if a copy of the array with this identifier exists.
     pub fn has(&self, uuid: &str) -> bool {
         self.files().iter().any(|one| one.1 == uuid)
     }

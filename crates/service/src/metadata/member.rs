@@ -1,7 +1,7 @@
-//! What a member's superblock says, and what it points to.
+//! The superblock of a member, and the metadata that it points to.
 
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use braid_engine::assembled::{self, Carried, CarriedError};
 use braid_md::Superblock;
@@ -46,7 +46,7 @@ pub enum MetadataError {
 }
 
 impl MetadataError {
-    /// What to do about it.
+    /// Returns the next command.
     pub fn next(&self) -> Option<String> {
         Some(match self {
             MetadataError::Unreadable(failure) => return failure.next.clone(),
@@ -112,7 +112,7 @@ impl From<MetadataError> for Failure {
 
 /// A member's metadata, checked: what it carries, and where.
 pub struct Metadata {
-    /// Where the member is.
+    /// The path of the member.
     pub path: PathBuf,
     /// Its superblock and all that belongs to it.
     pub carried: Carried,
@@ -127,13 +127,12 @@ impl Deref for Metadata {
 }
 
 impl Metadata {
-    /// Reads the superblock of `path` that holds, and what it points to.
+    /// Reads the superblock of an open member that holds, and what it points to.
     ///
     /// # Errors
     /// It cannot be read, or has none that can be believed.
-    pub fn read(path: &Path) -> Result<Metadata, MetadataError> {
-        let image = Image::open(path).map_err(MetadataError::Unreadable)?;
-        let path = path.to_owned();
+    pub fn of(image: &Image) -> Result<Metadata, MetadataError> {
+        let path = image.path.clone();
         if let Some(number) = image.partition_of_superblock() {
             return Err(MetadataError::OfPartition { path, number });
         }
@@ -171,12 +170,12 @@ impl Metadata {
         (!device.is_nil()).then(|| device.to_string())
     }
 
-    /// What people call it.
+    /// Returns the name of the member in messages.
     pub fn label(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// What assembly needs to know of it.
+    /// Returns the facts that assembly needs.
     pub fn candidate(&self) -> Candidate {
         self.carried.candidate(self.label())
     }

@@ -2,13 +2,14 @@
 //! can be undone.
 //!
 //! ```text
-//!   image    a member opened for reading: its superblocks, its bitmap
+//!   image    an open member: its superblocks, its bitmap
 //!   member   the superblock that holds, and what it points to, checked
+//!   look     both of a path that is opened for that alone
 //!   host     this machine: its name, its time zone, the time, randomness
 //!   allocate room in image files for what is written while an array is used
 //!   scan     the block devices of this machine
 //!   contents what a member is that carries no superblock; the partitions of an image
-//!   change   members opened for nobody else, bytes saved, bytes replaced
+//!   change   members opened exclusively, bytes saved, bytes replaced
 //!   kept     copies of superblocks, a version for each change of membership
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
@@ -27,6 +28,7 @@ mod contents;
 mod host;
 mod image;
 mod kept;
+mod look;
 mod member;
 mod saved;
 mod scan;

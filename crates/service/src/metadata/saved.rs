@@ -1,4 +1,4 @@
-//! What was there before: the state folder's `undo/`, one number for each change of members.
+//! Bytes from before a change of members: the state folder's `undo/`, with one number for each change.
 //!
 //! ```text
 //!   undo/7.json   what was done, to which members, in which places
@@ -25,9 +25,9 @@ use crate::record::Known;
 pub struct Patch {
     /// Which member, by its index.
     pub member: usize,
-    /// Where on it, in bytes.
+    /// Offset on the member, in bytes.
     pub offset: u64,
-    /// What lies there, in words.
+    /// Name of the structure in this place.
     pub what: &'static str,
     /// The bytes that are written there.
     pub bytes: Vec<u8>,
@@ -66,7 +66,7 @@ pub struct SavedPatch {
     pub offset_bytes: u64,
     /// Number of bytes written.
     pub length_bytes: u64,
-    /// What was written there.
+    /// The bytes that were written.
     pub what: String,
 }
 
@@ -94,7 +94,7 @@ impl Saved {
         }
     }
 
-    /// Whether `text` means it: its number, or the name or identifier of an array of it.
+    /// Returns true if `text` is its number, or the name or identifier of one of its arrays.
     pub fn is_meant_by(&self, text: &str) -> bool {
         let uuid = text.parse::<Uuid>().map(|uuid| uuid.to_string());
         self.number.to_string() == text
@@ -220,7 +220,7 @@ impl Trail {
         })
     }
 
-    /// The data file of the next number, which is nobody else's then.
+    /// Creates the data file of the next number, which no other process gets.
     fn claim_number(&self) -> io::Result<(u64, File)> {
         let mut number = self.numbers().into_iter().max().unwrap_or(0) + 1;
         loop {

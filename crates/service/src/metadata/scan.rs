@@ -36,7 +36,7 @@ pub fn block_devices() -> Result<Vec<PathBuf>, Failure> {
     Ok(devices)
 }
 
-/// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.
+/// Returns true if a loop or device-mapper device has the same bytes: that one is examined instead.
 pub fn is_behind_another(path: &Path) -> bool {
     let holders = find_users_by_kernel(path).map(|usage| usage.holders).unwrap_or_default();
     holders.iter().any(|holder| match holder {

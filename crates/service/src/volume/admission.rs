@@ -9,20 +9,19 @@
 //!                        └─ of an `md(…)` level ─────────────▶ unusable: assembly decides
 //! ```
 //!
-//! Invariant: a member that somebody else uses is never taken for one that is missing: its array
+//! Invariant: a member that another program uses is never taken for one that is missing: its array
 //! would go on twice.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use braid_md::Uuid;
 use braid_probe::{
     Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_apart,
     check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 
-use super::options::{Accepted, OpenOptions, Unusable};
+use super::options::{OpenOptions, Unusable};
 use crate::metadata::{Metadata, MetadataError};
 
 /// Examines the members of `stack`; what `accepted` ones carry is no obstacle. Answers those that
@@ -94,9 +93,9 @@ fn admit_paths(
     }
 }
 
-/// How long a process that has been killed may take to let go of what it had open.
+/// Time limit for a process that has been killed to close its files.
 const DYING: Duration = Duration::from_secs(2);
-/// How often it is looked at again.
+/// Time between two attempts.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Examines all members as [`check_members`] does, and waits for processes that have one open and
@@ -119,7 +118,7 @@ pub fn check_patiently(
     }
 }
 
-/// Whether only processes stand in the way that have been killed.
+/// Returns true if only processes that have been killed use the member.
 fn is_ending(reason: &Reason) -> bool {
     let ends = |holder: &Holder| match holder {
         Holder::Process { pid, .. } => braid_control::is_ending(*pid),
@@ -128,17 +127,17 @@ fn is_ending(reason: &Reason) -> bool {
     matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))
 }
 
-/// Whether a member with superblocks that was refused may be taken for one that is not there.
+/// Returns true if a member with superblocks that was refused may be treated as missing.
 fn can_be_missed(refusal: &Refusal, degraded: bool) -> bool {
     match &refusal.reason {
         Reason::Missing
         | Reason::WrongKind { .. }
         | Reason::TooSmall { .. }
         | Reason::Unknown { .. } => true,
-        // It carries something beside what the array put there: somebody has to say that it is not
+        // It carries something beside what the array put there: an operator has to say that it is not
         // needed any more, unless there is nothing of the array on it.
         Reason::Contents { .. } | Reason::NotRaw { .. } => {
-            degraded || Metadata::read(&refusal.path).is_err()
+            degraded || Metadata::look(&refusal.path).is_err()
         }
         _ => false,
     }
@@ -202,7 +201,7 @@ fn signatures(path: &Path) -> Vec<Signature> {
     if is_disk { Vec::new() } else { found }
 }
 
-/// What a member is called.
+/// Returns the name of a member.
 pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     match &member.node {
         Node::File(file) => Some(file.name()),
@@ -210,13 +209,13 @@ pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
     }
 }
 
-/// Whether a member carries nothing but what is the array's: its superblock, and what lies in its
+/// Returns true if a member carries nothing but what is the array's: its superblock, and what lies in its
 /// data. Something else in front of the data says that the disk has been given to another use
 /// since.
 fn is_own(path: &Path) -> bool {
-    let metadata = match Metadata::read(path) {
+    let metadata = match Metadata::look(path) {
         Ok(metadata) => metadata,
-        // Whoever opens it says what is wrong with its superblock, and changes nothing.
+        // Opening the member reports the fault of its superblock, and changes nothing.
         Err(
             MetadataError::Damaged { .. }
             | MetadataError::BadBlocks { .. }
@@ -230,57 +229,6 @@ fn is_own(path: &Path) -> bool {
         one.name.starts_with("md ")
             || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
     })
-}
-
-/// Reads the superblocks of an `md(…)` level, as far as that can be done.
-///
-/// # Errors
-/// None can be read: why the first one cannot.
-pub(super) fn read(
-    members: &[Stack],
-    options: &OpenOptions,
-) -> Result<(Vec<Metadata>, Vec<Unusable>), MetadataError> {
-    let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
-    for path in members.iter().filter_map(path_of) {
-        if let Some(known) = options.unusable.iter().find(|one| one.path == path) {
-            unusable.push(known.clone());
-            continue;
-        }
-        match Metadata::read(&path).and_then(|metadata| of_its_array(metadata, options)) {
-            Ok(metadata) => found.push(metadata),
-            Err(why) => {
-                unusable.push(Unusable { path, why: why.brief() });
-                first = first.or(Some(why));
-            }
-        }
-    }
-    match (found.is_empty(), first) {
-        (false, _) => Ok((found, unusable)),
-        (true, Some(why)) => Err(why),
-        (true, None) => Err(MetadataError::None { why: in_words(&unusable) }),
-    }
-}
-
-/// A member that was given to another array since is not this one's; nor is a device that was never its member.
-fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
-    let now: Uuid = metadata.superblock.array_uuid;
-    let expected = options.arrays.iter().find(|one| one.path == metadata.path);
-    match expected {
-        Some(Accepted { array, .. }) if *array != now.to_string() => {
-            Err(MetadataError::OtherArray {
-                path: metadata.path,
-                uuid: now.to_string(),
-                expected: array.clone(),
-            })
-        }
-        Some(one) if one.is_stranger(metadata.device().as_deref(), &options.arrays) => {
-            Err(MetadataError::Stranger {
-                device: metadata.device().unwrap_or_else(|| "none".to_owned()),
-                path: metadata.path,
-            })
-        }
-        _ => Ok(metadata),
-    }
 }
 
 /// `b.img: it does not exist; c.img: …`

@@ -4,8 +4,7 @@ use braid_array::Role;
 use braid_engine::Device;
 use braid_engine::assembled::Level;
 use braid_engine::redundant::{
-    self, Consistency, JobKind, JobRecord, LastScrub, LogCost, MemberState, MemberStatus, Mismatch,
-    Status,
+    self, Consistency, JobKind, JobRecord, LastScrub, MemberState, MemberStatus, Mismatch, Status,
 };
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
@@ -17,8 +16,8 @@ use super::md::MdArray;
 use super::media::Media;
 use super::shard;
 use crate::control::{
-    ArrayMember, ArrayStatus, Job, JobState, JobStatus, LeftOutStatus, LogCostStatus,
-    MismatchMember, MismatchStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, Job, JobState, JobStatus, LeftOutStatus, MismatchMember,
+    MismatchStatus, ScrubStatus, SuspectStatus,
 };
 
 /// Facts that a running array reports.
@@ -138,7 +137,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>) -> ArrayStatus {
         unexplained_bytes: status.unproved,
         repaired_bytes: status.repaired,
         consistency: Some(consistency_of(status.consistency).to_owned()),
-        log_cost: status.log_cost.map(log_cost_of),
+        log_cost: status.log_cost,
         stripe_cache_bytes: status.stripe_cache.map(|cache| cache.total as u64),
         stripe_cache_used_bytes: status.stripe_cache.map(|cache| cache.used as u64),
         speed_min_bytes_per_second: status.speed.min,
@@ -303,16 +302,6 @@ fn consistency_of(consistency: Consistency) -> &'static str {
         Consistency::Bitmap => "bitmap",
         Consistency::Ppl => "ppl",
         Consistency::Log => "log",
-    }
-}
-
-fn log_cost_of(cost: LogCost) -> LogCostStatus {
-    LogCostStatus {
-        writes: cost.writes,
-        stored_bytes: cost.stored_bytes,
-        log_bytes: cost.log_bytes,
-        time_us: cost.time.as_micros() as u64,
-        log_time_us: cost.log_time.as_micros() as u64,
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn which_takes<'a>(
         },
         ([array], None) => Ok(array),
         (several, None) => {
-            let own = Metadata::read(path).ok().map(|own| own.superblock.array_uuid);
+            let own = Metadata::array_at(path);
             let array = several.iter().find(|array| Some(uuid(array)) == own);
             array.copied().ok_or_else(|| Why::WhichArray { arrays: names() }.into())
         }

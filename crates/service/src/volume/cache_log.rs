@@ -13,12 +13,11 @@ use braid_block::Limits;
 use braid_cache::log::format::OriginId;
 use braid_cache::{LogError, LogSetup, WriteBackConfig, least_log};
 use braid_engine::{Clock, Dev};
-use braid_md::Uuid;
 use braid_stack::{Cache, Node, Rate, Stack};
 
 use super::given_up::GivenUpLogs;
+use super::md::MdArray;
 use super::options::OpenOptions;
-use crate::metadata::Metadata;
 use crate::record::Seen;
 
 /// The same as [`WriteBackConfig`], for any shard.
@@ -119,16 +118,13 @@ pub(super) fn next_of_log(error: &LogError, log: &str) -> String {
     }
 }
 
-/// Returns the identity of `stack`: lasting identifiers of its devices, in place of their paths. Only reads.
-pub(super) fn identity(stack: &Stack) -> String {
+/// Returns the identity of `stack`, whose arrays with superblocks are among `arrays`: lasting identifiers of its
+/// devices, in place of their paths. Only reads.
+pub(super) fn identity(stack: &Stack, arrays: &[&MdArray]) -> String {
     match &stack.node {
         Node::Md(md) => {
-            let uuid = |member: &Stack| -> Option<Uuid> {
-                let (path, _) = member.member_names().into_iter().next()?;
-                let path = if let Node::File(file) = &member.node { file.name() } else { path };
-                Some(Metadata::read(&path).ok()?.superblock.array_uuid)
-            };
-            let uuid = md.members.iter().find_map(uuid);
+            let is_it = |array: &&&MdArray| array.is_of(&md.members);
+            let uuid = arrays.iter().find(is_it).map(|array| array.superblock.array_uuid);
             format!("md {}", uuid.map(|uuid| uuid.to_string()).unwrap_or_default())
         }
         Node::File(file) => {
@@ -141,12 +137,18 @@ pub(super) fn identity(stack: &Stack) -> String {
             format!("file {known} {} {:?}", file.offset, file.length)
         }
         Node::Slice(slice) => {
-            format!("slice {} {:?} ({})", slice.offset, slice.length, identity(&slice.origin))
+            format!(
+                "slice {} {:?} ({})",
+                slice.offset,
+                slice.length,
+                identity(&slice.origin, arrays)
+            )
         }
-        Node::Cow(cow) => format!("cow {} ({})", cow.store, identity(&cow.origin)),
+        Node::Cow(cow) => format!("cow {} ({})", cow.store, identity(&cow.origin, arrays)),
         _ if stack.members().is_empty() => stack.to_string(),
         node => {
-            let members: Vec<String> = stack.members().iter().map(identity).collect();
+            let members = stack.members().iter().map(|member| identity(member, arrays));
+            let members: Vec<String> = members.collect();
             format!("{} {:?} ({})", node.name(), stack.shape(), members.join(", "))
         }
     }

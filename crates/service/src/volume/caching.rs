@@ -18,7 +18,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braid_block::{Errno, Limits};
+use braid_block::Errno;
 use braid_cache::{Cache, Config, Memory, Rules};
 use braid_engine::{Dev, Device};
 use braid_level::CacheMode;
@@ -127,7 +127,7 @@ impl Caching {
             CacheOrder::Attach { .. } => self.attach(live, orders, &before, change),
             CacheOrder::Detach => self.detach(orders, change),
             CacheOrder::Resize { bytes } => self.resize(live, orders, &before, change, *bytes),
-            CacheOrder::Mode { .. } => self.set_mode(orders, change, live.limits()),
+            CacheOrder::Mode { .. } => self.set_mode(live, orders, change),
             CacheOrder::Drain { bytes_per_second } => {
                 self.set_drain(orders, change, *bytes_per_second)
             }
@@ -140,11 +140,12 @@ impl Caching {
         let (config, text) = (config_of(cache), change.after.to_string());
         let others = promises::of_others(&self.name).saturating_add(before.memory());
         promises::check(cache.size, &text, others).map_err(|error| error.failure())?;
-        let warm = Warm::open(cache).map_err(|error| {
+        let identity = live.media().identity_of(cache.origin());
+        let warm = Warm::open(cache, &identity).map_err(|error| {
             Failure::refused(error).next("another warm=PATH").code(ErrorCode::WarmUnfit)
         })?;
         let warm = warm.map(Arc::new);
-        let to = ToWriteBack::open(cache, limits, &self.options)?;
+        let to = ToWriteBack::open(cache, limits, &identity, &self.options)?;
         orders.begin()?;
         let memory = whole(config.size, config.block)
             .and_then(|size| memory(live, orders, 0, size))
@@ -289,11 +290,12 @@ impl Caching {
         })
     }
 
-    fn set_mode(&self, orders: &Orders, change: Change, limits: Limits) -> Answer {
+    fn set_mode(&self, live: &Live, orders: &Orders, change: Change) -> Answer {
         let name = self.name.clone();
         let Some(new) = one_cache(&change.after) else { return no_cache(&name) };
         let (mode, text) = (new.mode, text_of(new));
-        let to = ToWriteBack::open(new, limits, &self.options)?;
+        let identity = live.media().identity_of(new.origin());
+        let to = ToWriteBack::open(new, live.limits(), &identity, &self.options)?;
         orders.carry_out(PATIENCE, has_one(&name), move |handle, local, (), answer| {
             let caches = Rc::clone(&local.caches);
             let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };

@@ -19,7 +19,7 @@ const LEAST: Duration = Duration::from_secs(1);
 #[serde(try_from = "Latency", into = "Latency")]
 pub enum MemberDeadline {
     /// 30 s below arrays that can go on without a member, of members that are used without page cache;
-    /// else for ever. What has nobody to stand in for it is waited for.
+    /// else for ever. A member without a substitute is waited for.
     #[default]
     Usual,
     /// For ever, all of them.

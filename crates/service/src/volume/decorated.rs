@@ -45,7 +45,7 @@ pub(super) fn check_writable(stack: &Stack) -> Result<(), DecoratorError> {
 ///
 /// # Errors
 /// It goes beyond the end, or is not whole blocks.
-pub(super) fn slice(slice: &Slice, origin: Limits) -> Result<Decoration, DecoratorError> {
+pub(super) fn slice<C>(slice: &Slice, origin: Limits) -> Result<Decoration<C>, DecoratorError> {
     let offset = slice.offset.bytes();
     let length = slice.length.map_or(origin.size.saturating_sub(offset), |length| length.bytes());
     let span = Span::new(offset, length);
@@ -71,7 +71,7 @@ pub(super) fn slice(slice: &Slice, origin: Limits) -> Result<Decoration, Decorat
 ///
 /// # Errors
 /// The map cannot be read, is none, or is of another device.
-pub(super) fn holes(holes: &Holes, origin: Limits) -> Result<Decoration, DecoratorError> {
+pub(super) fn holes<C>(holes: &Holes, origin: Limits) -> Result<Decoration<C>, DecoratorError> {
     let path = Path::new(&holes.map);
     let (map, shown) = (path.display(), shell_path(path));
     let text = read(path).map_err(|error| DecoratorError {

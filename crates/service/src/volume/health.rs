@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use braid_device::Counted;
 use braid_engine::redundant::{MemberState, Redundant};
 use braid_member::Member;
 use braid_uring::Remote;
@@ -24,6 +23,7 @@ use braid_uring::Remote;
 use super::media::{Media, Siblings};
 use super::shard;
 use super::slow::{Judge, Sample, between};
+use crate::control::MemberIo;
 
 /// Interval between two looks for members that are gone.
 const LOOK: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ struct Watching {
     remote: Remote,
     judge: Arc<Mutex<Judge>>,
     /// Counters of members as they were at the last judgements, the oldest first.
-    windows: VecDeque<BTreeMap<u64, Counted>>,
+    windows: VecDeque<BTreeMap<u64, MemberIo>>,
     start: Instant,
 }
 
@@ -106,7 +106,7 @@ impl Watching {
     fn judge(&mut self, media: &Media) {
         let siblings = media.siblings();
         let leaves = siblings.iter().flat_map(|array| &array.members);
-        let now: BTreeMap<u64, Counted> =
+        let now: BTreeMap<u64, MemberIo> =
             leaves.map(|(_, leaf)| (leaf.id(), leaf.tally().read())).collect();
         let idle = self.idle(media);
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);

@@ -109,6 +109,10 @@ impl Live {
     }
 
     /// Returns the present limits of the volume.
+    pub(super) fn media(&self) -> &Media {
+        &self.media
+    }
+
     pub(super) fn limits(&self) -> Limits {
         match self.media.ram() {
             Some(ram) => Limits { size: ram.size(), ..self.limits },

@@ -2,9 +2,9 @@
 //! given.
 //!
 //! ```text
-//!   paths ──read──▶ superblocks ──assess──▶ participants ────open──▶ members at work
-//!                                   │
-//!                                   └──▶ or why not, and the next command
+//!   paths ──open──▶ locked ──read──▶ superblocks ──assess──▶ participants: members at work
+//!                                                    │
+//!                                                    └──▶ or why not, and the next command
 //! ```
 //!
 //! [`braid_engine::assembled`] decides which members take part, and in which roles; here members are opened.
@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_block::{HasLimits, Limits};
+use braid_device::File;
 use braid_engine::assembled::{self, Assembled, Level, LogPlace, Refusal, assemble};
 use braid_level::Raid0Layout;
 use braid_md::{Superblock, Uuid};
@@ -26,12 +27,12 @@ use braid_stack::Stack;
 
 use super::admission;
 use super::deadline::MemberDeadline;
-use super::options::{OpenOptions, Unusable};
+use super::options::{Accepted, OpenOptions, Unusable};
 use super::unopened::member_failure;
 use super::warnings::Warning;
 use crate::control::{ErrorCode, LeftOutStatus};
 use crate::failure::{Failure, FailureKind};
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{Image, Metadata, MetadataError};
 
 pub use braid_engine::assembled::is_served;
 
@@ -65,6 +66,9 @@ impl MdError {
     }
 }
 
+/// An open member, and what it carries.
+type Opened = (File, Metadata);
+
 /// An array that was assembled.
 pub struct MdArray {
     pub level: Level,
@@ -93,39 +97,20 @@ pub struct MdArray {
 }
 
 impl MdArray {
-    /// Reads the members' superblocks, decides which members take part, and opens those. A member that
+    /// Opens the members, reads their superblocks, and decides which take part; closes the others. A member that
     /// cannot be opened is one that is missing. `raid0_layout` is used where none is recorded.
     pub fn open(
         members: &[Stack],
         raid0_layout: Option<Raid0Layout>,
         options: &OpenOptions,
     ) -> Result<MdArray, MdError> {
-        let mut options = options.clone();
-        loop {
-            match MdArray::open_usable(members, raid0_layout, &options) {
-                Err(MdError::Member(MemberError::Open { path, source }))
-                    if options.unusable.iter().all(|one| one.path != path) =>
-                {
-                    let why = format!("it cannot be opened: {source}");
-                    options.unusable.push(Unusable { path, why });
-                }
-                result => return result,
-            }
-        }
-    }
-
-    fn open_usable(
-        members: &[Stack],
-        raid0_layout: Option<Raid0Layout>,
-        options: &OpenOptions,
-    ) -> Result<MdArray, MdError> {
-        let (metadata, unusable) = admission::read(members, options)?;
-        let found: Vec<_> = metadata.iter().map(|one| (one.label(), &one.carried)).collect();
+        let (opened, unusable) = open_named(members, options)?;
+        let found: Vec<_> = opened.iter().map(|(_, one)| (one.label(), &one.carried)).collect();
         let OpenOptions { read_only, degraded, .. } = *options;
         let how = assembled::Options { read_only, degraded, raid0_layout };
         let assembled =
             assemble(&found, how).map_err(|refusal| led_on(refusal, &unusable, options))?;
-        let open = open_members(&assembled, &metadata, options)?;
+        let open = open_members(&assembled, &opened, options)?;
         let combined = Limits::combine(open.iter().map(|leaf| leaf.limits()));
         let left_out = |(member, by_bitmap): &(String, bool)| LeftOutStatus {
             member: member.clone(),
@@ -162,6 +147,13 @@ impl MdArray {
     /// The members that take part, in the order in which the level has them.
     pub fn leaves(&self) -> Vec<Arc<Member>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns true if the array was made of `members`, paths of a stack.
+    pub(super) fn is_of(&self, members: &[Stack]) -> bool {
+        let named = self.named();
+        let mut paths = members.iter().filter_map(admission::path_of);
+        paths.any(|path| named.contains(&path.display().to_string()))
     }
 
     /// The members that it was ever to have, wherever they are.
@@ -203,6 +195,78 @@ impl MdArray {
     }
 }
 
+/// Opens the members of an `md(…)` level, and reads their superblocks, as far as that can be done.
+///
+/// # Errors
+/// A member stays locked. None can be read: why the first one cannot.
+fn open_named(
+    members: &[Stack],
+    options: &OpenOptions,
+) -> Result<(Vec<Opened>, Vec<Unusable>), MdError> {
+    let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
+    for path in members.iter().filter_map(admission::path_of) {
+        if let Some(known) = options.unusable.iter().find(|one| one.path == path) {
+            unusable.push(known.clone());
+            continue;
+        }
+        match open_one(&path, options)? {
+            Ok(opened) => found.push(opened),
+            Err(why) => {
+                unusable.push(Unusable { path, why: why.brief() });
+                first = first.or(Some(why));
+            }
+        }
+    }
+    match (found.is_empty(), first) {
+        (false, _) => Ok((found, unusable)),
+        (true, Some(why)) => Err(why.into()),
+        (true, None) => Err(MetadataError::None { why: admission::in_words(&unusable) }.into()),
+    }
+}
+
+/// Opens one member, and reads its superblock: locked first, then judged.
+fn open_one(
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Result<Opened, MetadataError>, MemberError> {
+    let unreadable = |failure| Ok(Err(MetadataError::Unreadable(failure)));
+    let file = match open_file(path, options.access(), 0, None) {
+        Ok(file) => file,
+        Err(MemberError::Open { source, .. }) => {
+            return unreadable(Failure::failed(format!("it cannot be opened: {source}")));
+        }
+        Err(error) => return Err(error),
+    };
+    let image = match Image::of(path, Box::new(file.clone())) {
+        Ok(image) => image,
+        Err(failure) => return unreadable(failure),
+    };
+    let metadata = Metadata::of(&image).and_then(|metadata| of_its_array(metadata, options));
+    Ok(metadata.map(|metadata| (file, metadata)))
+}
+
+/// A member that was given to another array since is not this one's; nor is a device that was never its member.
+fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
+    let now: Uuid = metadata.superblock.array_uuid;
+    let expected = options.arrays.iter().find(|one| one.path == metadata.path);
+    match expected {
+        Some(Accepted { array, .. }) if *array != now.to_string() => {
+            Err(MetadataError::OtherArray {
+                path: metadata.path,
+                uuid: now.to_string(),
+                expected: array.clone(),
+            })
+        }
+        Some(one) if one.is_stranger(metadata.device().as_deref(), &options.arrays) => {
+            Err(MetadataError::Stranger {
+                device: metadata.device().unwrap_or_else(|| "none".to_owned()),
+                path: metadata.path,
+            })
+        }
+        _ => Ok(metadata),
+    }
+}
+
 /// A refusal with what is wrong with the members that are missing, and the command that leads on.
 fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdError {
     let Refusal::State { what, mut state, next, without_missing } = refusal else {
@@ -221,18 +285,19 @@ fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdE
 
 fn open_members(
     assembled: &Assembled,
-    metadata: &[Metadata],
+    opened: &[Opened],
     options: &OpenOptions,
 ) -> Result<Vec<Arc<Member>>, MdError> {
     let open = |member: &assembled::TakesPart| {
-        let of = metadata.iter().find(|one| one.label() == member.label);
-        let path = &of.expect("a member that takes part is one of the members").path;
-        // Without copies nothing is ever recorded, so only the data is opened.
+        let of = opened.iter().find(|(_, one)| one.label() == member.label);
+        let (file, metadata) = of.expect("a member that takes part is one of the members");
+        // Without copies nothing is ever recorded, so only the data is used.
         let (offset, length) = match assembled.level.is_redundant() {
             true => (0, None),
             false => (member.superblock.data_offset, Some(member.usable)),
         };
-        let file = open_file(path, options.access(), offset, length)?;
+        let cannot = |source| MemberError::Open { path: metadata.path.clone(), source };
+        let file = file.part(offset, length).map_err(cannot)?;
         let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
         Ok(Arc::new(Member::new(member.label.clone(), Box::new(file), deadline)))
     };

@@ -62,7 +62,7 @@ impl MediaError {
         }
     }
 
-    /// What a member answered when it was opened, if that is why.
+    /// The error of opening a member, if that is the reason.
     pub(super) fn of_leaf(&self) -> Option<&MemberError> {
         match self {
             MediaError::Leaf(error) | MediaError::Md(MdError::Member(error)) => Some(error),
@@ -78,7 +78,7 @@ pub struct Media {
 
 /// Leaves that are members of one array, each with what the array calls it.
 pub(super) struct Siblings {
-    /// What people call the array.
+    /// The name of the array in messages.
     pub(super) array: String,
     pub(super) members: Vec<(String, Arc<Member>)>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Siblings {
 /// A part of a stack.
 pub(super) type Part = braid_wiring::Part<Arc<Member>, Box<MdArray>, OfCache>;
 
-/// What belongs to a cache of a stack.
+/// The service's data of a cache in a stack.
 pub(super) struct OfCache {
     /// As it is written, for people.
     pub(super) text: String,
@@ -122,7 +122,7 @@ impl Media {
         }
     }
 
-    /// What holds for all of it; none if it is not there.
+    /// Returns the limits of the volume; `None` if it is not there.
     pub(super) fn limits(&self) -> Option<Limits> {
         self.root.limits()
     }
@@ -140,13 +140,12 @@ impl Media {
 
     /// The arrays that members describe themselves.
     pub fn md_arrays(&self) -> Vec<&MdArray> {
-        let mut arrays: Vec<&MdArray> = Vec::new();
-        self.root.walk(&mut |part| {
-            if let Part::Md(array) = part {
-                arrays.push(array);
-            }
-        });
-        arrays
+        md_arrays(&self.root)
+    }
+
+    /// See [`cache_log::identity`].
+    pub(super) fn identity_of(&self, stack: &Stack) -> String {
+        cache_log::identity(stack, &self.md_arrays())
     }
 
     /// The arrays whose members are leaves.
@@ -171,23 +170,24 @@ impl Media {
         all
     }
 
-    /// Whether the stack has arrays that survive losses, or caches, which takes one shard for all of it:
+    /// Returns true if the stack has arrays that survive losses, or caches. One shard serves all of it then:
     /// what they know of requests under way is on that shard alone.
     pub fn has_state(&self) -> bool {
         let mut has_state = false;
         self.root.walk(&mut |part| {
             has_state |= match part {
                 Part::Leaf(_) | Part::Missing => false,
-                Part::Cached { .. } => true,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
-                Part::Decorated { store, .. } => store.is_some(),
+                Part::Decorated { by, store, .. } => {
+                    store.is_some() || matches!(by, Decoration::Cache { .. })
+                }
             }
         });
         has_state
     }
 
-    /// What is not as it should be, though it works.
+    /// Returns the warnings about faults that do not prevent a start.
     pub fn warnings(&self) -> Vec<Warning> {
         let leaves = self.leaves().into_iter().filter(|leaf| leaf.is_direct() == Some(false));
         let buffered = leaves.map(|leaf| {
@@ -203,11 +203,21 @@ impl Media {
     }
 }
 
+fn md_arrays(root: &Part) -> Vec<&MdArray> {
+    let mut arrays: Vec<&MdArray> = Vec::new();
+    root.walk(&mut |part| {
+        if let Part::Md(array) = part {
+            arrays.push(array);
+        }
+    });
+    arrays
+}
+
 struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
     most_ram: u64,
-    /// Whether an array above goes on without what is opened.
+    /// An array above continues without the part that is opened.
     survives: bool,
 }
 
@@ -233,8 +243,8 @@ impl Opener<'_> {
 
     fn cached(&mut self, cache: &Cache, text: String) -> Result<Part, MediaError> {
         let config = config_of(cache);
-        let of_origin = cache_log::identity(cache.origin());
         let origin = Box::new(self.part(cache.origin())?);
+        let identity = cache_log::identity(cache.origin(), &md_arrays(&origin));
         let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
         if let Some(log) = &log {
             let (of_log, behind) = (log.limits(), origin.limits());
@@ -243,16 +253,17 @@ impl Opener<'_> {
                 return Err(MediaError::Log { log, cache: text, why });
             }
         }
-        let write_back = WriteBack::new(cache, &of_origin, self.options);
-        let warm = Warm::open(cache)?.map(Arc::new);
-        Ok(Part::Cached { config, origin, log, of: OfCache { text, write_back, warm } })
+        let write_back = WriteBack::new(cache, &identity, self.options);
+        let warm = Warm::open(cache, &identity)?.map(Arc::new);
+        let by = Decoration::Cache { config, of: OfCache { text, write_back, warm } };
+        Ok(Part::Decorated { by, origin, store: log })
     }
 
     /// Opens the device that `decoration` makes of `origin`.
     fn decorated(
         &mut self,
         origin: &Stack,
-        decoration: impl FnOnce(Limits) -> Result<Decoration, DecoratorError>,
+        decoration: impl FnOnce(Limits) -> Result<Decoration<OfCache>, DecoratorError>,
     ) -> Result<Part, MediaError> {
         let origin = Box::new(self.part(origin)?);
         let limits = origin.limits().expect("only a member of a level can be missing");
@@ -310,7 +321,7 @@ impl HasLimits for MdArray {
     }
 }
 
-/// What an array without superblocks calls its member of `role`.
+/// Returns the name that an array without superblocks gives its member of `role`.
 pub(super) fn called(member: &Member, role: usize) -> String {
     member.path().unwrap_or_else(|| braid_wiring::unnamed(role))
 }
@@ -335,7 +346,7 @@ fn parity_in_doubt(part: &Part) -> Option<Warning> {
     })
 }
 
-/// Returns true if `part` has unreadable ranges, directly or through a slice.
+/// Returns true if `part` has unreadable ranges, directly or through devices in front of it.
 fn has_holes(part: &Part) -> bool {
     match part {
         Part::Decorated { by: Decoration::Holes(_), .. } => true,

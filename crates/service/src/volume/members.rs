@@ -134,8 +134,7 @@ pub(super) fn let_go_of_faulty(
 ) -> Result<(), Failure> {
     let uuid = array.superblock.array_uuid;
     let is_there = array.leaves().iter().any(|leaf| leaf.label == label);
-    let is_ours = || Metadata::read(at).is_ok_and(|own| own.superblock.array_uuid == uuid);
-    if !is_there || !is_ours() {
+    if !is_there || Metadata::array_at(at) != Some(uuid) {
         return Ok(());
     }
     let (member, checked) = (label.to_owned(), label.to_owned());

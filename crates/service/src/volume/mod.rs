@@ -23,7 +23,6 @@ mod build;
 mod cache_log;
 mod caches;
 mod caching;
-mod counts;
 mod deadline;
 mod decorated;
 mod error;

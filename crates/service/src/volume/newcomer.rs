@@ -31,9 +31,9 @@ use crate::why::Why;
 pub(super) struct Newcomer {
     leaf: Arc<Member>,
     pub(super) path: PathBuf,
-    /// What it carries of this array already.
+    /// Metadata of this array that it carries already.
     known: Option<Metadata>,
-    /// Where superblocks of any version lie on it.
+    /// Offsets of superblocks of any version on it.
     superblocks: Vec<u64>,
     size: u64,
     /// Areas of the log on it: offsets and lengths in bytes.
@@ -46,7 +46,7 @@ impl Newcomer {
         if array.limits().read_only {
             return Err(Why::ReadOnly { volume: array.name.clone() }.into());
         }
-        // Nobody lets go of it while it is waited for.
+        // A member is not removed while it is waited for.
         if array.leaves().iter().any(|leaf| leaf.label == path.display().to_string()) {
             return Err(Why::AlreadyMember { device: path.display().to_string() }.into());
         }
@@ -56,12 +56,11 @@ impl Newcomer {
             let device = path.display().to_string();
             return Err(Why::RequestsUnderWay { device, requests }.into());
         }
-        let known = Metadata::read(path)
-            .ok()
-            .filter(|known| known.superblock.array_uuid == array.superblock.array_uuid);
+        let uuid = array.superblock.array_uuid;
+        let is_known = Metadata::array_at(path) == Some(uuid);
         let forced = [path.to_owned()];
         let policy = Policy {
-            force: if force || known.is_some() { &forced } else { &[] },
+            force: if force || is_known { &forced } else { &[] },
             min_bytes: 4096,
             ..Policy::default()
         };
@@ -75,15 +74,20 @@ impl Newcomer {
         })?;
         let deadline = array.deadline.of(true, file.is_direct());
         let label = path.display().to_string();
-        let leaf = Arc::new(Member::new(label, Box::new(file), deadline));
-        let superblocks = Image::open(path)?.found;
+        let leaf = Arc::new(Member::new(label, Box::new(file.clone()), deadline));
+        let image = Image::of(path, Box::new(file))?;
+        let known = Metadata::of(&image).ok().filter(|known| known.superblock.array_uuid == uuid);
+        if is_known && known.is_none() {
+            let what = "it became something else while it was examined";
+            return Err(Failure::refused(format!("{}: {what}", path.display())));
+        }
         let areas = areas_of_log(&array.superblock, array.log, facts.size)
             .map_err(|why| unfit(why).of(format_args!("{} is not taken", path.display())))?;
         Ok(Newcomer {
             leaf,
             path: path.to_owned(),
             known,
-            superblocks: superblocks.iter().map(|found| found.offset).collect(),
+            superblocks: image.found.iter().map(|found| found.offset).collect(),
             size: facts.size,
             areas,
         })

@@ -86,7 +86,7 @@ pub(super) fn of_others(name: &str) -> u64 {
     statuses.fold(0, |all, status| all.saturating_add(status.promised_bytes))
 }
 
-/// Whether what `stack` takes can be promised, beside what others have; but for disks that say that they
+/// Checks that the memory of `stack` can be promised, beside what others have; but for disks that say that they
 /// may promise what there is not.
 pub fn check_stack(stack: &Stack, promised: u64) -> Result<(), TooMuchMemory> {
     let takers: Vec<&Stack> = all_of(stack)

@@ -20,6 +20,7 @@ use super::image::ImageError;
 use super::keeper::Keeper;
 use super::left::leave_traces;
 use super::live::Live;
+use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
 use super::new_root;
@@ -118,17 +119,20 @@ fn follow_root(spec: &Spec) -> Result<(), RunError> {
     }
 }
 
-impl Volume {
-    fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
-        let attaches = spec.attach.attaches();
-        if attaches {
-            memory::prepare();
-        }
+/// The name and the members of a volume, both held.
+struct Opened {
+    name: Option<NameLock>,
+    own: Own,
+    media: Arc<Media>,
+    warnings: Vec<Warning>,
+    /// Actions of the start, and faults of the machine: reported once.
+    told: Vec<String>,
+}
+
+impl Opened {
+    fn of(spec: &Spec) -> Result<Opened, RunError> {
         let name = claim_name(spec)?;
-        let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
-        // What the start did, and what the machine lacks: said once.
-        let mut told = Vec::new();
-        let mut is_dying = false;
+        let (mut told, mut is_dying) = (Vec::new(), false);
         if name.is_some() {
             let left = clear_left(spec)?;
             told.extend(left.told);
@@ -138,7 +142,19 @@ impl Volume {
         let own = Own::new(spec);
         own.check_start(spec)?;
         let media = Arc::new(open_members(spec, is_dying)?);
+        let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
         warnings.extend(media.warnings());
+        Ok(Opened { name, own, media, warnings, told })
+    }
+}
+
+impl Volume {
+    fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        let attaches = spec.attach.attaches();
+        if attaches {
+            memory::prepare();
+        }
+        let Opened { name, own, media, mut warnings, mut told } = Opened::of(spec)?;
         if attaches {
             told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
         }

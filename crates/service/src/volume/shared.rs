@@ -12,7 +12,6 @@ use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
 use super::caching::Caching;
-use super::counts::member_io;
 use super::exports::Exports;
 use super::health::Health;
 use super::held::Held;
@@ -184,7 +183,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
                 lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-                io: member_io(leaf.tally()),
+                io: leaf.tally().read(),
                 slow: self.health.why_slow(leaf),
                 // The client asks the disk, too: nothing here waits for it.
                 disk: None,

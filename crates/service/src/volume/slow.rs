@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use braid_device::{Counted, Histogram};
+use crate::control::MemberIo;
 
 /// Factor by which the requests of a slow member take longer than those of its siblings.
 const FACTOR: f64 = 4.0;
@@ -37,27 +37,19 @@ const KEPT: Duration = Duration::from_secs(300);
 pub(super) struct Sample {
     /// Which member: one of its own for each.
     pub(super) id: u64,
-    /// The difference of two [`Counted`].
-    pub(super) counted: Counted,
+    /// The difference of two [`MemberIo`].
+    pub(super) counted: MemberIo,
 }
 
 /// Returns the difference of `later` to `earlier`, as far as members are judged by it.
-pub(super) fn between(earlier: &Counted, later: &Counted) -> Counted {
-    Counted {
+pub(super) fn between(earlier: &MemberIo, later: &MemberIo) -> MemberIo {
+    MemberIo {
         read_bytes: later.read_bytes.saturating_sub(earlier.read_bytes),
         written_bytes: later.written_bytes.saturating_sub(earlier.written_bytes),
-        reads: difference(&earlier.reads, &later.reads),
-        writes: difference(&earlier.writes, &later.writes),
-        ..Counted::default()
+        reads: later.reads.since(&earlier.reads),
+        writes: later.writes.since(&earlier.writes),
+        ..MemberIo::default()
     }
-}
-
-fn difference(earlier: &Histogram, later: &Histogram) -> Histogram {
-    let mut buckets = later.buckets;
-    for (count, before) in buckets.iter_mut().zip(&earlier.buckets) {
-        *count = count.saturating_sub(*before);
-    }
-    Histogram { sum_ns: later.sum_ns.saturating_sub(earlier.sum_ns), buckets }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,9 +159,9 @@ fn mean(kind: Kind, member: &Sample) -> Option<Mean> {
         Kind::Reads => (&member.counted.reads, member.counted.read_bytes),
         Kind::Writes => (&member.counted.writes, member.counted.written_bytes),
     };
-    let count = times.count();
+    let count = times.count;
     (count >= REQUESTS).then(|| Mean {
-        us: times.sum_ns as f64 / 1000.0 / count as f64,
+        us: times.sum_us as f64 / count as f64,
         bytes: bytes as f64 / count as f64,
     })
 }
@@ -206,9 +198,8 @@ mod tests {
 
     /// Reads of 4 KiB.
     fn reads(id: u64, count: u64, us: u64) -> Sample {
-        let mut counted = Counted::default();
-        counted.reads.buckets[5] = count;
-        counted.reads.sum_ns = count * us * 1000;
+        let mut counted = MemberIo::default();
+        (counted.reads.count, counted.reads.sum_us) = (count, count * us);
         counted.read_bytes = count * 4096;
         Sample { id, counted }
     }
@@ -291,8 +282,8 @@ mod tests {
     fn writes_are_judged_apart() {
         let writes = |id, us: u64| {
             let Sample { counted, .. } = reads(id, 40, us);
-            let Counted { reads: writes, read_bytes: written_bytes, .. } = counted;
-            Sample { id, counted: Counted { writes, written_bytes, ..Counted::default() } }
+            let MemberIo { reads: writes, read_bytes: written_bytes, .. } = counted;
+            Sample { id, counted: MemberIo { writes, written_bytes, ..MemberIo::default() } }
         };
         let mut judge = Judge::default();
         let members = [writes(0, 1_000), writes(1, 12_000)];
@@ -337,14 +328,14 @@ mod tests {
             before in proptest::collection::vec(0u64..1000, 32),
             more in proptest::collection::vec(0u64..1000, 32),
         ) {
-            let mut earlier = Counted::default();
-            earlier.reads.buckets.copy_from_slice(&before);
+            let mut earlier = MemberIo::default();
+            earlier.reads.buckets = before;
             let mut later = earlier.clone();
             later.reads.buckets.iter_mut().zip(&more).for_each(|(count, more)| *count += more);
-            later.reads.sum_ns += 17;
+            later.reads.sum_us += 17;
             let counted = between(&earlier, &later);
             prop_assert_eq!(&counted.reads.buckets[..], &more[..]);
-            prop_assert_eq!(counted.reads.sum_ns, 17);
+            prop_assert_eq!(counted.reads.sum_us, 17);
         }
     }
 }

@@ -76,7 +76,7 @@ impl IoMode {
     }
 }
 
-/// What becomes of a member that went away and is back.
+/// Policy for a member that went away and is back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReAdd {
@@ -100,14 +100,14 @@ impl ReAdd {
     }
 }
 
-/// What becomes of arrays that stay incomplete at boot.
+/// Policy for arrays that stay incomplete at boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LastResort {
     /// They are started without the members that did not come
     #[default]
     Degraded,
-    /// They wait until they are complete, or somebody starts them
+    /// They wait until they are complete, or an operator starts them
     Wait,
 }
 
@@ -137,7 +137,7 @@ pub struct Spec {
     /// The arrays of which members with superblocks were accepted.
     #[serde(default)]
     pub arrays: Vec<Accepted>,
-    /// What becomes of a member that went away and is back.
+    /// Policy for a member that went away and is back.
     #[serde(default)]
     pub re_add: ReAdd,
     /// Volumes of one group share their spares.

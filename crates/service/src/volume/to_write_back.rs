@@ -2,7 +2,7 @@
 //! same cache with that mode.
 //!
 //! ```text
-//!   control thread: log ──probe, lock──▶ shard: log opened ──▶ offered; who changes something waits
+//!   control thread: log ──probe, lock──▶ shard: log opened ──▶ offered; changes of the data wait
 //!                                               writes of before are answered ──▶ it begins
 //! ```
 //!
@@ -39,17 +39,17 @@ pub(super) struct ToWriteBack {
 }
 
 impl ToWriteBack {
-    /// Opens the log of `cache`, in front of an origin with these limits.
+    /// Opens the log of `cache`, in front of an origin with these limits and this identity.
     ///
     /// # Errors
     /// The log cannot be one, or cannot be used.
     pub(super) fn open(
         cache: &braid_stack::Cache,
         origin: Limits,
+        identity: &str,
         options: &OpenOptions,
     ) -> Result<Option<ToWriteBack>, Failure> {
-        let identity = cache_log::identity(cache.origin());
-        let Some(write_back) = WriteBack::new(cache, &identity, options) else { return Ok(None) };
+        let Some(write_back) = WriteBack::new(cache, identity, options) else { return Ok(None) };
         let Some(log) = cache.log() else {
             return Ok(Some(ToWriteBack { write_back, media: None }));
         };

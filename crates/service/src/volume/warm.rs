@@ -21,7 +21,6 @@ use braid_mem::Pool;
 use braid_stack::{ByteSize, Stack};
 use braid_uring::Handle;
 
-use super::cache_log;
 use crate::beside::Beside;
 
 /// The file of a cache, and the origin of the cache.
@@ -47,11 +46,14 @@ pub enum WarmError {
 }
 
 impl Warm {
-    /// Opens the file of a cache in a stack, before its origin is written.
+    /// Opens the file of a cache in a stack, before its origin is written. `identity` is that of the origin.
     ///
     /// # Errors
     /// [`WarmError`]: nothing was changed.
-    pub(super) fn open(cache: &braid_stack::Cache) -> Result<Option<Warm>, WarmError> {
+    pub(super) fn open(
+        cache: &braid_stack::Cache,
+        identity: &str,
+    ) -> Result<Option<Warm>, WarmError> {
         let Some(told) = &cache.warm else { return Ok(None) };
         let path = PathBuf::from(&told.path);
         let io = |source| WarmError::Io { path: path.clone(), source };
@@ -74,7 +76,7 @@ impl Warm {
             .flatten()
             .flat_map(below)
             .collect::<Vec<_>>();
-        let (identity, proof) = (cache_log::identity(cache.origin()), proof(&below));
+        let (identity, proof) = (identity.to_owned(), proof(&below));
         Ok(Some(Warm { path, has_data: told.has_data, identity, below, proof }))
     }
 
@@ -221,7 +223,7 @@ mod tests {
         let stack = format!("cache(size=1M, mode=write-back, warm={kept}, log={log}, {origin})");
         let stack: Stack = stack.parse().expect("a stack");
         let Node::Cache(cache) = &stack.node else { panic!("{stack} is a cache") };
-        let proof = || Warm::open(cache).expect("files").expect("it is to be kept").proof;
+        let proof = || Warm::open(cache, "").expect("files").expect("it is to be kept").proof;
         let before = proof();
         assert_eq!(proof(), before, "nothing was written");
         if before.is_none() {

@@ -299,7 +299,7 @@ fn place(path: &Path) -> Option<String> {
 /// its members, where it is not known what tells it apart.
 fn carried(path: PathBuf, array: &MdArray, member: Option<Uuid>) -> Option<Back> {
     place(&path)?;
-    let found = Metadata::read(&path).ok()?;
+    let found = Metadata::look(&path).ok()?;
     let own = &found.superblock;
     let is_it = own.array_uuid == array.superblock.array_uuid
         && member.is_none_or(|uuid| uuid == own.device_uuid);

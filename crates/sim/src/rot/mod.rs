@@ -39,16 +39,16 @@ const MOST_OF_A_LIFE: usize = 3;
 /// A sector, in bytes.
 const SECTOR: u64 = 512;
 
-/// What was tried.
+/// Counts of lives and starts.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Lives before.
     pub lives: u64,
     /// Starts with a flipped bit.
     pub flips: u64,
-    /// Of these, how many were refused.
+    /// Starts of these that were refused.
     pub refused: u64,
-    /// How many went without the member.
+    /// Starts of these without the member.
     pub without: u64,
     /// Those that went wrong: the life's seed, and how.
     pub failed: Vec<(u64, String)>,
@@ -96,7 +96,7 @@ pub fn kinds() -> Vec<Spec> {
     kinds
 }
 
-/// How many lives it takes until each kind has gone through each story.
+/// Returns the number of lives in which each kind goes through each story.
 pub fn turn() -> u64 {
     (kinds().len() * Story::COUNT) as u64
 }
@@ -223,7 +223,7 @@ pub fn flips_of(image: &Image, start: u64, len: u64, rng: &mut Rng) -> Vec<(u64,
     flips.map(|bit| (start + bit / 8, (bit % 8) as u32)).collect()
 }
 
-/// Where md's own areas lie on a member: what each is, where it starts, and how many bytes it has.
+/// Returns md's own areas on a member: the name of each, its offset, and its size in bytes.
 fn areas(image: &Image) -> Vec<(&'static str, u64, u64)> {
     let Ok(carried) = carried(image) else { return Vec::new() };
     let superblock = &carried.superblock;

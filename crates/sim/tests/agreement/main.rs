@@ -30,7 +30,7 @@ use braid_predict::{Array as Estimated, Next, Offer, Tree};
 use braid_sim::found::SimClock;
 use braid_sim::{Handle, Outcome, Rng, Sim, SimDisk, Timing};
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
-use braid_wiring::{Described, Ground, wire};
+use braid_wiring::{Decoration, Described, Ground, wire};
 
 use caches::InMemory;
 
@@ -81,7 +81,7 @@ fn cached(mode: CacheMode, policy: CachePolicy, origin: Tree) -> Tree {
     Tree::Cached(config, None, Box::new(origin))
 }
 
-/// What is tried, by name.
+/// Experiments, by name.
 fn subjects() -> Vec<(&'static str, Tree)> {
     use CacheMode::{WriteAround, WriteThrough};
     vec![
@@ -121,7 +121,7 @@ struct Load {
     name: &'static str,
     requests: Vec<(bool, u64, u64)>,
     depth: usize,
-    /// Whether it ends with a flush.
+    /// It ends with a flush.
     flush: bool,
 }
 
@@ -211,11 +211,10 @@ type Part = braid_wiring::Part<Leaf, Infallible, Option<Behind>>;
 fn part_of(tree: &Tree) -> Part {
     match tree {
         Tree::Device(offer) => Part::Leaf(Leaf(Offer::clone(offer))),
-        Tree::Cached(config, behind, origin) => Part::Cached {
-            config: *config,
+        Tree::Cached(config, behind, origin) => Part::Decorated {
+            by: Decoration::Cache { config: *config, of: *behind },
             origin: Box::new(part_of(origin)),
-            log: None,
-            of: *behind,
+            store: None,
         },
         Tree::Joined(shape, members) => {
             let member = |one: &Option<Tree>| one.as_ref().map_or(Part::Missing, part_of);
@@ -226,7 +225,7 @@ fn part_of(tree: &Tree) -> Part {
     }
 }
 
-/// Where the devices of a tree come from.
+/// Source of the devices of a tree.
 struct Bed<'a> {
     device: RefCell<&'a mut dyn FnMut(&Offer) -> Dev>,
     clock: Rc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Rules that one small case each shows to be kept: what superblocks may say before a flush, who is left behind,
+//! Rules that one small case each shows to be kept: what superblocks may say before a flush, which member is left behind,
 //! what is believed at a start.
 
 use std::cell::Cell;
@@ -243,7 +243,7 @@ fn a_bitmap_that_covers_a_part_of_the_array_is_refused() {
     }
 }
 
-/// A bitmap that counts fewer events than its superblock was left behind by whoever wrote without it.
+/// A bitmap that counts fewer events than its superblock was left behind by a writer that ignores it.
 #[test]
 fn a_bitmap_older_than_its_superblock_says_nothing() {
     let mut images = PAIR_BITMAP.images();

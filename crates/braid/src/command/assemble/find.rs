@@ -74,7 +74,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
             eprintln!("braid: passed over: {text}");
             continue;
         }
-        match Metadata::read(path) {
+        match Metadata::look(path) {
             Ok(metadata) => found.push(metadata),
             Err(error) if may_be_missed => {
                 let error = Failure::from(error);
@@ -82,7 +82,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
                 failure = failure.or(Some(error));
             }
             // Without it, there has to be something left.
-            Err(error) if !named.iter().any(|one| Metadata::read(one).is_ok()) => {
+            Err(error) if !named.iter().any(|one| Metadata::look(one).is_ok()) => {
                 return Err(error.into());
             }
             Err(error) => {
@@ -102,7 +102,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
 /// Skips a device without a superblock, reports one that cannot be judged, and adds unreadable
 /// ones, which may be most of a machine's disks, to `unreadable`.
 fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
-    match Metadata::read(path) {
+    match Metadata::look(path) {
         Ok(metadata) => Some(metadata),
         Err(MetadataError::NoSuperblock { .. } | MetadataError::OfPartition { .. }) => None,
         Err(MetadataError::Unreadable(_)) => {

@@ -275,9 +275,7 @@ fn record_for(config: &Path, set: &Set, stack: Stack) -> Result<Record, Failure>
         return Ok(Record::new(stack));
     }
     let record = Record::read(config)?;
-    let is_of_set = |path: &Path| {
-        Metadata::read(path).is_ok_and(|found| found.superblock.array_uuid == set.uuid)
-    };
+    let is_of_set = |path: &Path| Metadata::array_at(path) == Some(set.uuid);
     let uuid = set.uuid.to_string();
     let is_same = matches!(record.stack.node, Node::Md(_))
         && (record.accepted().iter().any(|one| one.array == uuid)

@@ -101,7 +101,7 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
     let mut members: Vec<Member> = now.members.iter().enumerate().map(member).collect();
     sort_by(&mut members, sort, |one| &one.figures);
     let (then, io) = (before.waited(), now.waited());
-    let (reads, writes) = (since(&then.reads, &io.reads), since(&then.writes, &io.writes));
+    let (reads, writes) = (io.reads.since(&then.reads), io.writes.since(&then.writes));
     let figures = Figures {
         reads: reads.count as f64 / seconds.max(f64::MIN_POSITIVE),
         writes: writes.count as f64 / seconds.max(f64::MIN_POSITIVE),
@@ -130,7 +130,7 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
 
 fn of_member(before: &MemberStatus, now: &MemberStatus, seconds: f64, of: &Status) -> Member {
     let (then, io) = (&before.io, &now.io);
-    let (reads, writes) = (since(&then.reads, &io.reads), since(&then.writes, &io.writes));
+    let (reads, writes) = (io.reads.since(&then.reads), io.writes.since(&then.writes));
     let all = reads.plus(&writes);
     let figures = Figures {
         reads: reads.count as f64 / seconds.max(f64::MIN_POSITIVE),
@@ -189,17 +189,6 @@ fn of_cache(before: &CacheStatus, now: &CacheStatus) -> String {
 
 fn rate(before: u64, now: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds.max(f64::MIN_POSITIVE)
-}
-
-/// Returns the latencies of requests completed between two states.
-fn since(before: &Latencies, now: &Latencies) -> Latencies {
-    let earlier = before.buckets.iter().copied().chain(std::iter::repeat(0));
-    let buckets = now.buckets.iter().zip(earlier).map(|(now, then)| now.saturating_sub(then));
-    Latencies {
-        count: now.count.saturating_sub(before.count),
-        sum_us: now.sum_us.saturating_sub(before.sum_us),
-        buckets: buckets.collect(),
-    }
 }
 
 /// The largest first; those that are equal stay in their order.

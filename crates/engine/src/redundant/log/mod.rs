@@ -31,6 +31,8 @@ use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Uuid;
 use braid_mem::Buf;
 
+pub use braid_status::LogCost;
+
 use super::array_id::ArrayId;
 use super::core::{Core, Failures, Follower};
 use super::flush::Durable;
@@ -72,21 +74,6 @@ pub enum LogSetup {
         /// A number that is unknown to users of the array.
         nonce: u64,
     },
-}
-
-/// The cost of a log since the array was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogCost {
-    /// Logged writes: units, each of rows of one stripe.
-    pub writes: u64,
-    /// Bytes of data and parity that these writes stored in place.
-    pub stored_bytes: u64,
-    /// Bytes that the log stored for these writes.
-    pub log_bytes: u64,
-    /// Total duration of these writes.
-    pub time: Duration,
-    /// The part of this duration that was spent waiting for the log.
-    pub log_time: Duration,
 }
 
 /// Reasons why the effects of a crash cannot be repaired.
@@ -211,6 +198,11 @@ pub(super) fn new(id: ArrayId, setup: LogSetup, members: usize) -> Rc<dyn Log> {
     }
 }
 
+/// Returns `time` in µs, rounded.
+fn micros(time: Duration) -> u64 {
+    (time + Duration::from_nanos(500)).as_micros() as u64
+}
+
 /// Counts of units that were written in place and of those that are durable, and their cost.
 struct Units {
     id: ArrayId,
@@ -231,7 +223,7 @@ impl Units {
         self.add_cost(|cost| {
             cost.writes += 1;
             cost.stored_bytes += entry.stored_bytes;
-            cost.time += time;
+            cost.time_us += micros(time);
         });
         self.written.set(self.written.get() + 1);
         self.written.get()

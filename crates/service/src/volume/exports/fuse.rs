@@ -3,7 +3,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use braid_device::Tally;
@@ -11,8 +10,7 @@ use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount
 
 use super::link::{self, Link};
 use super::{Change, Export, Kind, Prepared, Start};
-use crate::control::{Event, ExportCounts, ExportStatus};
-use crate::volume::counts::client_io;
+use crate::control::{Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::spec::Spec;
 use crate::volume::warnings::Warning;
@@ -21,7 +19,7 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left };
 
 #[derive(Default)]
 struct Fuse {
-    counters: Arc<Counters>,
+    counts: Arc<Counters>,
     /// Latencies of its requests.
     asked: Tally,
     /// Set at the start.
@@ -68,7 +66,7 @@ impl Export for Fuse {
         }
         let mount = Mount::new(&spec.mount, &spec.name, limits.read_only);
         let (mount, fd) = mount.map_err(ExportError::failed)?;
-        let (served, asked) = (Arc::clone(&self.counters), self.asked.clone());
+        let (served, asked) = (Arc::clone(&self.counts), self.asked.clone());
         let (aborter, events) = (mount.aborter(), events.clone());
         shards[0].call(move |handle, local| {
             let (fd, offered) = (braid_uring::Fd::new(fd), local.offered(handle, &asked));
@@ -102,10 +100,8 @@ impl Export for Fuse {
     }
 
     fn status(&self) -> ExportStatus {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let text = |path: &PathBuf| path.display().to_string();
-        let (counters, facts) = (&self.counters, self.facts.get());
-        let kinds = [&counters.reads, &counters.writes, &counters.flushes, &counters.zeroes];
+        let facts = self.facts.get();
         ExportStatus {
             kind: "fuse".to_owned(),
             address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
@@ -113,14 +109,8 @@ impl Export for Fuse {
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             mount: facts.map(|facts| text(&facts.mount)),
             connections: 0,
-            counts: ExportCounts {
-                requests: kinds.into_iter().map(read).sum(),
-                errors: read(&counters.failures),
-                read_bytes: read(&counters.read_bytes),
-                written_bytes: read(&counters.written_bytes),
-                ..ExportCounts::default()
-            },
-            io: client_io(&self.asked),
+            counts: self.counts.read(),
+            io: self.asked.read().into(),
         }
     }
 

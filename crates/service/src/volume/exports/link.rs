@@ -4,8 +4,8 @@
 //! the two makes it.
 //!
 //! Invariant: only a link is ever replaced or removed, and only one that is this volume's: that leads to
-//! its device, or to a loop device that serves its mount or nothing any more. What else lies there is
-//! somebody else's.
+//! its device, or to a loop device that serves its mount or nothing any more. Any other object
+//! there belongs to another program.
 
 use std::io;
 use std::path::{Path, PathBuf};

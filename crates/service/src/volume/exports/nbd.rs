@@ -12,7 +12,6 @@ use braid_uring::{Fd, Handle, Remote};
 
 use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Counters as _, ExportStatus};
-use crate::volume::counts::client_io;
 use crate::volume::error::{ExportError, RunError, system};
 use crate::volume::shard::{Local, Shard, call};
 use crate::volume::sides::Side;
@@ -92,7 +91,7 @@ impl Export for Nbd {
             mount: None,
             connections: counts.connections(),
             counts,
-            io: client_io(&self.asked),
+            io: self.asked.read().into(),
         }
     }
 

@@ -33,7 +33,7 @@ fn patterns(copies: usize) -> Vec<Vec<Option<u8>>> {
     })
 }
 
-/// What more than half of the copies that can be read have.
+/// Returns the content that more than half of the readable copies have.
 fn winner(pattern: &[Option<u8>]) -> Option<u8> {
     let votes: Vec<u8> = pattern.iter().flatten().copied().collect();
     votes
@@ -68,7 +68,7 @@ fn scrub(shape: Shape, copies: usize, kind: JobKind) -> (Status, Vec<Judged>) {
         for (copy, has) in pattern.iter().enumerate() {
             let run = geometry.locate(ArrayByte::new(offset), copy);
             let at = DATA + run.offset.get();
-            // What nobody can read is the same: its other sectors are compared.
+            // A sector that no member can read is equal: the other sectors are compared.
             let hidden = if pattern.iter().all(Option::is_none) { 0 } else { dice.below(9) as u8 };
             let block = content(has.unwrap_or(hidden), place);
             let image = images[run.role.index()].as_mut().expect("a disk");

@@ -53,7 +53,7 @@ impl Case {
         self.world.run(async move { write(&dev, &oracle, &mut dice, span, flags).await });
     }
 
-    /// What is durable on each disk.
+    /// Durable content of each disk.
     fn durable(&self) -> Images {
         let disks = self.world.disks.borrow();
         disks.iter().map(|disk| Some(disk.durable().to_vec())).collect()
@@ -169,7 +169,7 @@ fn a_member_without_its_record_is_filled_again_from_there() {
     comes_to_rest_whole(&case, &images);
 }
 
-/// A member that is being filled, and has the parity of what was being written, has a log that nobody reads: its
+/// A member that is being filled, and has the parity of what was being written, has a log that is not read: its
 /// parity may be the old one.
 #[test]
 fn a_member_with_parity_that_nobody_logged_is_filled_again() {

@@ -27,7 +27,9 @@ use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::ppl::{self, Header};
 use braid_mem::Buf;
 
-use super::{Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units};
+use super::{
+    Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units, micros,
+};
 use crate::background::Later;
 use crate::canary::Canary;
 use crate::redundant::core::{Before, Core, Failures, Follower};
@@ -215,7 +217,7 @@ impl Partial {
             }
         };
         let log_time = core.clock.now() - began;
-        self.units.add_cost(|cost| cost.log_time += log_time);
+        self.units.add_cost(|cost| cost.log_time_us += micros(log_time));
         Ok(entered)
     }
 

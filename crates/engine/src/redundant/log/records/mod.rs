@@ -21,7 +21,9 @@ use braid_md::Uuid;
 use braid_md::stripe_log::{BLOCK, Head, Record, Ring, padded};
 use braid_mem::Buf;
 
-use super::{Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units};
+use super::{
+    Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units, micros,
+};
 use crate::background::Later;
 use crate::canary::Canary;
 use crate::redundant::core::{Before, Core, Failures, Follower};
@@ -275,7 +277,7 @@ impl Records {
         let entry = Entry { place: sequence, ..entry };
         let stored = self.units.store(core, areas, &counted_on).await;
         let log_time = core.clock.now() - began;
-        self.units.add_cost(|cost| cost.log_time += log_time);
+        self.units.add_cost(|cost| cost.log_time_us += micros(log_time));
         if let Err(errno) = stored {
             // The array is stopped, and no group must wait for this unit.
             self.in_place(core, entry);
