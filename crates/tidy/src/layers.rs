@@ -45,7 +45,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("device", &["block", "engine", "mem", "model", "status", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
     ("member", &["block", "device", "engine", "mem", "model", "probe", "stack", "uring"]),
-    ("rescue", &["array", "files", "holes", "level", "md", "parity", "probe", "seed", "shell", "stack"]),
+    (
+        "rescue",
+        &["array", "files", "holes", "level", "md", "parity", "probe", "seed", "shell", "stack"],
+    ),
     ("monitor", &["control", "probe", "shell", "stack"]),
     ("export-nbd", &["block", "engine", "mem", "nbd", "status", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "status", "sys", "uring"]),

@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(place.arrays(), [0, 1]);
         for at in (0..place.size()).step_by(512) {
             let (array, offset, run) = place.locate(at).expect("it is inside");
-            assert!(run >= 512 && run <= 2 * CHUNK);
+            assert!((512..=2 * CHUNK).contains(&run));
             let range = offset..offset + 512;
             assert_eq!(place.on_array(array, &vec![range]), [at..at + 512]);
         }

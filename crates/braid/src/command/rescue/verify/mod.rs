@@ -118,7 +118,7 @@ fn compared(opened: &Opened, volume: &Volume, all: bool) -> Result<Option<Compar
             By::Superblocks { array, opening } => {
                 opening.agreement(&array.claimants, &members, all)
             }
-            By::Evidence { .. } => {
+            By::Reshape { .. } | By::Evidence { .. } => {
                 let places = Places::of(&stacks::parse_for(&one.stack, true)?);
                 places.map(|places| places.agreement(&read, all)).unwrap_or_default()
             }

@@ -26,6 +26,9 @@ pub(super) fn print(
                 let superblock = &array.claimants[opening.freshest].superblock;
                 println!("Array {}, {size}", words::array(array, superblock));
             }
+            By::Reshape { array, .. } => {
+                println!("Array {}, in the middle of a reshape, {size}", shown(&array.label()));
+            }
             By::Evidence { number, ranked } => {
                 println!("Hypothesis {number}: {}, {size}", ranked.geometry);
             }
@@ -36,7 +39,7 @@ pub(super) fn print(
     }
     match &verified.compared {
         Some(compared) => print_compared(compared),
-        None => println!("Parity:  there is none, and no copies: nothing is compared."),
+        None => println!("Parity:  neither parity nor copies that can be compared."),
     }
     match &verified.checker {
         Some(checked) => print_checked(checked),
