@@ -99,6 +99,8 @@ pub(crate) struct Server {
     pool: Pool,
     session: Session,
     counters: Arc<Counters>,
+    /// What is not in `counters` yet: one locked instruction for many requests.
+    counts: ExportCounts,
     inflight: InFlight<(Tag, Option<WritePermit>)>,
     /// The beginning of the request at hand.
     head: [u8; HEAD],
@@ -138,7 +140,8 @@ impl Server {
         let session = Session::new(offered.limits());
         let inflight = InFlight::new(IN_FLIGHT);
         let (head, body) = ([0; HEAD], None);
-        Server { fd, offered, changes, dev, pool, session, counters, inflight, head, body }
+        let counts = ExportCounts::default();
+        Server { fd, offered, changes, dev, pool, session, counters, counts, inflight, head, body }
     }
 
     /// Takes over what is offered now. Between two turns nothing is half received.
@@ -166,7 +169,9 @@ impl Server {
 
     async fn run(mut self, handle: &Handle) -> Result<(), ServeError> {
         loop {
-            match self.drain()? {
+            let stop = self.drain();
+            self.counters.add(&mut self.counts);
+            match stop? {
                 Stop::Drained => self.wait_for_request(handle).await?,
                 Stop::Budget => self.yield_to_executor().await?,
                 Stop::NoRoom => self.wait_for_room().await?,
@@ -217,14 +222,15 @@ impl Server {
             Ok(request) => (request.header.unique, self.session.answer(&request)),
             Err(malformed) => (0, Session::answer_malformed(&malformed)),
         };
-        let one = ExportCounts { requests: 1, ..ExportCounts::default() };
         match answer {
             Answer::Read(span) => {
-                self.counters.add(&mut ExportCounts { read_bytes: span.len, ..one });
+                self.counts.requests += 1;
+                self.counts.read_bytes += span.len;
                 return self.start_read(unique, span, body);
             }
             Answer::Write(span, flags) => {
-                self.counters.add(&mut ExportCounts { written_bytes: span.len, ..one });
+                self.counts.requests += 1;
+                self.counts.written_bytes += span.len;
                 return self.start_write(unique, (span, flags), body);
             }
             _ => self.body = Some(body),
@@ -240,7 +246,7 @@ impl Server {
             _ => None,
         };
         if let Some(io) = io {
-            self.counters.add(&mut ExportCounts { requests: 1, ..ExportCounts::default() });
+            self.counts.requests += 1;
             return self.start(Tag { unique, kind: Kind::Other }, io).map(drop);
         }
         let reply = match answer {
