@@ -44,6 +44,9 @@ use crate::stream::Socket;
 /// Size of a connection's receive buffer in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;
 
+/// Receive buffers that are there before clients come.
+const AT_FIRST: usize = 8;
+
 /// Bytes that a socket may hold for a client: two of the longest usual replies.
 const SEND_BUFFER: usize = 2 << 20;
 
@@ -127,7 +130,10 @@ impl Server {
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                inboxes: Pool::new((bounds.connections + MOST_WAITING) * INBOX)?,
+                inboxes: Pool::growing(
+                    (bounds.connections + MOST_WAITING) * INBOX,
+                    AT_FIRST * INBOX,
+                )?,
                 export,
                 bounds,
                 open: Cell::new(0),
@@ -300,9 +306,7 @@ impl Inner {
     async fn serve(&self, fd: OwnedFd, door: &Door) -> End {
         let fd = Fd::new(fd);
         prepare_socket(&fd);
-        let Some(buf) = self.inboxes.get(INBOX) else {
-            return End::Failed(io::ErrorKind::OutOfMemory.into());
-        };
+        let buf = self.inboxes.get_wait(INBOX).await;
         let end = self.export.serve_by(door, Socket::new(&self.handle, &fd), buf).await;
         // A receive that is still under way holds the descriptor, and memory: this ends it. The
         // client may have ended the connection already.

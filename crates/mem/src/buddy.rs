@@ -16,19 +16,35 @@ const ORDERS: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Buddy {
     free: [Vec<u32>; ORDERS],
-    pages: u32,
 }
 
 impl Buddy {
-    /// All of `pages` free; every list has room for all it can ever hold, so that no later call
+    /// The first `open` of `pages` free; every list has room for all it can ever hold, so that no later call
     /// allocates.
-    pub(crate) fn new(pages: u32) -> Buddy {
+    pub(crate) fn new(pages: u32, open: u32) -> Buddy {
         let mut buddy = Buddy {
             free: std::array::from_fn(|order| Vec::with_capacity((pages >> order) as usize)),
-            pages,
         };
-        buddy.fill(0, pages);
+        buddy.fill(0, open);
         buddy
+    }
+
+    /// Takes back all pages from `from` to `end`, where all that were ever filled in end, if all of them are free.
+    pub(crate) fn close(&mut self, from: u32, end: u32) -> bool {
+        self.merge_all();
+        let beyond = |(order, list): (usize, &Vec<u32>)| -> u32 {
+            list.iter().map(|page| (page + (1 << order)).saturating_sub((*page).max(from))).sum()
+        };
+        if self.free.iter().enumerate().map(beyond).sum::<u32>() != end - from {
+            return false;
+        }
+        for order in 0..ORDERS {
+            let reaches = |page: &mut u32| *page + (1 << order) > from;
+            for page in self.free[order].extract_if(.., reaches).collect::<Vec<_>>() {
+                self.fill(page, from);
+            }
+        }
+        true
     }
 
     /// Pages of the largest block that an arena of `pages` can give.
@@ -102,7 +118,8 @@ impl Buddy {
         }
     }
 
-    fn fill(&mut self, mut page: u32, end: u32) {
+    /// Adds the pages from `page` to `end` to the free ones.
+    pub(crate) fn fill(&mut self, mut page: u32, end: u32) {
         while page < end {
             let aligned = if page == 0 { 31 } else { page.trailing_zeros() };
             let fits = (end - page).ilog2();
@@ -113,11 +130,9 @@ impl Buddy {
     }
 
     /// Free pages in all.
-    pub(crate) fn free_pages(&self) -> u32 {
-        let free = self.free.iter().enumerate().map(|(order, list)| (list.len() as u32) << order);
-        let sum = free.sum();
-        debug_assert!(sum <= self.pages);
-        sum
+    #[cfg(test)]
+    fn free_pages(&self) -> u32 {
+        self.free.iter().enumerate().map(|(order, list)| (list.len() as u32) << order).sum()
     }
 }
 
@@ -128,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_spent_arena_says_no_and_recovers() {
-        let mut buddy = Buddy::new(8);
+        let mut buddy = Buddy::new(8, 8);
         let pages: Vec<u32> = (0..8).map(|_| buddy.take(0).unwrap()).collect();
         assert_eq!(buddy.take(0), None);
         for page in pages {
@@ -142,8 +157,10 @@ mod tests {
         /// Whatever is taken and given, blocks never overlap, are aligned to their size, and
         /// all pages come back.
         #[test]
-        fn blocks_never_overlap(pages in 1u32..200, steps in prop::collection::vec((0u8..6, any::<bool>(), any::<prop::sample::Index>()), 0..200)) {
-            let mut buddy = Buddy::new(pages);
+        fn blocks_never_overlap(pages in 1u32..200, floor in 1u32..200, steps in prop::collection::vec((0u8..6, any::<bool>(), any::<prop::sample::Index>()), 0..200)) {
+            let floor = floor.min(pages);
+            let mut buddy = Buddy::new(pages, floor);
+            buddy.fill(floor, pages);
             let mut held: Vec<(u32, u8)> = Vec::new();
             for (order, give, which) in steps {
                 if give && !held.is_empty() {
@@ -160,6 +177,11 @@ mod tests {
             }
             let taken: u32 = held.iter().map(|&(_, order)| 1 << order).sum();
             prop_assert_eq!(buddy.free_pages() + taken, pages);
+            let is_free = |page: u32| held.iter().all(|&(at, order)| page < at || at + (1 << order) <= page);
+            let can_close = (floor..pages).all(is_free);
+            prop_assert_eq!(buddy.close(floor, pages), can_close);
+            let left = if can_close { floor } else { pages };
+            prop_assert_eq!(buddy.free_pages() + taken, left);
         }
     }
 }

@@ -7,12 +7,16 @@
 //!   faults while a request is under way. A `Buf` can be cut in two and joined again without
 //!   copying, which is how a request that crosses chunks is spread over members.
 //!
-//! All `unsafe` that turns addresses into slices is here. Deliberately absent: file I/O, any
-//! notion of a block or a request, and growth: a pool has one size for its life and answers
-//! "not now" when it is spent, so that memory pressure becomes back-pressure.
+//!   A pool that may grow ([`Pool::growing`]) begins with what its holder needs to go on at all, and has at most
+//!   what makes it fast.
+//!
+//! All `unsafe` that turns addresses into slices is here. Deliberately absent: file I/O, and any
+//! notion of a block or a request. A pool answers "not now" when it is spent, so that memory pressure
+//! becomes back-pressure.
 
 mod arenas;
 mod buddy;
+mod growth;
 mod limit;
 mod pool;
 mod region;
@@ -21,6 +25,7 @@ pub mod steady;
 mod stream;
 
 pub use arenas::keep_arenas;
+pub use growth::{let_pools_grow, trim_pools};
 #[cfg(feature = "limit")]
 pub use limit::set_limit;
 pub use pool::{Buf, Pool};

@@ -18,23 +18,30 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use crate::buddy::Buddy;
-use crate::{Advice, PAGE, Region, arenas, limit};
+use crate::growth::{self, Growth};
+use crate::{Advice, HUGE_PAGE, PAGE, Region, arenas, limit};
 
-/// A fixed arena of page-aligned buffers; cheap to clone, all clones are the same pool.
+/// An arena of page-aligned buffers; cheap to clone, all clones are the same pool.
 #[derive(Clone, Debug)]
 pub struct Pool {
     inner: Rc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    arena: ManuallyDrop<Region>,
+pub(crate) struct Inner {
+    /// It is taken out when the pool is dropped.
+    arena: Option<Arc<Region>>,
+    /// Where the arena begins.
+    base: NonNull<u8>,
+    total: usize,
     largest: usize,
     state: RefCell<State>,
     #[cfg(feature = "limit")]
@@ -47,15 +54,58 @@ struct State {
     /// For the first page of each taken block: how many `Buf`s hold it, and its order.
     blocks: Vec<Block>,
     waiting: Vec<Waker>,
+    /// Pages lent now, and the most that were at once since the last [`Inner::trim`].
+    lent: u32,
+    most: u32,
+    growing: Option<Growing>,
+}
+
+/// The part of an arena that is there, if it is not all of it.
+#[derive(Debug)]
+struct Growing {
+    growth: Arc<Growth>,
+    floor: u32,
+    /// Pages that can be lent.
+    opened: u32,
 }
 
 impl State {
     /// Takes a block, whose first `Buf` is to be made.
     #[inline]
     fn take(&mut self, order: u8) -> Option<u32> {
-        let page = self.buddy.take(order)?;
+        let page = match self.buddy.take(order) {
+            Some(page) => page,
+            None => self.take_grown(order)?,
+        };
+        self.lent += 1 << order;
+        self.most = self.most.max(self.lent);
         self.blocks[page as usize] = Block { refs: 1, copies: 0, order };
         Some(page)
+    }
+
+    /// Takes a block of what the arena has grown by; has it grow if that does not suffice.
+    #[cold]
+    fn take_grown(&mut self, order: u8) -> Option<u32> {
+        let (total, size) = (self.blocks.len() as u32, 1 << order);
+        let growing = self.growing.as_mut()?;
+        let there = growing.growth.there();
+        if there > growing.opened {
+            self.buddy.fill(growing.opened, there);
+            growing.opened = there;
+            if let Some(page) = self.buddy.take(order) {
+                return Some(page);
+            }
+        }
+        if growing.opened < total {
+            let wanted = growing.opened.next_multiple_of(size).saturating_add(size);
+            growing.growth.ask(wanted.max(2 * growing.opened).min(total));
+        }
+        None
+    }
+
+    fn give(&mut self, page: u32, order: u8) {
+        self.lent -= 1 << order;
+        self.buddy.give(page, order);
     }
 }
 
@@ -67,10 +117,29 @@ struct Block {
     order: u8,
 }
 
+impl Inner {
+    /// Gives back what the arena has grown by, if the floor has sufficed since the last call, and does now.
+    pub(crate) fn trim(&self) {
+        let State { buddy, lent, most, growing, .. } = &mut *self.state.borrow_mut();
+        let most = std::mem::replace(most, *lent);
+        let Some(Growing { growth, floor, opened }) = growing else { return };
+        if *opened == *floor || most > *floor || !buddy.close(*floor, *opened) {
+            return;
+        }
+        match growth.shrink(*floor, *opened) {
+            true => *opened = *floor,
+            false => buddy.fill(*floor, *opened),
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: the arena is taken only here, in `drop`, so the value cannot be used or dropped again.
-        arenas::keep(unsafe { ManuallyDrop::take(&mut self.arena) });
+        // The grower may have the arena still; it unmaps it then.
+        self.state.get_mut().growing = None;
+        if let Some(Ok(arena)) = self.arena.take().map(Arc::try_unwrap) {
+            arenas::keep(arena);
+        }
     }
 }
 
@@ -80,39 +149,77 @@ impl Pool {
     /// # Errors
     /// What `mmap` answers.
     pub fn new(bytes: usize) -> io::Result<Pool> {
-        let pages = bytes.div_ceil(PAGE).max(1);
-        let pages = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let arena = match arenas::kept(pages as usize * PAGE) {
+        Pool::of(bytes, bytes)
+    }
+
+    /// The same, of which only the first `floor` bytes are there at first, if this thread's pools may grow
+    /// ([`crate::let_pools_grow`]). A request that the floor does not suffice for may wait until the kernel has freed
+    /// memory: it must not be one on which the kernel waits for that.
+    ///
+    /// # Errors
+    /// What `mmap` answers.
+    pub fn growing(most: usize, floor: usize) -> io::Result<Pool> {
+        Pool::of(most, if growth::is_on() { floor.min(most) } else { most })
+    }
+
+    fn of(bytes: usize, floor: usize) -> io::Result<Pool> {
+        let pages = |bytes: usize| {
+            u32::try_from(bytes.div_ceil(PAGE).max(1)).map_err(|_| io::ErrorKind::InvalidInput)
+        };
+        let (pages, floor) = (pages(bytes)?, pages(floor)?);
+        let total = pages as usize * PAGE;
+        let arena = match arenas::kept(total) {
             Some(arena) => arena,
             None => {
-                let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
-                arena.populate();
+                let huge = floor == pages || floor as usize * PAGE >= HUGE_PAGE;
+                let arena =
+                    Region::new(total, if huge { Advice::SparseHuge } else { Advice::Sparse })?;
+                // What there was no memory for is faulted in when it is written.
+                let _ = arena.populate_part(0, floor as usize * PAGE);
                 arena
             }
         };
+        let arena = Arc::new(arena);
+        let growing = (floor < pages).then(|| Growing {
+            growth: Growth::new(Arc::clone(&arena), floor),
+            floor,
+            opened: floor,
+        });
+        let is_growing = growing.is_some();
         let state = State {
-            buddy: Buddy::new(pages),
+            buddy: Buddy::new(pages, floor),
             blocks: vec![Block::default(); pages as usize],
             waiting: Vec::new(),
+            lent: 0,
+            most: 0,
+            growing,
         };
-        let largest = Buddy::largest(pages) as usize * PAGE;
-        let arena = ManuallyDrop::new(arena);
-        let inner = Inner {
-            arena,
-            largest,
+        let inner = Rc::new(Inner {
+            base: arena.base(),
+            arena: Some(arena),
+            total,
+            largest: Buddy::largest(pages) as usize * PAGE,
             state: RefCell::new(state),
             #[cfg(feature = "limit")]
             is_exempt: std::cell::Cell::default(),
-        };
-        Ok(Pool { inner: Rc::new(inner) })
+        });
+        if is_growing {
+            growth::register(Rc::downgrade(&inner));
+        }
+        Ok(Pool { inner })
     }
 
-    /// Keeps the arena in memory.
+    /// Keeps the arena in memory: what is there, and what it grows by where the limit allows.
     ///
     /// # Errors
     /// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
     pub fn lock(&self) -> io::Result<()> {
-        self.inner.arena.lock()
+        let state = self.inner.state.borrow();
+        let Some(arena) = &self.inner.arena else { return Ok(()) };
+        let Some(growing) = &state.growing else { return arena.lock() };
+        arena.lock_part(0, growing.opened as usize * PAGE)?;
+        growing.growth.is_locked.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// A buffer of exactly `len` bytes, or `None` when the arena is spent for now.
@@ -160,7 +267,7 @@ impl Pool {
             let order = self.order_of(*len);
             let Some(page) = state.take(order) else {
                 // No task is woken: there is as much as before.
-                pages.into_iter().for_each(|(page, order)| state.buddy.give(page, order));
+                pages.into_iter().for_each(|(page, order)| state.give(page, order));
                 return None;
             };
             pages.push((page, order));
@@ -176,7 +283,11 @@ impl Pool {
 
     /// Has the task woken when a buffer comes back.
     fn wait<T>(&self, cx: &mut Context<'_>) -> Poll<T> {
-        self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
+        let mut state = self.inner.state.borrow_mut();
+        state.waiting.push(cx.waker().clone());
+        if let Some(growing) = &state.growing {
+            growing.growth.wake_when_grown(growing.opened, cx.waker());
+        }
         Poll::Pending
     }
 
@@ -226,9 +337,9 @@ impl Pool {
         !self.inner.state.borrow().waiting.is_empty()
     }
 
-    /// Bytes not lent out now.
+    /// Bytes not lent out now, those that are yet to be grown by included.
     pub fn free_bytes(&self) -> usize {
-        self.inner.state.borrow().buddy.free_pages() as usize * PAGE
+        self.inner.total - self.inner.state.borrow().lent as usize * PAGE
     }
 
     /// Longest buffer that it can ever give, in bytes: the largest power of two in it.
@@ -238,7 +349,7 @@ impl Pool {
 
     /// Bytes in all.
     pub fn total_bytes(&self) -> usize {
-        self.inner.arena.len()
+        self.inner.total
     }
 }
 
@@ -366,7 +477,7 @@ impl Buf {
         let offset = self.page as usize * PAGE + self.start as usize;
         // SAFETY: `page` is a page of the arena and the window lies inside its block, so the
         // result is inside (or one past) the mapping.
-        unsafe { self.pool.arena.base().as_ptr().add(offset) }
+        unsafe { self.pool.base.as_ptr().add(offset) }
     }
 }
 
@@ -400,7 +511,7 @@ impl Drop for Buf {
         block.copies -= u32::from(self.hold == Hold::Copy);
         if block.refs == 0 {
             let order = block.order;
-            state.buddy.give(self.page, order);
+            state.give(self.page, order);
             if !state.waiting.is_empty() {
                 let waiting = std::mem::take(&mut state.waiting);
                 drop(state);
@@ -539,6 +650,59 @@ mod tests {
         let mut buf = pool.get(8192).unwrap();
         let _copy = buf.share();
         buf.fill(1);
+    }
+
+    /// Waits for a buffer as a task does.
+    fn wait_for(pool: &Pool, len: usize) -> Buf {
+        struct Unpark(std::thread::Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Unpark>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match pool.poll_get(len, &mut Context::from_waker(&waker)) {
+                Poll::Ready(buf) => return buf,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_pool_grows_while_it_is_wanted_and_goes_back_to_its_floor() {
+        crate::let_pools_grow().unwrap();
+        let pool = Pool::growing(1 << 20, 64 << 10).unwrap();
+        let opened = || pool.inner.state.borrow().growing.as_ref().map(|growing| growing.opened);
+        assert_eq!(
+            (pool.total_bytes(), pool.free_bytes(), pool.largest()),
+            (1 << 20, 1 << 20, 1 << 20)
+        );
+        let low = pool.get(64 << 10).unwrap();
+        assert_eq!(opened(), Some(16), "the floor suffices");
+        let mut high = wait_for(&pool, 300 << 10);
+        high.fill(1);
+        assert_eq!(pool.free_bytes(), (1 << 20) - (64 << 10) - (512 << 10));
+        let grown = opened();
+        assert!(grown > Some(128), "{grown:?}");
+        crate::trim_pools();
+        assert_eq!(opened(), grown, "it is in use");
+        drop(high);
+        crate::trim_pools();
+        assert_eq!(opened(), grown, "it was in use since the last look");
+        crate::trim_pools();
+        assert_eq!(opened(), Some(16));
+        drop(low);
+        let mut all = wait_for(&pool, 1 << 20);
+        assert_eq!((opened(), pool.free_bytes()), (Some(256), 0));
+        all.fill(2);
+        drop(all);
+        let pages: Vec<Buf> = (0..256).map(|_| pool.get(PAGE).unwrap()).collect();
+        assert!(pool.get(1).is_none());
+        drop(pages);
+        // On another thread nothing of that is the case.
+        let fixed = || Pool::growing(1 << 20, PAGE).unwrap().get(1 << 20).is_some();
+        assert!(std::thread::spawn(fixed).join().unwrap());
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl Region {
 
     /// Gives whole pages back to the kernel, also locked ones; they stay locked from their next touch
     /// on.
-    fn give_back(&self, offset: usize, len: usize) -> io::Result<()> {
+    pub(crate) fn give_back(&self, offset: usize, len: usize) -> io::Result<()> {
         /// As `MADV_DONTNEED`, and for locked memory, too (Linux 5.18).
         const MADV_DONTNEED_LOCKED: i32 = 24;
         self.advise(offset, len, MADV_DONTNEED_LOCKED)
@@ -265,8 +265,17 @@ impl Region {
     /// # Errors
     /// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
     pub fn lock(&self) -> io::Result<()> {
+        self.lock_part(0, self.len())
+    }
+
+    /// The same for a part of it.
+    ///
+    /// # Panics
+    /// If the range is not inside the region.
+    pub(crate) fn lock_part(&self, offset: usize, len: usize) -> io::Result<()> {
+        self.check(offset, len);
         // SAFETY: the range is this value's own mapping.
-        match unsafe { libc::mlock(self.base.as_ptr().cast(), self.len()) } {
+        match unsafe { libc::mlock(self.base.as_ptr().add(offset).cast(), len) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -297,7 +306,11 @@ impl Region {
     /// No memory.
     pub fn populate_from(&self, from: usize) -> io::Result<()> {
         let from = from / PAGE * PAGE;
-        let len = self.len().saturating_sub(from);
+        self.populate_part(from, self.len().saturating_sub(from))
+    }
+
+    /// The same for a part of it that begins on a page.
+    pub(crate) fn populate_part(&self, from: usize, len: usize) -> io::Result<()> {
         match self.advise(from, len, libc::MADV_POPULATE_WRITE) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             result => return result,

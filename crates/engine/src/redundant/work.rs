@@ -20,7 +20,8 @@ const SMALL_WINDOW: u64 = 64 << 10;
 /// Largest number of windows in flight; and of small ones, if the pass is slower than its limit.
 const MOST_WINDOWS: usize = 32;
 const SMALL_WINDOWS: usize = 4;
-/// Memory for the windows: a buffer for each of up to four copies, and rewriting.
+/// Memory for the windows: a buffer for each of up to four copies, and rewriting. A quarter of it is enough for the
+/// largest window.
 pub(super) const POOL: usize = 16 << 20;
 /// Number of places that are kept for the report.
 const MOST_PLACES: usize = 64;
@@ -62,7 +63,7 @@ pub(super) struct Current {
 impl Work {
     pub(super) fn new(speed: Speed) -> std::io::Result<Work> {
         Ok(Work {
-            pool: Pool::new(POOL)?,
+            pool: Pool::growing(POOL, POOL / 4)?,
             throttle: RefCell::new(Throttle::new(speed)),
             timing: Cell::new(false),
             stop: Cell::new(false),

@@ -35,9 +35,9 @@ use super::promises;
 use super::spec::Attach;
 use crate::cgroup;
 
-/// Heap that is there before it is needed, in bytes. A raid6 of 12 members under the heaviest load
-/// takes less than a quarter.
-const HEAP: usize = 32 << 20;
+/// Heap that is there before it is needed, in bytes: as much as a raid6 of 12 members takes under the heaviest
+/// load.
+const HEAP: usize = 8 << 20;
 /// More than a shard ever has on its stack, in bytes.
 const SHARD_STACK: usize = 1 << 20;
 
@@ -71,6 +71,16 @@ pub(super) fn workers(attaches: bool) -> Workers {
 /// For the thread of a shard, before it builds anything.
 pub(super) fn prepare_shard() {
     steady::touch_stack(SHARD_STACK);
+}
+
+/// Lets pools of this thread begin small, where what they need later can be had: no limit of a cgroup must be
+/// shared with those who write to an attached volume, and no limit on locked memory.
+///
+/// # Errors
+/// No thread for that.
+pub(super) fn let_pools_grow(attach: Attach) -> io::Result<()> {
+    let can_have_more = !attach.attaches() || (may_lock() && cgroup::memory_limit().is_none());
+    if can_have_more { braid_mem::let_pools_grow() } else { Ok(()) }
 }
 
 /// Memory of a shard for requests whose own memory a member holds that does not answer, in bytes.
@@ -110,11 +120,13 @@ pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<Str
 /// Returns the largest size of a RAM disk: all that the machine has. Its addresses are reserved for that;
 /// under a limit on locked memory, which counts addresses, none are, where all will be locked.
 pub(super) fn most_ram(attach: Attach) -> u64 {
-    let may_lock = || {
-        braid_sys::process::locked_memory_limit().is_ok_and(|limit| limit.is_none())
-            || has_capability(CAP_IPC_LOCK)
-    };
     if attach.attaches() && !may_lock() { 0 } else { promises::total_memory() }
+}
+
+/// Returns true if no limit on locked memory holds for this process.
+fn may_lock() -> bool {
+    braid_sys::process::locked_memory_limit().is_ok_and(|limit| limit.is_none())
+        || has_capability(CAP_IPC_LOCK)
 }
 
 /// `CAP_IPC_LOCK` of capabilities(7).

@@ -31,6 +31,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
+/// The part of it that is there from the start, in bytes: what the longest requests need, one after another.
+const POOL_FLOOR: usize = 4 << 20;
+/// Time between two looks at memory that requests needed once.
+const TRIM: Duration = Duration::from_secs(10);
 /// Time limit for connections to end when the volume goes down.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -237,7 +241,8 @@ fn run(
     let workers = memory::workers(spec.attach.attaches());
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
-    let pool = Pool::new(POOL)?;
+    memory::let_pools_grow(spec.attach)?;
+    let pool = Pool::growing(POOL, POOL_FLOOR)?;
     let locked = memory::lock(&pool, spec.attach).map_err(|error| error.kind());
     let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
@@ -268,6 +273,13 @@ fn run(
         return Ok(());
     }
     planted_panic(&handle);
+    let timer = handle.clone();
+    handle.spawn(async move {
+        loop {
+            timer.sleep(TRIM).await;
+            braid_mem::trim_pools();
+        }
+    });
     let result = executor.block_on(async move {
         sides.stopped().await;
         let deadline = Instant::now() + DRAIN;

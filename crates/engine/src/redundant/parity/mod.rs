@@ -86,7 +86,7 @@ impl Parity {
         let largest = unit_memory(&geometry, of_log, rows_of_unit(&geometry), false)
             .max(unit_memory(&geometry, of_log, WHOLE_STRIPE / geometry.parities() as u64, true));
         let least = 2 * largest.next_power_of_two() as usize;
-        let cache = Pool::new(cache.max(least).next_power_of_two())?;
+        let cache = Pool::growing(cache.max(least).next_power_of_two(), least)?;
         Ok(Parity { geometry, cache, gather: Gather::default(), log })
     }
 

@@ -1,0 +1,170 @@
+//! Arenas that begin small, grow while requests wait for more, and give it back.
+//!
+//! ```text
+//!   arena   | floor          | grown                 | only addresses        |
+//!             there, for good  by a thread of its own  most
+//!   trim    | floor          | only addresses                                |
+//! ```
+//!
+//! Invariants
+//! * The thread of a pool never takes memory from the kernel after the pool was made. The kernel may write dirty
+//!   pages out first, to the very device that this thread serves. The thread [`GROWER`] may wait for that: whatever
+//!   the floor suffices for goes on meanwhile.
+//! * Only pages that are there already are lent.
+//!
+//! Deliberately absent: shrinking by parts. A pool that was not needed beyond its floor for a while has its floor.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::pool::Inner;
+use crate::{PAGE, Region};
+
+/// Number of attempts of the grower, and the time between two. Then the pages are lent nevertheless, and each is
+/// taken at its first touch, which is better than requests that wait for ever.
+const TRIES: u32 = 50;
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Takes the wishes of all pools of the process, one after another.
+static GROWER: OnceLock<Sender<Arc<Growth>>> = OnceLock::new();
+
+thread_local! {
+    /// True if pools that are made on this thread begin small.
+    static IS_ON: Cell<bool> = const { Cell::new(false) };
+    /// The pools of this thread that can grow.
+    static POOLS: RefCell<Vec<std::rc::Weak<Inner>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// From now on, pools that this thread makes by [`crate::Pool::growing`] begin small; without this call they have all
+/// their memory from the start. Starts the thread that lets them grow, if there is none yet.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn let_pools_grow() -> io::Result<()> {
+    if GROWER.get().is_none() {
+        let (wishes, granted) = channel::<Arc<Growth>>();
+        let grower = std::thread::Builder::new().name("braid-memory".to_owned());
+        grower.spawn(move || granted.iter().for_each(|growth| growth.grow()))?;
+        // Another thread may have been first: then this grower's channel is closed, and it ends.
+        let _ = GROWER.set(wishes);
+    }
+    IS_ON.set(true);
+    Ok(())
+}
+
+/// True if this thread's pools begin small.
+pub(crate) fn is_on() -> bool {
+    IS_ON.get()
+}
+
+/// Gives back what this thread's pools have grown by, where they did not need it since the last call.
+pub fn trim_pools() {
+    POOLS.with_borrow_mut(|pools| {
+        pools.retain(|pool| {
+            let pool = pool.upgrade();
+            pool.as_deref().inspect(|pool| pool.trim()).is_some()
+        });
+    });
+}
+
+/// Has `pool` looked after by [`trim_pools`].
+pub(crate) fn register(pool: std::rc::Weak<Inner>) {
+    POOLS.with_borrow_mut(|pools| pools.push(pool));
+}
+
+/// What a pool and the grower share.
+#[derive(Debug)]
+pub(crate) struct Growth {
+    pub(crate) arena: Arc<Region>,
+    /// Pages that are there.
+    there: AtomicUsize,
+    /// Pages that are wanted.
+    wanted: AtomicUsize,
+    /// True if pages are to stay in memory.
+    pub(crate) is_locked: AtomicBool,
+    /// Tasks that wait for more pages.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Growth {
+    /// An arena whose first `floor` pages are there.
+    pub(crate) fn new(arena: Arc<Region>, floor: u32) -> Arc<Growth> {
+        Arc::new(Growth {
+            arena,
+            there: AtomicUsize::new(floor as usize),
+            wanted: AtomicUsize::new(floor as usize),
+            is_locked: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// Pages that are there.
+    pub(crate) fn there(&self) -> u32 {
+        self.there.load(Ordering::Acquire) as u32
+    }
+
+    /// Asks for pages up to `wanted`.
+    pub(crate) fn ask(self: &Arc<Growth>, wanted: u32) {
+        let before = self.wanted.fetch_max(wanted as usize, Ordering::Relaxed);
+        if before < wanted as usize
+            && let Some(grower) = GROWER.get()
+        {
+            // The grower lives as long as the process.
+            let _ = grower.send(Arc::clone(self));
+        }
+    }
+
+    /// True if more pages are on their way than a pool with `opened` knows of; then `waker` is woken when they come.
+    pub(crate) fn wake_when_grown(&self, opened: u32, waker: &Waker) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.there() > opened {
+            drop(waiting);
+            waker.wake_by_ref();
+        } else if self.wanted.load(Ordering::Relaxed) > opened as usize {
+            waiting.push(waker.clone());
+        }
+    }
+
+    /// Goes back to `floor` pages. Only while no page is on its way: answers whether it was done.
+    pub(crate) fn shrink(&self, floor: u32, opened: u32) -> bool {
+        if self.wanted.load(Ordering::Relaxed) != opened as usize {
+            return false;
+        }
+        self.there.store(floor as usize, Ordering::Relaxed);
+        self.wanted.store(floor as usize, Ordering::Relaxed);
+        // What the kernel does not take back stays where it is, and is there when it is wanted again.
+        let (from, len) = (floor as usize * PAGE, (opened - floor) as usize * PAGE);
+        let _ = self.arena.give_back(from, len);
+        true
+    }
+
+    /// Takes what is wanted: the grower's part.
+    fn grow(&self) {
+        let (there, wanted) = (self.there(), self.wanted.load(Ordering::Relaxed));
+        let (from, len) =
+            (there as usize * PAGE, (wanted * PAGE).saturating_sub(there as usize * PAGE));
+        if len == 0 {
+            return;
+        }
+        for _ in 0..TRIES {
+            if self.arena.populate_part(from, len).is_ok() {
+                break;
+            }
+            std::thread::sleep(BETWEEN);
+        }
+        if self.is_locked.load(Ordering::Relaxed) {
+            // The limit was asked for all of it when the pool was locked.
+            let _ = self.arena.lock_part(from, len);
+        }
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.there.store(wanted, Ordering::Release);
+        let woken = std::mem::take(&mut *waiting);
+        drop(waiting);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
