@@ -99,7 +99,7 @@ pub(crate) struct Server {
     pool: Pool,
     session: Session,
     counters: Arc<Counters>,
-    /// What is not in `counters` yet: one locked instruction for many requests.
+    /// Counts that are not in `counters` yet: one locked instruction for many requests.
     counts: ExportCounts,
     inflight: InFlight<(Tag, Option<WritePermit>)>,
     /// The beginning of the request at hand.

@@ -14,15 +14,14 @@
 //!
 //! Deliberately absent: shrinking by parts. A pool that was not needed beyond its floor for a while has its floor.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::pool::Inner;
 use crate::{PAGE, Region};
 
 /// Number of attempts of the grower, and the time between two. Then the pages are lent nevertheless, and each is
@@ -36,8 +35,6 @@ static GROWER: OnceLock<Sender<Arc<Growth>>> = OnceLock::new();
 thread_local! {
     /// True if pools that are made on this thread begin small.
     static IS_ON: Cell<bool> = const { Cell::new(false) };
-    /// The pools of this thread that can grow.
-    static POOLS: RefCell<Vec<std::rc::Weak<Inner>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// From now on, pools that this thread makes by [`crate::Pool::growing`] begin small; without this call they have all
@@ -62,29 +59,14 @@ pub(crate) fn is_on() -> bool {
     IS_ON.get()
 }
 
-/// Gives back what this thread's pools have grown by, where they did not need it since the last call.
-pub fn trim_pools() {
-    POOLS.with_borrow_mut(|pools| {
-        pools.retain(|pool| {
-            let pool = pool.upgrade();
-            pool.as_deref().inspect(|pool| pool.trim()).is_some()
-        });
-    });
-}
-
-/// Has `pool` looked after by [`trim_pools`].
-pub(crate) fn register(pool: std::rc::Weak<Inner>) {
-    POOLS.with_borrow_mut(|pools| pools.push(pool));
-}
-
-/// What a pool and the grower share.
+/// An arena that a pool and the grower share.
 #[derive(Debug)]
 pub(crate) struct Growth {
     pub(crate) arena: Arc<Region>,
     /// Pages that are there.
-    there: AtomicUsize,
+    there: AtomicU32,
     /// Pages that are wanted.
-    wanted: AtomicUsize,
+    wanted: AtomicU32,
     /// True if pages are to stay in memory.
     pub(crate) is_locked: AtomicBool,
     /// Tasks that wait for more pages.
@@ -96,8 +78,8 @@ impl Growth {
     pub(crate) fn new(arena: Arc<Region>, floor: u32) -> Arc<Growth> {
         Arc::new(Growth {
             arena,
-            there: AtomicUsize::new(floor as usize),
-            wanted: AtomicUsize::new(floor as usize),
+            there: AtomicU32::new(floor),
+            wanted: AtomicU32::new(floor),
             is_locked: AtomicBool::new(false),
             waiting: Mutex::default(),
         })
@@ -105,13 +87,13 @@ impl Growth {
 
     /// Pages that are there.
     pub(crate) fn there(&self) -> u32 {
-        self.there.load(Ordering::Acquire) as u32
+        self.there.load(Ordering::Acquire)
     }
 
     /// Asks for pages up to `wanted`.
     pub(crate) fn ask(self: &Arc<Growth>, wanted: u32) {
-        let before = self.wanted.fetch_max(wanted as usize, Ordering::Relaxed);
-        if before < wanted as usize
+        let before = self.wanted.fetch_max(wanted, Ordering::Relaxed);
+        if before < wanted
             && let Some(grower) = GROWER.get()
         {
             // The grower lives as long as the process.
@@ -125,18 +107,18 @@ impl Growth {
         if self.there() > opened {
             drop(waiting);
             waker.wake_by_ref();
-        } else if self.wanted.load(Ordering::Relaxed) > opened as usize {
+        } else if self.wanted.load(Ordering::Relaxed) > opened {
             waiting.push(waker.clone());
         }
     }
 
     /// Goes back to `floor` pages. Only while no page is on its way: answers whether it was done.
     pub(crate) fn shrink(&self, floor: u32, opened: u32) -> bool {
-        if self.wanted.load(Ordering::Relaxed) != opened as usize {
+        if self.wanted.load(Ordering::Relaxed) != opened {
             return false;
         }
-        self.there.store(floor as usize, Ordering::Relaxed);
-        self.wanted.store(floor as usize, Ordering::Relaxed);
+        self.there.store(floor, Ordering::Relaxed);
+        self.wanted.store(floor, Ordering::Relaxed);
         // What the kernel does not take back stays where it is, and is there when it is wanted again.
         let (from, len) = (floor as usize * PAGE, (opened - floor) as usize * PAGE);
         let _ = self.arena.give_back(from, len);
@@ -146,8 +128,7 @@ impl Growth {
     /// Takes what is wanted: the grower's part.
     fn grow(&self) {
         let (there, wanted) = (self.there(), self.wanted.load(Ordering::Relaxed));
-        let (from, len) =
-            (there as usize * PAGE, (wanted * PAGE).saturating_sub(there as usize * PAGE));
+        let (from, len) = (there as usize * PAGE, wanted.saturating_sub(there) as usize * PAGE);
         if len == 0 {
             return;
         }

@@ -14,6 +14,7 @@
 //! notion of a block or a request. A pool answers "not now" when it is spent, so that memory pressure
 //! becomes back-pressure.
 
+mod arena;
 mod arenas;
 mod buddy;
 mod growth;
@@ -24,8 +25,9 @@ mod reserve;
 pub mod steady;
 mod stream;
 
+pub use arena::trim_pools;
 pub use arenas::keep_arenas;
-pub use growth::{let_pools_grow, trim_pools};
+pub use growth::let_pools_grow;
 #[cfg(feature = "limit")]
 pub use limit::set_limit;
 pub use pool::{Buf, Pool};

@@ -19,12 +19,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
+use crate::arena::{self, Block, Growing, Inner, State};
 use crate::buddy::Buddy;
 use crate::growth::{self, Growth};
 use crate::{Advice, HUGE_PAGE, PAGE, Region, arenas, limit};
@@ -33,114 +33,6 @@ use crate::{Advice, HUGE_PAGE, PAGE, Region, arenas, limit};
 #[derive(Clone, Debug)]
 pub struct Pool {
     inner: Rc<Inner>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    /// It is taken out when the pool is dropped.
-    arena: Option<Arc<Region>>,
-    /// Where the arena begins.
-    base: NonNull<u8>,
-    total: usize,
-    largest: usize,
-    state: RefCell<State>,
-    #[cfg(feature = "limit")]
-    is_exempt: std::cell::Cell<bool>,
-}
-
-#[derive(Debug)]
-struct State {
-    buddy: Buddy,
-    /// For the first page of each taken block: how many `Buf`s hold it, and its order.
-    blocks: Vec<Block>,
-    waiting: Vec<Waker>,
-    /// Pages lent now, and the most that were at once since the last [`Inner::trim`].
-    lent: u32,
-    most: u32,
-    growing: Option<Growing>,
-}
-
-/// The part of an arena that is there, if it is not all of it.
-#[derive(Debug)]
-struct Growing {
-    growth: Arc<Growth>,
-    floor: u32,
-    /// Pages that can be lent.
-    opened: u32,
-}
-
-impl State {
-    /// Takes a block, whose first `Buf` is to be made.
-    #[inline]
-    fn take(&mut self, order: u8) -> Option<u32> {
-        let page = match self.buddy.take(order) {
-            Some(page) => page,
-            None => self.take_grown(order)?,
-        };
-        self.lent += 1 << order;
-        self.most = self.most.max(self.lent);
-        self.blocks[page as usize] = Block { refs: 1, copies: 0, order };
-        Some(page)
-    }
-
-    /// Takes a block of what the arena has grown by; has it grow if that does not suffice.
-    #[cold]
-    fn take_grown(&mut self, order: u8) -> Option<u32> {
-        let (total, size) = (self.blocks.len() as u32, 1 << order);
-        let growing = self.growing.as_mut()?;
-        let there = growing.growth.there();
-        if there > growing.opened {
-            self.buddy.fill(growing.opened, there);
-            growing.opened = there;
-            if let Some(page) = self.buddy.take(order) {
-                return Some(page);
-            }
-        }
-        if growing.opened < total {
-            let wanted = growing.opened.next_multiple_of(size).saturating_add(size);
-            growing.growth.ask(wanted.max(2 * growing.opened).min(total));
-        }
-        None
-    }
-
-    fn give(&mut self, page: u32, order: u8) {
-        self.lent -= 1 << order;
-        self.buddy.give(page, order);
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    refs: u32,
-    /// The number of references that are copies made by `share`.
-    copies: u32,
-    order: u8,
-}
-
-impl Inner {
-    /// Gives back what the arena has grown by, if the floor has sufficed since the last call, and does now.
-    pub(crate) fn trim(&self) {
-        let State { buddy, lent, most, growing, .. } = &mut *self.state.borrow_mut();
-        let most = std::mem::replace(most, *lent);
-        let Some(Growing { growth, floor, opened }) = growing else { return };
-        if *opened == *floor || most > *floor || !buddy.close(*floor, *opened) {
-            return;
-        }
-        match growth.shrink(*floor, *opened) {
-            true => *opened = *floor,
-            false => buddy.fill(*floor, *opened),
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // The grower may have the arena still; it unmaps it then.
-        self.state.get_mut().growing = None;
-        if let Some(Ok(arena)) = self.arena.take().map(Arc::try_unwrap) {
-            arenas::keep(arena);
-        }
-    }
 }
 
 impl Pool {
@@ -204,7 +96,7 @@ impl Pool {
             is_exempt: std::cell::Cell::default(),
         });
         if is_growing {
-            growth::register(Rc::downgrade(&inner));
+            arena::register(&inner);
         }
         Ok(Pool { inner })
     }

@@ -278,9 +278,12 @@ pub fn served_by(path: &Path) -> Result<Option<String>, ProbeError> {
             Some(mount) if mount.is_served_elsewhere() => {
                 return Ok(Some(mount.source.display().to_string()));
             }
-            // Its file system, and who serves it, are in another table of mounts.
+            // Its file system, and the process that serves it, are in another table of mounts.
             _ if is_hidden(&file) => {
-                return Ok(Some(format!("whoever mounted {}, unseen from here", file.display())));
+                return Ok(Some(format!(
+                    "the owner of {}, which is unseen from here",
+                    file.display()
+                )));
             }
             Some(mount) => above.extend(mount.block_device(&mounts)),
             None => {}

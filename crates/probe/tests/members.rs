@@ -299,8 +299,8 @@ fn a_loop_device_of_a_file_that_another_namespace_has_mounted() {
         Err(error) => return skip("namespaces of mounts", &error),
     };
     let server = served_by(&device.device).unwrap().unwrap();
-    assert!(server.starts_with("whoever mounted /"), "{server}");
-    assert!(server.ends_with("b.img, unseen from here"), "{server}");
+    assert!(server.starts_with("the owner of /"), "{server}");
+    assert!(server.ends_with("b.img, which is unseen from here"), "{server}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(crate) struct RescueScan {
     pub(crate) json: bool,
 }
 
-/// What is read, where a case has several answers.
+/// The choice among several answers of a case.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Meant {
     /// The array, by name or UUID, if the members are of several

@@ -42,7 +42,7 @@ pub enum Doubt {
     },
     /// The array is read by evidence, which leaves something open.
     Evidence {
-        /// What it leaves open, in a sentence without an end.
+        /// The question that it leaves open, in a sentence without an end.
         why: String,
         /// The bytes of the array; `None` if nothing says which.
         ranges: Option<Ranges>,

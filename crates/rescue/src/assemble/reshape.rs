@@ -26,7 +26,7 @@ use super::{Claimant, Doubt, OpenError, Opening, Ranges, Seats, inside, joined};
 pub struct Half {
     /// The members, as superblocks of this geometry alone would describe them.
     pub claimants: Vec<Claimant>,
-    /// How they are read.
+    /// Their reading.
     pub opening: Opening,
 }
 
@@ -43,7 +43,7 @@ pub struct Halves {
     pub size: u64,
     /// Bytes of the array that are in a backup file: the start of each, and its bytes in the file.
     pub saved: Vec<Section>,
-    /// What is in doubt, of the array.
+    /// The doubts about the array.
     pub doubts: Vec<Doubt>,
 }
 

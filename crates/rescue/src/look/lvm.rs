@@ -164,7 +164,7 @@ impl VolumeGroup {
     }
 }
 
-/// Where a logical volume lies, or why it is not read.
+/// Returns the place of a logical volume, or the reason why it is not read.
 fn place_of(one: &Logical, group: &VolumeGroup, physical: &[Pv]) -> Result<Place, String> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -32,7 +32,7 @@ const MOST: usize = 1024;
 pub struct Volume {
     /// Its name: unique.
     pub name: String,
-    /// Where its bytes lie.
+    /// Place of its bytes.
     pub place: Place,
     /// The formats at its start.
     pub contains: Vec<Signature>,
@@ -40,7 +40,7 @@ pub struct Volume {
     pub is_divided: bool,
 }
 
-/// What was found in arrays.
+/// Volumes that were found in arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The arrays and the volumes in them.

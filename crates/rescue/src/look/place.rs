@@ -1,4 +1,4 @@
-//! Where the bytes of a volume lie on arrays.
+//! Places of the bytes of a volume on arrays.
 //!
 //! ```text
 //!   volume   ├────── slice of array 0 ──────┼── slice of array 1 ──┤      linear(slice(…), slice(…))

@@ -107,7 +107,7 @@ fn expression(found: &Found, name: &str) -> String {
     place.expression(&["A".to_owned(), "B".to_owned()])
 }
 
-/// What the tests look at: two segments, stripes, and kinds that are not read.
+/// The group of the tests: two segments, stripes, and kinds that are not read.
 fn logical() -> String {
     let two = "home { status = [\"VISIBLE\"]\n\
                segment1 { start_extent = 0 extent_count = 3 type = \"striped\" stripes = [\"pv0\", 2] }\n\

@@ -74,7 +74,7 @@ pub(super) fn prepare_shard() {
 }
 
 /// Lets pools of this thread begin small, where what they need later can be had: no limit of a cgroup must be
-/// shared with those who write to an attached volume, and no limit on locked memory.
+/// shared with processes that write to an attached volume, and no limit on locked memory.
 ///
 /// # Errors
 /// No thread for that.

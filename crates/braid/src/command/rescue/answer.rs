@@ -56,7 +56,7 @@ pub(super) struct ReadArray {
     pub(super) size: u64,
 }
 
-/// What says how an array is read.
+/// The source of an array's geometry.
 pub(super) enum By {
     /// Superblocks.
     Superblocks { array: Array, opening: Opening },

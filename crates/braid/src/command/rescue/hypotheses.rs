@@ -41,14 +41,14 @@ pub(super) struct Ranked {
     pub(super) missing: usize,
     /// The expression that reads it.
     pub(super) stack: String,
-    /// What is in doubt.
+    /// Its doubts.
     pub(super) doubts: Vec<Open>,
     /// True if `verify` found no contradiction in it.
     #[serde(default)]
     pub(super) is_verified: bool,
 }
 
-/// What a search leaves open.
+/// A question that a search leaves open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Open {
