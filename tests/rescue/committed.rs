@@ -77,7 +77,11 @@ fn the_verdict_of_verify_decides() {
     let open = case.scratch.run(&["rescue", "open", "home"]);
     let stack = crate::stack(&open);
     let note = |stack: &str, verdict: &str| {
-        let text = serde_json::json!([{ "stack": stack, "verdict": verdict }]).to_string();
+        let text = serde_json::json!([{
+            "volume": "home", "stack": stack, "size_bytes": 0, "at_s": 0, "verdict": verdict, "doubts": [],
+            "members": [], "compared": null, "checker": null, "samples": null,
+        }]);
+        let text = text.to_string();
         std::fs::write(case.scratch.join("home.rescue/verified.json"), text).expect("written");
     };
     note(&stack, "right");

@@ -24,10 +24,13 @@ use std::time::Duration;
 
 use crate::{PAGE, Region};
 
-/// Number of attempts of the grower, and the time between two. Then the pages are lent nevertheless, and each is
+/// Number of attempts of the grower after the first, and the time before each. Then the pages are lent nevertheless, and each is
 /// taken at its first touch, which is better than requests that wait for ever.
 const TRIES: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Bytes that are taken from the kernel in one call.
+const PIECE: usize = 1 << 20;
 
 /// Takes the wishes of all pools of the process, one after another.
 static GROWER: OnceLock<Sender<Arc<Growth>>> = OnceLock::new();
@@ -132,11 +135,14 @@ impl Growth {
         if len == 0 {
             return;
         }
-        for _ in 0..TRIES {
-            if self.arena.populate_part(from, len).is_ok() {
-                break;
+        // In pieces: the whole process waits for a piece if another thread maps memory meanwhile.
+        let mut tries = 0;
+        for piece in (from..from + len).step_by(PIECE) {
+            let len = PIECE.min(from + len - piece);
+            while self.arena.populate_part(piece, len).is_err() && tries < TRIES {
+                tries += 1;
+                std::thread::sleep(BETWEEN);
             }
-            std::thread::sleep(BETWEEN);
         }
         if self.is_locked.load(Ordering::Relaxed) {
             // The limit was asked for all of it when the pool was locked.

@@ -63,9 +63,13 @@ impl Pool {
         let arena = match arenas::kept(total) {
             Some(arena) => arena,
             None => {
-                let huge = floor == pages || floor as usize * PAGE >= HUGE_PAGE;
-                let arena =
-                    Region::new(total, if huge { Advice::SparseHuge } else { Advice::Sparse })?;
+                // Huge pages only for what is there from the start: the kernel may have to move others first.
+                let is_whole = floor == pages;
+                let advice = if is_whole { Advice::SparseHuge } else { Advice::Sparse };
+                let arena = Region::new(total, advice)?;
+                if floor as usize * PAGE >= HUGE_PAGE {
+                    arena.prefer_huge(floor as usize * PAGE);
+                }
                 // What there was no memory for is faulted in when it is written.
                 let _ = arena.populate_part(0, floor as usize * PAGE);
                 arena

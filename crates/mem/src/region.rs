@@ -293,6 +293,13 @@ impl Region {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// Has the kernel use huge pages for the first `len` bytes, if it can.
+    pub(crate) fn prefer_huge(&self, len: usize) {
+        self.check(0, len);
+        // This is advice only: see `Region::new`.
+        let _ = self.advise(0, len, libc::MADV_HUGEPAGE);
+    }
+
     /// Faults every page of a new region in, so that later writes take no page fault.
     pub fn populate(&self) {
         // What there was no memory for is faulted in when it is written.

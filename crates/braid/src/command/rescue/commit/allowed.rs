@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{BlockDevice, FileKind, Identity, MemberFacts, identify};
 use braid_rescue::assemble::{Doubt, Standing};
 use braid_rescue::commit::{Geometry, Planned};
-use braid_rescue::{Case, Fingerprint, Patient};
+use braid_rescue::{Case, Fingerprint, Patient, Verdict, Verified};
 use braid_service::failure::Failure;
 use braid_shell::{shell_path, shown};
 
@@ -64,32 +64,30 @@ pub(super) fn doubts(name: &Path, array: &ReadArray) -> Result<Vec<String>, Fail
     Ok(stay)
 }
 
-/// Returns the last verdict of `verify` on one of these stacks: `right`, `doubtful`, `wrong` or `unknown`.
+/// Returns the last verdict of `verify` on one of these stacks.
 pub(super) fn verdict<'a>(
     name: &Path,
     case: &Case,
-    stacks: impl Iterator<Item = &'a String>,
-) -> Result<Option<String>, Failure> {
-    let text = case.text("verified.json").map_err(|error| failure(name, &error))?;
-    let results: Vec<serde_json::Value> =
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let stacks: Vec<&String> = stacks.collect();
-    let is_of = |one: &&serde_json::Value| stacks.iter().any(|stack| one["stack"] == **stack);
-    let last = results.iter().find(is_of);
-    Ok(last.and_then(|one| one["verdict"].as_str().map(str::to_owned)))
+    stacks: impl Iterator<Item = &'a String> + Clone,
+) -> Result<Option<Verdict>, Failure> {
+    let results = Verified::all(case).map_err(|error| failure(name, &error))?;
+    let last = results.iter().find(|one| stacks.clone().any(|stack| *stack == one.stack));
+    Ok(last.map(|one| one.verdict))
 }
 
 /// Checks all that may forbid the commit; returns what is known of the members that are written, by role.
 pub(super) fn check(arguments: &RescueCommit, draft: &Draft) -> Result<Vec<MemberFacts>, Failure> {
     let case = shell_path(&arguments.case);
-    let unverified = match draft.verdict.as_deref() {
-        Some("right") => None,
-        Some("wrong") => {
+    let unverified = match draft.verdict {
+        Some(Verdict::Right) => None,
+        Some(Verdict::Wrong) => {
             let text =
                 "`braid rescue verify` found the content wrong: md would write over the data";
             return Err(Failure::refused(text).next(format!("braid rescue solve {case}")));
         }
-        Some(_) => Some("`braid rescue verify` could not say that the content is right"),
+        Some(Verdict::Doubtful | Verdict::Unknown) => {
+            Some("`braid rescue verify` could not say that the content is right")
+        }
         None => Some("the content was not verified"),
     };
     if let Some(why) = unverified.filter(|_| !arguments.verified) {

@@ -23,7 +23,7 @@ use braid_md::Uuid;
 use braid_probe::MemberFacts;
 use braid_rescue::commit::{Geometry, Identity, Plan, Planned, Unfit, plan};
 use braid_rescue::scan::How;
-use braid_rescue::{Case, Examined};
+use braid_rescue::{Case, Examined, Verdict};
 use braid_service::failure::Failure;
 use braid_service::metadata::{Change, Held, Patch, Saved, Trail, host_name, now, random_uuid};
 use braid_service::record::Known;
@@ -48,7 +48,7 @@ struct Draft {
     /// Sentences: what is not as it was, and what stays in doubt.
     notes: Vec<String>,
     /// The verdict of `verify` on the array, or on a volume in it.
-    verdict: Option<String>,
+    verdict: Option<Verdict>,
 }
 
 pub(super) fn commit(arguments: &RescueCommit) -> Result<ExitCode, Failure> {
