@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use crate::{PAGE, Region};
 
-/// Number of attempts of the grower after the first, and the time before each. Then the pages are lent nevertheless, and each is
-/// taken at its first touch, which is better than requests that wait for ever.
+/// Number of attempts of the grower after the first, and the time before each. Then the pages are lent nevertheless,
+/// and each is taken at its first touch, which is better than requests that wait for ever.
 const TRIES: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -104,7 +104,7 @@ impl Growth {
         }
     }
 
-    /// True if more pages are on their way than a pool with `opened` knows of; then `waker` is woken when they come.
+    /// Has `waker` woken when there are more pages than the `opened` ones of the pool, if more are on their way.
     pub(crate) fn wake_when_grown(&self, opened: u32, waker: &Waker) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.there() > opened {
@@ -115,13 +115,14 @@ impl Growth {
         }
     }
 
-    /// Goes back to `floor` pages. Only while no page is on its way: answers whether it was done.
+    /// Goes back to `floor` pages and returns true, if no page is on its way.
     pub(crate) fn shrink(&self, floor: u32, opened: u32) -> bool {
         if self.wanted.load(Ordering::Relaxed) != opened {
             return false;
         }
-        self.there.store(floor, Ordering::Relaxed);
+        // In this order: a wish that the grower takes up late finds nothing to do.
         self.wanted.store(floor, Ordering::Relaxed);
+        self.there.store(floor, Ordering::Release);
         // What the kernel does not take back stays where it is, and is there when it is wanted again.
         let (from, len) = (floor as usize * PAGE, (opened - floor) as usize * PAGE);
         let _ = self.arena.give_back(from, len);
@@ -145,7 +146,7 @@ impl Growth {
             }
         }
         if self.is_locked.load(Ordering::Relaxed) {
-            // The limit was asked for all of it when the pool was locked.
+            // Where the limit does not allow it, they are lent unlocked: see `Pool::lock`.
             let _ = self.arena.lock_part(from, len);
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

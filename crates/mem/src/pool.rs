@@ -39,7 +39,7 @@ impl Pool {
     /// Maps and faults in an arena of `bytes` (rounded up to whole pages).
     ///
     /// # Errors
-    /// What `mmap` answers.
+    /// The error of `mmap`.
     pub fn new(bytes: usize) -> io::Result<Pool> {
         Pool::of(bytes, bytes)
     }
@@ -49,7 +49,7 @@ impl Pool {
     /// memory: it must not be one on which the kernel waits for that.
     ///
     /// # Errors
-    /// What `mmap` answers.
+    /// The error of `mmap`.
     pub fn growing(most: usize, floor: usize) -> io::Result<Pool> {
         Pool::of(most, if growth::is_on() { floor.min(most) } else { most })
     }

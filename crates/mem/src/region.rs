@@ -82,7 +82,7 @@ impl Region {
     /// Maps `len` bytes (at least 1), which take no memory before they are written.
     ///
     /// # Errors
-    /// What `mmap` answers: usually `ENOMEM` when the address space or the overcommit limit
+    /// The error of `mmap`: usually `ENOMEM` when the address space or the overcommit limit
     /// does not allow it.
     pub fn new(len: usize, advice: Advice) -> io::Result<Region> {
         let base = map(len, libc::PROT_READ | libc::PROT_WRITE)?;
@@ -101,7 +101,7 @@ impl Region {
     /// [`Region::grow`]: that takes no memory, but counts where addresses are limited.
     ///
     /// # Errors
-    /// What `mmap` answers: `ENOMEM` also when the pool has too few huge pages.
+    /// The error of `mmap`: `ENOMEM` also when the pool has too few huge pages.
     pub fn reserve(len: usize, most: usize, pages: Pages) -> io::Result<Region> {
         // The parts before and behind are inaccessible, so the kernel treats this as a separate mapping and
         // counts its pages separately.
