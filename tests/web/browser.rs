@@ -33,6 +33,7 @@ fn a_member_is_taken_out_and_in_again_by_clicks() {
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web-screenshots");
     std::fs::create_dir_all(&screenshots).unwrap();
     let output = Tool::new("/usr/bin/python3")
+        .arg("-B")
         .arg(&script)
         .args([web.printed.as_str(), env!("CARGO_BIN_EXE_braid")])
         .args([scratch.path(), &screenshots])

@@ -7,22 +7,11 @@ Says `all of it` at its end. Exit status 77: this machine has no browser to test
 import sys
 import time
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-except ImportError as error:
-    print(f"no selenium ({error}): Debian package python3-selenium", file=sys.stderr)
-    sys.exit(77)
+import chromium  # first: it ends the test where selenium is missing
+from selenium.webdriver.common.by import By
 
 url, screenshots = sys.argv[1:]
-options = webdriver.ChromeOptions()
-options.binary_location = "/usr/bin/chromium"
-for flag in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-gpu",
-             "--disable-background-networking", "--disable-component-update"]:
-    options.add_argument(flag)
-options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+driver = chromium.start()
 
 
 def wait(what, condition):

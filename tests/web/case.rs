@@ -59,7 +59,8 @@ fn a_case_is_shown_as_its_folder_has_it() {
     std::fs::create_dir_all(&screenshots).expect("a folder");
     let limit = std::time::Duration::from_secs(300);
     let words = [web.printed.as_str(), screenshots.to_str().expect("UTF-8")];
-    let output = Tool::new("/usr/bin/python3").arg(&script).args(words).limit(limit).run();
+    let output =
+        Tool::new("/usr/bin/python3").arg("-B").arg(&script).args(words).limit(limit).run();
     if output.code() == 77 {
         return println!("skipped in part: {}", output.err.trim());
     }

@@ -12,25 +12,15 @@ import subprocess
 import sys
 import time
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError as error:
-    print(f"no selenium ({error}): Debian package python3-selenium", file=sys.stderr)
-    sys.exit(77)
+import chromium  # first: it ends the test where selenium is missing
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 url, braid, folder, screenshots = sys.argv[1:]
 a, b = f"{folder}/a.img", f"{folder}/b.img"
 
-options = webdriver.ChromeOptions()
-options.binary_location = "/usr/bin/chromium"
-for flag in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-gpu",
-             "--disable-background-networking", "--disable-component-update"]:
-    options.add_argument(flag)
-options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+driver = chromium.start()
 
 
 def wait(what, condition):
@@ -248,10 +238,10 @@ try:
     driver.execute_script("arguments[0].focus()", find(button("Bring up media")))
     driver.switch_to.active_element.send_keys(Keys.ENTER)
     wait("the form", lambda: find("#f-degraded"))
-    keys = webdriver.ActionChains(driver)
+    keys = ActionChains(driver)
     keys.send_keys(Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER).perform()
     wait("what it would do", lambda: "as its record says" in text("#does"))
-    webdriver.ActionChains(driver).send_keys(Keys.TAB, Keys.ENTER).perform()
+    ActionChains(driver).send_keys(Keys.TAB, Keys.ENTER).perform()
     wait("media is up", lambda: text("h1") == "All is well: 3 volumes up.")
     confirm("Close")
     # Focus stays where it is while what is around it changes.
