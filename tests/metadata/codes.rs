@@ -209,15 +209,26 @@ fn orders_about_caches_say_why_not_by_a_code() {
 fn what_is_asked_over_the_socket_has_code_why_and_next_apart() {
     let scratch = Scratch::new();
     let volume = scratch.up("ram(1M)", &["--name", "ram", "--attach", "none"]);
-    let answer = |body: &str| -> serde_json::Value {
+    let said = |body: &str| {
         let mut stream = UnixStream::connect(scratch.run_folder().join("ram.sock")).expect("up");
         let head = "POST /v1/order HTTP/1.1\r\nhost: braid\r\nconnection: close\r\n";
         write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).expect("a request");
         let mut said = String::new();
         stream.read_to_string(&mut said).expect("an answer");
+        said
+    };
+    let answer = |body: &str| -> serde_json::Value {
+        let said = said(body);
         let json = said.rsplit("\r\n\r\n").next().expect("a body");
         serde_json::from_str(json).expect("JSON")
     };
+    // A field that is not known may be what makes an order safe: nothing is done without it.
+    for order in [r#"{"whole":{"erase":{"force":true,"dry-run":true}}}"#, r#"{"scrub":{"pace":1}}"#]
+    {
+        let refused = said(order);
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+        assert!(refused.contains("unknown field `"), "{refused}");
+    }
     let said = answer(r#"{"cache":"detach"}"#);
     let expected = serde_json::json!({
         "outcome": "refused",

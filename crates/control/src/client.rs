@@ -319,8 +319,16 @@ async fn exchange(
             let version = "it is of another version of braid, which does not know the request";
             return Err(ControlError::Malformed(version.to_owned()));
         }
+        let is_refused = response.status() == hyper::StatusCode::BAD_REQUEST;
         let body = Limited::new(response.into_body(), MOST).collect().await.map_err(malformed)?;
-        Ok(body.to_bytes())
+        let body = body.to_bytes();
+        // An order with more to it than the volume knows is not carried out in part.
+        if is_refused {
+            let why = String::from_utf8_lossy(&body);
+            let version = "it is of another version of braid, which does not take the request";
+            return Err(ControlError::Malformed(format!("{version}: {why}")));
+        }
+        Ok(body)
     };
     let mut connection = pin!(connection);
     let mut answer = pin!(answer);

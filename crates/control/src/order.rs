@@ -30,7 +30,7 @@ use crate::status::Status;
 /// One order, for the array that it concerns: the one whose name or identifier is given, the one that
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
     /// Take a member out, as if it had failed.
     Fail { member: String, array: Option<String> },
@@ -112,7 +112,7 @@ pub enum Order {
 
 /// A report about a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DeviceOrder {
     /// The device is there, and may have been a member: the volume's policy decides.
     Back { device: PathBuf },

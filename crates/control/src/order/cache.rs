@@ -13,7 +13,7 @@ use crate::status::Status;
 
 /// An order about the caches of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CacheOrder {
     /// Put a cache in front of the volume, with these parameters, in the syntax of a stack.
     Attach { parameters: String },

@@ -15,7 +15,7 @@ use crate::status::Status;
 
 /// An order to a volume as a whole. `force`: although the volume is in use, or data are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WholeOrder {
     /// Refuse writes.
     Lock {

@@ -242,31 +242,46 @@ async fn answer(
         (&Method::POST, "/v1/order") => post_order(&shared, connection, request).await,
         (&Method::POST, "/v1/plan") => match read_json(request).await {
             Ok(order) => ask(&shared, |volume| volume.plan(order)).await.map(|it| json(&it)),
-            Err(status) => Err(status),
+            Err(refused) => Err(refused),
         },
         (&Method::POST, "/v1/stop") => post_stop(&shared, connection, request.uri().query()).await,
         (
             _,
             "/v1/status" | "/v1/curves" | "/v1/slow" | "/metrics" | "/v1/order" | "/v1/plan"
             | "/v1/stop",
-        ) => Err(StatusCode::METHOD_NOT_ALLOWED),
-        _ => Err(StatusCode::NOT_FOUND),
+        ) => Err(StatusCode::METHOD_NOT_ALLOWED.into()),
+        _ => Err(StatusCode::NOT_FOUND.into()),
     };
-    result.unwrap_or_else(|code| {
-        let mut answer = Response::new(Full::default());
+    result.unwrap_or_else(|Refused(code, why)| {
+        let mut answer = with_type(Response::new(why.into()), "text/plain; charset=utf-8");
         *answer.status_mut() = code;
         answer
     })
+}
+
+/// A request that is not answered: its status, and the reason, which may be empty where the status says it all.
+struct Refused(StatusCode, String);
+
+impl Refused {
+    fn bad(why: impl Into<String>) -> Refused {
+        Refused(StatusCode::BAD_REQUEST, why.into())
+    }
+}
+
+impl From<StatusCode> for Refused {
+    fn from(code: StatusCode) -> Refused {
+        Refused(code, String::new())
+    }
 }
 
 /// Asks the volume on a thread of its own: it asks the shards, which may be busy, and others are answered meanwhile.
 async fn ask<T: Send + 'static>(
     shared: &Shared,
     f: impl FnOnce(&dyn Volume) -> T + Send + 'static,
-) -> Result<T, StatusCode> {
+) -> Result<T, Refused> {
     let volume = Arc::clone(&shared.volume);
     let asked = tokio::task::spawn_blocking(move || f(&*volume));
-    asked.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    asked.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR.into())
 }
 
 /// Requests are followed until this is dropped, also when the asker breaks off.
@@ -279,10 +294,10 @@ impl Drop for Followed {
     }
 }
 
-async fn get_slow(shared: &Shared, query: Option<&str>) -> Result<Answer, StatusCode> {
+async fn get_slow(shared: &Shared, query: Option<&str>) -> Result<Answer, Refused> {
     let seconds = query.and_then(|query| query.strip_prefix("seconds=")?.parse().ok());
     let seconds = seconds.filter(|seconds| (1..=60).contains(seconds));
-    let seconds = seconds.ok_or(StatusCode::BAD_REQUEST)?;
+    let seconds = seconds.ok_or_else(|| Refused::bad("the query is not seconds=1 to 60"))?;
     let Ok(_turn) = shared.following.try_lock() else { return Ok(json(&None::<SlowStatus>)) };
     ask(shared, |volume| volume.follow()).await?;
     let _followed = Followed(Arc::clone(&shared.volume));
@@ -305,23 +320,23 @@ fn with_type(mut answer: Answer, kind: &'static str) -> Answer {
 }
 
 /// The connection that gave an order, which is told that the order was accepted.
-fn giver(connection: Option<Arc<OwnedFd>>) -> Result<Giver, StatusCode> {
+fn giver(connection: Option<Arc<OwnedFd>>) -> Result<Giver, Refused> {
     let giver = Giver::new(connection.ok_or(StatusCode::SERVICE_UNAVAILABLE)?);
     giver.accept();
     Ok(giver)
 }
 
-async fn read_json<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, StatusCode> {
+async fn read_json<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Refused> {
     let body = Limited::new(request.into_body(), MOST).collect().await;
-    let body = body.map_err(|_| StatusCode::BAD_REQUEST)?.to_bytes();
-    serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)
+    let body = body.map_err(|error| Refused::bad(error.to_string()))?.to_bytes();
+    serde_json::from_slice(&body).map_err(|error| Refused::bad(error.to_string()))
 }
 
 async fn post_order(
     shared: &Shared,
     connection: Option<Arc<OwnedFd>>,
     request: Request<Incoming>,
-) -> Result<Answer, StatusCode> {
+) -> Result<Answer, Refused> {
     let order: Order = read_json(request).await?;
     let giver = Arc::new(giver(connection)?);
     let given = Arc::clone(&giver);
@@ -333,11 +348,11 @@ async fn post_stop(
     shared: &Shared,
     connection: Option<Arc<OwnedFd>>,
     query: Option<&str>,
-) -> Result<Answer, StatusCode> {
+) -> Result<Answer, Refused> {
     let force = match query {
         None | Some("force=false") => false,
         Some("force=true") => true,
-        Some(_) => return Err(StatusCode::BAD_REQUEST),
+        Some(_) => return Err(Refused::bad("the query is not force=true or force=false")),
     };
     let giver = giver(connection)?;
     if shared.is_ending.load(Ordering::SeqCst) {
