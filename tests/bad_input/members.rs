@@ -102,7 +102,8 @@ fn a_block_device_that_another_volume_claims() {
     let image = scratch.file("a.img", MIB, 1);
     let Some(device) = LoopDevice::attach(&image) else { return };
     let mut volume = scratch.serve(device.text(), &[]);
-    let parts = ["is refused: it is in use", "claimed exclusively", "next: find who holds it"];
+    let parts =
+        ["is refused: it is in use", "claimed exclusively", "next: find the process that holds it"];
     refuses(&scratch, device.text(), &[], REFUSED, &parts);
     refuses(&scratch, device.text(), &["--force", device.text()], REFUSED, &parts);
     volume.assert_serves();

@@ -231,7 +231,7 @@ fn a_configuration_is_checked_and_nobody_is_told() {
     // Without being named, a file that is not there is one that says nothing.
     let nothing = scratch.run(&["monitor", "--check"]).ok();
     assert!(
-        nothing.out.contains("is not there") && nothing.out.contains("tells nobody"),
+        nothing.out.contains("is not there") && nothing.out.contains("sends no messages"),
         "{nothing}"
     );
 }

@@ -1,4 +1,4 @@
-//! What counting costs: processor time of a request of 4 KiB with its counters and without, in turn, in this
+//! The cost of counting: processor time of a request of 4 KiB with its counters and without, in turn, in this
 //! process.
 //!
 //! `cargo run --release -p braid-bench --bin metered`
@@ -6,7 +6,7 @@
 //! ```text
 //!   without    32 KiB of RAM ────────────────────────────────▶ answered in the call, or when it is asked for
 //!   an export  the same behind what times an export's requests
-//!   all        the same behind what times a member's, behind what times an export's: as a volume serves it
+//!   all        the same behind a member's meter, behind an export's: as a volume serves it
 //! ```
 //!
 //! The memory stays in the processor's cache, so that what is added is seen beside as little as can be. "Twice" is

@@ -1,4 +1,4 @@
-//! What a device requires and offers.
+//! The requirements and abilities of a device.
 
 use std::convert::Infallible;
 use std::sync::Arc;

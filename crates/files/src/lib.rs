@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   wanted ranges ──▶ Claims ◀── fixed places, inodes' extents ◀── one pass over the inodes     ext, xfs
-//!                       │   ◀── free space, for what nobody claimed
+//!                       │   ◀── free space, for what was not claimed
 //!                       ▼
 //!   inodes that own wanted bytes ──▶ names ◀── one pass over the directories, then up to the root
 //! ```

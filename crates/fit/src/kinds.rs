@@ -1,4 +1,4 @@
-//! What was measured as the constants of each kind of device.
+//! Measurements as the constants of each kind of device.
 
 use braid_model::{Profile, ProfileError};
 

@@ -69,9 +69,9 @@ fn token(key: &str, block: u64) -> u64 {
 /// A piece of the content: `length` bytes from `offset`, of the pattern with this key.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Piece {
-    /// Where in the array, in bytes.
+    /// Place in the array, in bytes.
     pub offset: u64,
-    /// How much, in bytes.
+    /// Length in bytes.
     pub length: u64,
     /// The pattern's key.
     pub key: String,
@@ -86,7 +86,7 @@ struct Layer {
     tokens: Vec<u64>,
 }
 
-/// What an array was filled with, at every age.
+/// The content with which an array was filled, at every age.
 #[derive(Clone, Debug)]
 pub struct Content {
     layers: Vec<Layer>,

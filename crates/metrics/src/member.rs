@@ -41,7 +41,7 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
     }
 }
 
-/// What is known of the disk below; a disk that does not say something has no sample of it.
+/// Values of the disk below; a disk that does not say something has no sample of it.
 fn add_disk(of: &mut Of<'_>, disk: &DiskStatus) {
     for (name, help, count) in [
         (

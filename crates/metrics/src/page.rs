@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use braid_control::Latencies;
 use braid_status::{Figure, Figures, Kind, Measure, Value};
 
-/// What an HTTP answer with this text says that it is.
+/// The content type of an HTTP answer with this text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The bounds of a histogram's buckets: 2^i µs for these i, from 16 µs to 16.8 s. The same for all,
 /// so that buckets of several series can be added up.
 const BOUNDS: std::ops::RangeInclusive<u32> = 4..=24;
 
-/// What kind of number a family has.
+/// The kind of number of a family.
 #[derive(Clone, Copy)]
 enum FamilyKind {
     Number(Kind),

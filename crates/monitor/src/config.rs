@@ -309,7 +309,7 @@ impl Config {
             line(format!("tells {name}{how}, {from}"));
         }
         if self.targets().is_empty() {
-            line("tells nobody: it only logs".to_owned());
+            line("sends no messages: it only logs".to_owned());
         }
         line(format!(
             "to each: at most {} messages at once, then one in {}; {} attempts, of {} each",

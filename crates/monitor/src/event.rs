@@ -50,7 +50,7 @@ kinds! {
     SPARES_MISSING = "SparesMissing", Warning,
         "fewer spares than the monitor's configuration wants: after the next failure nothing takes over";
     TEST_MESSAGE = "TestMessage", Info,
-        "somebody wants to know whether messages arrive: nothing has happened";
+        "this is a test of whether messages arrive: nothing has happened";
     WELL_AGAIN = "WellAgain", Info,
         "what was told before is not so any more";
     VOLUME_FAILED = "VolumeFailed", Critical,
@@ -58,7 +58,7 @@ kinds! {
     VOLUME_FAILING = "VolumeFailing", Critical,
         "requests fail, or contents go with the volume, and nothing makes up for it";
     VOLUME_STALLED = "VolumeStalled", Critical,
-        "the volume does not answer: whoever uses it waits";
+        "the volume does not answer: its users wait";
     VOLUME_GONE = "VolumeGone", Critical,
         "the volume's process ended without being told to: its device answers with errors, or hangs";
     VOLUME_UNREADABLE = "VolumeUnreadable", Warning,

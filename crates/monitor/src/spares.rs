@@ -20,7 +20,7 @@ use crate::watch::Step;
 
 /// For one command: longer than a volume takes to begin an order and to carry it out.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What one may print.
+/// The most bytes that one may print.
 const MOST: u64 = 1 << 20;
 
 /// Interface to the program that moves spares.

@@ -1,4 +1,4 @@
-//! What a path holds and who uses it, before anything is written there.
+//! Contents and holders of a path, before anything is written there.
 //!
 //! ```text
 //!  path ── identity   which file or device is it really      stat
@@ -23,7 +23,7 @@
 //! and the bytes themselves are the source), users that hold a file only through a memory map, and
 //! ioctls (they would need `unsafe`).
 //!
-//! A check is a snapshot: somebody can mount the member a moment later. Whoever opens it for writing
+//! A check is a snapshot: the member can be mounted a moment later. A caller that opens it for writing
 //! keeps `O_EXCL` on block devices.
 
 mod disk;

@@ -20,7 +20,7 @@ use crate::place::Place;
 use crate::signature::{Class, FileImage, Signature, scan_signatures};
 use crate::usage::{Holder, find_processes, users_by_kernel};
 
-/// What the caller intends.
+/// The intention of the caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policy<'a> {
     /// The paths named again by `--force`, spelt as the member is.
@@ -43,7 +43,7 @@ pub enum Reason {
     /// It is not a regular file or a block device.
     #[error("it is {kind}")]
     WrongKind {
-        /// What it is.
+        /// Its kind.
         kind: FileKind,
     },
     /// It has too few bytes.
@@ -54,16 +54,16 @@ pub enum Reason {
         /// The least size in bytes.
         min_bytes: u64,
     },
-    /// Somebody uses it.
+    /// It is in use.
     #[error("it is in use: {}", join(holders, ", "))]
     InUse {
-        /// Who stands in the way.
+        /// The holder that stands in the way.
         holders: Vec<Holder>,
     },
     /// It contains something that would be overwritten.
     #[error("it contains {}", join(signatures, " and "))]
     Contents {
-        /// What.
+        /// The content.
         signatures: Vec<Signature>,
     },
     /// It is the image of a virtual disk in a format of its own.
@@ -77,13 +77,13 @@ pub enum Reason {
     Shared {
         /// The other member.
         other: PathBuf,
-        /// How; "first" is this member, "second" is the other.
+        /// The way in which they share; "first" is this member, "second" is the other.
         relation: Relation,
     },
     /// It could not be examined, so nothing is known about it.
     #[error("it cannot be examined: {error}")]
     Unknown {
-        /// What went wrong.
+        /// The error.
         error: ProbeError,
     },
 }
@@ -95,7 +95,7 @@ pub struct Refusal {
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,
-    /// What is known about it, if it could be examined.
+    /// The facts about it, if it could be examined.
     pub facts: Option<Box<MemberFacts>>,
     /// The use of the path; callers that know more than the default set it.
     pub purpose: Purpose,
@@ -145,7 +145,7 @@ impl Refusal {
         }
     }
 
-    /// Whether naming the path again with `--force` would help.
+    /// Returns true if naming the path again with `--force` would help.
     #[must_use]
     pub fn is_forceable(&self) -> bool {
         matches!(self.reason, Reason::Contents { .. } | Reason::NotRaw { .. })
@@ -182,7 +182,7 @@ impl Refusal {
             }
             Reason::Shared { .. } => "name each member once".to_owned(),
             Reason::Unknown { error } if is_permission(error) => {
-                "run as a user who may read it".to_owned()
+                "run as a user that may read it".to_owned()
             }
             Reason::Unknown { .. } => "repair the cause, then try again".to_owned(),
         }
@@ -207,7 +207,7 @@ impl Refusal {
         format!("for a new image file: truncate -s SIZE {path}")
     }
 
-    /// Whether the reason may be over in a moment: a process looks at a block device.
+    /// Returns true if the reason may be over in a moment: a process looks at a block device.
     fn may_pass(&self) -> bool {
         let is_device = self.facts.as_ref().is_some_and(|facts| facts.kind == FileKind::Block);
         let Reason::InUse { holders } = &self.reason else { return false };
@@ -223,13 +223,15 @@ fn is_permission(error: &ProbeError) -> bool {
     matches!(error, ProbeError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// What ends a use. It is never forced, so this is the only way on.
+/// The command that ends a use. A use is never forced, so this is the only way on.
 fn release(holder: &Holder, path: &str) -> String {
     match holder {
         Holder::Mounted { at } => format!("umount {}", shell_path(at)),
         Holder::Swap => "swapoff it (see swapon --show)".to_owned(),
         Holder::Device { name } => format!("stop /dev/{name} (see lsblk /dev/{name})"),
-        Holder::Exclusive => format!("find who holds it: lsblk {path}; fuser -v {path}"),
+        Holder::Exclusive => {
+            format!("find the process that holds it: lsblk {path}; fuser -v {path}")
+        }
         Holder::BackingFile { device } => format!("losetup --detach {}", shell_path(device)),
         Holder::Process { pid, command, .. } => format!("end {command} (pid {pid})"),
     }
@@ -248,7 +250,7 @@ fn describe_relation(relation: Relation, other: &Path) -> String {
     }
 }
 
-/// How long somebody who only looks at a block device may have it open.
+/// Time for which a process that only looks at a block device may have it open.
 const PASSING: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::check;
 
-/// How long a free loop device is tried for, and the longest pause between two attempts.
+/// Time for which a free loop device is tried for, and the longest pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -58,7 +58,7 @@ const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() 
 /// include/linux/mm.h), in bytes.
 pub const READ_AHEAD: u64 = 128 << 10;
 
-/// How to set a loop device up.
+/// The settings of a new loop device.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// Logical block size in bytes: 512 to 4096.
@@ -80,7 +80,7 @@ pub fn attach(file: impl AsFd, setup: Setup<'_>) -> io::Result<u32> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     let deadline = Instant::now() + PATIENCE;
     let mut pause = Duration::from_micros(100);
-    // Somebody else may take the same free number first: at boot many volumes come at the same time, and
+    // Another process may take the same free number first: at boot many volumes come at the same time, and
     // until one has its device the kernel gives its number to all others as well.
     loop {
         // SAFETY: a call without pointers.
@@ -120,7 +120,7 @@ fn configure(device: &File, file: impl AsFd, setup: Setup<'_>) -> io::Result<()>
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &config) }).map(drop)
 }
 
-/// Whether the loop device does direct I/O to its backing file.
+/// Returns true if the loop device does direct I/O to its backing file.
 ///
 /// # Errors
 /// `ENXIO` if it is not set up.

@@ -13,7 +13,7 @@ use crate::source::{Source, shipped_files};
 const RULE: Rule = Rule {
     name: "no `as` to an integer of 32 bits or fewer",
     why: "`as` drops the high bits without a word. A sector number, a role or a length that is cut \
-          names another place on somebody's disk.",
+          names another place on a user's disk.",
     comply: "`u32::from` where nothing can be lost, `u32::try_from` with an error or a reason where \
              something can, `to_le_bytes` to take a number apart.",
 };

@@ -79,7 +79,7 @@ struct Package {
     source: Option<String>,
 }
 
-/// Whether a licence expression can be met by what is allowed. It is read as alternatives that are joined
+/// Returns true if a licence expression can be met by what is allowed. It is read as alternatives that are joined
 /// by `AND`, as all are that were met; of one that nests deeper this asks for too much, never too little.
 fn is_met(expression: &str, allowed: &[String]) -> bool {
     let expression = expression.replace('/', " OR ").replace(" or ", " OR ");

@@ -10,7 +10,7 @@ const RULE: Rule = Rule {
     why: "the exports know no arrays, the laboratory knows no engine, formats and geometries do no I/O: \
           that is true because the arrow is not there (ARCHITECTURE.md, \"Crates\" and \"What is absent\").",
     comply: "leave the arrow out, or change LAYERS in crates/tidy/src/layers.rs and the table of \
-             ARCHITECTURE.md in one commit that says why. An arrow that nobody uses leaves the table.",
+             ARCHITECTURE.md in one commit that says why. An arrow without a use leaves the table.",
 };
 
 /// A crate and what its `[dependencies]` may name, all of it from rows above. Dev-dependencies are free:

@@ -1,5 +1,5 @@
-//! What was heard of volumes that are asked again and again, each on its own: one that does not answer keeps
-//! nobody waiting. Pure; times are given.
+//! The last answers of volumes that are asked again and again, each on its own: one that does not answer delays
+//! no other. Pure; times are given.
 //!
 //! ```text
 //!   to ask ──begin──▶ asked ──heard──▶ a view, or that it is silent; then it may be asked again
@@ -15,11 +15,11 @@ use braid_control::Health;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Who is asked and does not answer for so long is said to be silent: longer than a volume waits for a shard
+/// A volume that does not answer for so long is shown as silent: longer than a volume waits for a shard
 /// of its own before it says so itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The same for one that has not been heard of yet: who looks first waits for all.
+/// The same for one that has not been heard of yet: the first look waits for all.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The answer of a volume.
@@ -27,7 +27,7 @@ const FIRST: Duration = Duration::from_secs(1);
 pub(crate) enum Heard {
     /// Its status.
     View(Value),
-    /// Nobody is there, as it is shown.
+    /// The volume is not there, as it is shown.
     Gone(Value),
     /// It did not answer, or not sensibly: why, and what to do.
     Silent(String, String),
@@ -62,7 +62,7 @@ impl Seen {
         to_ask
     }
 
-    /// What a volume that was asked said, if it is still there.
+    /// Takes the answer of a volume, if it is still there.
     pub(crate) fn hear(&mut self, name: &str, heard: Heard) {
         let Some(one) = self.0.get_mut(name) else { return };
         let asked_ms = one.asked_ms.take().unwrap_or_default();
@@ -75,7 +75,7 @@ impl Seen {
         }
     }
 
-    /// Nothing that was heard counts any more; who is asked is asked.
+    /// Forgets all answers; questions under way stay so.
     pub(crate) fn forget(&mut self) {
         self.0.values_mut().for_each(|one| one.view = None);
     }

@@ -29,7 +29,7 @@ pub(crate) fn mark(status: &Status) -> String {
         status.arrays.iter().map(array).collect::<Vec<_>>(),
         status.caches.iter().map(|one| json!([one.cache, one.mode])).collect::<Vec<_>>(),
     ]);
-    // FNV-1a of 64 bits: a clash needs states that were made for it, and lets nobody do anything.
+    // FNV-1a of 64 bits: a clash needs states that were made for it, and gives no access to anything.
     let digest = seen.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -243,7 +243,7 @@ impl Create {
     }
 }
 
-/// Whether `name` can be that of a volume, or the answer that there is none.
+/// Checks that `name` can be that of a volume; otherwise the answer that there is none.
 ///
 /// # Errors
 /// A text that is a path, an option, or too long for a socket's.

@@ -336,7 +336,7 @@ impl Superblock {
             .filter(move |group| *group < groups)
     }
 
-    /// Where the descriptor of `group` lies.
+    /// Returns the place of the descriptor of `group`.
     pub(super) fn descriptor_offset(&self, group: u64) -> u64 {
         let per_block = self.descriptors_per_block();
         let index = group / per_block;

@@ -155,9 +155,9 @@ fn write_rest(out: &mut String, sb: &Written<'_>, from: usize) -> Result {
 fn write_refusals(out: &mut String, refusals: &[Refusal]) -> Result {
     writeln!(out)?;
     if refusals.is_empty() {
-        return writeln!(out, "Nobody is known to refuse this superblock.");
+        return writeln!(out, "No program is known to refuse this superblock.");
     }
-    writeln!(out, "Who would refuse this superblock, and why:")?;
+    writeln!(out, "Programs that would refuse this superblock, and why:")?;
     for refusal in refusals {
         writeln!(out, "  {}: {} [{}]", refusal.who, refusal.why, refusal.rule)?;
     }

@@ -74,7 +74,7 @@ fn mail(config: &Config) -> Option<(String, String)> {
         return wrong("smtp", &format!("there is no [mail] that would go to {}", smtp.host));
     };
     if mail.to.is_empty() {
-        return wrong("mail.to", "nobody gets the mail");
+        return wrong("mail.to", "the mail has no recipient");
     }
     let Some(smtp) = &config.smtp else {
         return match mail.via {
