@@ -94,6 +94,7 @@ mod read;
 mod retest;
 mod roster;
 mod scrub;
+mod shards;
 mod status;
 mod stripe;
 mod superblocks;
@@ -105,6 +106,7 @@ mod write;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_md::{Resync, Superblock};
@@ -125,6 +127,7 @@ use log::Log;
 use parity::Parity;
 use publish::Publisher;
 use roster::Roster;
+use shards::Readers;
 use work::Work;
 
 pub use control::{BY_ORDER, ControlError};
@@ -140,6 +143,7 @@ pub use parity::STRIPE_CACHE;
 pub use retest::Retested;
 pub use roster::{MemberState, NewMember, REPLACED_BY};
 pub use scrub::{ScrubFound, ScrubOrder, ScrubPlace};
+pub use shards::{Home, Reader, ReaderId, View};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 
@@ -200,7 +204,7 @@ impl Redundant {
             Layout::Parity(_) => setup.log.map(|log| log::new(id, log, count)),
         };
         let keeping: Box<dyn Keeping> = match &setup.layout {
-            Layout::Copies(geometry) => Box::new(Copies::new(Rc::clone(geometry))),
+            Layout::Copies(geometry) => Box::new(Copies::new(Arc::clone(geometry))),
             Layout::Parity(geometry) => {
                 Box::new(Parity::new(geometry.clone(), setup.stripe_cache, log.clone())?)
             }
@@ -214,6 +218,7 @@ impl Redundant {
             agreement: Agreement::new(setup.resync),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
+            readers: Readers::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
             background: Rc::default(),
