@@ -106,8 +106,10 @@ pub(super) struct Readers {
     changed: Signal,
 }
 
+type Send = Box<dyn Fn(ReaderId, Arc<View>)>;
+
 struct Link {
-    send: Box<dyn Fn(Arc<View>)>,
+    send: Send,
     /// The number of the latest view that the shard has taken; `u64::MAX` for a shard that has ended.
     seen: u64,
 }
@@ -145,16 +147,17 @@ impl Readers {
         self.shown.set(self.shown.get() + 1);
         let view = Arc::new(View { number: self.shown.get(), content });
         self.latest.replace(Some(Arc::clone(&view)));
-        self.all.borrow().iter().for_each(|link| (link.send)(Arc::clone(&view)));
+        for (index, link) in self.all.borrow().iter().enumerate() {
+            (link.send)(ReaderId(index), Arc::clone(&view));
+        }
     }
 
-    fn add(&self, send: Box<dyn Fn(Arc<View>)>) -> ReaderId {
-        if let Some(latest) = &*self.latest.borrow() {
-            send(Arc::clone(latest));
-        }
+    fn add(&self, send: Send) {
         let mut all = self.all.borrow_mut();
+        if let Some(latest) = &*self.latest.borrow() {
+            send(ReaderId(all.len()), Arc::clone(latest));
+        }
         all.push(Link { send, seen: 0 });
-        ReaderId(all.len() - 1)
     }
 
     fn has_seen(&self, reader: ReaderId, number: u64) {
@@ -166,14 +169,19 @@ impl Readers {
 
 impl super::Redundant {
     /// Adds a shard that reads from the members. `send` takes each view, the present one first, and sends it to the
-    /// shard without waiting; the shard gives it to [`Reader::take`], and then [`Redundant::has_seen`] is called here.
+    /// shard without waiting. The shard gives the view to [`Reader::take`], and then [`Redundant::has_seen`] is
+    /// called here.
     ///
     /// [`Redundant::has_seen`]: super::Redundant::has_seen
-    pub fn add_reader(&self, send: impl Fn(Arc<View>) + 'static) -> ReaderId {
+    pub fn add_reader(&self, send: impl Fn(ReaderId, Arc<View>) + 'static) {
         let core = &self.inner.core;
-        let reader = core.readers.add(Box::new(send));
+        core.readers.add(Box::new(send));
         core.reopen();
-        reader
+    }
+
+    /// Returns true if both are the same array.
+    pub fn is_same(&self, other: &super::Redundant) -> bool {
+        std::rc::Rc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Notes that the shard `reader` has taken the view `number`, or with `None` that it has ended.

@@ -68,11 +68,11 @@ impl Source {
 impl Reader {
     /// Joins the shard's own devices on the members of `setup`, the setup by which the home shard made the array.
     /// Until the first view everything goes to `home`.
-    pub fn new(setup: Setup, home: impl Home + 'static) -> Reader {
+    pub fn new(setup: Setup, home: Box<dyn Home>) -> Reader {
         let limits = Limits { immediate: false, ..crate::redundant::limits_of(&setup) };
         // The serial numbers that the roster gave them.
         let devs = (1..).zip(setup.members).map(|(serial, member)| (serial, member.dev));
-        let (devs, home) = (RefCell::new(devs.collect()), Box::new(home));
+        let devs = RefCell::new(devs.collect());
         let inner = Inner { home, limits, devs, present: RefCell::default() };
         Reader { inner: Rc::new(inner) }
     }
