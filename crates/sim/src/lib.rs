@@ -63,6 +63,7 @@ pub mod rot;
 pub mod scenario;
 mod seeds;
 mod share;
+mod shards;
 pub mod shrink;
 pub mod spec;
 pub mod speed;

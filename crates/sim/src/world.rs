@@ -28,6 +28,7 @@ use crate::life::Acting;
 use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
+use crate::shards::Shards;
 use crate::stage::{Past, Shelf, Stage};
 use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
@@ -181,6 +182,9 @@ impl World<'_> {
         let opened = Opened::new(&handle, limit, &disks);
         let (array, dev) =
             found::build_nested(&assembled, &frame, life.front, |disk| opened.dev(disk));
+        let shards =
+            Shards::start(&array, &assembled, &frame, life.shards, &|disk| opened.dev(disk));
+        let dev = shards.before(dev, life.schedule ^ 0x5a4d);
         process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
@@ -188,6 +192,7 @@ impl World<'_> {
             spec: self.scenario.spec,
             array,
             dev,
+            shards,
             opened,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),

@@ -38,6 +38,7 @@
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
 //! | `ranges`, `found` | locks, findings of a scrub |
+//! | `shards/` | reads on other shards: views of the members, and the devices that follow them |
 //!
 //! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
 //! its result is a [`write::Finished`]; a log's record needs [`publish::CountedOn`], an entry of partial parity
@@ -56,7 +57,8 @@
 //! * A member without which data would be unreadable is never taken out: its errors are errors of the request.
 //! * A request that its caller drops still completes ([`crate::background`]).
 //!
-//! Deliberately absent: several shards. Such an array lives on one thread, so nothing here is locked.
+//! Deliberately absent: writes on several shards. Such an array lives on one thread, so nothing here is locked; other
+//! shards only read from its members ([`shards`]).
 //!
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for the format of members.
 
