@@ -74,13 +74,18 @@ struct ToArray {
     /// To the first shard, and back.
     there: Inbox,
     back: Inbox,
+    crossing: Rc<Crossing>,
 }
+
+/// Referenced by each request that crosses, beside its owner and the ways.
+struct Crossing;
 
 impl Home for ToArray {
     fn start(&self, io: Io, failed: Option<u32>) -> Pending {
         let answer: Rc<Cell<Option<Completion>>> = Rc::default();
         let answered = Rc::<Signal>::default();
         let (handle, engine, back) = (self.handle.clone(), self.engine.clone(), self.back.clone());
+        let crossing = Rc::clone(&self.crossing);
         let (to, told) = (Rc::clone(&answer), Rc::clone(&answered));
         self.there.put(move || {
             let Some(array) = engine.borrow().clone() else { return };
@@ -90,6 +95,7 @@ impl Home for ToArray {
                 back.put(move || {
                     to.set(Some(completion));
                     told.notify();
+                    drop(crossing);
                 });
             });
         });
@@ -115,6 +121,7 @@ pub(crate) struct Shards {
 struct All {
     readers: Vec<(Reader, Inbox)>,
     engine: Engine,
+    crossing: Rc<Crossing>,
 }
 
 impl Drop for All {
@@ -133,12 +140,19 @@ impl Shards {
         open: &dyn Fn(usize) -> Dev,
     ) -> Shards {
         let (handle, engine) = (frame.handle, Engine::new(RefCell::new(Some(array.clone()))));
+        let crossing = Rc::new(Crossing);
         let seed = |index: usize| frame.nonce ^ (0x5a4d_0000 + index as u64);
         let readers = (0..count).map(|index| {
             let (there, back) =
                 (Inbox::new(handle, seed(2 * index)), Inbox::new(handle, seed(2 * index + 1)));
             let (first, other) = (there.clone(), back.clone());
-            let home = ToArray { handle: handle.clone(), engine: engine.clone(), there, back };
+            let home = ToArray {
+                handle: handle.clone(),
+                engine: engine.clone(),
+                there,
+                back,
+                crossing: Rc::clone(&crossing),
+            };
             let reader = build_reader(assembled, frame, Box::new(home), open);
             let (taking, engine) = (reader.clone(), engine.clone());
             let inbox = other.clone();
@@ -154,7 +168,15 @@ impl Shards {
             });
             (reader, inbox)
         });
-        Shards { all: Rc::new(All { readers: readers.collect(), engine }) }
+        let readers = readers.collect();
+        Shards { all: Rc::new(All { readers, engine, crossing }) }
+    }
+
+    /// Waits until no request crosses: the first shard ends last.
+    pub(crate) async fn come_to_rest(&self, handle: &Handle) {
+        while Rc::strong_count(&self.all.crossing) > 1 + self.all.readers.len() {
+            handle.sleep(LATE_NS).await;
+        }
     }
 
     /// Has the shards open `dev`, a member that `array` has taken in as `label`.
