@@ -229,9 +229,7 @@ fn fill(rams: &[Ram]) -> Result<()> {
         for offset in (0..ram.size()).step_by(1 << 20) {
             let mut buf = pool.get(1 << 20).expect("memory");
             buf.fill(1);
-            let Pending::Ready(Some(_)) =
-                dev.start(Io::write(offset, buf, Flags::NONE))
-            else {
+            let Pending::Ready(Some(_)) = dev.start(Io::write(offset, buf, Flags::NONE)) else {
                 return Err(Error::Unexpected("a write to memory takes time".to_owned()));
             };
         }

@@ -45,7 +45,7 @@ pub const MEMORY: u64 = 1 << 46;
 /// Seeds with this bit are of stacks that nest: a cache in front of the array, which may be a part of a linear one.
 pub const NESTS: u64 = 1 << 47;
 
-/// Seeds with this bit are of clients who come to several shards, of which all but one only read from the members.
+/// Seeds with this bit are of clients that come to several shards, of which all but one only read from the members.
 pub const SHARDS: u64 = 1 << 48;
 
 /// Bits of worlds that each commit runs seeds of, one at a time.

@@ -188,7 +188,7 @@ impl Shards {
         }
     }
 
-    /// Returns the device of clients who come to any shard; `dev` is that of the first.
+    /// Returns the device of clients that come to any shard; `dev` is that of the first.
     pub(crate) fn before(&self, dev: Dev, seed: u64) -> Dev {
         let devs: Vec<Dev> =
             self.all.readers.iter().map(|(reader, _)| Dev::new(reader.clone())).collect();

@@ -207,7 +207,7 @@ impl Spec {
     }
 
     /// Returns the number of shards of a volume over `media`. Caches live on one shard, and so do arrays that survive
-    /// losses; for the latter, other shards are of use to NBD clients, who may come to any of them.
+    /// losses; for the latter, other shards are of use to NBD clients alone.
     pub(super) fn shard_count_for(&self, media: &Media) -> usize {
         let is_one = media.needs_one_shard() || media.has_arrays() && self.nbd.is_empty();
         if is_one { 1 } else { self.shard_count() }
