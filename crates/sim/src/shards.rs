@@ -18,7 +18,8 @@ use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Home, Reader, Redundant};
 use braid_engine::{Dev, Device, Pending, Signal};
 
-use crate::found::{Frame, build_reader};
+use crate::found::{Frame, build_nested, build_reader};
+use crate::scenario::Life;
 use crate::{Handle, Rng};
 
 /// The longest time that a message takes, in nanoseconds.
@@ -131,8 +132,22 @@ impl Drop for All {
 }
 
 impl Shards {
+    /// Makes the array that `assembled` describes, with the front and the shards of `life`. Returns also the device of
+    /// its clients.
+    pub(crate) fn build(
+        assembled: &Assembled,
+        frame: &Frame<'_>,
+        life: &Life,
+        open: &dyn Fn(usize) -> Dev,
+    ) -> (Redundant, Dev, Shards) {
+        let (array, dev) = build_nested(assembled, frame, life.front, open);
+        let shards = Shards::start(&array, assembled, frame, life.shards, open);
+        let dev = shards.before(dev, life.schedule ^ 0x5a4d);
+        (array, dev, shards)
+    }
+
     /// Starts `count` shards beside the one of `array`, which `assembled` describes.
-    pub(crate) fn start(
+    fn start(
         array: &Redundant,
         assembled: &Assembled,
         frame: &Frame<'_>,
@@ -189,7 +204,7 @@ impl Shards {
     }
 
     /// Returns the device of clients that come to any shard; `dev` is that of the first.
-    pub(crate) fn before(&self, dev: Dev, seed: u64) -> Dev {
+    fn before(&self, dev: Dev, seed: u64) -> Dev {
         let devs: Vec<Dev> =
             self.all.readers.iter().map(|(reader, _)| Dev::new(reader.clone())).collect();
         match devs.is_empty() {

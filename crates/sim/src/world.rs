@@ -178,13 +178,9 @@ impl World<'_> {
             speed: Speed { min: life.speed, max: Some(life.speed), latency: None },
             nonce: life.schedule,
         };
-        let limit = life.deadline_ns.map(Duration::from_nanos);
-        let opened = Opened::new(&handle, limit, &disks);
-        let (array, dev) =
-            found::build_nested(&assembled, &frame, life.front, |disk| opened.dev(disk));
-        let shards =
-            Shards::start(&array, &assembled, &frame, life.shards, &|disk| opened.dev(disk));
-        let dev = shards.before(dev, life.schedule ^ 0x5a4d);
+        let opened = Opened::new(&handle, life.deadline_ns.map(Duration::from_nanos), &disks);
+        let (array, dev, shards) =
+            Shards::build(&assembled, &frame, life, &|disk| opened.dev(disk));
         process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
