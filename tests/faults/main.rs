@@ -15,6 +15,7 @@ mod limits;
 mod members;
 mod memory;
 mod panics;
+mod shards;
 mod stopped;
 
 /// True if members can fail, and a scrub has something to compare.

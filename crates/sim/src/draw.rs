@@ -14,7 +14,7 @@ use crate::Rng;
 use crate::front::Front;
 use crate::scenario::{Act, Connection, End, Life, Probe, Request, Scenario, Start, Way, What};
 use crate::spec::{FIRST_PAGE, Policy, Spec};
-use crate::{hang, memory};
+use crate::{hang, memory, shards};
 
 /// Seeds with this bit are of scenarios in which more goes wrong at once, and in the same places: bugs
 /// that need several rare events together show there first. (Of the commits every other one has such
@@ -45,8 +45,11 @@ pub const MEMORY: u64 = 1 << 46;
 /// Seeds with this bit are of stacks that nest: a cache in front of the array, which may be a part of a linear one.
 pub const NESTS: u64 = 1 << 47;
 
+/// Seeds with this bit are of clients that come to several shards, of which all but one only read from the members.
+pub const SHARDS: u64 = 1 << 48;
+
 /// Bits of worlds that each commit runs seeds of, one at a time.
-pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY, NESTS];
+pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY, NESTS, SHARDS];
 
 /// The amount and the kind of events.
 struct Mood {
@@ -132,6 +135,10 @@ impl Scenario {
         if seed & NESTS != 0 {
             let rng = &mut Rng::new(seed ^ 0x9e57_ac4e);
             lives.iter_mut().for_each(|life| life.front = Front::drawn(rng));
+        }
+        if seed & (SHARDS | NESTS) == SHARDS {
+            let rng = &mut Rng::new(seed ^ 0x5a4d_2d05);
+            lives.iter_mut().for_each(|life| life.shards = shards::drawn(rng));
         }
         Scenario { seed, spec, start, lives }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_cache::WriteBackConfig;
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
-use braid_engine::redundant::{Layout, MemberState, Redundant, Setup, Speed};
+use braid_engine::redundant::{Home, Layout, MemberState, Reader, Redundant, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
@@ -190,14 +190,29 @@ pub(crate) fn build_nested(
     open: impl Fn(usize) -> Dev,
 ) -> (Redundant, Dev) {
     let part = front.before(assembled);
-    let mut wired = wire(&part, &Bed { frame, open }).expect("memory");
+    let bed = Bed { frame, open, home: RefCell::default() };
+    let mut wired = wire(&part, &bed).expect("memory");
     (wired.arrays.pop().expect("an array that survives losses").array, wired.dev)
+}
+
+/// The array as a shard has it that it does not live on; `home` is the way to it.
+pub(crate) fn build_reader(
+    assembled: &Assembled,
+    frame: &Frame<'_>,
+    home: Box<dyn Home>,
+    open: impl Fn(usize) -> Dev,
+) -> Reader {
+    let part = Front::default().before(assembled);
+    let bed = Bed { frame, open, home: RefCell::new(Some(home)) };
+    wire(&part, &bed).expect("memory").readers.pop().expect("an array that survives losses")
 }
 
 /// The ground of an array over disks by their numbers.
 struct Bed<'a, F> {
     frame: &'a Frame<'a>,
     open: F,
+    /// The way to the array, if it lives on another shard.
+    home: RefCell<Option<Box<dyn Home>>>,
 }
 
 impl<'s, F: Fn(usize) -> Dev> Ground for Bed<'s, F> {
@@ -234,6 +249,10 @@ impl<'s, F: Fn(usize) -> Dev> Ground for Bed<'s, F> {
     fn clock(&self) -> Rc<dyn Clock> {
         let Frame { handle, unix_start, .. } = *self.frame;
         Rc::new(SimClock { handle: handle.clone(), unix_start })
+    }
+
+    fn home(&self, _: usize) -> Option<Box<dyn Home>> {
+        self.home.take()
     }
 
     fn adjust(&self, setup: &mut Setup) {

@@ -62,6 +62,7 @@ mod rest;
 pub mod rot;
 pub mod scenario;
 mod seeds;
+mod shards;
 mod share;
 pub mod shrink;
 pub mod spec;

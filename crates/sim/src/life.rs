@@ -113,6 +113,7 @@ impl Acting {
         }
         export.stop().raise();
         sessions.none().await;
+        stage.shards.come_to_rest(&handle).await;
         let flushed = stage.flush(&dev).await;
         trouble.note(&handle, flushed);
         stage.array.shut_down().await;

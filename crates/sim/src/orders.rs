@@ -118,7 +118,9 @@ impl Stage {
         match replaces {
             None => said(self.array.add(new).await),
             Some(member) => said(self.array.replace(&member, new).await),
-        }
+        }?;
+        self.open_on_shards(disk);
+        Ok(())
     }
 
     fn newcomer(&self, disk: usize, sim: &SimDisk) -> Newcomer<'static> {
@@ -154,7 +156,13 @@ impl Stage {
         let known = known.filter(|_| !is_other);
         let newcomer = Newcomer { known: known.as_ref(), ..self.newcomer(disk, &sim) };
         let new = self.admit(newcomer).await?;
-        said(self.array.add(new).await)
+        said(self.array.add(new).await)?;
+        self.open_on_shards(disk);
+        Ok(())
+    }
+
+    fn open_on_shards(&self, disk: usize) {
+        self.shards.open(&self.array, &label(disk), &self.opened.dev(disk));
     }
 
     /// The engine's description of a newcomer, once all required structures are on it.

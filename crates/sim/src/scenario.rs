@@ -55,6 +55,8 @@ pub struct Life {
     pub clock_by_s: i64,
     /// The parts of the stack between the array and the clients.
     pub front: Front,
+    /// The number of shards beside the array's, which read from its members.
+    pub shards: usize,
     /// The clients and their requests.
     pub connections: Vec<Connection>,
     /// The other events, in order of time.
@@ -76,6 +78,7 @@ impl Life {
             deadline_ns: None,
             clock_by_s: 0,
             front: Front::default(),
+            shards: 0,
             connections: Vec::new(),
             acts: Vec::new(),
             probes: Vec::new(),

@@ -155,6 +155,7 @@ impl<'a> Shrinker<'a> {
         };
         attempt(&|life| life.end = End::Rest);
         attempt(&|life| life.front = Front::default());
+        attempt(&|life| life.shards = 0);
         attempt(&|life| life.aftershocks = 0);
         attempt(&|life| life.aftershocks /= 2);
         attempt(&|life| life.connections.iter_mut().for_each(|one| one.depth = 1));

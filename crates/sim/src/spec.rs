@@ -25,7 +25,7 @@ use braid_md::{
     BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
     Version, ppl,
 };
-use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_block::Span;
 
@@ -114,7 +114,7 @@ impl Spec {
     ///
     /// # Panics
     /// If it has parity.
-    pub fn copies(&self, roles: usize) -> Rc<dyn Mirrored> {
+    pub fn copies(&self, roles: usize) -> Arc<dyn Mirrored> {
         match self.geometry(roles) {
             Layout::Copies(geometry) => geometry,
             Layout::Parity(_) => panic!("{self:?} has parity"),

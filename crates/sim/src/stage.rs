@@ -17,6 +17,7 @@ use crate::found::{carried, label, number};
 use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::What;
+use crate::shards::Shards;
 use crate::spec::Spec;
 use crate::timeline::{Timeline, watch};
 use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
@@ -65,6 +66,8 @@ pub(crate) struct Stage {
     pub array: Redundant,
     /// The served device: the array, or a stack on it.
     pub dev: Dev,
+    /// The other shards.
+    pub shards: Shards,
     /// The access to the members.
     pub opened: Rc<Opened>,
     /// All disks, by number.

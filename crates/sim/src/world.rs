@@ -28,6 +28,7 @@ use crate::life::Acting;
 use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
+use crate::shards::Shards;
 use crate::stage::{Past, Shelf, Stage};
 use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
@@ -177,10 +178,9 @@ impl World<'_> {
             speed: Speed { min: life.speed, max: Some(life.speed), latency: None },
             nonce: life.schedule,
         };
-        let limit = life.deadline_ns.map(Duration::from_nanos);
-        let opened = Opened::new(&handle, limit, &disks);
-        let (array, dev) =
-            found::build_nested(&assembled, &frame, life.front, |disk| opened.dev(disk));
+        let opened = Opened::new(&handle, life.deadline_ns.map(Duration::from_nanos), &disks);
+        let (array, dev, shards) =
+            Shards::build(&assembled, &frame, life, &|disk| opened.dev(disk));
         process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
@@ -188,6 +188,7 @@ impl World<'_> {
             spec: self.scenario.spec,
             array,
             dev,
+            shards,
             opened,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),

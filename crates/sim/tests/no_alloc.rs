@@ -7,6 +7,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ impl Clock for NoClock {
 }
 
 /// Members without superblocks, in roles as they come.
-fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
+fn mirror(geometry: Arc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
     let member = |(role, dev): (usize, Dev)| NewMember {
         label: role.to_string(),
         dev,
@@ -86,7 +87,7 @@ fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
 
 fn raid10(members: Vec<Dev>) -> Dev {
     let geometry = Raid10::new(2 * MEMBER, 4, CHUNK, Raid10Layout::NEAR_2).unwrap();
-    mirror(Rc::new(geometry), members)
+    mirror(Arc::new(geometry), members)
 }
 
 type Join = fn(Vec<Dev>) -> Dev;
@@ -98,7 +99,7 @@ fn mirrors() -> [(&'static str, Dev); 2] {
     let members = |count, size| -> Vec<Dev> {
         (0..count).map(|_| Dev::new(Ram::new(size).unwrap().device())).collect()
     };
-    let raid1 = mirror(Rc::new(Raid1::new(4 * MEMBER, 2).unwrap()), members(2, 4 * MEMBER));
+    let raid1 = mirror(Arc::new(Raid1::new(4 * MEMBER, 2).unwrap()), members(2, 4 * MEMBER));
     [("raid1", raid1), ("raid10", raid10(members(4, 2 * MEMBER)))]
 }
 

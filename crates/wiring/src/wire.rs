@@ -8,7 +8,9 @@ use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
 use braid_engine::decorators::{Cow, Holes, Slice};
-use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
+use braid_engine::redundant::{
+    Home, MemberState, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed,
+};
 use braid_engine::{self as engine, Clock, Dev};
 use braid_md::{BadBlocks, Resync};
 
@@ -63,6 +65,12 @@ pub trait Ground {
         Dev::new(cache)
     }
 
+    /// Returns the way to the shard on which the stack's arrays live, if that is another one. `array` is the place of
+    /// the array in [`Wired::arrays`] there.
+    fn home(&self, _array: usize) -> Option<Box<dyn Home>> {
+        None
+    }
+
     /// Changes what an array is set up with, before it is made.
     fn adjust(&self, setup: &mut Setup);
 }
@@ -103,6 +111,8 @@ pub struct Wired<'a, C> {
     pub dev: Dev,
     /// Arrays that survive losses, the lower ones first.
     pub arrays: Vec<Array>,
+    /// Arrays that live on another shard, in the order of [`Wired::arrays`] there.
+    pub readers: Vec<Reader>,
     /// Caches, the lower ones first.
     pub caches: Vec<CacheAt<'a, C>>,
     /// Devices whose changes go to a store, the lower ones first.
@@ -120,14 +130,17 @@ pub fn wire<'a, G: Ground>(
     part: &'a Part<G::Leaf, G::Md, G::Cache>,
     ground: &G,
 ) -> io::Result<Wired<'a, G::Cache>> {
-    let mut wiring = Wiring { ground, arrays: Vec::new(), caches: Vec::new(), cows: Vec::new() };
+    let (arrays, readers, caches, cows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut wiring = Wiring { ground, arrays, readers, caches, cows };
     let dev = wiring.part(part)?.expect("the whole of a stack is there");
-    Ok(Wired { dev, arrays: wiring.arrays, caches: wiring.caches, cows: wiring.cows })
+    let Wiring { arrays, readers, caches, cows, .. } = wiring;
+    Ok(Wired { dev, arrays, readers, caches, cows })
 }
 
 struct Wiring<'a, 'g, G: Ground> {
     ground: &'g G,
     arrays: Vec<Array>,
+    readers: Vec<Reader>,
     caches: Vec<CacheAt<'a, G::Cache>>,
     cows: Vec<Cow>,
 }
@@ -261,6 +274,11 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
             // No resync will ever make parity agree, and no record says that it does not: it is the only source of
             // the bytes that a member cannot read.
             setup.resync = Resync::Clean;
+        }
+        if let Some(home) = self.ground.home(self.readers.len()) {
+            let reader = Reader::new(setup, home);
+            self.readers.push(reader.clone());
+            return Ok(Dev::new(reader));
         }
         let array = Redundant::new(setup)?;
         let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);

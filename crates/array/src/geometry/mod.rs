@@ -49,7 +49,7 @@ pub trait Geometry {
 ///
 /// Invariants: the copies of a byte lie on different members; a byte of a member holds at most one
 /// byte of the array; [`Mirrored::owner`] is the inverse of [`Mirrored::locate`].
-pub trait Mirrored {
+pub trait Mirrored: Send + Sync {
     /// Capacity of the array in bytes.
     fn size(&self) -> u64;
 

@@ -1,6 +1,6 @@
 //! Levels: the geometries that join members, as a volume uses them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Geometry, GeometryError, Mirrored};
@@ -119,8 +119,8 @@ impl Level {
     /// Returns the layout for the engine, if the level survives the loss of a member.
     pub fn redundant(&self) -> Option<Layout> {
         match self {
-            Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
-            Level::Raid10(raid10) => Some(Layout::Copies(Rc::new(raid10.clone()))),
+            Level::Raid1(raid1) => Some(Layout::Copies(Arc::new(raid1.clone()))),
+            Level::Raid10(raid10) => Some(Layout::Copies(Arc::new(raid10.clone()))),
             Level::Parity(parity) => Some(Layout::Parity(parity.clone())),
             Level::Linear(_) | Level::Raid0(_) => None,
         }

@@ -4,6 +4,7 @@
 //! the check alone.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::geometry::{Raid1, Run};
 use braid_array::{ArrayByte, MemberByte, Role};
@@ -143,6 +144,8 @@ impl Redundant {
     pub fn avoid(&self, is_slow: impl Fn(&str) -> bool) {
         let members = self.inner.core.roster.members();
         members.iter().for_each(|member| member.is_slow.set(is_slow(&member.label)));
+        drop(members);
+        self.inner.core.show();
     }
 
     /// Removes a member that is faulty or a spare.
@@ -152,6 +155,8 @@ impl Redundant {
     pub async fn remove(&self, label: &str) -> Result<(), ControlError> {
         let (core, member) = self.may_remove(label)?;
         core.roster.let_go(&member);
+        // Other shards close it before the order is done.
+        core.reopen();
         core.retire_number(member.number);
         // Its superblock still says "spare", and a member that is one event behind is believed.
         core.publisher.leave_behind(member.told.get());
@@ -306,7 +311,7 @@ impl Inner {
     /// Switches to another number of members of raid1.
     pub(super) fn reshape(&self, raid1: Raid1) {
         if self.keeping.reshape(raid1.clone()) {
-            self.core.layout.replace(Layout::Copies(Rc::new(raid1)));
+            self.core.layout.replace(Layout::Copies(Arc::new(raid1)));
         }
     }
 }

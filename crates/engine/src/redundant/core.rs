@@ -36,6 +36,7 @@ use super::lane::{Lane, Told};
 use super::layout::Layout;
 use super::publish::Publisher;
 use super::roster::{Member, MemberState, Roster};
+use super::shards::Readers;
 use super::work::Work;
 use crate::background::Background;
 use crate::background::Later;
@@ -77,6 +78,8 @@ pub(super) struct Core {
     pub(super) agreement: Agreement,
     pub(super) publisher: Publisher,
     pub(super) flushes: Flushes,
+    /// The shards that read from the members themselves.
+    pub(super) readers: Readers,
     pub(super) follower: Option<Rc<dyn Follower>>,
     /// True if the log is md's partial parity log, with which superblocks of an active array may say how far it
     /// is in sync.
@@ -114,9 +117,11 @@ impl Core {
         self.work.tell();
     }
 
-    /// Decides whether writes may go straight to the members.
+    /// Decides whether writes may go straight to the members, and tells other shards which members reads may use.
     pub(super) fn reopen(&self) {
-        let is_settled = self.publisher.is_settled() && !self.work.is_timing();
+        self.show();
+        let is_settled = self.publisher.is_settled() && self.readers.have_seen();
+        let is_settled = is_settled && !self.work.is_timing();
         self.lane.tell(Told::Open(is_settled && self.gate.may_open()));
     }
 

@@ -11,7 +11,7 @@
 //! Source: Linux `drivers/md/md.c` (`resync_max_sectors`), which raid10 sets to the array's size and raid5 to a
 //! member's.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
 use braid_array::geometry::Raid456;
@@ -32,7 +32,7 @@ pub(super) type SyncSpan = Stretch<OfSync>;
 #[derive(Clone)]
 pub enum Layout {
     /// Copies: raid1, raid10.
-    Copies(Rc<dyn Mirrored>),
+    Copies(Arc<dyn Mirrored>),
     /// Parity: raid4, raid5, raid6.
     Parity(Raid456),
 }

@@ -69,7 +69,7 @@ pub(super) fn member(number: u32, role: Option<Role>) -> NewMember {
 pub(super) fn array() -> Rc<Core> {
     let geometry = Raid1::new(SIZE, 3).expect("a raid1");
     let setup = Setup {
-        layout: Layout::Copies(Rc::new(geometry)),
+        layout: Layout::Copies(std::sync::Arc::new(geometry)),
         members: (0..3).map(|role| member(role, Some(Role::nth(role as usize)))).collect(),
         array: None,
         bitmap: None,

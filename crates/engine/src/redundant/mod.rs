@@ -38,6 +38,7 @@
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
 //! | `ranges`, `found` | locks, findings of a scrub |
+//! | `shards/` | reads on other shards: views of the members, and the devices that follow them |
 //!
 //! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
 //! its result is a [`write::Finished`]; a log's record needs [`publish::CountedOn`], an entry of partial parity
@@ -56,7 +57,8 @@
 //! * A member without which data would be unreadable is never taken out: its errors are errors of the request.
 //! * A request that its caller drops still completes ([`crate::background`]).
 //!
-//! Deliberately absent: several shards. Such an array lives on one thread, so nothing here is locked.
+//! Deliberately absent: writes on several shards. Such an array lives on one thread, so nothing here is locked; other
+//! shards only read from its members ([`shards`]).
 //!
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for the format of members.
 
@@ -94,6 +96,7 @@ mod read;
 mod retest;
 mod roster;
 mod scrub;
+mod shards;
 mod status;
 mod stripe;
 mod superblocks;
@@ -105,6 +108,7 @@ mod write;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_md::{Resync, Superblock};
@@ -125,6 +129,7 @@ use log::Log;
 use parity::Parity;
 use publish::Publisher;
 use roster::Roster;
+use shards::Readers;
 use work::Work;
 
 pub use control::{BY_ORDER, ControlError};
@@ -140,6 +145,7 @@ pub use parity::STRIPE_CACHE;
 pub use retest::Retested;
 pub use roster::{MemberState, NewMember, REPLACED_BY};
 pub use scrub::{ScrubFound, ScrubOrder, ScrubPlace};
+pub use shards::{Home, Reader, ReaderId, View};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 
@@ -200,7 +206,7 @@ impl Redundant {
             Layout::Parity(_) => setup.log.map(|log| log::new(id, log, count)),
         };
         let keeping: Box<dyn Keeping> = match &setup.layout {
-            Layout::Copies(geometry) => Box::new(Copies::new(Rc::clone(geometry))),
+            Layout::Copies(geometry) => Box::new(Copies::new(Arc::clone(geometry))),
             Layout::Parity(geometry) => {
                 Box::new(Parity::new(geometry.clone(), setup.stripe_cache, log.clone())?)
             }
@@ -214,6 +220,7 @@ impl Redundant {
             agreement: Agreement::new(setup.resync),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
+            readers: Readers::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
             background: Rc::default(),

@@ -54,13 +54,9 @@ impl Inner {
         fan: Fan,
         holder: &dyn Fn(Role) -> &'a Rc<Member>,
     ) -> Pending {
-        let Io { span, mut payload, .. } = io;
+        let Io { span, payload, .. } = io;
         let span = addressed(span);
-        let mut payloads: Vec<Payload> = Vec::new();
-        payloads.resize_with(fan.spans.len(), Payload::default);
-        for piece in &fan.pieces {
-            payloads[piece.span].append(payload.take_front(piece.len));
-        }
+        let payloads = scatter(&fan, payload);
         let mut asked = Vec::with_capacity(fan.spans.len());
         let mut started = Vec::with_capacity(fan.spans.len());
         for (one, payload) in fan.spans.iter().zip(payloads) {
@@ -74,10 +70,7 @@ impl Inner {
             let mut completions = join_all(started).await;
             drop(asked);
             let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
-            let mut payload = Payload::None;
-            for piece in &fan.pieces {
-                payload.append(completions[piece.span].payload.take_front(piece.len));
-            }
+            let payload = gather(&fan, &mut completions);
             match result {
                 Ok(()) => Completion { result, payload },
                 // The careful read finds the piece that failed.
@@ -143,6 +136,25 @@ impl Inner {
             .background
             .spawn(async move { inner.keeping.heal(&inner, member, place, finder).await });
     }
+}
+
+/// Returns the parts of `payload` for the stretches of `fan`.
+pub(super) fn scatter(fan: &Fan, mut payload: Payload) -> Vec<Payload> {
+    let mut parts: Vec<Payload> = Vec::new();
+    parts.resize_with(fan.spans.len(), Payload::default);
+    for piece in &fan.pieces {
+        parts[piece.span].append(payload.take_front(piece.len));
+    }
+    parts
+}
+
+/// Returns the payload of the whole request, from the completions of the stretches of `fan`.
+pub(super) fn gather(fan: &Fan, completions: &mut [Completion]) -> Payload {
+    let mut payload = Payload::None;
+    for piece in &fan.pieces {
+        payload.append(completions[piece.span].payload.take_front(piece.len));
+    }
+    payload
 }
 
 impl Core {

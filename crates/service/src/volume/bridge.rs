@@ -15,13 +15,13 @@
 //! once on either side. New connections have nothing of it.
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Payload, Span};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Dev, Device, Pending, WritePermit};
 use braid_mem::Pool;
 use braid_uring::Remote;
 use tokio::sync::oneshot;
 
 use super::front::{Front, answered};
-use super::shard;
+use super::shard::{self, Local};
 
 /// The shards of a volume beside the first, as the first reaches them.
 #[derive(Clone)]
@@ -82,33 +82,56 @@ impl Device for Bridge {
         self.limits
     }
 
-    fn start(&self, mut io: Io) -> Pending {
-        let (send, receive) = oneshot::channel();
-        let crossing = Crossing::of(&io);
-        shard::call(&self.first, move |handle, local| {
-            let (front, pool) = (local.front.clone(), local.pool.clone());
-            handle.spawn(async move {
-                let answer = crossing.carry_out(&front, &pool).await;
-                // The client may be gone.
-                let _ = send.send(answer);
-            });
-        });
-        Pending::task(async move {
-            // There is no answer once the first shard has ended.
-            let answer = receive.await.unwrap_or(Err(Errno::SHUTDOWN));
-            let result = answer.map(|bytes| {
-                let mut rest = &bytes[..];
-                if io.op == Op::Read {
-                    for buf in io.payload.bufs_mut() {
-                        let (part, behind) = rest.split_at(buf.len());
-                        buf.copy_from_slice(part);
-                        rest = behind;
-                    }
-                }
-            });
-            io.complete(result)
+    fn start(&self, io: Io) -> Pending {
+        cross(&self.first, io, |local| {
+            let front = local.front.clone();
+            move |io| serve(&front, io)
         })
     }
+}
+
+/// Starts a request on the device that exports offer.
+fn serve(front: &Front, io: Io) -> Started {
+    // At once, as exports do it: a permit of before an exchange for a write to what is there after it would have
+    // each wait for the other where write-back mode begins.
+    let permit = io.op.is_modifying().then(|| front.offered().permit());
+    (permit, front.dev().start(io))
+}
+
+/// A request that was started on the first shard, with its permit there if it needs one.
+pub(super) type Started = (Option<WritePermit>, Pending);
+
+/// Carries `io` over to the first shard. `target` is called there, and what it returns starts the request.
+pub(super) fn cross<S: FnOnce(Io) -> Started + 'static>(
+    first: &Remote,
+    mut io: Io,
+    target: impl FnOnce(&Local) -> S + Send + 'static,
+) -> Pending {
+    let (send, receive) = oneshot::channel();
+    let crossing = Crossing::of(&io);
+    shard::call(first, move |handle, local| {
+        let (start, pool) = (target(local), local.pool.clone());
+        handle.spawn(async move {
+            let answer = crossing.carry_out(start, &pool).await;
+            // The client may be gone.
+            let _ = send.send(answer);
+        });
+    });
+    Pending::task(async move {
+        // There is no answer once the first shard has ended.
+        let answer = receive.await.unwrap_or(Err(Errno::SHUTDOWN));
+        let result = answer.map(|bytes| {
+            let mut rest = &bytes[..];
+            if io.op == Op::Read {
+                for buf in io.payload.bufs_mut() {
+                    let (part, behind) = rest.split_at(buf.len());
+                    buf.copy_from_slice(part);
+                    rest = behind;
+                }
+            }
+        });
+        io.complete(result)
+    })
 }
 
 /// A request on its way to the first shard.
@@ -127,7 +150,11 @@ impl Crossing {
     }
 
     /// Carries it out on the first shard; answers what was read.
-    async fn carry_out(self, front: &Front, pool: &Pool) -> Result<Vec<u8>, Errno> {
+    async fn carry_out(
+        self,
+        start: impl FnOnce(Io) -> Started,
+        pool: &Pool,
+    ) -> Result<Vec<u8>, Errno> {
         let Crossing { op, span, flags, bytes } = self;
         let mut payload = Payload::None;
         if op.has_data() {
@@ -138,10 +165,8 @@ impl Crossing {
             }
             payload = Payload::One(buf);
         }
-        // At once, as exports do it: a permit of before an exchange for a write to what is there after it would have
-        // each wait for the other where write-back mode begins.
-        let _permit = op.is_modifying().then(|| front.offered().permit());
-        let done = front.dev().start(Io { op, span, flags, payload }).await;
+        let (_permit, pending) = start(Io { op, span, flags, payload });
+        let done = pending.await;
         done.result.map(|()| if op == Op::Read { done.payload.to_vec() } else { Vec::new() })
     }
 }
@@ -195,7 +220,7 @@ mod tests {
             Io::discard(Span::new(0, 512), Flags::NONE),
             Io::flush(),
         ] {
-            let mut crossing = pin!(Crossing::of(&io).carry_out(&front, &pool));
+            let mut crossing = pin!(Crossing::of(&io).carry_out(|io| serve(&front, io), &pool));
             let answer = crossing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let read = if io.op == Op::Read { 512 } else { 0 };
             assert!(matches!(answer, Poll::Ready(Ok(bytes)) if bytes.len() == read));

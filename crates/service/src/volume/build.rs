@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use braid_cache::{Cache, WriteBackConfig};
-use braid_engine::redundant::Setup;
+use braid_engine::redundant::{Home, Reader, Setup};
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
 use braid_member::Member;
-use braid_uring::{ExecutorClock, Handle};
+use braid_uring::{ExecutorClock, Handle, Remote};
 use braid_wiring::{Array, CacheAt, Described, Ground, wire};
 
+use super::elsewhere::ToArray;
 use super::md::MdArray;
 use super::media::{Media, OfCache, called};
 use super::warm::Warm;
@@ -37,16 +38,25 @@ pub struct Built {
     pub dev: Dev,
     /// Arrays that survive losses, those below others first.
     pub arrays: Vec<Array>,
+    /// Arrays that live on the first shard, if this is another one.
+    pub readers: Vec<Reader>,
     /// Caches, those below others first.
     pub caches: Vec<AtCache>,
 }
 
-/// The device that the stack is, for the shard of `handle`.
+/// The device that the stack is, for the shard of `handle`; its arrays that survive losses live on the shard `first`, if
+/// there is one.
 ///
 /// # Errors
 /// `EMFILE`, when a file cannot be opened once more; no memory.
-pub fn build(media: &Media, handle: &Handle, pool: &Pool, read_only: bool) -> io::Result<Built> {
-    let wired = wire(&media.root, &Shard { handle, pool, read_only })?;
+pub fn build(
+    media: &Media,
+    handle: &Handle,
+    pool: &Pool,
+    read_only: bool,
+    first: Option<&Remote>,
+) -> io::Result<Built> {
+    let wired = wire(&media.root, &Shard { handle, pool, read_only, first })?;
     wired.cows.iter().for_each(|cow| handle.spawn(cow.run()));
     let caches = wired.caches.into_iter().map(|CacheAt { cache, of }| AtCache {
         text: of.text.clone(),
@@ -55,7 +65,8 @@ pub fn build(media: &Media, handle: &Handle, pool: &Pool, read_only: bool) -> io
         warm: of.warm.clone(),
         log_media: None,
     });
-    Ok(Built { dev: wired.dev, arrays: wired.arrays, caches: caches.collect() })
+    let caches = caches.collect();
+    Ok(Built { dev: wired.dev, arrays: wired.arrays, readers: wired.readers, caches })
 }
 
 /// A shard, as the ground of a stack.
@@ -63,6 +74,7 @@ struct Shard<'a> {
     handle: &'a Handle,
     pool: &'a Pool,
     read_only: bool,
+    first: Option<&'a Remote>,
 }
 
 impl Ground for Shard<'_> {
@@ -101,6 +113,10 @@ impl Ground for Shard<'_> {
 
     fn clock(&self) -> Rc<dyn Clock> {
         Rc::new(ExecutorClock::new(self.handle))
+    }
+
+    fn home(&self, array: usize) -> Option<Box<dyn Home>> {
+        self.first.map(|first| Box::new(ToArray::new(first, array)) as Box<dyn Home>)
     }
 
     fn adjust(&self, setup: &mut Setup) {

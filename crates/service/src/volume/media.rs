@@ -170,21 +170,36 @@ impl Media {
         all
     }
 
-    /// Returns true if the stack has arrays that survive losses, or caches. One shard serves all of it then:
-    /// what they know of requests under way is on that shard alone.
+    /// Returns true if the stack has arrays that survive losses, caches, or devices whose changes go to a store.
     pub fn has_state(&self) -> bool {
-        let mut has_state = false;
-        self.root.walk(&mut |part| {
-            has_state |= match part {
-                Part::Leaf(_) | Part::Missing => false,
-                Part::Md(array) => array.level.is_redundant(),
-                Part::Joined { level, .. } => level.is_redundant(),
-                Part::Decorated { by, store, .. } => {
-                    store.is_some() || matches!(by, Decoration::Cache { .. })
-                }
+        self.has_arrays() || self.needs_one_shard()
+    }
+
+    /// Returns true if the stack has arrays that survive losses. They live on the first shard; other shards read from
+    /// their members.
+    pub(super) fn has_arrays(&self) -> bool {
+        self.has(&|part| match part {
+            Part::Md(array) => array.level.is_redundant(),
+            Part::Joined { level, .. } => level.is_redundant(),
+            _ => false,
+        })
+    }
+
+    /// Returns true if the stack has caches, or devices whose changes go to a store. One shard serves all of it then: their
+    /// knowledge of requests under way is on that shard alone.
+    pub(super) fn needs_one_shard(&self) -> bool {
+        self.has(&|part| match part {
+            Part::Decorated { by, store, .. } => {
+                store.is_some() || matches!(by, Decoration::Cache { .. })
             }
-        });
-        has_state
+            _ => false,
+        })
+    }
+
+    fn has(&self, is_it: &dyn Fn(&Part) -> bool) -> bool {
+        let mut has_it = false;
+        self.root.walk(&mut |part| has_it |= is_it(part));
+        has_it
     }
 
     /// Returns the warnings about faults that do not prevent a start.

@@ -11,6 +11,7 @@ use braid_uring::Handle;
 use braid_wiring::Array;
 
 use super::asking::{PATIENCE, Which, no_array, of_array, on_each, on_one, send};
+use super::elsewhere::opener;
 use super::md::MdArray;
 use super::newcomer::Newcomer;
 use super::shard::Local;
@@ -207,14 +208,18 @@ pub(super) fn take_in(
     remote.begin()?;
     newcomer.allocate()?;
     let check = move |handle: &Handle, local: &Local| admit(handle, local).map_err(Err);
+    let leaf = newcomer.leaf();
     let answer =
         remote.carry_out(PATIENCE, check, move |handle, local, (engine, admitted), answer| {
-            let pool = local.pool.clone();
+            let (pool, open_on_others) = (local.pool.clone(), opener(local, &engine, leaf));
             handle.spawn(async move {
                 let answered = match admitted.prepare(&pool).await {
                     Ok((new, _)) => taking.carry_out(label, engine, new).await,
                     Err(why) => Err(Failure::refused(why).of(format_args!("{label} is not taken"))),
                 };
+                if answered.is_ok() {
+                    open_on_others();
+                }
                 send(&answer, answered);
             });
         });

@@ -25,6 +25,7 @@ mod caches;
 mod caching;
 mod deadline;
 mod decorated;
+mod elsewhere;
 mod error;
 mod exports;
 mod following;

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use braid_stack::{Node, Stack};
+use braid_uring::Remote;
 
 use super::admission::admit;
 use super::error::{RunError, system};
@@ -109,6 +110,7 @@ pub(super) fn start_shards(
     panicked: &Arc<AtomicBool>,
 ) -> Result<Vec<Shard>, RunError> {
     let mode = spec.io.executor_mode();
+    let mut first: Option<Remote> = None;
     let start = |(index, lane)| {
         let (events, panicked) = (events.clone(), Arc::clone(panicked));
         let ended = move |by_panic: bool| {
@@ -117,7 +119,9 @@ pub(super) fn start_shards(
             // There is no receiver when the volume is ending, and then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        Shard::start(index, spec, media, mode, lane, ended)
+        let shard = Shard::start(index, spec, media, mode, lane, first.clone(), ended)?;
+        first.get_or_insert_with(|| shard.facts.remote.clone());
+        Ok(shard)
     };
     let started = lanes.into_iter().enumerate().map(start);
     started.collect::<Result<_, ShardError>>().map_err(|error| match error {

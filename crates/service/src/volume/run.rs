@@ -161,8 +161,7 @@ impl Volume {
         let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
-        // What keeps copies is one thread's, which is why it needs no locks.
-        let count = if media.has_state() { 1 } else { spec.shard_count() };
+        let count = spec.shard_count_for(&media);
         let (mut trace, lanes) = start_trace(spec, count)?;
         let panicked = Arc::default();
         let shards = start_shards(spec, &media, lanes, &send, &panicked)?;

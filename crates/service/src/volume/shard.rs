@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use braid_block::{Io, Limits};
 use braid_device::{Stopwatch, Tally};
 use braid_engine::Offered;
+use braid_engine::redundant::Reader;
 use braid_export_nbd::Stop;
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 use braid_wiring::Array;
 
 use super::build::{AtCache, build};
+use super::elsewhere::follow_views;
 use super::following::Following;
 use super::front::Front;
 use super::media::Media;
@@ -64,6 +66,10 @@ pub(super) struct Local {
     pub(super) front: Front,
     pub pool: Pool,
     pub arrays: Vec<Rc<Array>>,
+    /// Arrays that live on the first shard, if this is another one.
+    pub(super) readers: Vec<Reader>,
+    /// The other shards, if they read from the members of this one's arrays.
+    pub(super) others: RefCell<Vec<Remote>>,
     /// Caches, those below others first.
     pub caches: Rc<RefCell<Vec<AtCache>>>,
     /// Tells if another shard serves the requests of this one.
@@ -105,8 +111,8 @@ impl<F: FnOnce(bool)> Drop for Serving<F> {
 }
 
 impl Shard {
-    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `ended` is told
-    /// when it serves no more, and whether that is because of a panic.
+    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `first` is the first shard, if
+    /// this is another one. `ended` is told when it serves no more, and whether that is because of a panic.
     ///
     /// # Errors
     /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
@@ -117,13 +123,14 @@ impl Shard {
         media: &Arc<Media>,
         mode: Mode,
         lane: Option<Lane>,
+        first: Option<Remote>,
         ended: impl FnOnce(bool) + Send + 'static,
     ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
         let (media, spec) = (Arc::clone(media), spec.clone());
         let thread = std::thread::Builder::new()
             .name(format!("shard-{index}"))
-            .spawn(move || run(&media, &spec, mode, lane, send, ended))?;
+            .spawn(move || run(&media, &spec, mode, lane, first.as_ref(), send, ended))?;
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
@@ -234,6 +241,7 @@ fn run(
     spec: &Spec,
     mode: Mode,
     lane: Option<Lane>,
+    first: Option<&Remote>,
     started: Sender<Facts>,
     ended: impl FnOnce(bool),
 ) -> Result<(), ShardError> {
@@ -244,7 +252,7 @@ fn run(
     memory::let_pools_grow(spec.attach)?;
     let pool = Pool::growing(POOL, POOL_FLOOR)?;
     let locked = memory::lock(&pool, spec.attach).map_err(|error| error.kind());
-    let built = build(media, &handle, &pool, spec.read_only)?;
+    let built = build(media, &handle, &pool, spec.read_only, first)?;
     let dev = built.dev;
     let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
     make_good(&executor, &pool, &arrays, &built.caches)?;
@@ -257,11 +265,17 @@ fn run(
         front: front.clone(),
         pool,
         arrays: arrays.clone(),
+        readers: built.readers,
+        others: RefCell::default(),
         caches: Rc::clone(&caches),
         following: Rc::clone(&following),
         alone: alone.clone(),
     };
+    let count = local.readers.len();
     let _serving = Serving::begin(local, ended);
+    if let Some(first) = first {
+        follow_views(first, &handle.remote(), count);
+    }
     let facts = Facts {
         remote: handle.remote(),
         limits: *dev.limits(),
@@ -412,6 +426,8 @@ pub(super) mod tests {
                         front,
                         pool,
                         arrays: Vec::new(),
+                        readers: Vec::new(),
+                        others: RefCell::default(),
                         caches: Rc::default(),
                         following: Rc::default(),
                         alone: Stop::default(),

@@ -86,7 +86,8 @@ impl ToWriteBack {
     /// # Errors
     /// No memory, no descriptor.
     pub(super) fn cache(&self, cache: &Cache, handle: &Handle, pool: &Pool) -> io::Result<Cache> {
-        let log = self.media.as_ref().map(|media| build(media, handle, pool, false)).transpose()?;
+        let log =
+            self.media.as_ref().map(|media| build(media, handle, pool, false, None)).transpose()?;
         let clock = Rc::new(ExecutorClock::new(handle));
         let more = self.write_back.config(&cache.origin(), log.map(|log| log.dev), clock, true)?;
         cache.to_write_back(more)

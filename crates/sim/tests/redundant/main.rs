@@ -8,6 +8,7 @@
 //! * `parts`: scrubs that do not run in one go.
 //! * `roles`: the order of superblocks when members take roles.
 //! * `rules`: rules that one small case each shows.
+//! * `shards`: reads on another shard while a member fails, in all orders.
 //! * `spent`: exhausted pools.
 
 mod audit;
@@ -19,5 +20,6 @@ mod parts;
 mod roles;
 mod rules;
 mod shape;
+mod shards;
 mod spent;
 mod world;

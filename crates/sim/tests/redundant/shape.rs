@@ -7,7 +7,7 @@
 //!                                                | stripe log: ring .... | head  |
 //! ```
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::Mirrored;
 use braid_array::geometry::{Raid1, Raid10, Raid456};
@@ -115,12 +115,12 @@ impl Shape {
     }
 
     /// The geometry of copies.
-    pub(crate) fn geometry(&self) -> Rc<dyn Mirrored> {
+    pub(crate) fn geometry(&self) -> Arc<dyn Mirrored> {
         match self.level {
-            Level::Raid1 => Rc::new(Raid1::new(self.member_size, self.members).unwrap()),
+            Level::Raid1 => Arc::new(Raid1::new(self.member_size, self.members).unwrap()),
             _ => {
                 let layout = Raid10Layout::from_number(self.layout).unwrap();
-                Rc::new(Raid10::new(self.member_size, self.members, self.chunk, layout).unwrap())
+                Arc::new(Raid10::new(self.member_size, self.members, self.chunk, layout).unwrap())
             }
         }
     }

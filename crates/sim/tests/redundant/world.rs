@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use braid_array::{ArrayByte, MemberByte, Mirrored};
@@ -161,7 +162,7 @@ pub(crate) fn copies(
 }
 
 /// The geometry of `shape` when it has `members` roles: a raid1 may have grown.
-pub(crate) fn geometry_of(shape: &Shape, members: usize) -> Rc<dyn Mirrored> {
+pub(crate) fn geometry_of(shape: &Shape, members: usize) -> Arc<dyn Mirrored> {
     Shape { members, ..*shape }.geometry()
 }
 

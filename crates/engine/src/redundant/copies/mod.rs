@@ -7,7 +7,7 @@
 //! | `window` | one window of a pass: filling a member, comparing copies |
 //! | `ballot` | the valid one of several copies |
 
-mod balance;
+pub(in crate::redundant) mod balance;
 mod ballot;
 mod read;
 mod store;
@@ -17,6 +17,7 @@ pub(in crate::redundant) use read::join_neighbours;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::geometry::Raid1;
 use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
@@ -47,16 +48,16 @@ fn of_array(span: SyncSpan) -> ArraySpan {
 
 /// Copies, placed by the array's geometry.
 pub(super) struct Copies {
-    geometry: RefCell<Rc<dyn Mirrored>>,
+    geometry: RefCell<Arc<dyn Mirrored>>,
 }
 
 impl Copies {
-    pub(super) fn new(geometry: Rc<dyn Mirrored>) -> Copies {
+    pub(super) fn new(geometry: Arc<dyn Mirrored>) -> Copies {
         Copies { geometry: RefCell::new(geometry) }
     }
 
-    fn mirrored(&self) -> Rc<dyn Mirrored> {
-        Rc::clone(&self.geometry.borrow())
+    fn mirrored(&self) -> Arc<dyn Mirrored> {
+        Arc::clone(&self.geometry.borrow())
     }
 }
 
@@ -153,7 +154,7 @@ impl Keeping for Copies {
     }
 
     fn reshape(&self, raid1: Raid1) -> bool {
-        self.geometry.replace(Rc::new(raid1));
+        self.geometry.replace(Arc::new(raid1));
         true
     }
 

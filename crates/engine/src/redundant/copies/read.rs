@@ -13,10 +13,10 @@
 use std::rc::Rc;
 
 use braid_array::plan::plan_span_with;
-use braid_array::{ArraySpan, MemberByte, MemberSpan, Plan};
+use braid_array::{ArraySpan, ByRole, MemberByte, MemberSpan, Plan, Role};
 use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
-use super::balance::choose;
+use super::balance::{Standing, choose};
 use super::{Copies, in_sync_bytes};
 use crate::Pending;
 use crate::background::Later;
@@ -24,7 +24,7 @@ use crate::device::addressed;
 use crate::redundant::core::Core;
 use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::read::CAREFUL;
-use crate::redundant::roster::Member;
+use crate::redundant::roster::{Member, Slot};
 
 /// Smallest chunk of a level with copies, in bytes.
 const LEAST_CHUNK: u64 = 4096;
@@ -40,7 +40,7 @@ impl Copies {
         let first = frontier.is_some_and(|frontier| in_sync_bytes(span).end() > frontier);
         let plan = plan_span_with(slots.len(), span, |offset| {
             let rest = ArraySpan::between(offset, span.end());
-            let copy = choose(&**geometry, &slots, rest, first);
+            let copy = choose(&**geometry, rest, first, |role, place| stands(&slots, role, place));
             careful |= copy.is_none();
             let run = geometry.locate(offset, copy.unwrap_or(0));
             if let Some(member) = slots[run.role].readable() {
@@ -167,7 +167,8 @@ impl Copies {
     pub(super) fn extents_of_copy(&self, core: &Core, span: ArraySpan) -> Vec<Extent> {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
-        let Some(copy) = choose(&*geometry, &slots, span, true) else {
+        let standing = |role, place| stands(&slots, role, place);
+        let Some(copy) = choose(&*geometry, span, true, standing) else {
             return vec![Extent::data(span.len)];
         };
         let run = geometry.locate(span.offset, copy);
@@ -236,8 +237,9 @@ impl Copies {
                     };
                     let piece = ArraySpan::new(owner.offset, owner.len.min(place.end() - at));
                     at += piece.len;
+                    let standing = |role, place| stands(&slots, role, place);
                     let is_lost =
-                        |part: &ArraySpan| choose(&**geometry, &slots, *part, true).is_none();
+                        |part: &ArraySpan| choose(&**geometry, *part, true, standing).is_none();
                     lost.extend(self.parts_alike(core, piece).into_iter().filter(is_lost));
                 }
             }
@@ -255,6 +257,18 @@ impl Copies {
         });
         piece.cut_at(edges)
     }
+}
+
+/// Returns the standing of the member of `role`, if it can be read at `place`.
+#[inline]
+fn stands(slots: &ByRole<Slot>, role: Role, place: MemberSpan) -> Option<Standing> {
+    let member = slots[role].readable().filter(|member| !member.is_bad(place))?;
+    Some(Standing {
+        write_mostly: member.write_mostly,
+        is_slow: member.is_slow.get(),
+        reads: member.reads.get(),
+        head: member.head.get(),
+    })
 }
 
 /// Returns the spans in order, with adjacent spans joined.

@@ -106,6 +106,7 @@ impl Copies {
                     "a write of {span} failed on the last members: they may not agree"
                 ));
                 core.agreement.differ_from(span.offset);
+                core.reopen();
                 core.work.tell();
                 Err(*errno)
             }

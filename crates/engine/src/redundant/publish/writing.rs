@@ -57,12 +57,13 @@ impl Core {
         Ok(())
     }
 
-    /// Returns when all changes that were required up to now are recorded.
+    /// Returns when all changes that were required up to now are recorded, and the shards that read from the
+    /// members by themselves know of all changes up to now.
     ///
     /// # Errors
     /// Nothing is written any more.
     pub(in crate::redundant) async fn fence(self: &Rc<Self>) -> Result<Published, Errno> {
-        let required = self.publisher.required.get();
+        let (required, shown) = (self.publisher.required.get(), self.readers.shown());
         while self.publisher.done.get() < required {
             self.check_running()?;
             let _turn = self.publisher.turn().await;
@@ -71,6 +72,7 @@ impl Core {
                 self.write_superblocks().await;
             }
         }
+        self.readers.until_seen(shown).await;
         self.check_running()?;
         Ok(Published { of: self.id, upto: self.publisher.done.get() })
     }
@@ -79,8 +81,8 @@ impl Core {
     #[inline]
     pub(in crate::redundant) fn published(&self) -> Option<Published> {
         let upto = self.publisher.done.get();
-        let is_settled = upto == self.publisher.required.get() && !self.gate.is_stopped();
-        is_settled.then_some(Published { of: self.id, upto })
+        let is_settled = upto == self.publisher.required.get() && self.readers.have_seen();
+        (is_settled && !self.gate.is_stopped()).then_some(Published { of: self.id, upto })
     }
 
     /// Returns [`CountedOn`], if the superblocks on the members have the membership `generation`, and it has

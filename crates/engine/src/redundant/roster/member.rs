@@ -78,6 +78,8 @@ pub(crate) struct Member {
     pub(crate) dev: Dev,
     pub(crate) data_offset: u64,
     pub(crate) number: u32,
+    /// The number that the roster gave it, which no other member of the array ever has.
+    pub(super) serial: Cell<u32>,
     pub(super) role: Cell<Option<Role>>,
     pub(super) replacement: Cell<bool>,
     pub(super) state: Cell<MemberState>,
@@ -114,6 +116,7 @@ impl Member {
             dev: new.dev,
             data_offset: new.data_offset,
             number: new.number,
+            serial: Cell::new(0),
             role: Cell::new(new.role),
             replacement: Cell::new(new.replacement),
             state: Cell::new(new.state),
@@ -138,6 +141,11 @@ impl Member {
     #[inline]
     pub(crate) fn state(&self) -> MemberState {
         self.state.get()
+    }
+
+    /// Returns the number that no other member of the array ever has.
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial.get()
     }
 
     /// Returns the role, if the member has one.

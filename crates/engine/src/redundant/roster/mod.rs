@@ -38,6 +38,8 @@ pub(crate) struct Roster {
     /// All members that are there, spares and faulty ones included.
     members: RefCell<Vec<Rc<Member>>>,
     generation: Cell<u64>,
+    /// The serial number that was given last: members of the start have 1, 2 and so on, in their order.
+    newest: Cell<u32>,
 }
 
 impl Roster {
@@ -49,6 +51,11 @@ impl Roster {
         let mut slots = ByRole::new(count, |_| Slot::default());
         let members: Vec<Rc<Member>> =
             members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
+        let mut newest = 0;
+        for member in &members {
+            newest += 1;
+            member.serial.set(newest);
+        }
         for member in members.iter().filter(|member| member.is_written()) {
             let role = member.role().expect("a member that is written has a role");
             let slot = &mut slots[role];
@@ -57,7 +64,8 @@ impl Roster {
             assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
         }
         let (slots, members) = (RefCell::new(slots), RefCell::new(members));
-        let roster = Roster { id, slots, members, generation: Cell::new(1) };
+        let (generation, newest) = (Cell::new(1), Cell::new(newest));
+        let roster = Roster { id, slots, members, generation, newest };
         roster.check();
         roster
     }
@@ -77,6 +85,11 @@ impl Roster {
     /// Returns the number of changes so far: equal numbers are the same membership.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.get()
+    }
+
+    /// Returns the serial number that was given last.
+    pub(crate) fn newest(&self) -> u32 {
+        self.newest.get()
     }
 
     /// Returns the members that writes go to, each once.
@@ -122,7 +135,7 @@ impl Roster {
 
     /// Adds `member`, with the role and state that it has.
     pub(super) fn admit(&self, member: Rc<Member>) {
-        self.members.borrow_mut().push(Rc::clone(&member));
+        self.take_in(&member);
         if let (Some(role), Some(_)) = (member.role(), member.recovering()) {
             self.place(&member, role);
         }
@@ -145,7 +158,7 @@ impl Roster {
         new.role.set(Some(role));
         new.replacement.set(true);
         new.state.set(MemberState::Recovering(MemberByte::START));
-        self.members.borrow_mut().push(Rc::clone(new));
+        self.take_in(new);
         self.place(new, role);
         self.changed();
     }
@@ -203,6 +216,12 @@ impl Roster {
         slots.resize(count, Slot::default());
         drop(slots);
         self.changed();
+    }
+
+    fn take_in(&self, member: &Rc<Member>) {
+        self.newest.set(self.newest.get() + 1);
+        member.serial.set(self.newest.get());
+        self.members.borrow_mut().push(Rc::clone(member));
     }
 
     fn place(&self, member: &Rc<Member>, role: Role) {

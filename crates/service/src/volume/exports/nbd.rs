@@ -1,9 +1,10 @@
 //! The volume over NBD, on Unix sockets and TCP: a server on each shard. The first shard accepts connections and deals
-//! them out to all shards in turn.
+//! each out to the shard with the fewest.
 
 use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use braid_device::Tally;
@@ -71,12 +72,15 @@ impl Export for Nbd {
             })?
         };
         let counters = on.shards.iter().map(serve).collect::<io::Result<Vec<_>>>();
+        let counters = counters.map_err(system("cannot serve over NBD"))?;
+        let remotes = on.shards.iter().map(|shard| shard.facts.remote.clone());
+        let places = remotes.zip(&counters).map(Place::new).collect::<Arc<[Place]>>();
         // Once in a life.
-        let _ = self.counters.set(counters.map_err(system("cannot serve over NBD"))?);
+        let _ = self.counters.set(counters);
         for listener in &*self.listeners.lock().unwrap_or_else(PoisonError::into_inner) {
             let fd = listener.try_clone_fd().map_err(system("cannot accept connections"))?;
-            let remotes = on.shards.iter().map(|shard| shard.facts.remote.clone()).collect();
-            on.shards[0].call(move |handle, local| accept(handle, local, fd, remotes));
+            let places = Arc::clone(&places);
+            on.shards[0].call(move |handle, local| accept(handle, local, fd, places));
         }
         Ok(Vec::new())
     }
@@ -155,18 +159,45 @@ fn ends() -> impl Fn(&End) + 'static {
     }
 }
 
-/// Accepts connections on `listener` and deals them out to `shards` in turn.
-fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: Vec<Remote>) {
+/// A shard, as connections are dealt out to it.
+struct Place {
+    remote: Remote,
+    counters: Arc<Counters>,
+    /// Connections that it was given, less those that it gave on.
+    given: AtomicU64,
+}
+
+impl Place {
+    fn new((remote, counters): (Remote, &Arc<Counters>)) -> Place {
+        Place { remote, counters: Arc::clone(counters), given: AtomicU64::new(0) }
+    }
+
+    /// Connections that it has, or is about to have.
+    fn load(&self) -> u64 {
+        let counts = self.counters.read();
+        let gone = counts.connections_ended + counts.connections_refused;
+        self.given.load(Ordering::Relaxed).saturating_sub(gone)
+    }
+}
+
+/// Accepts connections on `listener` and deals each out to the shard with the fewest; of equal ones to the first, on
+/// which arrays with redundancy live.
+fn accept(handle: &Handle, local: &Local, listener: OwnedFd, places: Arc<[Place]>) {
     let Some(server) = local.sides.get::<Server>() else { return };
     let listener = Fd::new(listener);
-    let next = Cell::new(0);
     handle.spawn(async move {
         let place = |fd: OwnedFd| {
-            let index = next.get();
-            next.set((index + 1) % shards.len());
-            call(&shards[index], move |_, local| match local.following.first() {
+            let loads = places.iter().map(Place::load).enumerate();
+            let index = loads.min_by_key(|(_, load)| *load).map_or(0, |(index, _)| index);
+            places[index].given.fetch_add(1, Ordering::Relaxed);
+            let all = Arc::clone(&places);
+            call(&places[index].remote, move |_, local| match local.following.first() {
                 None => connect(local, fd),
-                Some(first) => call(&first, move |_, local| connect(local, fd)),
+                Some(first) => {
+                    all[index].given.fetch_sub(1, Ordering::Relaxed);
+                    all[0].given.fetch_add(1, Ordering::Relaxed);
+                    call(&first, move |_, local| connect(local, fd));
+                }
             });
         };
         if let Err(error) = server.accept(&listener, place).await {

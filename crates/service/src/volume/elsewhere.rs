@@ -1,0 +1,112 @@
+//! Arrays with redundancy, which live on the first shard, as the other shards have them.
+//!
+//! ```text
+//!   client of another shard ──▶ Reader ──▶ the shard's devices on members      reads of a healthy array
+//!                                 │  ╌╌╌╌╌╌ ToArray ╌╌╌╌╌▶ the array            all else
+//!                                 ◀╌╌╌╌╌╌╌╌ View ╌╌╌╌╌╌╌╌ (engine::redundant)
+//!                                 ╌╌╌╌╌╌╌╌╌ Seen ╌╌╌╌╌╌╌╌▶
+//! ```
+//!
+//! Invariant: each view that was sent is answered, also by a shard that has ended: it reads nothing any more, and the
+//! array must not wait for it.
+//!
+//! Deliberately absent: permits on the first shard. A write that crosses holds one of the shard that it came to, and
+//! all shards are asked for theirs.
+
+use std::sync::Arc;
+
+use braid_block::Io;
+use braid_engine::Pending;
+use braid_engine::redundant::{Home, ReaderId, Redundant};
+use braid_member::Member;
+use braid_uring::Remote;
+
+use super::bridge::cross;
+use super::shard::{Local, call};
+
+/// The way to one of the arrays of the first shard.
+pub(super) struct ToArray {
+    first: Remote,
+    /// Its place in [`Local::arrays`].
+    array: usize,
+}
+
+impl ToArray {
+    pub(super) fn new(first: &Remote, array: usize) -> ToArray {
+        ToArray { first: first.clone(), array }
+    }
+}
+
+impl Home for ToArray {
+    fn start(&self, io: Io, failed: Option<u32>) -> Pending {
+        let array = self.array;
+        cross(&self.first, io, move |local| {
+            let engine = local.arrays[array].array.clone();
+            move |io| (None, engine.start_at_home(io, failed))
+        })
+    }
+}
+
+/// Has the arrays of the shard `first` send their views to the shard `to`, which has `count` of them.
+pub(super) fn follow_views(first: &Remote, to: &Remote, count: usize) {
+    let (first_too, to) = (first.clone(), to.clone());
+    call(first, move |_, local| {
+        local.others.borrow_mut().push(to.clone());
+        for (array, one) in local.arrays.iter().take(count).enumerate() {
+            let (first, to) = (first_too.clone(), to.clone());
+            one.array.add_reader(move |reader, view| {
+                let mut seen = Seen { first: first.clone(), array, reader, number: None };
+                call(&to, move |_, local| {
+                    local.readers[array].take(&view);
+                    seen.take(view.number());
+                });
+            });
+        }
+    });
+}
+
+/// The answer to a view, given when it is dropped: the shard has taken the view, or has ended.
+struct Seen {
+    first: Remote,
+    array: usize,
+    reader: ReaderId,
+    number: Option<u64>,
+}
+
+impl Seen {
+    fn take(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        let (array, reader, number) = (self.array, self.reader, self.number);
+        call(&self.first, move |_, local| {
+            local.arrays[array].array.has_seen(reader, number);
+        });
+    }
+}
+
+/// Returns a function that has the other shards open `leaf`, once `engine`, an array of this shard, has taken it in.
+pub(super) fn opener(
+    local: &Local,
+    engine: &Redundant,
+    leaf: Arc<Member>,
+) -> impl FnOnce() + use<> {
+    let (engine, others) = (engine.clone(), local.others.borrow().clone());
+    let array = local.arrays.iter().position(|one| one.array.is_same(&engine));
+    move || {
+        // The member may be out again.
+        let Some((array, serial)) = array.zip(engine.serial(&leaf.label)) else { return };
+        for other in others {
+            let leaf = Arc::clone(&leaf);
+            call(&other, move |handle, local| {
+                // Without a descriptor, reads of this member go to the first shard.
+                if let Ok(dev) = leaf.device(handle, &local.pool) {
+                    local.readers[array].open(serial, dev);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Shards beside the one that the array lives on, which read from the members by themselves.
+//!
+//! ```text
+//!   a client's request ── drawn ─┬─▶ the array
+//!                                ├─▶ Reader 0 ──▶ its disks, or Inbox ╌╌▶ the array
+//!                                └─▶ Reader 1 ──▶ ...     ◀╌╌ Inbox ╌╌ views
+//! ```
+//!
+//! All run on one thread and one clock. Messages between two shards keep their order and take a while that is drawn, so
+//! that reads, writes and views meet in any order.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use braid_block::{Completion, Extent, Io, Limits, Span};
+use braid_engine::assembled::Assembled;
+use braid_engine::redundant::{Home, Reader, Redundant};
+use braid_engine::{Dev, Device, Pending, Signal};
+
+use crate::found::{Frame, build_nested, build_reader};
+use crate::scenario::Life;
+use crate::{Handle, Rng};
+
+/// The longest time that a message takes, in nanoseconds.
+const LATE_NS: u64 = 300_000;
+
+/// The most shards beside the first.
+const MOST: u64 = 2;
+
+/// Draws the number of other shards.
+pub(crate) fn drawn(rng: &mut Rng) -> usize {
+    rng.within(1..=MOST) as usize
+}
+
+type Message = Box<dyn FnOnce()>;
+
+/// The messages to a shard, carried out in order.
+#[derive(Clone, Default)]
+struct Inbox {
+    messages: Rc<RefCell<VecDeque<Message>>>,
+    filled: Rc<Signal>,
+}
+
+impl Inbox {
+    fn new(handle: &Handle, seed: u64) -> Inbox {
+        let inbox = Inbox::default();
+        let (this, sleeper, mut rng) = (inbox.clone(), handle.clone(), Rng::new(seed));
+        handle.spawn("messages to a shard", async move {
+            loop {
+                this.filled.until(|| !this.messages.borrow().is_empty()).await;
+                if rng.percent(60) {
+                    sleeper.sleep(rng.below(LATE_NS)).await;
+                }
+                let message = this.messages.borrow_mut().pop_front();
+                message.into_iter().for_each(|message| message());
+            }
+        });
+        inbox
+    }
+
+    fn put(&self, message: impl FnOnce() + 'static) {
+        self.messages.borrow_mut().push_back(Box::new(message));
+        self.filled.notify();
+    }
+}
+
+/// The array, until the life is over: then nothing of it is held by its own parts.
+type Engine = Rc<RefCell<Option<Redundant>>>;
+
+/// The way from a shard to the array.
+struct ToArray {
+    handle: Handle,
+    engine: Engine,
+    /// To the first shard, and back.
+    there: Inbox,
+    back: Inbox,
+    crossing: Rc<Crossing>,
+}
+
+/// Referenced by each request that crosses, beside its owner and the ways.
+struct Crossing;
+
+impl Home for ToArray {
+    fn start(&self, io: Io, failed: Option<u32>) -> Pending {
+        let answer: Rc<Cell<Option<Completion>>> = Rc::default();
+        let answered = Rc::<Signal>::default();
+        let (handle, engine, back) = (self.handle.clone(), self.engine.clone(), self.back.clone());
+        let crossing = Rc::clone(&self.crossing);
+        let (to, told) = (Rc::clone(&answer), Rc::clone(&answered));
+        self.there.put(move || {
+            let Some(array) = engine.borrow().clone() else { return };
+            let pending = array.start_at_home(io, failed);
+            handle.spawn("a request of another shard", async move {
+                let completion = pending.await;
+                back.put(move || {
+                    to.set(Some(completion));
+                    told.notify();
+                    drop(crossing);
+                });
+            });
+        });
+        Pending::task(async move {
+            let mut taken = None;
+            answered
+                .until(|| {
+                    taken = answer.take();
+                    taken.is_some()
+                })
+                .await;
+            taken.expect("waited for")
+        })
+    }
+}
+
+/// The other shards of a life.
+#[derive(Clone)]
+pub(crate) struct Shards {
+    all: Rc<All>,
+}
+
+struct All {
+    readers: Vec<(Reader, Inbox)>,
+    engine: Engine,
+    crossing: Rc<Crossing>,
+}
+
+impl Drop for All {
+    fn drop(&mut self) {
+        self.engine.take();
+    }
+}
+
+impl Shards {
+    /// Makes the array that `assembled` describes, with the front and the shards of `life`. Returns also the device of
+    /// its clients.
+    pub(crate) fn build(
+        assembled: &Assembled,
+        frame: &Frame<'_>,
+        life: &Life,
+        open: &dyn Fn(usize) -> Dev,
+    ) -> (Redundant, Dev, Shards) {
+        let (array, dev) = build_nested(assembled, frame, life.front, open);
+        let shards = Shards::start(&array, assembled, frame, life.shards, open);
+        let dev = shards.before(dev, life.schedule ^ 0x5a4d);
+        (array, dev, shards)
+    }
+
+    /// Starts `count` shards beside the one of `array`, which `assembled` describes.
+    fn start(
+        array: &Redundant,
+        assembled: &Assembled,
+        frame: &Frame<'_>,
+        count: usize,
+        open: &dyn Fn(usize) -> Dev,
+    ) -> Shards {
+        let (handle, engine) = (frame.handle, Engine::new(RefCell::new(Some(array.clone()))));
+        let crossing = Rc::new(Crossing);
+        let seed = |index: usize| frame.nonce ^ (0x5a4d_0000 + index as u64);
+        let readers = (0..count).map(|index| {
+            let (there, back) =
+                (Inbox::new(handle, seed(2 * index)), Inbox::new(handle, seed(2 * index + 1)));
+            let (first, other) = (there.clone(), back.clone());
+            let home = ToArray {
+                handle: handle.clone(),
+                engine: engine.clone(),
+                there,
+                back,
+                crossing: Rc::clone(&crossing),
+            };
+            let reader = build_reader(assembled, frame, Box::new(home), open);
+            let (taking, engine) = (reader.clone(), engine.clone());
+            let inbox = other.clone();
+            array.add_reader(move |id, view| {
+                let (reader, first, engine) = (taking.clone(), first.clone(), engine.clone());
+                other.put(move || {
+                    reader.take(&view);
+                    first.put(move || {
+                        let engine = engine.borrow();
+                        engine.iter().for_each(|one| one.has_seen(id, Some(view.number())));
+                    });
+                });
+            });
+            (reader, inbox)
+        });
+        let readers = readers.collect();
+        Shards { all: Rc::new(All { readers, engine, crossing }) }
+    }
+
+    /// Waits until no request crosses: the first shard ends last.
+    pub(crate) async fn come_to_rest(&self, handle: &Handle) {
+        while Rc::strong_count(&self.all.crossing) > 1 + self.all.readers.len() {
+            handle.sleep(LATE_NS).await;
+        }
+    }
+
+    /// Has the shards open `dev`, a member that `array` has taken in as `label`.
+    pub(crate) fn open(&self, array: &Redundant, label: &str, dev: &Dev) {
+        let Some(serial) = array.serial(label) else { return };
+        for (reader, inbox) in &self.all.readers {
+            let (reader, dev) = (reader.clone(), dev.clone());
+            inbox.put(move || reader.open(serial, dev));
+        }
+    }
+
+    /// Returns the device of clients that come to any shard; `dev` is that of the first.
+    fn before(&self, dev: Dev, seed: u64) -> Dev {
+        let devs: Vec<Dev> =
+            self.all.readers.iter().map(|(reader, _)| Dev::new(reader.clone())).collect();
+        match devs.is_empty() {
+            true => dev,
+            false => Dev::new(AnyShard { first: dev, devs, rng: RefCell::new(Rng::new(seed)) }),
+        }
+    }
+}
+
+/// The volume on a shard that is drawn for each request.
+struct AnyShard {
+    first: Dev,
+    devs: Vec<Dev>,
+    rng: RefCell<Rng>,
+}
+
+impl Device for AnyShard {
+    fn limits(&self) -> Limits {
+        Limits { immediate: false, ..*self.first.limits() }
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let index = self.rng.borrow_mut().index(self.devs.len() + 1);
+        self.devs.get(index).unwrap_or(&self.first).start(io)
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        let index = self.rng.borrow_mut().index(self.devs.len() + 1);
+        self.devs.get(index).unwrap_or(&self.first).extents(span)
+    }
+}
