@@ -45,7 +45,8 @@ pub const MEMORY: u64 = 1 << 46;
 /// Seeds with this bit are of stacks that nest: a cache in front of the array, which may be a part of a linear one.
 pub const NESTS: u64 = 1 << 47;
 
-/// Seeds with this bit are of members that answer in the call, as memory does.
+/// Seeds with this bit are of members that answer in the call, as memory does, in arrays without a stripe log. Nothing
+/// rots in them.
 pub const AT_ONCE: u64 = 1 << 48;
 
 /// Bits of worlds that each commit runs seeds of, one at a time.

@@ -28,6 +28,7 @@ use crate::life::Acting;
 use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
+use crate::spec::Policy;
 use crate::stage::{Past, Shelf, Stage};
 use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
