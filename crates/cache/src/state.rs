@@ -44,9 +44,9 @@ pub(crate) struct CacheState {
 }
 
 impl CacheState {
-    /// Returns the time, or zero without a clock.
+    /// Reads the clock; zero without a clock.
     fn now(&self) -> Duration {
-        self.clock.get().map_or(Duration::ZERO, |clock| clock.now())
+        self.clock.get().map_or(Duration::ZERO, |clock| clock.reading())
     }
 
     /// Completes a read from memory, if all its bytes are cached.

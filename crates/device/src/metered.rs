@@ -40,6 +40,10 @@ const UNDER_WAY: usize = 256;
 const LOOKS: u32 = 8;
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// Least bytes of a request that is timed by itself even if it is answered in the call. What is shorter is over
+/// before a clock would show it, and begins and ends with the turn.
+const TIMED: u64 = 64 << 10;
+
 /// A device of one shard, whose requests are timed.
 pub struct Metered<D> {
     device: D,
@@ -170,14 +174,19 @@ impl<D: Device> Device for Metered<D> {
             meter.time_out(false);
             return Pending::ready(io.complete(Err(Errno::TIMEDOUT)));
         }
-        let (op, bytes, started) = (io.op, io.span.len, meter.tasks.now());
-        let mark = match meter.follow.is_on() {
+        let (op, bytes, is_on) = (io.op, io.span.len, meter.follow.is_on());
+        let time = || match is_on || bytes >= TIMED {
+            true => meter.tasks.reading(),
+            false => meter.tasks.now(),
+        };
+        let started = time();
+        let mark = match is_on {
             true => meter.follow.begin(&meter.whose, op, io.span, started),
             false => None,
         };
         match meter.follow.within(mark, || self.device.start(io)) {
             done @ Pending::Ready(_) => {
-                meter.answered(op, bytes, mark, started, meter.tasks.now());
+                meter.answered(op, bytes, mark, started, time());
                 done
             }
             pending => {

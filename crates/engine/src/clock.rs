@@ -6,8 +6,14 @@ use std::time::Duration;
 
 /// A clock and timers of the executor, real or virtual.
 pub trait Clock {
-    /// Returns the time since some moment in the past, which never goes back.
+    /// Returns the time since some moment in the past, which never goes back. It may be the time at which the
+    /// executor's turn began: a reading of the machine's clock costs more than all that many requests need it for.
     fn now(&self) -> Duration;
+
+    /// Reads the clock anew, to time what happens within a turn. [`Clock::now`] is not earlier from then on.
+    fn reading(&self) -> Duration {
+        self.now()
+    }
 
     /// Returns the time since 1970, for superblocks.
     fn unix_time(&self) -> Duration;

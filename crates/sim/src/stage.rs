@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use braid_array::{Geometry, Role};
 use braid_block::{Errno, Io, Limits, Op, Span};
-use braid_engine::Dev;
 use braid_engine::assembled::LogPlace;
 use braid_engine::redundant::{Layout, MemberState, MemberStatus, Redundant, Status};
+use braid_engine::{Dev, Device};
 use braid_md::Resync;
 
 use crate::atlas::Now;
@@ -364,7 +364,7 @@ impl Stage {
             return false;
         }
         let media = Media::new(image, 512);
-        let limits = Limits::new(media.current().len() as u64, 512);
+        let limits = Limits { size: media.current().len() as u64, ..old.limits() };
         let new = SimDisk::with_media(&self.handle, label(disk), limits, media);
         if self.timeline.is_kept() {
             watch(&new, disk, &self.timeline);
@@ -400,7 +400,7 @@ impl Stage {
         let mut image = media.current().to_vec();
         image[from..from + rubbish.len()].copy_from_slice(&rubbish);
         media = Media::new(image, 512);
-        let limits = Limits::new(media.current().len() as u64, 512);
+        let limits = Limits { size: media.current().len() as u64, ..sim.limits() };
         let other = SimDisk::with_media(&self.handle, label(disk), limits, media);
         self.opened.exchange(disk, &other);
         self.disks.borrow_mut()[disk] = other;

@@ -20,7 +20,7 @@ use braid_md::Resync;
 use crate::atlas;
 use crate::birth::birth;
 use crate::brief::brief;
-use crate::draw::probe as draw_probe;
+use crate::draw::{AT_ONCE, probe as draw_probe};
 use crate::executor::Outcome;
 use crate::found::{self, Frame, Trouble};
 use crate::kernel::AwaySpare;
@@ -29,6 +29,7 @@ use crate::media::Media;
 use crate::opened::Opened;
 use crate::scenario::{End, Life, Probe, Scenario};
 use crate::shards::Shards;
+use crate::spec::Policy;
 use crate::stage::{Past, Shelf, Stage};
 use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
@@ -348,9 +349,11 @@ impl World<'_> {
     fn disks(&mut self, sim: &Sim) -> Vec<SimDisk> {
         let (handle, timeline) = (sim.handle(), self.timeline.clone());
         let spec = self.scenario.spec;
+        let immediate = self.scenario.seed & AT_ONCE != 0 && spec.policy != Policy::Log;
         let disk = |(index, drive): (usize, &mut Drive)| {
             let media = std::mem::replace(&mut drive.media, Media::new(Image::default(), 512));
-            let limits = Limits::new(media.current().len() as u64, 512);
+            let size = media.current().len() as u64;
+            let limits = Limits { immediate, ..Limits::new(size, 512) };
             let disk = SimDisk::with_media(&handle, found::label(index), limits, media);
             if drive.away {
                 disk.vanish();

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use braid_array::geometry::{Linear, Raid0, Raid1, Raid10};
+use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Mirrored, Role};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, Deadline, File, Metered, Ram, Tally};
@@ -20,7 +20,7 @@ use braid_engine::redundant::{
     Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
 };
 use braid_engine::{Array, Clock, Dev, InFlight, Pending};
-use braid_level::{Raid0Layout, Raid10Layout};
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
@@ -57,6 +57,16 @@ impl Clock for NoClock {
 
 /// Members without superblocks, in roles as they come.
 fn mirror(geometry: Arc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
+    redundant(Layout::Copies(geometry), members)
+}
+
+fn parity(level: ParityLevel, members: Vec<Dev>) -> Dev {
+    let geometry =
+        Raid456::new(2 * MEMBER, members.len(), CHUNK, level, ParityLayout::LeftSymmetric);
+    redundant(Layout::Parity(geometry.unwrap()), members)
+}
+
+fn redundant(layout: Layout, members: Vec<Dev>) -> Dev {
     let member = |(role, dev): (usize, Dev)| NewMember {
         label: role.to_string(),
         dev,
@@ -71,7 +81,7 @@ fn mirror(geometry: Arc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
         bad_blocks: BadBlocks::new(4096, 0).unwrap(),
     };
     let setup = Setup {
-        layout: Layout::Copies(geometry),
+        layout,
         members: members.into_iter().enumerate().map(member).collect(),
         array: None,
         bitmap: None,
@@ -94,13 +104,23 @@ type Join = fn(Vec<Dev>) -> Dev;
 
 const ARRAYS: [(&str, Join); 2] = [("raid0", raid0), ("linear", linear)];
 
-/// Both read and write at once over memory; a raid1 as large as the requests ask for.
-fn mirrors() -> [(&'static str, Dev); 2] {
+/// They read and write at once over memory, and are as large as the requests ask for.
+fn with_redundancy() -> [(&'static str, Dev); 8] {
     let members = |count, size| -> Vec<Dev> {
         (0..count).map(|_| Dev::new(Ram::new(size).unwrap().device())).collect()
     };
     let raid1 = mirror(Arc::new(Raid1::new(4 * MEMBER, 2).unwrap()), members(2, 4 * MEMBER));
-    [("raid1", raid1), ("raid10", raid10(members(4, 2 * MEMBER)))]
+    let small = |level, count| parity(level, members(count, 2 * MEMBER));
+    [
+        ("raid1", raid1),
+        ("raid10", raid10(members(4, 2 * MEMBER))),
+        ("raid4", small(ParityLevel::Raid4, 4)),
+        ("raid5 of three", small(ParityLevel::Raid5, 3)),
+        ("raid5", small(ParityLevel::Raid5, 4)),
+        ("raid5 of 32", small(ParityLevel::Raid5, 32)),
+        ("raid6 of four", small(ParityLevel::Raid6, 4)),
+        ("raid6", small(ParityLevel::Raid6, 6)),
+    ]
 }
 
 /// Request number `index`: over all members, chunks and offsets in chunks; every other writes.
@@ -124,7 +144,7 @@ fn assert_done(completion: &Completion) {
 #[test]
 fn a_request_to_memory_allocates_nothing() {
     let arrays = ARRAYS.map(|(name, array)| (name, array(ram_members())));
-    for (name, dev) in arrays.into_iter().chain(mirrors()) {
+    for (name, dev) in arrays.into_iter().chain(with_redundancy()) {
         let pool = Pool::new(1 << 20).unwrap();
         let run = |count| {
             for index in 0..count {

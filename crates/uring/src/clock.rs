@@ -2,27 +2,31 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crate::Handle;
 use braid_engine::{Clock, Tasks};
 
-/// The clocks of the machine and the timers of an executor.
+/// The clocks of the machine and the timers of an executor. All of one executor show the same time.
 pub struct ExecutorClock {
     handle: Handle,
-    start: Instant,
 }
 
 impl ExecutorClock {
     /// For arrays that live on the executor of `handle`.
     pub fn new(handle: &Handle) -> ExecutorClock {
-        ExecutorClock { handle: handle.clone(), start: Instant::now() }
+        ExecutorClock { handle: handle.clone() }
     }
 }
 
 impl Clock for ExecutorClock {
+    #[inline]
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.handle.since_start(self.handle.now())
+    }
+
+    fn reading(&self) -> Duration {
+        self.handle.since_start(self.handle.read_clock())
     }
 
     fn unix_time(&self) -> Duration {

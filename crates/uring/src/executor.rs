@@ -2,6 +2,9 @@
 //!
 //! A turn: run every task that is ready (at most a budget, so that results are not starved),
 //! wake what is due, then enter the driver once, waiting only if nothing is left to run.
+//!
+//! The clock is read at most once a turn, by the first that asks for the time behind the driver
+//! ([`Handle::now`]), and again by what times a part of a turn ([`Handle::read_clock`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -80,12 +83,45 @@ struct Inner {
     pool: RefCell<Option<Pool>>,
     threads: usize,
     timers: Rc<Timers>,
+    time: TimeOfTurn,
     inbox: Arc<Inbox>,
 }
 
 enum Driver {
     Ring(Box<Ring>),
     Threads(Threads),
+}
+
+/// The time of a turn: as old as the turn, or as the last reading in it.
+struct TimeOfTurn {
+    start: Instant,
+    now: Cell<Option<Instant>>,
+    readings: Cell<u64>,
+}
+
+impl Default for TimeOfTurn {
+    fn default() -> TimeOfTurn {
+        TimeOfTurn { start: Instant::now(), now: Cell::new(None), readings: Cell::new(0) }
+    }
+}
+
+impl TimeOfTurn {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.now.get().unwrap_or_else(|| self.read())
+    }
+
+    fn read(&self) -> Instant {
+        let now = Instant::now();
+        self.now.set(Some(now));
+        self.readings.set(self.readings.get() + 1);
+        now
+    }
+
+    /// Another turn begins.
+    fn pass(&self) {
+        self.now.set(None);
+    }
 }
 
 /// The messages of other threads to the executor.
@@ -144,6 +180,7 @@ impl Executor {
             pool: RefCell::default(),
             threads: config.threads,
             timers: Rc::default(),
+            time: TimeOfTurn::default(),
             inbox,
         };
         if config.workers == Workers::Own {
@@ -183,7 +220,7 @@ impl Executor {
         let mut limit = None;
         inner.timers.give_turn();
         if let Some(deadline) = inner.timers.next_deadline() {
-            let now = Instant::now();
+            let now = inner.time.now();
             inner.timers.fire(now);
             limit = Some(deadline.saturating_duration_since(now));
         }
@@ -195,6 +232,7 @@ impl Executor {
             Driver::Threads(threads) => threads.turn(&inner.table, wait),
         };
         inner.inbox.waiting.store(false, Ordering::SeqCst);
+        inner.time.pass();
         if let Err(error) = turned {
             panic!("the driver failed: {error}");
         }
@@ -278,14 +316,36 @@ impl Handle {
         }
     }
 
-    /// Waits until `deadline`.
+    /// Returns the time of this turn, which is read once.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.inner.time.now()
+    }
+
+    /// Reads the clock anew. What is read is the time of the rest of the turn.
+    pub fn read_clock(&self) -> Instant {
+        self.inner.time.read()
+    }
+
+    /// Returns the number of readings of the clock so far.
+    pub fn clock_readings(&self) -> u64 {
+        self.inner.time.readings.get()
+    }
+
+    #[inline]
+    pub(crate) fn since_start(&self, time: Instant) -> Duration {
+        time.saturating_duration_since(self.inner.time.start)
+    }
+
+    /// Waits until `deadline`, and at most a turn longer.
     pub async fn sleep_until(&self, deadline: Instant) {
-        self.inner.timers.wait_until(deadline).await;
+        let now = || self.now();
+        self.inner.timers.wait_until(deadline, now).await;
     }
 
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
-        self.sleep_until(Instant::now() + duration).await;
+        self.sleep_until(self.read_clock() + duration).await;
     }
 
     /// Waits for a turn of the executor of its own: of the tasks that wait so one goes on in each turn, first come

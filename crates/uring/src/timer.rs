@@ -22,9 +22,13 @@ impl Timers {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Waits until `deadline`.
-    pub(crate) fn wait_until(self: &Rc<Timers>, deadline: Instant) -> Sleep {
-        Sleep { timers: Rc::clone(self), deadline, key: None }
+    /// Waits until `deadline`, by the clock `now`.
+    pub(crate) fn wait_until<N: Fn() -> Instant>(
+        self: &Rc<Timers>,
+        deadline: Instant,
+        now: N,
+    ) -> Sleep<N> {
+        Sleep { timers: Rc::clone(self), deadline, now, key: None }
     }
 
     /// Waits until [`Timers::give_turn`] comes to it.
@@ -76,20 +80,21 @@ impl Timers {
 }
 
 /// Waits until a deadline.
-pub(crate) struct Sleep {
+pub(crate) struct Sleep<N> {
     timers: Rc<Timers>,
     deadline: Instant,
+    now: N,
     key: Option<(Instant, u64)>,
 }
 
-impl Future for Sleep {
+impl<N: Fn() -> Instant + Unpin> Future for Sleep<N> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(key) = self.key.take() {
             self.timers.remove(key);
         }
-        if Instant::now() >= self.deadline {
+        if (self.now)() >= self.deadline {
             return Poll::Ready(());
         }
         self.key = Some(self.timers.insert(self.deadline, cx.waker().clone()));
@@ -97,7 +102,7 @@ impl Future for Sleep {
     }
 }
 
-impl Drop for Sleep {
+impl<N> Drop for Sleep<N> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
             self.timers.remove(key);

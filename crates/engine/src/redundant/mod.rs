@@ -208,7 +208,8 @@ impl Redundant {
         let keeping: Box<dyn Keeping> = match &setup.layout {
             Layout::Copies(geometry) => Box::new(Copies::new(Arc::clone(geometry))),
             Layout::Parity(geometry) => {
-                Box::new(Parity::new(geometry.clone(), setup.stripe_cache, log.clone())?)
+                let parity = Parity::new(geometry.clone(), setup.stripe_cache, log.clone())?;
+                Box::new(Rc::new(parity))
             }
         };
         let has_partial_log = log.as_ref().is_some_and(|log| log.consistency() == Consistency::Ppl);

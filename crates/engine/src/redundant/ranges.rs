@@ -57,6 +57,16 @@ impl Ranges {
         if !self.is_free(span) {
             self.changed.until(|| self.is_free(span)).await;
         }
+        self.admit(span)
+    }
+
+    /// Enters a write to `span`, unless a lock or another write touches it.
+    #[inline]
+    pub(crate) fn enter_now(self: &Rc<Self>, span: SyncSpan) -> Option<Entered> {
+        self.is_free(span).then(|| self.admit(span))
+    }
+
+    fn admit(self: &Rc<Self>, span: SyncSpan) -> Entered {
         let slot = self.free.borrow_mut().pop();
         let mut writes = self.writes.borrow_mut();
         let slot = slot.unwrap_or_else(|| {

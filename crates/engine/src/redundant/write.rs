@@ -76,6 +76,22 @@ impl Core {
         }
     }
 
+    /// Carries out steps 1 to 3 for a change of `span`, if each of them holds already and every member answers
+    /// within the call. The proof is for [`Guard::finish_now`].
+    #[inline]
+    pub(super) fn begin_write_now(self: &Rc<Self>, span: SyncSpan) -> Option<(Guard, Published)> {
+        if !self.lane.is_open_and_immediate() || !self.lane.has_bits(span) {
+            return None;
+        }
+        let published = self.published()?;
+        let entered = self.lane.ranges().enter_now(span)?;
+        let writer = self.lane.writer();
+        let is_ready = self.lane.begin_write(span);
+        assert!(is_ready, "the bits of {span} are on the members");
+        published.check(self.id, self.publisher.required());
+        Some((Guard { core: Rc::clone(self), span, entered, _writer: writer }, published))
+    }
+
     /// Publishes superblocks that say "active", unless they do already.
     async fn activate(self: &Rc<Self>) -> Result<Published, Errno> {
         if !self.gate.is_active() {
@@ -151,11 +167,7 @@ impl Guard {
 
     /// Carries out steps 5 and 6: `everywhere` if every member has the data, `result` is the result of step 4.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
-        let Guard { core, span, entered, _writer } = self;
-        core.lane.end_write(span, everywhere);
-        drop(entered);
-        core.lane.touch();
-        let required = core.publisher.required();
+        let (core, required, _writer) = self.leave(everywhere);
         let published = match core.published() {
             Some(published) => Ok(published),
             None => core.fence().await,
@@ -166,5 +178,24 @@ impl Guard {
                 result
             }),
         }
+    }
+
+    /// Carries out steps 5 and 6 within the call, for a change that every member has.
+    #[inline]
+    pub(super) fn finish_now(self, published: &Published) -> Finished {
+        let (core, required, _writer) = self.leave(true);
+        published.check(core.id, required);
+        Finished { result: Ok(()) }
+    }
+
+    /// Ends the change. Returns the number of changes that superblocks have to record before the answer.
+    #[inline]
+    fn leave(self, everywhere: bool) -> (Rc<Core>, u64, Writer) {
+        let Guard { core, span, entered, _writer } = self;
+        core.lane.end_write(span, everywhere);
+        drop(entered);
+        core.lane.touch();
+        let required = core.publisher.required();
+        (core, required, _writer)
     }
 }

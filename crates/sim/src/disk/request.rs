@@ -67,11 +67,21 @@ impl Inner {
         let state = State::UnderWay(None);
         self.requests.borrow_mut().insert(id, Request { io, error, start, state });
 
+        if self.limits.immediate {
+            self.take_effect(id);
+            self.complete(id);
+            return id;
+        }
         match times {
             Times::Drawn(times) => self.come(id, self.hang(id, times), not_before_ns),
             Times::Modelled(number) => self.until_done(id, number, not_before_ns),
         }
         id
+    }
+
+    /// True if the request is answered, and its completion was not taken.
+    pub(super) fn is_done(&self, id: u32) -> bool {
+        matches!(self.requests.borrow().get(&id), Some(Request { state: State::Done(_), .. }))
     }
 
     /// A request takes effect and completes at these times.

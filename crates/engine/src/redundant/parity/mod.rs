@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `read`, `heal` | reads from a member, or by reconstruction; rewriting unreadable rows |
 //! | `store`, `mend` | writing a unit, from memory to members; repairing rows after too many failures |
+//! | `at_once` | writing a small unit within the call, if members answer there |
 //! | `gather` | joining consecutive small writes into whole stripes |
 //! | `restart` | repair by the log after a crash, before the first request |
 //! | `window` | one window of a pass: filling a member, comparing data with parity |
@@ -31,6 +32,7 @@
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, `raid5-ppl.c`).
 
+mod at_once;
 mod gather;
 mod heal;
 mod mend;
@@ -39,6 +41,7 @@ mod restart;
 mod store;
 mod window;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_array::geometry::{Column, Raid1, Raid456};
@@ -73,6 +76,8 @@ pub(super) struct Parity {
     cache: Pool,
     gather: Gather,
     log: Option<Rc<dyn Log>>,
+    /// The membership that was looked at last, and true if each role has one member, in sync.
+    complete: Cell<(u64, bool)>,
 }
 
 impl Parity {
@@ -87,7 +92,8 @@ impl Parity {
             .max(unit_memory(&geometry, of_log, WHOLE_STRIPE / geometry.parities() as u64, true));
         let least = 2 * largest.next_power_of_two() as usize;
         let cache = Pool::growing(cache.max(least).next_power_of_two(), least)?;
-        Ok(Parity { geometry, cache, gather: Gather::default(), log })
+        let complete = Cell::new((0, false));
+        Ok(Parity { geometry, cache, gather: Gather::default(), log, complete })
     }
 
     /// Returns true if the parity of `rows` agrees with its data, apart from writes in flight. A write need not
@@ -187,7 +193,7 @@ fn rows_of(span: SyncSpan) -> MemberSpan {
     MemberSpan::new(MemberByte::new(span.offset.get()), span.len)
 }
 
-impl Keeping for Parity {
+impl Keeping for Rc<Parity> {
     #[inline]
     fn read(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         self.read_data(inner, io)
@@ -203,8 +209,9 @@ impl Keeping for Parity {
         Box::pin(self.read_units(inner, span, payload, failed))
     }
 
+    #[inline]
     fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
-        inner.write_in_steps(io)
+        self.write_data(inner, io)
     }
 
     fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)> {

@@ -35,10 +35,10 @@ use crate::redundant::stripe::units::{Unit, cut, join};
 use crate::redundant::write::{Finished, Guard};
 
 /// Result of the change of a unit.
-struct Changed {
-    result: Result<(), Errno>,
+pub(super) struct Changed {
+    pub(super) result: Result<(), Errno>,
     /// True if every member has the new data.
-    everywhere: bool,
+    pub(super) everywhere: bool,
 }
 
 impl Changed {
@@ -339,7 +339,7 @@ impl Parity {
     /// Judges writes of `rows` to `places`, of which those of `failed` failed. The members are taken out if
     /// parity makes up for them. Otherwise the write has failed: parity is recomputed from the data that
     /// arrived. If that also fails, the rows are torn, and the array is stopped.
-    async fn judge_writes(
+    pub(super) async fn judge_writes(
         &self,
         inner: &Rc<Inner>,
         rows: MemberSpan,

@@ -15,10 +15,10 @@ use crate::world::{
 
 /// Memory that fails as it is told.
 #[derive(Clone)]
-struct Memory {
-    bytes: Rc<RefCell<Vec<u8>>>,
+pub(crate) struct Memory {
+    pub(crate) bytes: Rc<RefCell<Vec<u8>>>,
     /// The number of writes to the data that succeed.
-    good_writes: Rc<Cell<usize>>,
+    pub(crate) good_writes: Rc<Cell<usize>>,
 }
 
 impl Memory {
@@ -66,7 +66,7 @@ impl Device for Memory {
 }
 
 /// An array of memory.
-fn array(seed: u64, shape: Shape) -> (World, Vec<Memory>) {
+pub(crate) fn array(seed: u64, shape: Shape) -> (World, Vec<Memory>) {
     let memories: Vec<Memory> = shape.images().into_iter().flatten().map(Memory::new).collect();
     let world = World::with(seed, shape, &shape.images(), |setup| {
         for (member, memory) in setup.members.iter_mut().zip(&memories) {

@@ -16,6 +16,6 @@ mod crash;
 pub(crate) mod failure;
 pub(crate) mod life;
 mod majority;
-mod memory;
+pub(crate) mod memory;
 mod reads;
 mod speed;

@@ -12,6 +12,7 @@
 //! * `rows`: the writes that wait for each other.
 //! * `cache`: memory for stripes in flight is bounded, and no write blocks another for ever.
 //! * `failure`: members that fail under load.
+//! * `memory`: members that answer in the call, for which small writes take a shorter way.
 //! * `reads`: unreadable sectors.
 //! * `life`: members that come, go, take over and are replaced; resyncs.
 //! * `scrub`: silent corruption, the report of a check about it, and the writes of a repair.
@@ -27,6 +28,7 @@ pub(crate) mod images;
 mod life;
 mod log_rules;
 mod logs;
+mod memory;
 mod reads;
 mod rows;
 mod scrub;

@@ -1,0 +1,223 @@
+//! Writing a small unit within the call, if the members answer there: the usual case of an array in memory.
+//!
+//! ```text
+//!        D0   D1   P    Q
+//!      |    | ** | ++ | ++ |      rows of one chunk (*), and the parity of these rows (+)
+//!
+//!   1  steps 1 to 3 of a write hold already  (crate::redundant::write)
+//!   2  old data and parity are read
+//!   3  the new parity is the old one, changed by old + new
+//!   4  data and parity are written, steps 5 and 6 of a write
+//! ```
+//!
+//! The steps are those of [`super::store`], and nothing else runs between them. Nothing is allocated, and the cost
+//! does not depend on the number of members.
+//!
+//! Invariants
+//! * A write that was not begun here is carried out in steps. Once a member was asked to write, the change is
+//!   judged as any other ([`Parity::judge_writes`]), under the same guard.
+//! * Only for an array in which each role has one member in sync, whose parity is trusted, and without a log.
+
+use std::rc::Rc;
+
+use braid_array::geometry::Column;
+use braid_array::{ArrayByte, Geometry, MemberSpan, Role};
+use braid_block::{Completion, Flags, Io, Op, Payload};
+use braid_mem::Buf;
+
+use super::{Parity, in_sync_bytes, rows_of_unit};
+use crate::redundant::core::{Core, failures};
+use crate::redundant::keeping::Inner;
+use crate::redundant::roster::Member;
+use crate::redundant::write::Guard;
+use crate::{Pending, join_all};
+
+/// Rows of one data column, and the members that have them and their parity.
+struct Small {
+    rows: MemberSpan,
+    data: Role,
+    p: Role,
+    /// The role of Q, and the power by which it takes the data.
+    q: Option<(Role, u8)>,
+}
+
+impl Small {
+    fn roles(&self) -> impl Iterator<Item = Role> {
+        [Some(self.data), Some(self.p), self.q.map(|(role, _)| role)].into_iter().flatten()
+    }
+}
+
+/// The old contents of the rows of a [`Small`], and then the new parity.
+struct Old {
+    data: Buf,
+    p: Buf,
+    q: Option<Buf>,
+}
+
+impl Parity {
+    /// Starts a write, a discard or zeroes.
+    #[inline]
+    pub(super) fn write_data(self: &Rc<Self>, inner: &Rc<Inner>, io: Io) -> Pending {
+        let core = &inner.core;
+        if let Some(small) = self.small(core, &io)
+            && let Some((guard, published)) = core.begin_write_now(in_sync_bytes(small.rows))
+        {
+            if let Some(mut old) = self.read_now(core, &small) {
+                update(&small, &mut old, &io.payload);
+                let started = start_writes(core, &guard, &small, old, io.flags, io.payload);
+                return match all_done(started) {
+                    Ok(payload) => {
+                        let result = guard.finish_now(&published).result();
+                        Pending::ready(Completion { result, payload })
+                    }
+                    Err(started) => self.see_through(inner, guard, &small, started),
+                };
+            }
+            // Nothing was changed.
+            let _ = guard.finish_now(&published);
+        }
+        inner.write_in_steps(io)
+    }
+
+    /// Returns the place of `io`, if it is a write that can be carried out within the call.
+    #[inline]
+    fn small(&self, core: &Core, io: &Io) -> Option<Small> {
+        let geometry = &self.geometry;
+        let (chunk, len) = (geometry.chunk(), io.span.len);
+        let is_small = io.op == Op::Write
+            && matches!(io.payload, Payload::One(_))
+            && io.span.offset % chunk + len <= chunk
+            && len <= rows_of_unit(geometry)
+            && geometry.data() > 1;
+        if !is_small || self.log.is_some() || !self.is_complete(core) {
+            return None;
+        }
+        let run = geometry.locate(ArrayByte::new(io.span.offset));
+        let rows = MemberSpan::new(run.offset, len);
+        if !self.is_parity_trusted(core, rows) {
+            return None;
+        }
+        let stripe = geometry.stripe_of_row(rows.offset);
+        let q = (geometry.parities() == 2).then(|| {
+            let index = (io.span.offset / chunk % geometry.data() as u64) as usize;
+            (geometry.role_of(stripe, Column::Q), geometry.power(stripe, index))
+        });
+        Some(Small { rows, data: run.role, p: geometry.role_of(stripe, Column::P), q })
+    }
+
+    /// Returns true if each role has one member, which is in sync. It is asked for once for each membership.
+    #[inline]
+    fn is_complete(&self, core: &Core) -> bool {
+        let generation = core.roster.generation();
+        let (of, is_complete) = self.complete.get();
+        if of == generation {
+            return is_complete;
+        }
+        let slots = core.roster.slots();
+        let is_complete =
+            slots.values().all(|slot| slot.readable().is_some() && slot.replacement().is_none());
+        self.complete.set((generation, is_complete));
+        is_complete
+    }
+
+    /// Reads the old data and parity. Returns `None` if there is no memory now, or a member does not answer with
+    /// them within the call.
+    #[inline]
+    fn read_now(&self, core: &Core, small: &Small) -> Option<Old> {
+        let len = small.rows.len as usize;
+        let mut data = self.cache.get(len * small.roles().count())?;
+        let mut p = data.split_off(len);
+        let q = small.q.map(|_| p.split_off(len));
+        let slots = core.roster.slots();
+        let read = |role: Role, buf: Buf| {
+            let member = slots[role].readable().filter(|member| !member.is_bad(small.rows))?;
+            let io = Io::read(member.on_device(small.rows.offset), buf);
+            match member.dev.start(io) {
+                Pending::Ready(Some(Completion { result: Ok(()), payload })) => payload.into_one(),
+                _ => None,
+            }
+        };
+        let (data, p) = (read(small.data, data)?, read(small.p, p)?);
+        let q = match (small.q, q) {
+            (Some((role, _)), Some(q)) => Some(read(role, q)?),
+            _ => None,
+        };
+        Some(Old { data, p, q })
+    }
+
+    /// Waits for writes that were `started`, and judges them.
+    #[cold]
+    fn see_through(
+        self: &Rc<Self>,
+        inner: &Rc<Inner>,
+        guard: Guard,
+        small: &Small,
+        started: [Option<Pending>; 3],
+    ) -> Pending {
+        let (parity, inner, rows) = (Rc::clone(self), Rc::clone(inner), small.rows);
+        let core = Rc::clone(&inner.core);
+        let slots = core.roster.slots();
+        let members: Vec<Rc<Member>> =
+            small.roles().filter_map(|role| slots[role].readable().cloned()).collect();
+        drop(slots);
+        let places = members.iter().map(|member| (Rc::clone(member), rows)).collect();
+        let started = started.into_iter().flatten().collect();
+        core.background.request(async move {
+            let mut completions = join_all(started).await;
+            let failed = failures(members, &completions);
+            let payload = std::mem::take(&mut completions[0].payload);
+            drop(completions);
+            let changed = parity.judge_writes(&inner, rows, places, failed).await;
+            let finished = guard.finish(changed.everywhere, changed.result).await;
+            Completion { result: finished.result(), payload }
+        })
+    }
+}
+
+/// Makes the old parity that of the `new` data.
+#[inline]
+fn update(small: &Small, old: &mut Old, new: &Payload) {
+    let [new] = new.bufs() else { unreachable!("a small write has one buffer") };
+    braid_parity::xor_into(&mut old.data, new);
+    braid_parity::xor_into(&mut old.p, &old.data);
+    if let (Some(q), Some((_, power))) = (&mut old.q, small.q) {
+        braid_parity::update_q(q, power, &old.data);
+    }
+}
+
+/// Starts the writes of data and parity, the data first.
+#[inline]
+fn start_writes(
+    core: &Core,
+    guard: &Guard,
+    small: &Small,
+    new: Old,
+    flags: Flags,
+    payload: Payload,
+) -> [Option<Pending>; 3] {
+    assert!(guard.covers(in_sync_bytes(small.rows)), "a unit of rows that are not guarded");
+    let slots = core.roster.slots();
+    let write = |role: Role, payload: Payload| {
+        let member = slots[role].readable()?;
+        let span = member.span_on_device(small.rows);
+        Some(member.dev.start(Io { op: Op::Write, span, flags, payload }))
+    };
+    let q = small.q.zip(new.q).and_then(|((role, _), q)| write(role, q.into()));
+    [write(small.data, payload), write(small.p, new.p.into()), q]
+}
+
+/// Returns the payload of the first write, if all of them are done.
+#[inline]
+fn all_done(mut started: [Option<Pending>; 3]) -> Result<Payload, [Option<Pending>; 3]> {
+    let is_done =
+        |one: &Pending| matches!(one, Pending::Ready(Some(Completion { result: Ok(()), .. })));
+    if !started.iter().flatten().all(is_done) {
+        return Err(started);
+    }
+    match &mut started[0] {
+        Some(Pending::Ready(completion)) => {
+            Ok(completion.take().map(|one| one.payload).unwrap_or_default())
+        }
+        _ => Err(started),
+    }
+}
