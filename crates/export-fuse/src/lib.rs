@@ -40,6 +40,6 @@ pub mod session;
 
 pub use attach::{AttachError, AttachedDevice, Attachment, DetachError, Forced};
 pub use mount::{Aborter, Mount, MountError};
-pub use queues::{agree, queue_count, serve_queues};
+pub use queues::{QUEUES_PARAMETER, agree, queue_count, queues_are_offered, serve_queues};
 pub use serve::{Counters, ServeError, serve, serve_beside_queues};
 pub use session::Transport;

@@ -35,8 +35,16 @@ use crate::protocol::{self, HEAD, IN_HEADER, OUT_HEADER, Operation, Reply, entry
 use crate::serve::{Counters, ServeError, find};
 use crate::session::{Answer, Session, Transport};
 
+/// The file by which root turns FUSE over io_uring on (`Y`) and off, for connections that are made from then on.
+pub const QUEUES_PARAMETER: &str = "/sys/module/fuse/parameters/enable_uring";
+
 /// Requests that a queue can have at once: with fewer, a processor that asks for more waits for answers.
 const ENTRIES: u16 = 16;
+
+/// Returns true if this kernel offers FUSE over io_uring, and false if that is turned off; `None` if it has none.
+pub fn queues_are_offered() -> Option<bool> {
+    std::fs::read_to_string(QUEUES_PARAMETER).ok().map(|text| text.trim() == "Y")
+}
 
 /// Answers the first request on `fd`, a connection from [`crate::Mount::new`], for queues of io_uring if the kernel
 /// offers them. Returns the way that was agreed on.
