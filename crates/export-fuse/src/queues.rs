@@ -54,7 +54,8 @@ pub fn queues_are_offered() -> Option<bool> {
 pub fn agree(fd: &OwnedFd, limits: Limits) -> Result<Transport, ServeError> {
     // The kernel wants room for the longest request that there may be before anything is agreed on.
     let mut bytes = vec![0; 64 << 10];
-    let received = rustix::io::read(fd, &mut bytes[..]).map_err(|e| ServeError::Receive(e.into()))?;
+    let received =
+        rustix::io::read(fd, &mut bytes[..]).map_err(|e| ServeError::Receive(e.into()))?;
     let head: [u8; HEAD] = bytes[..HEAD].try_into().expect("as long");
     let session = Session::over(Transport::Uring, limits);
     let invalid = || ServeError::Receive(io::ErrorKind::InvalidData.into());
@@ -155,12 +156,7 @@ impl Wish {
 }
 
 impl Server {
-    fn new(
-        queues: Vec<Queue>,
-        offered: Offered,
-        pool: Pool,
-        counters: Arc<Counters>,
-    ) -> Server {
+    fn new(queues: Vec<Queue>, offered: Offered, pool: Pool, counters: Arc<Counters>) -> Server {
         let (dev, changes) = (offered.dev(), offered.changes());
         let session = Session::over(Transport::Uring, offered.limits());
         let left = queues.iter().map(|queue| usize::from(queue.entries())).sum();

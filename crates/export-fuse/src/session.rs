@@ -460,8 +460,9 @@ mod tests {
     #[test]
     fn what_is_agreed_on() {
         let session = session(false);
-        let init =
-            |major, minor| ask(&session, 0, Operation::Init { major, minor, flags: u32::MAX, flags2: u32::MAX });
+        let init = |major, minor| {
+            ask(&session, 0, Operation::Init { major, minor, flags: u32::MAX, flags2: u32::MAX })
+        };
         let Answer::Reply(reply) = init(7, 45) else { panic!() };
         let flags = u32::from_ne_bytes(reply.as_bytes()[28..32].try_into().unwrap());
         assert_eq!(flags, 1 | 1 << 5 | 1 << 15 | 1 << 22);

@@ -95,7 +95,8 @@ impl Queue {
         if is_locked {
             memory.lock()?;
         }
-        let vector = |at: usize, len| libc::iovec { iov_base: memory.address(at).cast(), iov_len: len };
+        let vector =
+            |at: usize, len| libc::iovec { iov_base: memory.address(at).cast(), iov_len: len };
         let vectors = (0..usize::from(entries)).map(|entry| {
             [
                 vector(entry * HEADER_STRIDE, QUEUE_HEADER),
@@ -131,7 +132,8 @@ impl Queue {
     /// Returns the next entry that came back, and the result: an error ends the entry. Pending if there is none.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<(u16, io::Result<()>)> {
         if let Some((entry, result)) = self.inner.arrived.borrow_mut().pop_front() {
-            let result = if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) };
+            let result =
+                if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) };
             return Poll::Ready((entry, result));
         }
         let mut waker = self.inner.waker.borrow_mut();

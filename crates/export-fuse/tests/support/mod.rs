@@ -19,8 +19,8 @@ use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
 use braid_device::{Ram, RamDevice};
 use braid_engine::{Dev, Device, Pending};
 use braid_export_fuse::{
-    Aborter, Attachment, Counters, Mount, QUEUES_PARAMETER, ServeError, Transport, agree, queue_count, serve,
-    serve_beside_queues, serve_queues,
+    Aborter, Attachment, Counters, Mount, QUEUES_PARAMETER, ServeError, Transport, agree,
+    queue_count, serve, serve_beside_queues, serve_queues,
 };
 use braid_mem::Pool;
 use braid_seed::Rng;
@@ -40,7 +40,9 @@ pub(crate) fn is_possible() -> bool {
         println!("skipped: not root");
         return false;
     }
-    if over_uring() && let Err(error) = OpenOptions::new().write(true).open(QUEUES_PARAMETER) {
+    if over_uring()
+        && let Err(error) = OpenOptions::new().write(true).open(QUEUES_PARAMETER)
+    {
         println!("skipped: no FUSE over io_uring: {QUEUES_PARAMETER}: {error}");
         return false;
     }
@@ -89,6 +91,7 @@ pub(crate) struct Served {
     pub(crate) counters: Arc<Counters>,
     pub(crate) trouble: Arc<Trouble>,
     pub(crate) dir: PathBuf,
+    pub(crate) over: Transport,
     shard: Option<JoinHandle<Result<(), ServeError>>>,
     _guard: mpsc::Sender<()>,
     /// Dropped last.
@@ -175,7 +178,13 @@ impl Served {
                 let (queues, timer) = ((0..queue_count().unwrap()).collect(), handle.clone());
                 let (of_queues, pool_of_queues) = (Arc::clone(&counters), pool.clone());
                 let queues = serve_queues(
-                    handle.clone(), fd.clone(), queues, dev.clone(), pool_of_queues, of_queues, false,
+                    handle.clone(),
+                    fd.clone(),
+                    queues,
+                    dev.clone(),
+                    pool_of_queues,
+                    of_queues,
+                    false,
                 );
                 handle.spawn(async move { queues.await.unwrap() });
                 handle.spawn(async move {
@@ -193,7 +202,18 @@ impl Served {
         let mount = Some(mount);
         let dir = dir.to_owned();
         let shard = Some(shard);
-        Served { mount, limits, ram, counters, trouble, dir, shard, _guard: guard, _parent: parent }
+        Served {
+            mount,
+            limits,
+            ram,
+            counters,
+            trouble,
+            dir,
+            over,
+            shard,
+            _guard: guard,
+            _parent: parent,
+        }
     }
 
     pub(crate) fn volume(&self) -> PathBuf {

@@ -76,14 +76,13 @@ impl Fuse {
         let mount = Mount::new(&spec.mount, &spec.name, limits.read_only);
         let (mount, fd) = mount.map_err(ExportError::failed)?;
         let transport = match wanted {
-            Transport::Uring => braid_export_fuse::agree(&fd, limits).map_err(ExportError::failed)?,
+            Transport::Uring => {
+                braid_export_fuse::agree(&fd, limits).map_err(ExportError::failed)?
+            }
             Transport::Device => wanted,
         };
-        let ending = Ending {
-            aborter: mount.aborter(),
-            events: events.clone(),
-            is_refused: Arc::default(),
-        };
+        let ending =
+            Ending { aborter: mount.aborter(), events: events.clone(), is_refused: Arc::default() };
         if transport == Transport::Uring {
             self.serve_queues(shards, &fd, &ending).map_err(ExportError::failed)?;
         }
