@@ -266,3 +266,66 @@ impl Inner {
         headers + usize::from(entry) * self.payload + at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+    use crate::executor::{Config, Executor, Mode};
+
+    const SHAPE: QueueShape = QueueShape { entries: 3, payload: 2 * PAGE };
+
+    fn file() -> Fd {
+        Fd::new(std::fs::File::open("/proc/self/stat").expect("it is there").into())
+    }
+
+    #[test]
+    fn what_takes_no_commands_gives_every_entry_back() {
+        let Ok(executor) = Executor::new(Config { mode: Mode::Uring, ..Config::default() }) else {
+            println!("skipped: no io_uring");
+            return;
+        };
+        let handle = executor.handle();
+        executor.block_on(async move {
+            let queue = Queue::register(&handle, &file(), 0, SHAPE, false).expect("memory");
+            let mut came = Vec::new();
+            for _ in 0..queue.entries() {
+                let (entry, result) = poll_fn(|cx| queue.poll(cx)).await;
+                assert_eq!(
+                    result.map_err(|error| error.raw_os_error()),
+                    Err(Some(libc::EOPNOTSUPP))
+                );
+                came.push(entry);
+            }
+            came.sort_unstable();
+            assert_eq!(came, [0, 1, 2]);
+            queue.write_payload(2, PAGE, &[7; PAGE]);
+            let mut bytes = [0; PAGE];
+            queue.read_payload(2, PAGE, &mut bytes);
+            assert_eq!(bytes, [7; PAGE]);
+            queue.write_header(2, QUEUE_HEADER - 4, &[8; 4]);
+            let mut bytes = [0; 8];
+            queue.read_header(2, QUEUE_HEADER - 8, &mut bytes);
+            assert_eq!(bytes, [0, 0, 0, 0, 8, 8, 8, 8]);
+            assert!(!handle.ring().expect("io_uring").has_commands());
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "entry 1 is in the kernel")]
+    fn memory_of_an_entry_in_the_kernel_is_not_touched() {
+        let Ok(executor) = Executor::new(Config { mode: Mode::Uring, ..Config::default() }) else {
+            panic!("entry 1 is in the kernel, as far as can be told without io_uring");
+        };
+        let queue = Queue::register(&executor.handle(), &file(), 0, SHAPE, false).expect("memory");
+        queue.write_payload(1, 0, &[0]);
+    }
+
+    #[test]
+    fn an_executor_of_threads_has_no_queues() {
+        let executor = Executor::new(Config { mode: Mode::Threads, ..Config::default() });
+        let handle = executor.expect("threads").handle();
+        assert!(Queue::register(&handle, &file(), 0, SHAPE, false).is_err());
+    }
+}
