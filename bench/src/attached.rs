@@ -91,14 +91,56 @@ impl AsRef<Path> for BraidUp {
     }
 }
 
+/// The file by which FUSE over io_uring is turned on and off.
+const QUEUES_PARAMETER: &str = "/sys/module/fuse/parameters/enable_uring";
+
+/// FUSE over io_uring, turned on or off until this is dropped.
+struct Queues {
+    before: String,
+}
+
+impl Queues {
+    fn set(word: &str) -> Result<Queues> {
+        let missing = |error| Error::Unexpected(format!("{QUEUES_PARAMETER}: {error}"));
+        let before = std::fs::read_to_string(QUEUES_PARAMETER).map_err(missing)?;
+        std::fs::write(QUEUES_PARAMETER, word).map_err(missing)?;
+        Ok(Queues { before })
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::write(QUEUES_PARAMETER, self.before.trim()) {
+            eprintln!("{QUEUES_PARAMETER}: {error}");
+        }
+    }
+}
+
 impl BraidUp {
-    /// `braid up STACK --attach fuse`.
+    /// `braid up STACK --attach fuse`, as this machine is set up.
     ///
     /// # Errors
     /// If it does not come up, or prints no device.
     pub fn new(braid: &Path, stack: &str) -> Result<BraidUp> {
+        BraidUp::named(braid, stack, "bench")
+    }
+
+    /// The same over io_uring, or not. Nothing if this kernel has no FUSE over io_uring.
+    ///
+    /// # Errors
+    /// As [`BraidUp::new`].
+    pub fn over(braid: &Path, stack: &str, io_uring: bool) -> Result<Option<BraidUp>> {
+        if !Path::new(QUEUES_PARAMETER).exists() {
+            return Ok(None);
+        }
+        let (word, name) = if io_uring { ("Y", "uring") } else { ("N", "device") };
+        let _queues = Queues::set(word)?;
+        BraidUp::named(braid, stack, name).map(Some)
+    }
+
+    fn named(braid: &Path, stack: &str, name: &str) -> Result<BraidUp> {
         let places = Folder::new()?;
-        let name = format!("bench-{}", std::process::id());
+        let name = format!("{name}-{}", std::process::id());
         let (at, program) = (places.path().display(), braid.display());
         let undo = Undo::with(&format!(
             "BRAID_RUN_DIR={at} BRAID_CONFIG_DIR={at} {program} down {name} --force"

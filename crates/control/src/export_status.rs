@@ -21,6 +21,9 @@ figures! {
         pub link: Option<String>,
         /// The folder of the file system below the block device.
         pub mount: Option<String>,
+        /// The way of requests of a block device on FUSE: `uring` for queues of io_uring, `device` for `/dev/fuse`;
+        /// `null` for other exports.
+        pub transport: Option<String>,
         /// Clients that are connected now; 0 for a block device.
         pub connections: u64 = Gauge "connections",
         /// Counts since the volume was brought up.

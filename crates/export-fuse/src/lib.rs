@@ -9,6 +9,7 @@
 //! * [`protocol`]: the wire format, pure.
 //! * [`session`]: what each request is answered with, pure.
 //! * [`serve()`]: the system calls of the data path, on a shard's executor.
+//! * [`serve_queues`]: the data path over io_uring, where the kernel offers it ([`agree`]).
 //! * [`fuzz`]: an entry point that takes `&[u8]` and asserts the invariants.
 //! * [`Mount`]: the file system in the tree of files; [`Attachment`]: the loop device.
 //!
@@ -26,16 +27,19 @@
 //! nothing hangs. What is left are a dead mount and a loop device without a file behind it,
 //! which [`Attachment::find`] and [`Attachment::detach_force`] clear away.
 //!
-//! Deliberately absent: a general file system, the page cache, and FUSE over io_uring.
+//! Deliberately absent: a general file system, and the page cache.
 
 mod attach;
 pub mod fuzz;
 mod mount;
 mod mountinfo;
 pub mod protocol;
+mod queues;
 mod serve;
 pub mod session;
 
 pub use attach::{AttachError, AttachedDevice, Attachment, DetachError, Forced};
 pub use mount::{Aborter, Mount, MountError};
-pub use serve::{Counters, ServeError, serve};
+pub use queues::{QUEUES_PARAMETER, agree, queue_count, queues_are_offered, serve_queues};
+pub use serve::{Counters, ServeError, serve, serve_beside_queues};
+pub use session::Transport;

@@ -45,6 +45,21 @@ pub const HEAD: usize = IN_HEADER + 40;
 /// default limit (`fs.fuse.max_pages_limit`).
 pub const MAX_DATA: usize = 1 << 20;
 
+/// The parts of an entry of a queue of io_uring (`struct fuse_uring_req_header`).
+///
+/// ```text
+/// header    | in_out 128: fuse_in_header, or fuse_out_header | arguments 128 | id 8+8, length 4 |
+/// payload   | the data of a WRITE or READ, other arguments, or the arguments of the answer      |
+/// ```
+pub mod entry {
+    /// The first argument of an operation, but not the name of a LOOKUP.
+    pub const ARGUMENTS: usize = 128;
+    /// The id by which the answer is committed, 8 bytes.
+    pub const ID: usize = 264;
+    /// Bytes of the payload that are used, 4 bytes.
+    pub const LENGTH: usize = 272;
+}
+
 /// The root directory.
 pub const ROOT_NODE: u64 = 1;
 
@@ -58,6 +73,10 @@ pub mod init {
     pub const ASYNC_DIO: u32 = 1 << 15;
     /// `fuse_init_out.max_pages` counts.
     pub const MAX_PAGES: u32 = 1 << 22;
+    /// `flags2` counts.
+    pub const INIT_EXT: u32 = 1 << 30;
+    /// In `flags2`: requests go through io_uring.
+    pub const OVER_IO_URING: u32 = 1 << 9;
 }
 
 /// `fuse_write_in.flags`: the bit of `O_DSYNC`, which `O_SYNC` has too.

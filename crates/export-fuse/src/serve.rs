@@ -35,7 +35,7 @@ use braid_uring::{Fd, Handle, Interest};
 use rustix::io::Errno as Os;
 
 use crate::protocol::{self, HEAD, MAX_DATA, Reply};
-use crate::session::{Answer, NXIO, Session};
+use crate::session::{Answer, NXIO, Session, Transport};
 
 /// Most requests under way.
 const IN_FLIGHT: usize = 1024;
@@ -66,6 +66,9 @@ pub enum ServeError {
     /// The kernel takes no reply.
     #[error("cannot reply to /dev/fuse: {0}")]
     Reply(std::io::Error),
+    /// The kernel refuses a queue of io_uring.
+    #[error("cannot serve a queue of FUSE over io_uring: {0}")]
+    Queue(std::io::Error),
 }
 
 /// Serves `dev` over `fd`, a connection from [`crate::Mount::new`], until the file system is
@@ -87,6 +90,22 @@ pub async fn serve(
     Server::new(fd, offered.into(), pool, counters).run(&handle).await
 }
 
+/// Takes what comes through `fd` beside the queues of [`crate::serve_queues`], until the file system is unmounted.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_beside_queues(
+    handle: Handle,
+    fd: Fd,
+    offered: impl Into<Offered>,
+    pool: Pool,
+    counters: Arc<Counters>,
+) -> Result<(), ServeError> {
+    let mut server = Server::new(fd, offered.into(), pool, counters);
+    server.body_len = Transport::Uring.most_data();
+    server.run(&handle).await
+}
+
 /// Counts of the requests of one mount.
 pub type Counters = braid_status::Shared<ExportCounts>;
 
@@ -104,8 +123,9 @@ pub(crate) struct Server {
     inflight: InFlight<(Tag, Option<WritePermit>)>,
     /// The beginning of the request at hand.
     head: [u8; HEAD],
-    /// Memory for the payload of the next one, [`MAX_DATA`] bytes.
+    /// Memory for the payload of the next one, `body_len` bytes.
     body: Option<Buf>,
+    body_len: usize,
 }
 
 /// Whom to answer, and with what, when a block request is done.
@@ -139,9 +159,22 @@ impl Server {
         let (dev, changes) = (offered.dev(), offered.changes());
         let session = Session::new(offered.limits());
         let inflight = InFlight::new(IN_FLIGHT);
-        let (head, body) = ([0; HEAD], None);
+        let (head, body, body_len) = ([0; HEAD], None, MAX_DATA);
         let counts = ExportCounts::default();
-        Server { fd, offered, changes, dev, pool, session, counters, counts, inflight, head, body }
+        Server {
+            fd,
+            offered,
+            changes,
+            dev,
+            pool,
+            session,
+            counters,
+            counts,
+            inflight,
+            head,
+            body,
+            body_len,
+        }
     }
 
     /// Takes over what is offered now. Between two turns nothing is half received.
@@ -193,7 +226,7 @@ impl Server {
             if self.inflight.is_full() {
                 return Ok(Stop::NoRoom);
             }
-            let Some(mut body) = self.body.take().or_else(|| self.pool.get(MAX_DATA)) else {
+            let Some(mut body) = self.body.take().or_else(|| self.pool.get(self.body_len)) else {
                 return Ok(Stop::NoRoom);
             };
             let parts = &mut [IoSliceMut::new(&mut self.head), IoSliceMut::new(&mut body)];
@@ -393,7 +426,7 @@ impl Server {
             if self.inflight.is_full() || self.body.is_some() {
                 return Poll::Pending;
             }
-            self.pool.poll_get(MAX_DATA, cx).map(|body| {
+            self.pool.poll_get(self.body_len, cx).map(|body| {
                 self.body = Some(body);
                 Ok(())
             })
@@ -428,7 +461,7 @@ impl Server {
 
 /// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).
 /// The end of the volume counts as a hole.
-fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
+pub(crate) fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
     let Limits { size, logical_block, .. } = *dev.limits();
     let mut at = offset - offset % u64::from(logical_block);
     while at < size {

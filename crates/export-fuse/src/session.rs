@@ -64,12 +64,38 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
+    transport: Transport,
+}
+
+/// The way of requests between the kernel and a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// `/dev/fuse`: each request is read, each answer written.
+    Device,
+    /// Queues of io_uring, one for each processor.
+    Uring,
+}
+
+impl Transport {
+    /// Most bytes of data in a READ or WRITE.
+    pub const fn most_data(self) -> usize {
+        match self {
+            Transport::Device => MAX_DATA,
+            // Each entry of a queue has memory of its own for that.
+            Transport::Uring => 128 << 10,
+        }
+    }
 }
 
 impl Session {
     /// A session for a volume with these limits.
     pub fn new(limits: Limits) -> Session {
-        Session { limits }
+        Session::over(Transport::Device, limits)
+    }
+
+    /// A session that agrees to `transport` if the kernel offers it.
+    pub fn over(transport: Transport, limits: Limits) -> Session {
+        Session { limits, transport }
     }
 
     /// Returns the answer to `request`.
@@ -101,7 +127,9 @@ impl Session {
     fn answer_about_files(&self, request: &Request<'_>) -> Result<Reply, Errno> {
         let (unique, node) = (request.header.unique, request.header.node);
         match request.operation {
-            Operation::Init { major, minor, flags } => self.init(unique, major, minor, flags),
+            Operation::Init { major, minor, flags, flags2 } => {
+                self.init(unique, (major, minor), (flags, flags2))
+            }
             Operation::Lookup { name } => match (node, name) {
                 (ROOT_NODE, Some(name)) if name == VOLUME.as_bytes() => {
                     Ok(Reply::entry(unique, &self.attributes(VOLUME_NODE)?))
@@ -132,7 +160,19 @@ impl Session {
         }
     }
 
-    fn init(&self, unique: u64, major: u32, minor: u32, offered: u32) -> Result<Reply, Errno> {
+    /// Returns true if `offered` has the queues that this session wants.
+    pub(crate) fn agrees_to_queues(&self, (flags, flags2): (u32, u32)) -> bool {
+        self.transport == Transport::Uring
+            && flags & init::INIT_EXT != 0
+            && flags2 & init::OVER_IO_URING != 0
+    }
+
+    fn init(
+        &self,
+        unique: u64,
+        (major, minor): (u32, u32),
+        offered: (u32, u32),
+    ) -> Result<Reply, Errno> {
         if major > MAJOR {
             return Ok(Reply::other_major(unique));
         }
@@ -140,13 +180,18 @@ impl Session {
             return Err(PROTO);
         }
         const WANTED: u32 = init::ASYNC_READ | init::BIG_WRITES | init::ASYNC_DIO | init::MAX_PAGES;
+        let (extended, flags2, most) = match self.agrees_to_queues(offered) {
+            true => (init::INIT_EXT, init::OVER_IO_URING, Transport::Uring.most_data()),
+            false => (0, 0, Transport::Device.most_data()),
+        };
         let reply = InitReply {
-            max_readahead: MAX_DATA as u32,
-            flags: offered & WANTED,
+            max_readahead: most as u32,
+            flags: offered.0 & WANTED | extended,
+            flags2,
             max_background: MAX_BACKGROUND,
             congestion_threshold: MAX_BACKGROUND / 4 * 3,
-            max_write: MAX_DATA as u32,
-            max_pages: (MAX_DATA / 4096) as u16,
+            max_write: most as u32,
+            max_pages: (most / 4096) as u16,
         };
         Ok(Reply::init(unique, &reply))
     }
@@ -165,7 +210,7 @@ impl Session {
     fn read(&self, node: u64, offset: u64, size: u32) -> Result<Answer, Errno> {
         let rest = self.limits.size.saturating_sub(offset);
         let span = Span::new(offset, u64::from(size).min(rest));
-        if node != VOLUME_NODE || size as usize > MAX_DATA {
+        if node != VOLUME_NODE || size as usize > self.transport.most_data() {
             return Err(Errno::INVAL);
         }
         // A span without bytes is not compared with the volume's size by anybody.
@@ -180,7 +225,7 @@ impl Session {
     /// with: `O_DSYNC` and `O_SYNC` must be read from the request.
     #[inline]
     fn write(&self, node: u64, offset: u64, size: u32, flags: u32) -> Result<Answer, Errno> {
-        if node != VOLUME_NODE || size as usize > MAX_DATA {
+        if node != VOLUME_NODE || size as usize > self.transport.most_data() {
             return Err(Errno::INVAL);
         }
         self.check_writable()?;
@@ -217,6 +262,14 @@ impl Session {
             _ => return Err(Errno::INVAL),
         };
         if offset < self.limits.size { Ok(Answer::Seek { offset, data }) } else { Err(NXIO) }
+    }
+
+    /// Refuses a request that was checked by an earlier session, if this one would refuse it.
+    pub(crate) fn allows(&self, span: Span, is_write: bool) -> Result<(), Errno> {
+        if is_write {
+            self.check_writable()?;
+        }
+        self.check(span).map(drop)
     }
 
     fn check_writable(&self) -> Result<(), Errno> {
@@ -407,8 +460,9 @@ mod tests {
     #[test]
     fn what_is_agreed_on() {
         let session = session(false);
-        let init =
-            |major, minor| ask(&session, 0, Operation::Init { major, minor, flags: u32::MAX });
+        let init = |major, minor| {
+            ask(&session, 0, Operation::Init { major, minor, flags: u32::MAX, flags2: u32::MAX })
+        };
         let Answer::Reply(reply) = init(7, 45) else { panic!() };
         let flags = u32::from_ne_bytes(reply.as_bytes()[28..32].try_into().unwrap());
         assert_eq!(flags, 1 | 1 << 5 | 1 << 15 | 1 << 22);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use braid_block::Op;
 use braid_export_fuse::{Attachment, DetachError};
-use support::{Child, Mounted, Served, Wish};
+use support::{Child, Mounted, Served, Wish, over_uring};
 use support::{aligned, is_possible, open_direct, pattern, read_at, run, wait_until, write_at};
 
 fn number_of(device: &Path) -> u32 {
@@ -251,7 +251,11 @@ fn what_a_killed_process_leaves_is_cleared_away() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("mount");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "serve_until_killed", "--nocapture"]).env(CHILD_DIR, &dir);
+    let child = match over_uring() {
+        true => "attached::serve_until_killed",
+        false => "serve_until_killed",
+    };
+    command.args(["--exact", child, "--nocapture"]).env(CHILD_DIR, &dir);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let stderr = child.stderr.take();

@@ -219,6 +219,29 @@ impl Region {
         }
     }
 
+    /// As [`Region::write`], through the cache whatever the length: for bytes that are read again at once.
+    ///
+    /// # Panics
+    /// If the range is not inside the region.
+    #[inline]
+    pub fn fill(&self, offset: usize, from: &[u8]) {
+        self.check(offset, from.len());
+        // SAFETY: as in `write`.
+        unsafe {
+            let to = self.base.as_ptr().add(offset);
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
+        }
+    }
+
+    /// Address of the byte at `offset`, for handing to the kernel. It stays the same for the life of the region.
+    ///
+    /// # Panics
+    /// If the byte is not inside the region.
+    pub fn address(&self, offset: usize) -> *mut u8 {
+        self.check(offset, 1);
+        self.base.as_ptr().wrapping_add(offset)
+    }
+
     /// Makes the range read as zeroes, giving whole pages back to the kernel unless `keep`.
     ///
     /// # Panics

@@ -37,6 +37,9 @@ const BUDGET: usize = 128;
 /// passes of an array ever have.
 const UNDER_WAY: usize = 4096;
 
+/// Time limit for queues, whose commands cannot be cancelled, when an executor ends before their connection.
+const QUEUES_END: Duration = Duration::from_secs(2);
+
 /// Which driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -254,6 +257,7 @@ impl Drop for Executor {
         inner.inbox.closed.store(true, Ordering::SeqCst);
         // Sleepers hold their tasks, and those this executor.
         inner.timers.clear();
+        let queues_end = Instant::now() + QUEUES_END;
         loop {
             for message in inner.inbox.take() {
                 if let Message::Done(id, result) = message {
@@ -265,7 +269,11 @@ impl Drop for Executor {
                 drop(runnable);
             }
             if inner.table.in_kernel() == 0 {
-                return;
+                match &inner.driver {
+                    Driver::Ring(ring) if ring.has_commands() && Instant::now() < queues_end => {}
+                    Driver::Ring(ring) => return ring.forget_queues(),
+                    Driver::Threads(_) => return,
+                }
             }
             let limit = Some(Some(Duration::from_millis(100)));
             let turned = match &inner.driver {
@@ -281,6 +289,9 @@ impl Drop for Executor {
             if turned.is_err() {
                 // The memory may still be in use: keep it for the life of the process.
                 std::mem::forget(Rc::clone(&inner.table));
+                if let Driver::Ring(ring) = &inner.driver {
+                    ring.forget_queues();
+                }
                 return;
             }
         }
@@ -352,6 +363,13 @@ impl Handle {
     /// first served. For work that keeps all others on the thread waiting.
     pub async fn turn(&self) {
         self.inner.timers.wait_for_turn().await;
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        match &self.inner.driver {
+            Driver::Ring(ring) => Some(ring),
+            Driver::Threads(_) => None,
+        }
     }
 
     pub(crate) fn start(&self, operation: Operation) -> u32 {

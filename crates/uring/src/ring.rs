@@ -14,13 +14,17 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
+use io_uring::squeue::{Entry, Entry128};
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, Probe, opcode, squeue};
+use io_uring::{IoUring, Probe, opcode};
+use slab::Slab;
 
 use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
+use crate::queue;
 use crate::table::{After, Table};
 
 /// The threads for waits of operations that io_uring carries out.
@@ -42,18 +46,27 @@ const CANCEL: u64 = u64::MAX - 1;
 /// The user data of requests that are made so that the kernel has made them.
 const RESERVE: u64 = u64::MAX - 2;
 
+/// The bit of user data that tells an entry of a queue, whose number is in the bits from [`QUEUE_SHIFT`] on.
+const QUEUE: u64 = 1 << 48;
+const QUEUE_SHIFT: u32 = 16;
+
 const SUBMISSIONS: u32 = 256;
 /// Twice what all connections may have under way, so that completions never overflow.
 const COMPLETIONS: u32 = 8192;
 
+/// With submissions of 128 bytes, as commands to queues need them.
+type Uring = IoUring<Entry128>;
+
 pub(crate) struct Ring {
-    ring: RefCell<IoUring>,
+    ring: RefCell<Uring>,
     results: RefCell<Vec<(u64, i32)>>,
     inbox: OwnedFd,
     armed: std::cell::Cell<bool>,
     workers: Workers,
     /// Requests of [`RESERVE`] that are not done.
     reserving: std::cell::Cell<usize>,
+    /// Queues that have a user, or commands in the kernel.
+    queues: RefCell<Slab<Rc<queue::Inner>>>,
 }
 
 impl Ring {
@@ -63,7 +76,7 @@ impl Ring {
     /// What `io_uring_setup` answers: `ENOSYS` or `EPERM` where io_uring is not to be had.
     pub(crate) fn new(inbox: OwnedFd, workers: Workers) -> io::Result<Ring> {
         let build = |single: bool| {
-            let mut builder = IoUring::builder();
+            let mut builder = Uring::builder();
             builder.setup_cqsize(COMPLETIONS).setup_clamp();
             if single {
                 builder.setup_single_issuer().setup_defer_taskrun();
@@ -96,6 +109,7 @@ impl Ring {
             armed: std::cell::Cell::new(false),
             workers,
             reserving: std::cell::Cell::new(0),
+            queues: RefCell::default(),
         })
     }
 
@@ -179,7 +193,7 @@ impl Ring {
         self.push(&opcode::AsyncCancel2::new(any).build().user_data(CANCEL));
     }
 
-    fn poll_events(&self, ring: &IoUring) -> io::Result<usize> {
+    fn poll_events(&self, ring: &Uring) -> io::Result<usize> {
         const GETEVENTS: u32 = 1;
         // SAFETY: no argument is passed; the entries in the queue obey `push`'s rule.
         let submission = unsafe { ring.submission_shared() };
@@ -202,6 +216,7 @@ impl Ring {
                 }
                 CANCEL => {}
                 RESERVE => self.reserving.set(self.reserving.get() - 1),
+                entry if entry & QUEUE != 0 => self.take_command(entry, result),
                 id => {
                     if let After::Resubmit = table.complete(id as u32, result) {
                         resubmit(id as u32);
@@ -212,7 +227,52 @@ impl Ring {
         self.results.replace(results);
     }
 
-    fn push(&self, entry: &squeue::Entry) {
+    /// Keeps the memory of a queue until [`Ring::leave_queue`], and then until its last command comes back. Returns the
+    /// queue's number.
+    pub(crate) fn add_queue(&self, queue: &Rc<queue::Inner>) -> u32 {
+        self.queues.borrow_mut().insert(Rc::clone(queue)) as u32
+    }
+
+    /// Returns true if commands of queues are in the kernel.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.queues.borrow().iter().any(|(_, queue)| queue.is_away())
+    }
+
+    /// Lets go of queue `key`, which has no user any more.
+    pub(crate) fn leave_queue(&self, key: u32) {
+        let mut queues = self.queues.borrow_mut();
+        if queues.get(key as usize).is_some_and(|queue| !queue.is_away()) {
+            queues.remove(key as usize);
+        }
+    }
+
+    /// Keeps the memory of queues for the life of the process.
+    pub(crate) fn forget_queues(&self) {
+        std::mem::forget(self.queues.take());
+    }
+
+    /// Submits the command of an `entry` of queue `key`.
+    pub(crate) fn push_command(&self, command: &Entry128, key: u32, entry: u16) {
+        let queue = Rc::clone(&self.queues.borrow()[key as usize]);
+        queue.goes(entry);
+        let user_data = QUEUE | u64::from(key) << QUEUE_SHIFT | u64::from(entry);
+        self.push_wide(&command.clone().user_data(user_data));
+    }
+
+    fn take_command(&self, user_data: u64, result: i32) {
+        let key = (user_data ^ QUEUE) >> QUEUE_SHIFT;
+        let queue = Rc::clone(&self.queues.borrow()[key as usize]);
+        queue.comes(user_data as u16, result);
+        if queue.has_no_user() {
+            self.leave_queue(key as u32);
+        }
+    }
+
+    fn push(&self, entry: &Entry) {
+        self.push_wide(&Entry128::from(entry.clone()));
+    }
+
+    fn push_wide(&self, entry: &Entry128) {
         let mut ring = self.ring.borrow_mut();
         loop {
             // SAFETY: what the entry points at is owned by the operation table (or by the ring
@@ -234,7 +294,7 @@ impl Ring {
 }
 
 /// The submission for an operation.
-fn entry_of(operation: &mut Operation, nowait: bool) -> squeue::Entry {
+fn entry_of(operation: &mut Operation, nowait: bool) -> Entry {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset) = (RingFd(raw(&transfer.fd)), transfer.position());

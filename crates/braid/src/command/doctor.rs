@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 
+use braid_export_fuse::{QUEUES_PARAMETER, queues_are_offered};
 use braid_stack::ByteSize;
 use serde::Serialize;
 
@@ -152,7 +153,14 @@ fn fuse() -> Finding {
     if fs::File::options().read(true).write(true).open("/dev/fuse").is_ok() {
         let found = "/dev/fuse can be opened. The kernel passes O_DSYNC of the file behind a volume's device on, and \
                      not RWF_DSYNC of one write: on the device both count";
-        return Finding::ok("FUSE", found);
+        return match queues_are_offered() {
+            Some(true) => Finding::ok("FUSE", format!("{found}. Requests come through io_uring")),
+            Some(false) => Finding {
+                advice: Some(format!("for faster devices: echo Y > {QUEUES_PARAMETER}")),
+                ..Finding::ok("FUSE", format!("{found}. FUSE over io_uring is turned off"))
+            },
+            None => Finding::ok("FUSE", found),
+        };
     }
     Finding::lacking(
         "FUSE",

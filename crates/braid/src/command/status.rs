@@ -312,7 +312,11 @@ fn export_lines(export: &ExportStatus) -> Vec<(&str, String)> {
     let ExportStatus { kind, address, counts, .. } = export;
     if export.is_device() {
         let link = export.link.as_ref().map_or(String::new(), |link| format!("{link}, "));
-        return vec![("device", format!("{link}{address} (by {kind})"))];
+        let over = match export.transport.as_deref() {
+            Some("uring") => " over io_uring",
+            _ => "",
+        };
+        return vec![("device", format!("{link}{address} (by {kind}{over})"))];
     }
     let mut lines: Vec<_> = export.uris.iter().map(|uri| (kind.as_str(), uri.clone())).collect();
     lines.push((

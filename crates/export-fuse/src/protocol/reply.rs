@@ -49,6 +49,8 @@ pub struct InitReply {
     pub max_readahead: u32,
     /// Constants of [`super::init`].
     pub flags: u32,
+    /// Its constant for the second word of flags.
+    pub flags2: u32,
     /// Asynchronous requests that the kernel sends before it waits for answers.
     pub max_background: u16,
     /// Asynchronous requests at which the kernel holds back what can wait.
@@ -110,8 +112,11 @@ impl Reply {
             // Granularity of times: 1 ns.
             .u32(1)
             .u16(init.max_pages)
-            // map_alignment, flags2, unused[7].
-            .zeroes(34)
+            // map_alignment.
+            .zeroes(2)
+            .u32(init.flags2)
+            // unused[7].
+            .zeroes(28)
             .finish()
     }
 
@@ -301,14 +306,15 @@ mod tests {
         let init = InitReply {
             max_readahead: 131_072,
             flags: 0x8021,
+            flags2: 0x200,
             max_background: 1024,
             congestion_threshold: 768,
             max_write: 1 << 20,
             max_pages: 256,
         };
         let mut expected = header(80).to_vec();
-        expected.extend([7, MINOR, 131_072, 0x8021, 768 << 16 | 1024, 1 << 20, 1, 256]);
-        expected.extend([0; 8]);
+        expected.extend([7, MINOR, 131_072, 0x8021, 768 << 16 | 1024, 1 << 20, 1, 256, 0x200]);
+        expected.extend([0; 7]);
         assert_eq!(words(&Reply::init(5, &init)), expected);
 
         let mut expected = header(144).to_vec();

@@ -29,7 +29,7 @@ pub struct Request<'a> {
 #[allow(missing_docs, reason = "the fields of linux/fuse.h under their own names")]
 pub enum Operation<'a> {
     /// The first request of a connection.
-    Init { major: u32, minor: u32, flags: u32 },
+    Init { major: u32, minor: u32, flags: u32, flags2: u32 },
     /// Which node is `name` in this directory? A name that is too long to be told from its
     /// first 40 bytes comes without them.
     Lookup { name: Option<&'a [u8]> },
@@ -170,7 +170,13 @@ fn parse_arguments(opcode: u32, head: &[u8; HEAD], received: usize) -> Operation
     let u32_at = |at| u32_at(head, IN_HEADER + at);
     let u64_at = |at| u64_at(head, IN_HEADER + at);
     match opcode {
-        opcode::INIT => Operation::Init { major: u32_at(0), minor: u32_at(4), flags: u32_at(12) },
+        opcode::INIT => Operation::Init {
+            major: u32_at(0),
+            minor: u32_at(4),
+            flags: u32_at(12),
+            // Kernels before 5.17 have none.
+            flags2: if received >= IN_HEADER + 20 { u32_at(16) } else { 0 },
+        },
         opcode::LOOKUP => Operation::Lookup { name: name_in(&head[IN_HEADER..received.min(HEAD)]) },
         opcode::FORGET | opcode::BATCH_FORGET => Operation::Forget,
         opcode::GETATTR => Operation::GetAttr,
@@ -254,7 +260,7 @@ mod tests {
                 26,
                 words(&[7, 45, 131_072, 0x73ff_fffb, 1, 0, 0, 0, 0, 0]),
                 24,
-                Init { major: 7, minor: 45, flags: 0x73ff_fffb },
+                Init { major: 7, minor: 45, flags: 0x73ff_fffb, flags2: 1 },
             ),
             (1, b"volume\0".to_vec(), 0, Lookup { name: Some(b"volume") }),
             (1, vec![b'x'; 40], 20, Lookup { name: None }),

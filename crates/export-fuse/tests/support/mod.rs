@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
 use braid_device::{Ram, RamDevice};
 use braid_engine::{Dev, Device, Pending};
-use braid_export_fuse::{Aborter, Attachment, Counters, Mount, ServeError, serve};
+use braid_export_fuse::{
+    Aborter, Attachment, Counters, Mount, QUEUES_PARAMETER, ServeError, Transport, agree,
+    queue_count, serve, serve_beside_queues, serve_queues,
+};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_uring::{Config, Executor, Fd, Handle, Mode};
@@ -37,7 +40,42 @@ pub(crate) fn is_possible() -> bool {
         println!("skipped: not root");
         return false;
     }
+    if over_uring()
+        && let Err(error) = OpenOptions::new().write(true).open(QUEUES_PARAMETER)
+    {
+        println!("skipped: no FUSE over io_uring: {QUEUES_PARAMETER}: {error}");
+        return false;
+    }
     true
+}
+
+/// Returns true in the tests that run over queues of io_uring: those of `over_uring.rs`.
+pub(crate) fn over_uring() -> bool {
+    module_path!().starts_with("over_uring")
+}
+
+/// FUSE over io_uring is offered while this is there, which is for one test after the other. Dropping it leaves all as
+/// it was. Connections of others may meet either setting.
+struct Offer {
+    before: String,
+    _lock: File,
+}
+
+impl Offer {
+    fn new() -> Offer {
+        let path = std::env::temp_dir().join("braid-fuse-over-io-uring.lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let before = std::fs::read_to_string(QUEUES_PARAMETER).unwrap();
+        std::fs::write(QUEUES_PARAMETER, "Y").unwrap();
+        Offer { before, _lock: lock }
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        std::fs::write(QUEUES_PARAMETER, self.before.trim()).unwrap();
+    }
 }
 
 fn rustix_is_root() -> bool {
@@ -53,6 +91,7 @@ pub(crate) struct Served {
     pub(crate) counters: Arc<Counters>,
     pub(crate) trouble: Arc<Trouble>,
     pub(crate) dir: PathBuf,
+    pub(crate) over: Transport,
     shard: Option<JoinHandle<Result<(), ServeError>>>,
     _guard: mpsc::Sender<()>,
     /// Dropped last.
@@ -111,6 +150,7 @@ impl Served {
 
     pub(crate) fn at(dir: &Path, wish: Wish, parent: TempDir) -> Served {
         let ram = Ram::new(wish.size).unwrap();
+        let offer = (over_uring() && wish.mode != Mode::Threads).then(Offer::new);
         let (mount, fd) = Mount::new(dir, "test", wish.read_only).unwrap();
         let guard = guard(mount.aborter(), Duration::from_secs(60));
         let limits = Limits {
@@ -119,6 +159,8 @@ impl Served {
             ..ram.device().limits()
         };
         let (counters, trouble) = (Arc::new(Counters::default()), Arc::new(Trouble::default()));
+        let over = offer.as_ref().map_or(Transport::Device, |_| agree(&fd, limits).unwrap());
+        let (send, registered) = mpsc::channel();
         let shard = std::thread::spawn({
             let (ram, counters) = (ram.device(), Arc::clone(&counters));
             let trouble = Arc::clone(&trouble);
@@ -129,14 +171,49 @@ impl Served {
                 let ram = Rc::new(ram);
                 let device = Tried { ram, limits, trouble, handle: handle.clone() };
                 let pool = Pool::new(wish.pool).unwrap();
-                let served = serve(handle, Fd::new(fd), Dev::new(device), pool, counters);
-                executor.block_on(served)
+                let (fd, dev) = (Fd::new(fd), Dev::new(device));
+                if over == Transport::Device {
+                    return executor.block_on(serve(handle, fd, dev, pool, counters));
+                }
+                let (queues, timer) = ((0..queue_count().unwrap()).collect(), handle.clone());
+                let (of_queues, pool_of_queues) = (Arc::clone(&counters), pool.clone());
+                let queues = serve_queues(
+                    handle.clone(),
+                    fd.clone(),
+                    queues,
+                    dev.clone(),
+                    pool_of_queues,
+                    of_queues,
+                    false,
+                );
+                handle.spawn(async move { queues.await.unwrap() });
+                handle.spawn(async move {
+                    // By then the kernel has what was submitted before.
+                    timer.sleep(Duration::from_millis(1)).await;
+                    send.send(()).unwrap();
+                });
+                executor.block_on(serve_beside_queues(handle, fd, dev, pool, counters))
             }
         });
+        if over == Transport::Uring {
+            registered.recv().unwrap();
+        }
+        drop(offer);
         let mount = Some(mount);
         let dir = dir.to_owned();
         let shard = Some(shard);
-        Served { mount, limits, ram, counters, trouble, dir, shard, _guard: guard, _parent: parent }
+        Served {
+            mount,
+            limits,
+            ram,
+            counters,
+            trouble,
+            dir,
+            over,
+            shard,
+            _guard: guard,
+            _parent: parent,
+        }
     }
 
     pub(crate) fn volume(&self) -> PathBuf {

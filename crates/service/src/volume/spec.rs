@@ -215,12 +215,17 @@ impl Spec {
 
     /// Returns the number of shards: the requested one, or half of the processors (the clients run on the
     /// others), at most four. One serves several connections with less processor time than two
-    /// do, because it finds more to do each time it wakes; more only pay when one is saturated.
+    /// do, because it finds more to do each time it wakes; more only pay when one is saturated. Where a block device's
+    /// requests come through queues of io_uring, one for each processor, each has its shard, of at most eight: it is
+    /// carried out on the processor that asks.
     pub fn shard_count(&self) -> usize {
         match self.shards {
             0 => {
                 let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                (processors / 2).clamp(1, 4)
+                let has_queues = self.attach.attaches()
+                    && self.io != IoMode::Threads
+                    && braid_export_fuse::queues_are_offered() == Some(true);
+                if has_queues { processors.clamp(1, 8) } else { (processors / 2).clamp(1, 4) }
             }
             count => count,
         }

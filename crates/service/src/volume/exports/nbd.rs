@@ -93,6 +93,7 @@ impl Export for Nbd {
             uris: self.uris.clone(),
             link: None,
             mount: None,
+            transport: None,
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),
