@@ -31,4 +31,4 @@ pub mod request;
 mod serve;
 
 pub use device::{AddError, Device, Features, State, find, known_fault, tag};
-pub use serve::{Counters, ServeError, serve};
+pub use serve::{Counters, Counts, ServeError, serve};

@@ -34,6 +34,9 @@ const COMMIT_AND_FETCH: u32 = 0xc010_7521;
 /// Counts of the requests of one queue.
 pub type Counters = braid_status::Shared<ExportCounts>;
 
+/// Counts of requests.
+pub type Counts = ExportCounts;
+
 /// Why a queue is not served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -227,7 +227,7 @@ impl Live {
         }
         drop(quiet);
         let text = format!("{name} has {wish:#} now");
-        let told = self.exports.follow(Change::Size).map_err(|error| {
+        let told = self.exports.follow(Change::Size(bytes)).map_err(|error| {
             Failure::failed(format!("{text}, but its device does not have that size yet: {error}"))
                 .next("`losetup --set-capacity` on it")
         })?;
