@@ -34,7 +34,7 @@ use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
 use super::all_shards::AllShards;
-use super::exports::{Change, Exports};
+use super::exports::{self, Change, Exports};
 use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
@@ -157,6 +157,14 @@ impl Live {
             return Err(why);
         }
         Ok(format!("{name} is locked: it cannot be written to"))
+    }
+
+    /// Notes that this process may keep completed writes from now on, which end with it.
+    ///
+    /// # Errors
+    /// The note cannot be written.
+    pub(super) fn keep_inside(&self) -> io::Result<()> {
+        exports::keep_inside(&self.spec)
     }
 
     /// Has those refuse writes, or let them through, that the exports can tell: the block layer.

@@ -31,6 +31,7 @@ use braid_block::Limits;
 pub use clear::clean_up_after;
 pub(super) use clear::clear_left;
 pub use link::backing_file;
+pub(super) use ublk::keep_inside;
 
 use super::error::{ExportError, RunError};
 use super::memory;

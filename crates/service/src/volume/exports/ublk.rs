@@ -112,6 +112,22 @@ fn outlives(stack: &Stack) -> bool {
     is_outside && stack.members().iter().all(outlives)
 }
 
+/// The note that a volume's process came to keep completed writes, which ended with it.
+fn note(spec: &Spec) -> PathBuf {
+    spec.mount.with_extension("inside")
+}
+
+/// Notes that the process keeps completed writes from now on: its device is not taken over after it.
+///
+/// # Errors
+/// The note cannot be written.
+pub(in crate::volume) fn keep_inside(spec: &Spec) -> io::Result<()> {
+    match spec.way() {
+        Some(Way::Ublk) => std::fs::write(note(spec), ""),
+        _ => Ok(()),
+    }
+}
+
 /// The device that a process of the volume with the folder `mount` left.
 fn find(mount: &Path) -> Result<Option<Device>, ExportError> {
     ublk::find(ublk::tag(mount.as_os_str().as_bytes())).map_err(ExportError::failed)
@@ -121,6 +137,7 @@ fn find(mount: &Path) -> Result<Option<Device>, ExportError> {
 fn takes_over(spec: &Spec) -> bool {
     spec.way() == Some(Way::Ublk)
         && outlives(&spec.stack)
+        && !note(spec).exists()
         && find(&spec.mount).is_ok_and(|left| {
             left.is_some_and(|left| {
                 left.stays()
@@ -146,6 +163,8 @@ impl Ublk {
         let queues = on.shards.len() as u16;
         let device = Device::add(tag, queues, outlives(&on.spec.stack), &on.limits);
         let device = device.map_err(ExportError::failed)?;
+        // Of an earlier device.
+        let _ = std::fs::remove_file(note(on.spec));
         let started = self.serve(&device, on).and_then(|serving| match device.start() {
             Ok(()) => Ok(serving),
             Err(error) => Err(broken(&device, "is not started", &error)),
