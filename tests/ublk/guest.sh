@@ -1,8 +1,9 @@
 # Run in a guest whose kernel has the ublk driver; $KLAB_SHARE has the programs. Ends with `passed` if all went well.
 set -eu
-export PATH=$KLAB_SHARE:$PATH BRAID_STATE=/tmp/state BRAID_RUN=/tmp/run HOME=/tmp
+export PATH=$KLAB_SHARE:$PATH HOME=/tmp BRAID_CONFIG_DIR=/tmp/braid/config BRAID_DEV_DIR=/tmp/braid/dev \
+    BRAID_RUN_DIR=/tmp/braid/run BRAID_STATE_DIR=/tmp/braid/state
 modprobe ublk_drv
-mkdir -p /tmp/m /tmp/state /tmp/run
+mkdir -p /tmp/m /tmp/braid
 fail() { echo "FAILED: $*"; exit 1; }
 stage() { echo "stage: $*"; }
 # The device of a volume.
@@ -16,7 +17,7 @@ stage "a RAM disk: auto takes ublk"
 braid up 'ram(64M)' --name r
 dev=$(device r)
 [ -b "$dev" ] || fail "r is no block device: $dev"
-[ "$(readlink -f /dev/braid/r)" = "$dev" ] || fail "no link"
+[ "$(readlink -f /tmp/braid/dev/r)" = "$dev" ] || fail "no link"
 head -c 16M /dev/urandom >/tmp/random
 sum=$(sha256sum </tmp/random | cut -c1-64)
 dd if=/tmp/random of="$dev" bs=1M oflag=direct status=none

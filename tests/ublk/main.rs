@@ -24,7 +24,9 @@ const LIMIT: u64 = 900;
 fn engine() -> Result<(PathBuf, &'static str), String> {
     let klab = match std::env::var_os("KLAB").filter(|path| !path.is_empty()) {
         Some(path) => PathBuf::from(path),
-        None => common::find_program("klab").ok_or("there is no klab, neither by $KLAB nor in $PATH")?,
+        None => {
+            common::find_program("klab").ok_or("there is no klab, neither by $KLAB nor in $PATH")?
+        }
     };
     if !klab.is_file() {
         return Err(format!("{} is no file", klab.display()));
@@ -35,7 +37,9 @@ fn engine() -> Result<(PathBuf, &'static str), String> {
         lines.by_ref().take(2).any(|line| line.contains("ublk_drv"))
     };
     let found = ENGINES.iter().find(has_driver).copied();
-    found.map(|engine| (klab, engine)).ok_or_else(|| format!("no kernel of {ENGINES:?} is prepared"))
+    found
+        .map(|engine| (klab, engine))
+        .ok_or_else(|| format!("no kernel of {ENGINES:?} is prepared"))
 }
 
 #[test]
@@ -51,7 +55,16 @@ fn a_device_serves_outlives_its_server_and_goes() {
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/ublk/guest.sh");
     let output = Tool::new(&klab)
-        .args(["run", "--engine", engine, "--timeout", &LIMIT.to_string(), "--root", "/", "--share"])
+        .args([
+            "run",
+            "--engine",
+            engine,
+            "--timeout",
+            &LIMIT.to_string(),
+            "--root",
+            "/",
+            "--share",
+        ])
         .arg(scratch.path())
         .arg("--script")
         .arg(&script)

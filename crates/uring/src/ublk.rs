@@ -198,13 +198,32 @@ impl Queue {
 
     /// Offset of a tag's data in the character device.
     fn place(&self, tag: u16) -> u64 {
-        DATA | u64::from(self.number) << QUEUE_SHIFT | u64::from(tag) << TAG_SHIFT
+        place(self.number, tag)
     }
+}
+
+/// A sum: the bits of tags reach into that of the beginning.
+fn place(queue: u16, tag: u16) -> u64 {
+    DATA + (u64::from(queue) << QUEUE_SHIFT) + (u64::from(tag) << TAG_SHIFT)
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's, and no reference to it is given out.
         unsafe { libc::munmap(self.descriptors.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_all_queues_have_places_of_their_own() {
+        let mut last = DATA - (1 << TAG_SHIFT);
+        for (queue, tag) in (0..2).flat_map(|queue| (0..=u16::MAX).map(move |tag| (queue, tag))) {
+            assert_eq!(place(queue, tag), last + (1 << TAG_SHIFT));
+            last = place(queue, tag);
+        }
     }
 }
