@@ -11,6 +11,9 @@ const BLKPBSZGET: libc::Ioctl = 0x127b;
 const BLKROTATIONAL: libc::Ioctl = 0x127e;
 const BLKDISCARD: libc::Ioctl = 0x1277;
 const BLKZEROOUT: libc::Ioctl = 0x127f;
+const BLKROSET: libc::Ioctl = 0x125d;
+/// Counts in units of 512 bytes.
+const BLKRASET: libc::Ioctl = 0x1262;
 
 /// Capacity in bytes.
 ///
@@ -54,6 +57,26 @@ pub fn rotational(fd: impl AsFd) -> io::Result<bool> {
     // SAFETY: the kernel writes an unsigned short at the address of a live one.
     check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKROTATIONAL, &mut rotational) })?;
     Ok(rotational != 0)
+}
+
+/// Has the block layer refuse writes to a device, or let them through.
+///
+/// # Errors
+/// No permission.
+pub fn set_read_only(fd: impl AsFd, read_only: bool) -> io::Result<()> {
+    let read_only = libc::c_int::from(read_only);
+    // SAFETY: the kernel reads an int at the address of a live one.
+    check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKROSET, &read_only) }).map(drop)
+}
+
+/// Sets the size of the page cache's read-ahead, in bytes.
+///
+/// # Errors
+/// No permission.
+pub fn set_read_ahead(fd: impl AsFd, bytes: u64) -> io::Result<()> {
+    let units = bytes.div_ceil(512) as libc::c_ulong;
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKRASET, units) }).map(drop)
 }
 
 /// Drops the contents of a range.

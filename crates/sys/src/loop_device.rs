@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use crate::check;
+use crate::{block, check};
 
 /// Time for which a free loop device is tried for, and the longest pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -16,10 +16,6 @@ const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
-/// `BLKROSET` (`linux/fs.h`).
-const BLKROSET: libc::Ioctl = 0x125D;
-/// `BLKRASET` (`linux/fs.h`), which counts in units of 512 bytes.
-const BLKRASET: libc::Ioctl = 0x1262;
 
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -89,7 +85,7 @@ pub fn attach(file: impl AsFd, setup: Setup<'_>) -> io::Result<u32> {
         match configure(&device, &file, setup) {
             Ok(()) => {
                 // The kernel gives it the usual one while it is set up, since 6.9.
-                let set = set_read_ahead(&device, setup.read_ahead);
+                let set = block::set_read_ahead(&device, setup.read_ahead.max(READ_AHEAD));
                 return set.map(|()| number).inspect_err(|_| drop(clear(&device)));
             }
             Err(busy) if busy.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
@@ -147,19 +143,7 @@ pub fn set_capacity(number: u32) -> io::Result<()> {
 /// # Errors
 /// No permission.
 pub fn set_read_only(number: u32, read_only: bool) -> io::Result<()> {
-    allow_writes(&open(number, false)?, !read_only)
-}
-
-fn allow_writes(device: &File, allow: bool) -> io::Result<()> {
-    let read_only = libc::c_int::from(!allow);
-    // SAFETY: the kernel reads an int at the address of a live one.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET, &read_only) }).map(drop)
-}
-
-fn set_read_ahead(device: &File, bytes: u64) -> io::Result<()> {
-    let units = bytes.max(READ_AHEAD).div_ceil(512) as libc::c_ulong;
-    // SAFETY: a call without pointers.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKRASET, units) }).map(drop)
+    block::set_read_only(&open(number, false)?, read_only)
 }
 
 fn clear(device: &File) -> io::Result<()> {
@@ -178,8 +162,8 @@ pub fn detach(number: u32, is_ours: impl FnOnce() -> bool) -> io::Result<()> {
     if !is_ours() {
         return Ok(());
     }
-    allow_writes(&device, true)?;
-    set_read_ahead(&device, READ_AHEAD)?;
+    block::set_read_only(&device, false)?;
+    block::set_read_ahead(&device, READ_AHEAD)?;
     clear(&device)
 }
 

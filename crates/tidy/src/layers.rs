@@ -52,6 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("monitor", &["control", "probe", "shell", "stack"]),
     ("export-nbd", &["block", "engine", "mem", "nbd", "status", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "status", "sys", "uring"]),
+    ("export-ublk", &["block", "engine", "mem", "status", "uring"]),
     ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack", "trace"]),
     ("lab-report", &["lab", "shell", "stack"]),
     (
@@ -65,6 +66,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-fuse",
             "export-nbd",
+            "export-ublk",
             "holes",
             "level",
             "md",

@@ -15,6 +15,8 @@ pub struct Fd(Rc<Inner>);
 struct Inner {
     fd: OwnedFd,
     failures: Arc<Failures>,
+    /// Reads and writes never wait, and so need no thread that may.
+    is_prompt: bool,
 }
 
 /// Failures of a medium, counted from any thread, over all descriptors of it.
@@ -77,7 +79,16 @@ impl Fd {
 
     /// Takes the descriptor over; reads, writes and flushes that fail are counted.
     pub fn counted(fd: OwnedFd, failures: Arc<Failures>) -> Fd {
-        Fd(Rc::new(Inner { fd, failures }))
+        Fd(Rc::new(Inner { fd, failures, is_prompt: false }))
+    }
+
+    /// Takes over a descriptor that is open with `O_NONBLOCK`, whose reads and writes never wait.
+    pub(crate) fn prompt(fd: OwnedFd) -> Fd {
+        Fd(Rc::new(Inner { fd, failures: Arc::default(), is_prompt: true }))
+    }
+
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.0.is_prompt
     }
 
     pub(crate) fn record(&self, errno: Errno) {

@@ -29,6 +29,7 @@ mod ring;
 mod table;
 mod threads;
 mod timer;
+pub mod ublk;
 
 pub use clock::ExecutorClock;
 pub use executor::{Config, Executor, Handle, Mode, Remote};

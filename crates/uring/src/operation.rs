@@ -52,6 +52,12 @@ pub(crate) enum Operation {
         fd: Fd,
         interest: Interest,
     },
+    /// A command to the driver of a character device (`uring_cmd`), without memory of ours.
+    Command {
+        fd: Fd,
+        command: u32,
+        data: [u8; 16],
+    },
     /// A closure on a thread of the pool, whose result comes through `table::complete`.
     Blocking,
 }

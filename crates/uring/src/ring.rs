@@ -298,9 +298,10 @@ fn entry_of(operation: &mut Operation, nowait: bool) -> Entry {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset) = (RingFd(raw(&transfer.fd)), transfer.position());
-            transfer.nowait = nowait;
+            // A file that never waits need not support the flag.
+            transfer.nowait = nowait && !transfer.fd.is_prompt();
             let durable = if transfer.durable { libc::RWF_DSYNC } else { 0 };
-            let flags = durable | if nowait { libc::RWF_NOWAIT } else { 0 };
+            let flags = durable | if transfer.nowait { libc::RWF_NOWAIT } else { 0 };
             let write = transfer.write;
             match (transfer.rest(), write) {
                 (Rest::One { base, len }, false) => {
@@ -348,6 +349,9 @@ fn entry_of(operation: &mut Operation, nowait: bool) -> Entry {
         }
         Operation::Poll { fd, interest } => {
             opcode::PollAdd::new(RingFd(raw(fd)), interest.events() as u32).build()
+        }
+        Operation::Command { fd, command, data } => {
+            opcode::UringCmd16::new(RingFd(raw(fd)), *command).cmd(*data).build()
         }
         Operation::Blocking => unreachable!("run by the pool"),
     }

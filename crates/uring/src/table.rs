@@ -53,10 +53,13 @@ impl Table {
         self.entries.borrow_mut().reserve(count);
     }
 
-    /// Operations that the kernel has not answered.
+    /// Operations with memory of ours that the kernel has not answered. Commands have none, and some wait until the ring
+    /// is closed: they cannot be cancelled.
     pub(crate) fn in_kernel(&self) -> usize {
         let entries = self.entries.borrow();
-        entries.iter().filter(|(_, entry)| !matches!(entry.state, State::Done(_))).count()
+        let has_memory = |entry: &Entry| !matches!(entry.operation, Operation::Command { .. });
+        let is_in_kernel = |entry: &Entry| !matches!(entry.state, State::Done(_));
+        entries.iter().filter(|(_, entry)| is_in_kernel(entry) && has_memory(entry)).count()
     }
 
     /// Looks at the operation `id`, for a driver that submits it.

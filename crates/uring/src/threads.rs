@@ -183,6 +183,8 @@ fn call_of(operation: &mut Operation) -> Job {
             // SAFETY: as above.
             Box::new(move || or_errno(unsafe { libc::fallocate(fd, mode, offset, len) }.into()))
         }
+        // Only io_uring has them.
+        Operation::Command { .. } => Box::new(|| -libc::EOPNOTSUPP),
         _ => unreachable!("only files go to the pool"),
     }
 }

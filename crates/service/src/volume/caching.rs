@@ -147,6 +147,10 @@ impl Caching {
         let warm = warm.map(Arc::new);
         let to = ToWriteBack::open(cache, limits, &identity, &self.options)?;
         orders.begin()?;
+        // It may keep completed writes in this process, now or in a later mode.
+        live.keep_inside().map_err(|error| {
+            Failure::failed(format!("{name} cannot note that it has a cache: {error}"))
+        })?;
         let memory = whole(config.size, config.block)
             .and_then(|size| memory(live, orders, 0, size))
             .map_err(|error| no_memory(cache.size, &error))?;

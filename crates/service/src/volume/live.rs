@@ -34,7 +34,7 @@ use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
 use super::all_shards::AllShards;
-use super::exports::{Change, Exports};
+use super::exports::{self, Change, Exports};
 use super::long_orders::LongOrders;
 use super::media::Media;
 use super::promises;
@@ -159,6 +159,14 @@ impl Live {
         Ok(format!("{name} is locked: it cannot be written to"))
     }
 
+    /// Notes that this process may keep completed writes from now on, which end with it.
+    ///
+    /// # Errors
+    /// The note cannot be written.
+    pub(super) fn keep_inside(&self) -> io::Result<()> {
+        exports::keep_inside(&self.spec)
+    }
+
     /// Has those refuse writes, or let them through, that the exports can tell: the block layer.
     fn tell_clients(&self, read_only: bool) -> Result<(), Failure> {
         let told = self.exports.follow(Change::ReadOnly(read_only));
@@ -227,7 +235,7 @@ impl Live {
         }
         drop(quiet);
         let text = format!("{name} has {wish:#} now");
-        let told = self.exports.follow(Change::Size).map_err(|error| {
+        let told = self.exports.follow(Change::Size(bytes)).map_err(|error| {
             Failure::failed(format!("{text}, but its device does not have that size yet: {error}"))
                 .next("`losetup --set-capacity` on it")
         })?;

@@ -304,7 +304,9 @@ impl Volume {
                     if self.shared.panicked.load(Ordering::SeqCst) {
                         continue;
                     }
-                    eprintln!("the file system below the device was unmounted from outside");
+                    eprintln!(
+                        "the block device, or the file system below it, was taken away from outside"
+                    );
                     // It is never refused by force.
                     let _ = self.shared.exports.take_down(true);
                     return save_to_the_end(&self.shared.live).err();

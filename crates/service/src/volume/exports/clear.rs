@@ -22,7 +22,7 @@ pub(in crate::volume) struct Left {
 /// # Errors
 /// What keeps one of them from being removed.
 pub(in crate::volume) fn clear_left(spec: &Spec) -> Result<Left, ExportError> {
-    let told = clear(&spec.mount, spec.link.as_deref())?;
+    let told = clear(&spec.mount, spec.link.as_deref(), Some(spec))?;
     Ok(Left { is_dying: spec.traces().exists(), told })
 }
 
@@ -42,10 +42,16 @@ pub fn clean_up_after(traces: &Path) -> Result<(), String> {
     if !traces.process.kill() {
         return Err("its process does not end, though it was killed".to_owned());
     }
-    clear(&traces.mount, traces.link.as_deref()).map(drop).map_err(|error| error.to_string())
+    clear(&traces.mount, traces.link.as_deref(), None).map(drop).map_err(|error| error.to_string())
 }
 
-/// Removes exports of all kinds: the mount, and the link to the device. Returns what was done, for people.
-fn clear(mount: &Path, link: Option<&Path>) -> Result<Vec<String>, ExportError> {
-    KINDS.iter().filter_map(|kind| (kind.clear_left)(mount, link).transpose()).collect()
+/// Removes exports of all kinds: the mount, and the link to the device; but none that the volume which comes `next` goes
+/// on with. Returns what was done, for people.
+fn clear(
+    mount: &Path,
+    link: Option<&Path>,
+    next: Option<&Spec>,
+) -> Result<Vec<String>, ExportError> {
+    let left = KINDS.iter().filter(|kind| !next.is_some_and(|next| (kind.takes_over)(next)));
+    left.filter_map(|kind| (kind.clear_left)(mount, link).transpose()).collect()
 }

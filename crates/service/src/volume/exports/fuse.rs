@@ -21,10 +21,10 @@ use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::shard::Shard;
-use crate::volume::spec::Spec;
+use crate::volume::spec::{Spec, Way};
 use crate::volume::warnings::Warning;
 
-pub(super) const KIND: Kind = Kind { prepare, clear_left };
+pub(super) const KIND: Kind = Kind { prepare, clear_left, takes_over: |_| false };
 
 #[derive(Default)]
 struct Fuse {
@@ -52,7 +52,7 @@ struct Attached {
 }
 
 fn prepare(spec: &Spec, _: &mut Vec<Warning>) -> Prepared {
-    Ok(spec.attach.attaches().then(|| Box::<Fuse>::default() as Box<dyn Export>))
+    Ok((spec.way() == Some(Way::Fuse)).then(|| Box::<Fuse>::default() as Box<dyn Export>))
 }
 
 impl Fuse {
@@ -245,7 +245,7 @@ impl Export for Fuse {
         let Some(device) = self.device() else { return Ok(None) };
         match change {
             Change::ReadOnly(read_only) => device.set_read_only(read_only)?,
-            Change::Size => device.refresh_size()?,
+            Change::Size(_) => device.refresh_size()?,
         }
         Ok(None)
     }

@@ -67,10 +67,14 @@ fn make_by(
         if old == device {
             return Ok(());
         }
-        if !old.to_string_lossy().starts_with("/dev/loop") {
+        let name = old.to_string_lossy();
+        let is_ublk = name.starts_with("/dev/ublkb");
+        if !is_ublk && !name.starts_with("/dev/loop") {
             return Err(format!("it is a link to {}, which braid did not make", old.display()));
         }
-        if backing(&old).is_some_and(|file| !file.starts_with(mount)) {
+        // A device of the ublk driver is there as long as it is in use.
+        let is_used = backing(&old).is_some_and(|file| !file.starts_with(mount));
+        if is_used || is_ublk && old.exists() {
             return Err(format!("it leads to {}, which is in use", old.display()));
         }
         remove(link, &old);

@@ -20,6 +20,7 @@ mod clear;
 mod fuse;
 mod link;
 mod nbd;
+mod ublk;
 
 use std::io;
 use std::path::Path;
@@ -30,6 +31,7 @@ use braid_block::Limits;
 pub use clear::clean_up_after;
 pub(super) use clear::clear_left;
 pub use link::backing_file;
+pub(super) use ublk::keep_inside;
 
 use super::error::{ExportError, RunError};
 use super::memory;
@@ -39,7 +41,7 @@ use super::warnings::Warning;
 use crate::control::{Event, ExportStatus};
 
 /// All kinds, in the order in which they are started: block devices of this machine last.
-const KINDS: [Kind; 2] = [nbd::KIND, fuse::KIND];
+const KINDS: [Kind; 3] = [nbd::KIND, fuse::KIND, ublk::KIND];
 
 /// An export that was prepared, if it was asked for.
 type Prepared = Result<Option<Box<dyn Export>>, RunError>;
@@ -52,6 +54,8 @@ struct Kind {
     /// Removes the export that a killed process of the volume left: the mount, and the link to the device. Returns what
     /// was done, for people.
     clear_left: fn(&Path, Option<&Path>) -> Result<Option<String>, ExportError>,
+    /// Returns true if the volume goes on with the export that a killed process of it left, so that it is not removed.
+    takes_over: fn(&Spec) -> bool,
 }
 
 /// A way by which clients reach the volume. Its methods are called by the threads of the process that serve no
@@ -107,8 +111,8 @@ pub(super) struct Start<'a> {
 pub(super) enum Change {
     /// Clients may not write any more, or may again.
     ReadOnly(bool),
-    /// The volume has another size.
-    Size,
+    /// The volume has another size, in bytes.
+    Size(u64),
 }
 
 /// The exports of a volume.

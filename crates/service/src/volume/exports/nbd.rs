@@ -20,7 +20,7 @@ use crate::volume::spec::Spec;
 use crate::volume::warnings::Warning;
 
 /// A killed process leaves sockets, which the next one recognises as stale.
-pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None) };
+pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None), takes_over: |_| false };
 
 struct Nbd {
     listeners: Mutex<Vec<Listener>>,
@@ -114,7 +114,7 @@ impl Export for Nbd {
 
     /// A client is told of the size, and of whether it may write, when it connects.
     fn follow(&self, change: Change) -> io::Result<Option<String>> {
-        let is_told = matches!(change, Change::Size) && self.connections() > 0;
+        let is_told = matches!(change, Change::Size(_)) && self.connections() > 0;
         let text = "NBD clients that are connected see that when they connect again";
         Ok(is_told.then(|| text.to_owned()))
     }
