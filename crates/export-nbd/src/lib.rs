@@ -29,7 +29,6 @@ mod payload;
 mod serve;
 mod session;
 mod stop;
-mod stream;
 mod watch;
 
 pub use address::{Address, AddressError, ListenError, Listener};
@@ -39,4 +38,4 @@ pub use end::End;
 pub use overlaps::Overlaps;
 pub use serve::{Bounds, Server};
 pub use stop::Stop;
-pub use stream::Stream;
+pub use braid_uring::Stream;

@@ -51,7 +51,7 @@ use crate::outbox::Outbox;
 use crate::overlaps::Lane;
 use crate::payload::{PIECE, get_payload};
 use crate::stop::{Stop, end_of};
-use crate::stream::Stream;
+use braid_uring::Stream;
 use crate::watch::{Owes, Watch};
 
 /// Requests of one connection under way at once.

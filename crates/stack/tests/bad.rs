@@ -193,7 +193,7 @@ help: the form is md(PATH, PATH, …)",
                ^^^^^^^
 help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
-  raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
+  raid0(a.img, rbd(pool/image))
                ^^^
 help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
     "column 1: `holes` needs the map of its holes: map=FILE

@@ -176,7 +176,9 @@ impl Media {
         let mut has_state = false;
         self.root.walk(&mut |part| {
             has_state |= match part {
-                Part::Leaf(_) | Part::Missing => false,
+                // Of a remote member, each request depends on those that have no outcome yet.
+                Part::Leaf(leaf) => leaf.traffic().is_some(),
+                Part::Missing => false,
                 Part::Md(array) => array.level.is_redundant(),
                 Part::Joined { level, .. } => level.is_redundant(),
                 Part::Decorated { by, store, .. } => {
