@@ -7,10 +7,11 @@
 //! Deliberately absent: what a server offers, which is asked when the member is opened; credentials.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
-use super::Level;
 use super::args::Args;
+use super::{Level, Node, Stack};
 use crate::error::Fault;
 use crate::expr::fmt_word;
 use crate::problem::Problem;
@@ -38,6 +39,16 @@ impl Nbd {
     pub const DEFAULT_DEADLINE: Latency = Latency(30_000_000_000);
     /// The least and the greatest deadline.
     const DEADLINES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
+
+    /// Returns the export that a member's name is the text of: `nbd(URI)`.
+    #[must_use]
+    pub fn called(name: &Path) -> Option<Nbd> {
+        let text = name.to_str().filter(|text| text.starts_with("nbd("))?;
+        match Stack::parse_to_read(text).ok()?.node {
+            Node::Nbd(nbd) => Some(nbd),
+            _ => None,
+        }
+    }
 
     /// Returns the export at `uri`, with defaults for the rest.
     #[must_use]
