@@ -37,6 +37,8 @@ const BLOCK: u64 = 512;
 const OWN: u64 = 8;
 const CLIENTS: u64 = 6;
 const SIZE: u64 = OWN * CLIENTS * BLOCK;
+/// The longest time for which a ready task waits at once, in nanoseconds.
+const DELAY_NS: u64 = 1_000_000;
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Counts of a run.
@@ -233,6 +235,7 @@ impl Expected {
 }
 
 struct Client {
+    handle: Handle,
     dev: Dev,
     rng: Rng,
     number: u64,
@@ -269,6 +272,9 @@ impl Client {
         };
         self.told.borrow_mut().asked += 1;
         let result = self.dev.start(io).await.result;
+        if result.is_err() {
+            self.pause().await;
+        }
         let mut expected = self.expected.borrow_mut();
         for possible in &mut expected.0[block as usize..(block + count) as usize] {
             match result {
@@ -278,13 +284,21 @@ impl Client {
         }
     }
 
+    /// Waits, as a program does that failed.
+    async fn pause(&self) {
+        self.handle.sleep(500_000_000).await;
+    }
+
     async fn read(&mut self, first: u64) -> Result<(), String> {
         let block = self.number * OWN + first;
         let payload = Payload::One(Buf::apart(BLOCK as usize).expect("memory"));
         let done = self.dev.start(Io::read(block * BLOCK, payload)).await;
         match done.result {
             Ok(()) => self.expected.borrow_mut().check(block, &done.payload.to_vec()),
-            Err(Errno::TIMEDOUT) => Ok(()),
+            Err(Errno::TIMEDOUT) => {
+                self.pause().await;
+                Ok(())
+            }
             Err(error) => Err(format!("a read failed with {error}")),
         }
     }
@@ -296,6 +310,8 @@ impl Client {
 /// A promise was broken.
 pub fn live(seed: u64, requests: u64, failures: u64) -> Result<Told, String> {
     let sim = Sim::new(seed);
+    // A task that is kept waiting for longer than a deadline proves nothing about it.
+    sim.be_prompt(DELAY_NS);
     let handle = sim.handle();
     sim.block_on(async move { run(&handle, requests, failures).await })
 }
@@ -347,9 +363,10 @@ async fn run(handle: &Handle, requests: u64, failures: u64) -> Result<Told, Stri
     for number in 0..CLIENTS {
         let rng = handle.fork_rng();
         let (told, expected) = (Rc::clone(&told), Rc::clone(&expected));
-        let client = Client { dev: dev.clone(), rng, number, told, expected };
+        let (handle, dev) = (handle.clone(), dev.clone());
+        let client = Client { handle, dev, rng, number, told, expected };
         let (running, broken) = (Rc::clone(&running), Rc::clone(&broken));
-        handle.spawn("a client", async move {
+        world.handle.spawn("a client", async move {
             if let Err(why) = client.run(requests).await {
                 broken.borrow_mut().get_or_insert(why);
             }
@@ -369,7 +386,8 @@ async fn run(handle: &Handle, requests: u64, failures: u64) -> Result<Told, Stri
     if let Some(why) = broken.borrow_mut().take() {
         return Err(why);
     }
-    verify(&dev, &expected).await?;
+    let state = |why: String| format!("{why}; {:?}", traffic.read());
+    verify(&dev, &expected).await.map_err(state)?;
     let flushed = dev.start(Io::flush()).await.result;
     flushed.map_err(|error| format!("the last flush failed with {error}"))?;
     world.crash();
