@@ -108,7 +108,8 @@ impl Remote {
             Some(connection) => connection,
             None => {
                 let address = Address(self.shared.uri.socket.clone());
-                Direct::connect(&address, &self.shared.uri.export, PATIENCE).map_err(io::Error::other)?
+                Direct::connect(&address, &self.shared.uri.export, PATIENCE)
+                    .map_err(io::Error::other)?
             }
         };
         let result = with(&mut connection)?;

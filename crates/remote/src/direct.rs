@@ -46,7 +46,11 @@ impl Direct {
     ///
     /// # Errors
     /// No server answers within `limit`, or its export is no member.
-    pub fn connect(address: &Address, export: &str, limit: Duration) -> Result<Direct, DirectError> {
+    pub fn connect(
+        address: &Address,
+        export: &str,
+        limit: Duration,
+    ) -> Result<Direct, DirectError> {
         let fd: OwnedFd = address.dial(limit).map_err(DirectError::Connect)?;
         for timeout in [Timeout::Recv, Timeout::Send] {
             set_socket_timeout(&fd, timeout, Some(limit)).map_err(io::Error::from)?;

@@ -129,7 +129,9 @@ impl Journal {
             for span in covered.add(entry.span) {
                 let Entry { op, flags, .. } = *entry;
                 let bytes = match op {
-                    Op::Write => self.bytes(entry.start + (span.offset - entry.span.offset), span.len),
+                    Op::Write => {
+                        self.bytes(entry.start + (span.offset - entry.span.offset), span.len)
+                    }
                     _ => Vec::new(),
                 };
                 pieces.push(Piece { op, flags, span, bytes });

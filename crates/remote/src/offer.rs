@@ -16,9 +16,13 @@ const LARGEST_BLOCK: u32 = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name the values")]
 pub enum Unfit {
-    #[error("the server takes no request below {minimum} bytes; at most {LARGEST_BLOCK} are possible")]
+    #[error(
+        "the server takes no request below {minimum} bytes; at most {LARGEST_BLOCK} are possible"
+    )]
     BlockSize { minimum: u32 },
-    #[error("the server takes no more than {most} bytes in a request; at least {LARGEST_BLOCK} are needed")]
+    #[error(
+        "the server takes no more than {most} bytes in a request; at least {LARGEST_BLOCK} are needed"
+    )]
     Payload { most: u32 },
     #[error("the export has {size} bytes: less than a block of {block}")]
     Small { size: u64, block: u32 },

@@ -49,7 +49,10 @@ enum State {
     /// To be sent.
     Ready,
     /// Sent at that moment; a flush covers the journal before `mark`.
-    Sent { at: Duration, mark: u64 },
+    Sent {
+        at: Duration,
+        mark: u64,
+    },
     /// A change that was sent over a connection that is gone.
     Unknown,
     Done(Result<(), Errno>),
@@ -267,7 +270,8 @@ impl Session {
     fn id_of(&self, cookie: u64) -> Result<usize, Fault> {
         let id = (cookie & 0xffff_ffff) as usize;
         let slot = self.slots.get(id).ok_or(Fault::UnknownCookie)?;
-        let is_it = u64::from(slot.turn) == cookie >> 32 && matches!(slot.state, State::Sent { .. });
+        let is_it =
+            u64::from(slot.turn) == cookie >> 32 && matches!(slot.state, State::Sent { .. });
         if is_it { Ok(id) } else { Err(Fault::UnknownCookie) }
     }
 

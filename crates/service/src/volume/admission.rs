@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use braid_device::Access;
 use braid_member::Named;
 use braid_probe::{
-    Class, Holder, MemberFacts, Policy, ProbeError, Purpose, Reason, Refusal, Signature, check_apart,
-    check_members, look_at,
+    Class, Holder, MemberFacts, Policy, ProbeError, Purpose, Reason, Refusal, Signature,
+    check_apart, check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 

@@ -315,7 +315,8 @@ fn carried(path: PathBuf, array: &MdArray, member: Option<Uuid>) -> Option<Back>
     // A former session tries to connect by itself, and says whether the server is there.
     let label = path.display().to_string();
     let former = array.leaves().into_iter().find(|leaf| leaf.label == label);
-    let is_away = |leaf: &Arc<Member>| leaf.traffic().is_some_and(|one| one.read().connections == 0);
+    let is_away =
+        |leaf: &Arc<Member>| leaf.traffic().is_some_and(|one| one.read().connections == 0);
     if former.as_ref().is_some_and(is_away) {
         return None;
     }
