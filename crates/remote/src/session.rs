@@ -19,6 +19,8 @@
 //! Deliberately absent: connections, bytes, clocks; `now` is an argument. A server that works on a connection which the
 //! client has given up may carry out an old change late; NBD has no way to forbid that.
 
+mod slot;
+
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
@@ -27,95 +29,11 @@ use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
 use slab::Slab;
 
 use crate::journal::{Journal, Piece};
+use slot::{Counted, Owner, Phase, Slot, State};
+pub(crate) use slot::{Fault, Outgoing};
 
 /// Bytes that may be discarded or zeroed in the time of a read.
 const DISCARDED: u64 = 64 << 20;
-
-/// The state of the connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// There is no connection, since that moment.
-    Down(Duration),
-    /// So many changes are not repeated yet.
-    Repeating(usize),
-    Up,
-}
-
-/// The state of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    /// Held: no connection, or another change of its range is in flight, or the journal has no room.
-    Held,
-    /// To be sent.
-    Ready,
-    /// Sent at that moment; a flush covers the journal before `mark`.
-    Sent {
-        at: Duration,
-        mark: u64,
-    },
-    /// A change that was sent over a connection that is gone.
-    Unknown,
-    Done(Result<(), Errno>),
-}
-
-/// The origin of a request.
-enum Owner {
-    Caller(Option<Waker>),
-    /// The caller has gone, and the request goes on.
-    None,
-    /// A piece of the journal that is repeated.
-    Journal(Vec<u8>),
-    /// A flush that makes room in the journal.
-    Room,
-}
-
-struct Slot {
-    op: Op,
-    flags: Flags,
-    span: Span,
-    payload: Payload,
-    owner: Owner,
-    state: State,
-    started: Duration,
-    /// Tells the answers to this request from those to an earlier one of the slot.
-    turn: u32,
-    /// It is repeated before anything else is sent.
-    is_repeat: bool,
-    /// The ranges of a read that have come.
-    received: Vec<Span>,
-    error: Option<Errno>,
-}
-
-/// A request that is to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
-    pub(crate) cookie: u64,
-    pub(crate) op: Op,
-    pub(crate) flags: Flags,
-    pub(crate) span: Span,
-}
-
-/// The fault of a server's answer, which ends the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error("an answer to a request that was not made")]
-    UnknownCookie,
-    #[error("data outside of the read that they answer, or twice")]
-    StrayData,
-    #[error("a read without all of its data")]
-    ShortRead,
-    #[error("data in the answer to a request that is no read")]
-    DataWithoutRead,
-}
-
-/// Counts for a status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// Changes that were sent again.
-    pub(crate) repeated: u64,
-    /// Requests that failed with the deadline.
-    pub(crate) overdue: u64,
-}
 
 /// See the module.
 pub(crate) struct Session {
