@@ -22,7 +22,7 @@ use crate::inbox::Inbox;
 use crate::overlaps::{Lane, Overlaps};
 use crate::session::{Parts, Session};
 use crate::stop::Stop;
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// The limits of a new connection: its handshake's policy and time, and its eviction for a later one.
 pub struct Door {

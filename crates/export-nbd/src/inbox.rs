@@ -7,7 +7,7 @@
 
 use braid_mem::Buf;
 
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 pub(crate) struct Inbox {
     /// Absent while a receive has it.

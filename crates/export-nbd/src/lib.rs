@@ -29,14 +29,13 @@ mod payload;
 mod serve;
 mod session;
 mod stop;
-mod stream;
 mod watch;
 
 pub use address::{Address, AddressError, ListenError, Listener};
+pub use braid_uring::Stream;
 pub use connection::Export;
 pub use counters::{Counters, Counts};
 pub use end::End;
 pub use overlaps::Overlaps;
 pub use serve::{Bounds, Server};
 pub use stop::Stop;
-pub use stream::Stream;

@@ -14,7 +14,7 @@ use std::io::{self, IoSlice};
 use braid_block::Payload;
 use braid_nbd::protocol::ReplyHeader;
 
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// Most parts handed over at once; the kernel's own limit is 1024.
 const MOST_PARTS: usize = 256;

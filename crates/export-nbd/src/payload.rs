@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use braid_block::Payload;
 use braid_mem::{Buf, Pool};
 
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// Largest single buffer; a longer payload is made of several, so that it does not depend on
 /// finding one long free stretch.

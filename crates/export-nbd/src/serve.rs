@@ -39,7 +39,7 @@ use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::overlaps::Overlaps;
-use crate::stream::Socket;
+use braid_uring::Socket;
 
 /// Size of a connection's receive buffer in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;

@@ -51,8 +51,8 @@ use crate::outbox::Outbox;
 use crate::overlaps::Lane;
 use crate::payload::{PIECE, get_payload};
 use crate::stop::{Stop, end_of};
-use crate::stream::Stream;
 use crate::watch::{Owes, Watch};
+use braid_uring::Stream;
 
 /// Requests of one connection under way at once.
 const MOST_IN_FLIGHT: usize = 128;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use braid_mem::Pool;
 
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// Interval of checks.
 const TICK: Duration = Duration::from_millis(500);

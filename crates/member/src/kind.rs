@@ -9,6 +9,7 @@ use braid_device::{Deadline, Ram, RamError, Tally};
 use braid_engine::Dev;
 use braid_engine::decorators::StoreError;
 use braid_mem::Pool;
+use braid_remote::Traffic;
 use braid_uring::{Failures, Handle};
 
 use crate::profile::ModelError;
@@ -30,6 +31,10 @@ pub enum MemberError {
          free ({source})"
     )]
     HugePages { what: String, pages: u64, source: RamError },
+    #[error("{uri} cannot be used: {why}")]
+    Remote { uri: String, why: String },
+    #[error("{uri} is read-only: its server refuses every change")]
+    RemoteReadOnly { uri: String },
     #[error("{path} cannot be the store: {why}")]
     Store { path: PathBuf, why: StoreError },
     #[error("the store {path} does not exist")]
@@ -126,6 +131,11 @@ pub trait Kind: Send + Sync {
 
     /// Failed requests, where they are counted.
     fn failures(&self) -> Option<&Arc<Failures>> {
+        None
+    }
+
+    /// Counts of connections, of a member on another machine. All devices of such a member are on one shard.
+    fn traffic(&self) -> Option<&Arc<Traffic>> {
         None
     }
 }

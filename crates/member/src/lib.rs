@@ -12,6 +12,7 @@
 //! | a regular file or a block device, or a part of one | `file` |
 //! | a RAM disk | `ram` |
 //! | a device that behaves as a profile says | `modelled` |
+//! | an export of an NBD server | `remote` |
 //!
 //! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open()`].
 //!
@@ -27,14 +28,18 @@ mod file;
 mod kind;
 mod member;
 mod modelled;
+mod named;
 mod open;
 pub mod profile;
 mod ram;
+mod remote;
 mod store;
 
 pub use file::open_file;
 pub use kind::{Kind, MemberError, OnShard};
 pub use member::Member;
+pub use named::Named;
 pub use open::{Opening, open};
 pub use ram::available_memory;
+pub use remote::Remote;
 pub use store::open_store;

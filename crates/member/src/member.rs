@@ -10,6 +10,7 @@ use braid_block::{HasLimits, Limits};
 use braid_device::{Ram, Tally};
 use braid_engine::Dev;
 use braid_mem::Pool;
+use braid_remote::Traffic;
 use braid_uring::{Failures, Handle};
 
 use crate::kind::{Kind, OnShard};
@@ -85,6 +86,11 @@ impl Member {
     /// See [`Kind::failures`].
     pub fn failures(&self) -> Option<&Arc<Failures>> {
         self.kind.failures()
+    }
+
+    /// See [`Kind::traffic`].
+    pub fn traffic(&self) -> Option<&Arc<Traffic>> {
+        self.kind.traffic()
     }
 
     /// A device on the member for the shard of `handle`.

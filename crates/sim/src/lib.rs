@@ -10,6 +10,7 @@
 //!   the whole stack that it happens to: NBD clients and sessions over pipes, the engine, disks that
 //!   are put together as production does it ([`found`]).
 //! * [`halves`]: two machines with a half of an array each.
+//! * [`remote`]: a remote member, whose network and server fail.
 //! * `hang`, `opened`: members that hang, behind the deadline of production (`braid_device::Metered`).
 //! * [`atlas`]: which faults may be placed, so that every failure is a bug; [`kernel`]: what Linux's
 //!   md would make of the same superblocks.
@@ -58,6 +59,7 @@ mod oracle;
 mod orders;
 mod pipe;
 mod quiet;
+pub mod remote;
 mod rest;
 pub mod rot;
 pub mod scenario;

@@ -65,6 +65,13 @@ impl Pipe {
         }
     }
 
+    /// Ends both directions, and loses what was sent and not received.
+    pub(crate) fn cut(&self) {
+        self.incoming.borrow_mut().bytes.clear();
+        self.outgoing.borrow_mut().bytes.clear();
+        self.close();
+    }
+
     /// Sends all of `bytes`.
     ///
     /// # Errors
@@ -182,6 +189,10 @@ impl Stream for Pipe {
             half.writer = Some(cx.waker().clone());
             Poll::Pending
         })
+    }
+
+    fn close(&self) {
+        Pipe::close(self);
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {

@@ -43,6 +43,7 @@ pub use level::linear::Linear;
 pub use level::md::Md;
 pub use level::missing::Missing;
 pub use level::model::{Model, ModelOverrides};
+pub use level::nbd::Nbd;
 pub use level::parity::Parity;
 pub use level::raid0::Raid0;
 pub use level::raid1::Raid1;

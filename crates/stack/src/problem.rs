@@ -1,7 +1,7 @@
 //! What can be wrong with an expression, and what to write instead.
 
 use crate::MAX_MEMBERS;
-use crate::size::{ByteSize, QuantityError};
+use crate::size::{ByteSize, Latency, QuantityError};
 
 /// What is wrong, with its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -266,6 +266,30 @@ pub enum Problem {
         what: &'static str,
         /// The value as written.
         text: String,
+    },
+    /// An address that is none of an NBD export.
+    #[error("`{uri}` is no address of an export: {why}")]
+    BadUri {
+        /// The address as written.
+        uri: String,
+        /// The fault.
+        why: &'static str,
+    },
+    /// A number that is none, or outside its range.
+    #[error("`{what}` {text} is no number from 1 to {most}")]
+    BadCount {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+        /// The greatest possible value.
+        most: u32,
+    },
+    /// A deadline outside its range.
+    #[error("`deadline` {given} is outside 1s to 3600s")]
+    BadDeadline {
+        /// The value.
+        given: Latency,
     },
     /// Write-back without anything that keeps what is flushed.
     #[error(

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::Span;
 use crate::error::{Fault, ParseError};
 use crate::level::file::File;
+use crate::level::nbd::Nbd;
 use crate::level::{Node, Stack, check_expr};
 use crate::parse::parse_tokens;
 use crate::problem::Problem;
@@ -58,6 +59,35 @@ impl Stack {
                 Err(Fault::new(problem, second))
             }
         }
+    }
+
+    /// Returns the member called `name` in messages and records: a path, or the text of a part or of a remote member.
+    #[must_use]
+    pub fn called(name: &str) -> Stack {
+        match Nbd::called(Path::new(name)) {
+            Some(nbd) => Stack::from(Node::Nbd(nbd)),
+            None => Stack::from(Node::File(File::called(name))),
+        }
+    }
+
+    /// Returns the name of a file, a device or a remote member: see [`Stack::called`]. `None` for anything else.
+    #[must_use]
+    pub fn member_name(&self) -> Option<PathBuf> {
+        match &self.node {
+            Node::File(file) => Some(file.name()),
+            Node::Nbd(nbd) => Some(nbd.to_string().into()),
+            _ => None,
+        }
+    }
+
+    /// Returns the remote members, from left to right; true for those that may be written, unless the whole stack is
+    /// read-only: they are not below a `cow(…)`.
+    #[must_use]
+    pub fn remotes(&self) -> Vec<(&Stack, bool)> {
+        let is_written = !matches!(self.node, Node::Cow(_));
+        let own = matches!(self.node, Node::Nbd(_)).then_some((self, true));
+        let below = self.members().iter().flat_map(Stack::remotes);
+        own.into_iter().chain(below.map(|(one, written)| (one, written && is_written))).collect()
     }
 
     /// Returns the part of the stack because of which it cannot be written; `None` if it can be.
@@ -177,6 +207,14 @@ impl Stack {
                 return Some((first.span, used.span, &used.file.path));
             }
             earlier.push(used);
+        }
+        let mut by_uri: HashMap<&str, Span> = HashMap::new();
+        for (remote, is_written) in self.remotes() {
+            let Node::Nbd(nbd) = &remote.node else { continue };
+            let first = by_uri.insert(&nbd.uri, remote.span);
+            if let Some(first) = first.filter(|_| is_written && !is_read_only) {
+                return Some((first, remote.span, &nbd.uri));
+            }
         }
         None
     }

@@ -87,11 +87,11 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
@@ -187,15 +187,15 @@ help: write their paths, or the level over these devices, as `braid rescue open`
     "column 4: `md` has no parameter `level`
   md(level=1, a.img)
      ^^^^^
-help: the form is md(PATH, PATH, …)",
+help: the form is md(PATH|nbd(URI), PATH|nbd(URI), …)",
     "column 14: `./a.img` is a member twice
   raid1(a.img, ./a.img)
                ^^^^^^^
 help: it is already at column 7; each member needs bytes of its own",
-    "column 14: `nbd` is not in this version
-  raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
+    "column 14: `rbd` is not in this version
+  raid0(a.img, rbd(pool/image))
                ^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
     "column 1: `holes` needs the map of its holes: map=FILE
   holes(a.img)
   ^^^^^^^^^^^^

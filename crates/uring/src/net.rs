@@ -87,6 +87,12 @@ impl Handle {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
+    /// Ends both directions of a connection. A receive or a wait under way on it ends.
+    pub fn shutdown(&self, fd: &Fd) {
+        // SAFETY: no memory is passed. A connection that has ended already answers with an error, which changes nothing.
+        unsafe { libc::shutdown(raw(fd), libc::SHUT_RDWR) };
+    }
+
     /// Receives what is there now.
     ///
     /// # Errors

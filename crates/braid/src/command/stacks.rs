@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{File, Md, Node, Stack};
+use braid_stack::{File, Md, Nbd, Node, Stack};
 
 use crate::cli::{Common, TraceArg};
 use braid_service::failure::Failure;
@@ -47,6 +47,9 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         part.path = inner.to_string_lossy().into_owned();
         return Ok(part.name());
     }
+    if Nbd::called(path).is_some() {
+        return Ok(path.to_owned());
+    }
     let path = expand_home(path);
     braid_service::log::note_path(&path);
     std::path::absolute(&path)
@@ -63,7 +66,9 @@ pub(super) fn trace_to(typed: Option<&TraceArg>) -> Result<Option<TraceTo>, Fail
 /// The members of these stacks that `--force` names again, however their paths are spelt.
 pub(super) fn forced(common: &Common, all: &[&Stack]) -> Result<Vec<PathBuf>, Failure> {
     let names = all.iter().flat_map(|stack| stack.member_names());
-    let members: Vec<PathBuf> = names.map(|(name, _)| name).collect();
+    let remotes = all.iter().flat_map(|stack| stack.remotes());
+    let remotes = remotes.filter_map(|(one, _)| one.member_name());
+    let members: Vec<PathBuf> = names.map(|(name, _)| name).chain(remotes).collect();
     let known = |path: &PathBuf| match absolute_path(path)? {
         member if members.contains(&member) => Ok(member),
         other => Err(Failure::usage(format!(
@@ -104,7 +109,7 @@ pub(super) fn md(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack
 /// As [`md`].
 pub(super) fn md_of(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack, Failure> {
     let member = |path: &PathBuf| match path.to_str() {
-        Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File::called(path)))),
+        Some(path) if !path.contains('\0') => Ok(Stack::called(path)),
         _ => Err(Failure::usage(format!("{}: a member's path must be UTF-8", path.display()))
             .next("a symbolic link with another name reaches it")),
     };

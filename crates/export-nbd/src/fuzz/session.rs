@@ -32,7 +32,7 @@ use super::disk::{Dice, Disk, Settings, Shared};
 use super::expect::expect;
 use crate::connection::Export;
 use crate::end::End;
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// Bytes of memory for all requests: fewer than may be asked for at once.
 const MEMORY: usize = 96 << 10;

@@ -6,7 +6,7 @@ use braid_nbd::protocol::CheckedRequest;
 
 use super::write::Admitted;
 use super::{Session, data_bytes};
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 impl<S: Stream> Session<S> {
     /// Goes on with the device that is offered now, if the client need not know: of another size it was

@@ -9,7 +9,7 @@ use braid_nbd::protocol::{
 use super::Session;
 use super::blocks::Blocks;
 use crate::end::End;
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 impl<S: Stream> Session<S> {
     #[inline]

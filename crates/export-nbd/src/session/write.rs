@@ -10,7 +10,7 @@ use super::blocks::{self, Blocks, Edges};
 use super::{Session, fua_flag};
 use crate::overlaps::Entered;
 use crate::payload::{Incoming, PIECE, get_payload};
-use crate::stream::Stream;
+use braid_uring::Stream;
 
 /// Length of the parts in which a long write goes to a device that answers at once, in bytes:
 /// less than a socket holds.

@@ -6,7 +6,7 @@ use braid_device::Access;
 use braid_engine::assembled::{Source, bitmap_bytes};
 use braid_md::detect::{self, Found};
 use braid_md::{BadBlocks, Features, Superblock, Version};
-use braid_member::{Kind, open_file};
+use braid_member::{Kind, Named};
 use braid_probe::Place;
 
 use crate::failure::{Context, Failure};
@@ -23,14 +23,14 @@ pub struct Image {
 }
 
 impl Image {
-    /// Opens a regular file or block device for reading and looks for superblocks.
+    /// Opens a regular file, block device or remote member for reading and looks for superblocks.
     ///
     /// # Errors
     /// It cannot be opened or read, or is neither.
     pub fn open(path: &Path) -> Result<Image, Failure> {
         crate::log::note_path(path);
-        let file = open_file(path, Access::ReadOnly, 0, None).map_err(Failure::failed)?;
-        Image::of(path, Box::new(file))
+        let member = Named::open(path, Access::ReadOnly).map_err(Failure::failed)?;
+        Image::of(path, member.kind())
     }
 
     /// Looks for superblocks on a member that is open. `path` is its name in messages.
@@ -127,6 +127,7 @@ impl Image {
 mod tests {
     use super::*;
     use crate::metadata::Metadata;
+    use braid_member::open_file;
 
     #[test]
     fn an_open_member_is_read_though_another_file_lies_at_its_path() {

@@ -15,9 +15,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use braid_device::Access;
+use braid_member::Named;
 use braid_probe::{
-    Class, Holder, MemberFacts, Policy, Purpose, Reason, Refusal, Signature, check_apart,
-    check_members, look_at,
+    Class, Holder, MemberFacts, Policy, ProbeError, Purpose, Reason, Refusal, Signature,
+    check_apart, check_members, look_at,
 };
 use braid_stack::{Node, Stack};
 
@@ -55,7 +57,35 @@ pub fn admit(
             read.into_iter().try_for_each(|path| check_apart(&beside(path)))?;
         }
     }
+    if !is_read {
+        stack.remotes().into_iter().try_for_each(|(one, is_written)| match is_written {
+            true => admit_remote(stack, one, &accepted),
+            false => Ok(()),
+        })?;
+    }
     Ok(unusable)
+}
+
+/// Examines a remote member without a superblock that is to be written. One that cannot be reached is told of when it
+/// is opened.
+fn admit_remote(stack: &Stack, one: &Stack, accepted: &[PathBuf]) -> Result<(), Box<Refusal>> {
+    let Some(name) = path_of(one).filter(|name| !accepted.contains(name)) else { return Ok(()) };
+    let described = md_members(stack).iter().any(|array| array.contains(&name));
+    let purpose = purpose_of(stack, &name);
+    if described || purpose == Purpose::Served {
+        return Ok(());
+    }
+    let Ok(Named::Remote(remote)) = Named::open(&name, Access::ReadOnly) else { return Ok(()) };
+    let (path, facts) = (name, None);
+    let reason = match remote.signatures() {
+        Ok(signatures) if signatures.is_empty() => return Ok(()),
+        Ok(signatures) => Reason::Contents { signatures },
+        Err(source) => {
+            let (action, path) = ("read", path.clone());
+            Reason::Unknown { error: ProbeError::Io { action, path, source } }
+        }
+    };
+    Err(Box::new(Refusal { path, reason, facts, purpose }))
 }
 
 /// Examines `paths`, members of `stack`, and takes those out that their arrays have to do without. Answers these.
@@ -178,6 +208,7 @@ fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
             | Node::Cache(_)
             | Node::Model(_)
             | Node::File(_)
+            | Node::Nbd(_)
             | Node::Slice(_)
     );
     let is_below = |member: &Stack| purpose_of(member, path) == Purpose::Served;
@@ -203,10 +234,7 @@ fn signatures(path: &Path) -> Vec<Signature> {
 
 /// Returns the name of a member.
 pub(super) fn path_of(member: &Stack) -> Option<PathBuf> {
-    match &member.node {
-        Node::File(file) => Some(file.name()),
-        _ => None,
-    }
+    member.member_name()
 }
 
 /// Returns true if a member carries nothing but what is the array's: its superblock, and what lies in its

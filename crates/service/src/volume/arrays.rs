@@ -8,7 +8,7 @@ use braid_engine::redundant::{
 };
 use braid_level::ParityLevel;
 use braid_md::{Resync, Superblock};
-use braid_stack::{File, Node, Stack};
+use braid_stack::{Node, Stack};
 use braid_uring::Remote;
 use braid_wiring::Array;
 
@@ -83,8 +83,7 @@ fn renew<'a>(
     let Some(array) = arrays.iter().find(|array| array.uuid.is_some() && array.uuid == uuid) else {
         return;
     };
-    let file = |member: &ArrayMember| Stack::from(Node::File(File::called(&member.member)));
-    md.members = array.members.iter().map(file).collect();
+    md.members = array.members.iter().map(|member| Stack::called(&member.member)).collect();
 }
 
 /// In the words of `status`; `md` is the array's own description, if it has one.

@@ -17,12 +17,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_block::{HasLimits, Limits};
-use braid_device::File;
 use braid_engine::assembled::{self, Assembled, Level, LogPlace, Refusal, assemble};
 use braid_level::Raid0Layout;
 use braid_md::{Superblock, Uuid};
 use braid_md_text::next::command;
-use braid_member::{Member, MemberError, open_file};
+use braid_member::{Member, MemberError, Named};
 use braid_stack::Stack;
 
 use super::admission;
@@ -67,7 +66,7 @@ impl MdError {
 }
 
 /// An open member, and what it carries.
-type Opened = (File, Metadata);
+type Opened = (Named, Metadata);
 
 /// An array that was assembled.
 pub struct MdArray {
@@ -230,19 +229,22 @@ fn open_one(
     options: &OpenOptions,
 ) -> Result<Result<Opened, MetadataError>, MemberError> {
     let unreadable = |failure| Ok(Err(MetadataError::Unreadable(failure)));
-    let file = match open_file(path, options.access(), 0, None) {
-        Ok(file) => file,
+    let member = match Named::open(path, options.access()) {
+        Ok(member) => member,
         Err(MemberError::Open { source, .. }) => {
             return unreadable(Failure::failed(format!("it cannot be opened: {source}")));
         }
+        Err(error @ (MemberError::Remote { .. } | MemberError::RemoteReadOnly { .. })) => {
+            return unreadable(member_failure(&error));
+        }
         Err(error) => return Err(error),
     };
-    let image = match Image::of(path, Box::new(file.clone())) {
+    let image = match Image::of(path, member.kind()) {
         Ok(image) => image,
         Err(failure) => return unreadable(failure),
     };
     let metadata = Metadata::of(&image).and_then(|metadata| of_its_array(metadata, options));
-    Ok(metadata.map(|metadata| (file, metadata)))
+    Ok(metadata.map(|metadata| (member, metadata)))
 }
 
 /// A member that was given to another array since is not this one's; nor is a device that was never its member.
@@ -290,16 +292,17 @@ fn open_members(
 ) -> Result<Vec<Arc<Member>>, MdError> {
     let open = |member: &assembled::TakesPart| {
         let of = opened.iter().find(|(_, one)| one.label() == member.label);
-        let (file, metadata) = of.expect("a member that takes part is one of the members");
+        let (opened, metadata) = of.expect("a member that takes part is one of the members");
         // Without copies nothing is ever recorded, so only the data is used.
         let (offset, length) = match assembled.level.is_redundant() {
             true => (0, None),
             false => (member.superblock.data_offset, Some(member.usable)),
         };
         let cannot = |source| MemberError::Open { path: metadata.path.clone(), source };
-        let file = file.part(offset, length).map_err(cannot)?;
-        let deadline = options.deadline.of(assembled.level.is_redundant(), file.is_direct());
-        Ok(Arc::new(Member::new(member.label.clone(), Box::new(file), deadline)))
+        let kind = opened.part(offset, length).map_err(cannot)?;
+        let is_direct = kind.is_direct() == Some(true);
+        let deadline = options.deadline.of(assembled.level.is_redundant(), is_direct);
+        Ok(Arc::new(Member::new(member.label.clone(), kind, deadline)))
     };
     assembled.members.iter().map(open).collect()
 }

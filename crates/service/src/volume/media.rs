@@ -170,7 +170,8 @@ impl Media {
         all
     }
 
-    /// Returns true if the stack has arrays that survive losses, caches, or devices whose changes go to a store.
+    /// Returns true if the stack has arrays that survive losses, caches, devices whose changes go to a store, or remote
+    /// members.
     pub fn has_state(&self) -> bool {
         self.has_arrays() || self.needs_one_shard()
     }
@@ -185,10 +186,12 @@ impl Media {
         })
     }
 
-    /// Returns true if the stack has caches, or devices whose changes go to a store. One shard serves all of it then: their
-    /// knowledge of requests under way is on that shard alone.
+    /// Returns true if the stack has caches, devices whose changes go to a store, or remote members. One shard serves all
+    /// of it then: their knowledge of requests under way is on that shard alone.
     pub(super) fn needs_one_shard(&self) -> bool {
         self.has(&|part| match part {
+            // Each request depends on those that have no outcome yet.
+            Part::Leaf(leaf) => leaf.traffic().is_some(),
             Part::Decorated { by, store, .. } => {
                 store.is_some() || matches!(by, Decoration::Cache { .. })
             }

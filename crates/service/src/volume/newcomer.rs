@@ -13,14 +13,16 @@ use std::sync::Arc;
 
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
-use braid_member::{Member, MemberError, open_file};
+use braid_member::{Member, MemberError, Named, Remote};
 use braid_probe::{Policy, check_member};
 use braid_shell::{shell_path, shown};
+use braid_stack::Nbd;
 use braid_uring::Handle;
 
 use super::md::MdArray;
 use super::options::OpenOptions;
 use super::shard::Local;
+use super::unopened::member_failure;
 use crate::control::ErrorCode;
 use crate::failure::Failure;
 use crate::metadata::{Image, Metadata, allocate, random_uuid};
@@ -64,32 +66,39 @@ impl Newcomer {
             min_bytes: 4096,
             ..Policy::default()
         };
-        let facts = check_member(path, &policy).map_err(|refusal| said(&refusal))?;
+        let is_remote = Nbd::called(path).is_some();
+        if !is_remote {
+            check_member(path, &policy).map_err(|refusal| said(&refusal))?;
+        }
         let options = OpenOptions::default();
-        let file = open_file(path, options.access(), 0, None).map_err(|error| match error {
+        let member = Named::open(path, options.access()).map_err(|error| match error {
             MemberError::Locked { .. } => {
                 Why::MemberLocked { device: path.display().to_string() }.into()
             }
-            error => Failure::failed(error),
+            error => member_failure(&error),
         })?;
-        let deadline = array.deadline.of(true, file.is_direct());
+        if let (Named::Remote(remote), false) = (&member, force || is_known) {
+            refuse_contents(path, remote)?;
+        }
+        let deadline = array.deadline.of(true, member.kind().is_direct() == Some(true));
         let label = path.display().to_string();
-        let leaf = Arc::new(Member::new(label, Box::new(file.clone()), deadline));
-        let image = Image::of(path, Box::new(file))?;
+        let leaf = Arc::new(Member::new(label, member.kind(), deadline));
+        let image = Image::of(path, member.kind())?;
         let known = Metadata::of(&image).ok().filter(|known| known.superblock.array_uuid == uuid);
         if is_known && known.is_none() {
             let what = "it became something else while it was examined";
             return Err(Failure::refused(format!("{}: {what}", path.display())));
         }
-        let areas = areas_of_log(&array.superblock, array.log, facts.size)
+        let size = image.size;
+        let areas = areas_of_log(&array.superblock, array.log, size)
             .map_err(|why| unfit(why).of(format_args!("{} is not taken", path.display())))?;
         Ok(Newcomer {
             leaf,
             path: path.to_owned(),
             known,
             superblocks: image.found.iter().map(|found| found.offset).collect(),
-            size: facts.size,
-            areas,
+            size,
+            areas: if is_remote { Vec::new() } else { areas },
         })
     }
 
@@ -149,6 +158,18 @@ impl Newcomer {
             NotTaken::Unfit(_) => unfit(why),
         }
     }
+}
+
+/// Refuses a remote member that contains something.
+fn refuse_contents(path: &Path, remote: &Remote) -> Result<(), Failure> {
+    let cannot = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
+    let found = remote.signatures().map_err(cannot)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let what = format!("{} is refused: it contains {}", path.display(), all.join(" and "));
+    Err(Failure::refused(what).next("to overwrite it: the same with --force"))
 }
 
 fn unfit(why: impl Display) -> Failure {

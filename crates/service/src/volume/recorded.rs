@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use braid_stack::{ByteSize, File, Node, Stack};
+use braid_stack::{ByteSize, Node, Stack};
 
 use super::md::MdArray;
 use super::spec::Spec;
@@ -169,7 +169,7 @@ impl Listed<'_> {
 /// The members of each `md(…)` level, from left to right.
 fn md_levels(stack: &Stack) -> Vec<Vec<PathBuf>> {
     if let Node::Md(_) = &stack.node {
-        return vec![stack.member_names().into_iter().map(|(name, _)| name).collect()];
+        return vec![stack.members().iter().filter_map(Stack::member_name).collect()];
     }
     stack.members().iter().flat_map(md_levels).collect()
 }
@@ -183,12 +183,12 @@ fn edit_md(stack: &mut Stack, level: &mut usize, come: Option<(usize, &Path)>, g
         }
         return;
     };
-    let is = |member: &Stack, path: &Path| matches!(&member.node, Node::File(file) if file.name() == path);
+    let is = |member: &Stack, path: &Path| member.member_name().as_deref() == Some(path);
     md.members.retain(|member| go.is_none_or(|path| !is(member, path)));
     if let Some((_, path)) = come.filter(|(number, _)| number == level)
         && !md.members.iter().any(|member| is(member, path))
     {
-        md.members.push(Stack::from(Node::File(File::called(&path.to_string_lossy()))));
+        md.members.push(Stack::called(&path.to_string_lossy()));
     }
     *level += 1;
 }

@@ -19,6 +19,10 @@ pub(super) fn member_failure(error: &MemberError) -> Failure {
         MemberError::Locked { .. } => Failure::failed(error)
             .next("`braid status` shows whether a volume has it; `braid down NAME` ends that one")
             .code(ErrorCode::InUse),
+        MemberError::Remote { .. } => Failure::failed(error)
+            .next("start its server, or correct the address; `nbdinfo URI` asks the server without braid"),
+        MemberError::RemoteReadOnly { .. } => Failure::refused(error)
+            .next("--read-only; or cow(…, store=FILE) in front of it, which keeps changes in a file"),
         MemberError::Memory { .. } => no_memory.next("smaller sizes, or files instead of memory"),
         MemberError::Lock { .. } => no_memory.next(
             "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",

@@ -11,12 +11,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use braid_engine::redundant::{BY_ORDER, REPLACED_BY};
 use braid_md::{Role, Uuid};
+use braid_member::Member;
 use braid_probe::{Identity, identify};
+use braid_stack::Nbd;
 use braid_uring::Remote;
 
 use super::asking::no_array;
@@ -254,6 +256,12 @@ fn see<'a>(media: &'a Media, statuses: &[ArrayStatus]) -> Option<Vec<Seen<'a>>> 
             standing,
             is_short,
         };
+        let leaves = array.leaves();
+        let was_cut_off = |one: &ArrayMember| {
+            let traffic = leaves.iter().find(|leaf| leaf.label == one.member)?.traffic()?;
+            Some(traffic.read().overdue > 0)
+        };
+        let standing = |one| standing(one, was_cut_off(one) == Some(true));
         let there = status.members.iter().map(|one| sight(&one.member, standing(one)));
         let is_there = |name: &String| status.members.iter().any(|one| one.member == *name);
         let absent = array.named().into_iter().filter(|name| !is_there(name)).map(|name| {
@@ -265,11 +273,12 @@ fn see<'a>(media: &'a Media, statuses: &[ArrayStatus]) -> Option<Vec<Seen<'a>>> 
     Some(seen)
 }
 
-fn standing(member: &ArrayMember) -> Standing {
+/// Returns the standing of a member; `was_cut_off` says that its server was out of reach for longer than the deadline.
+fn standing(member: &ArrayMember, was_cut_off: bool) -> Standing {
     let remark = member.remark.as_deref().unwrap_or_default();
     match member.state.as_str() {
         "faulty" if remark == BY_ORDER || remark.starts_with(REPLACED_BY) => Standing::OutByOrder,
-        "faulty" if remark.starts_with(DEVICE_WENT) => Standing::DeviceWent,
+        "faulty" if remark.starts_with(DEVICE_WENT) || was_cut_off => Standing::DeviceWent,
         "faulty" => Standing::Faulty,
         _ => Standing::Works,
     }
@@ -277,6 +286,10 @@ fn standing(member: &ArrayMember) -> Standing {
 
 /// Returns the identity of the object at a path: a file, or a device as it was plugged in this time; `None` without one.
 fn place(path: &Path) -> Option<String> {
+    if let Some(nbd) = Nbd::called(path) {
+        // Whether the server is there is asked for when its member is missed.
+        return Some(format!("export {}", nbd.uri));
+    }
     match identify(path).ok()?.1 {
         Identity::File { device, inode } => Some(format!("file {device} {inode}")),
         Identity::Block(number) => {
@@ -299,6 +312,14 @@ fn place(path: &Path) -> Option<String> {
 /// its members, where it is not known what tells it apart.
 fn carried(path: PathBuf, array: &MdArray, member: Option<Uuid>) -> Option<Back> {
     place(&path)?;
+    // A former session tries to connect by itself, and says whether the server is there.
+    let label = path.display().to_string();
+    let former = array.leaves().into_iter().find(|leaf| leaf.label == label);
+    let is_away =
+        |leaf: &Arc<Member>| leaf.traffic().is_some_and(|one| one.read().connections == 0);
+    if former.as_ref().is_some_and(is_away) {
+        return None;
+    }
     let found = Metadata::look(&path).ok()?;
     let own = &found.superblock;
     let is_it = own.array_uuid == array.superblock.array_uuid

@@ -1,4 +1,4 @@
-//! `md(MEMBER, …)`: files and block devices that carry md superblocks, and so describe the array
+//! `md(MEMBER, …)`: files, block devices and remote members that carry md superblocks, and so describe the array
 //! themselves.
 //!
 //! The order of the members, the level and all parameters are in the superblocks; nothing of it is
@@ -19,18 +19,18 @@ use crate::problem::Problem;
 pub struct Md {
     /// A raid0's layout, where the superblocks do not say it.
     pub layout: Option<Raid0Layout>,
-    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s, in any order.
+    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s and [`Node::Nbd`]s, in any order.
     pub members: Vec<Stack>,
 }
 
 impl Level for Md {
     const NAME: &'static str = "md";
-    const USAGE: &'static str = "md(PATH, PATH, …)";
+    const USAGE: &'static str = "md(PATH|nbd(URI), PATH|nbd(URI), …)";
     const PARAMETERS: &'static [&'static str] = &["layout"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let members = args.members()?;
-        match members.iter().find(|member| !matches!(member.node, Node::File(_))) {
+        match members.iter().find(|member| !matches!(member.node, Node::File(_) | Node::Nbd(_))) {
             Some(other) => Err(Fault::new(Problem::NotAFile { level: Self::NAME }, other.span)),
             None => Ok(Self { layout: args.choice("layout", raid0::LAYOUTS)?, members }),
         }

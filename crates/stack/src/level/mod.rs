@@ -14,6 +14,7 @@ pub(crate) mod linear;
 pub(crate) mod md;
 pub(crate) mod missing;
 pub(crate) mod model;
+pub(crate) mod nbd;
 pub(crate) mod parity;
 pub(crate) mod raid0;
 pub(crate) mod raid1;
@@ -251,12 +252,14 @@ levels! {
     Cow(cow::Cow) [cow::Cow],
     /// A member that behaves like a modelled device, in wall time.
     Model(model::Model) [model::Model],
+    /// An export of an NBD server.
+    Nbd(nbd::Nbd) [nbd::Nbd],
     /// The place of a member that is not there; no device.
     Missing(missing::Missing) [missing::Missing],
 }
 
 /// Names of the language that this version refuses.
-pub const RESERVED_NAMES: &[&str] = &["nbd"];
+pub const RESERVED_NAMES: &[&str] = &["rbd"];
 
 fn known_names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")

@@ -1,6 +1,6 @@
 //! The transport of a connection: bytes both ways, and a timer.
 //!
-//! A session is written against [`Stream`] and compiled for each: for sockets on the production executor
+//! A session, a server's or a client's, is written against [`Stream`] and compiled for each: for sockets on the production executor
 //! ([`Socket`]), and for the streams of a simulation. Dispatch is static, so that the seam costs nothing.
 
 use std::future::Future;
@@ -8,7 +8,8 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use braid_mem::Buf;
-use braid_uring::{Fd, Handle, Interest, Receive};
+
+use crate::{Fd, Handle, Interest, Receive};
 
 /// A connection's bytes, and its executor's timer. Clones are the same connection.
 pub trait Stream: Clone + Unpin + 'static {
@@ -37,19 +38,24 @@ pub trait Stream: Clone + Unpin + 'static {
         std::future::ready(())
     }
 
+    /// Ends both directions: a receive under way ends as if the other side had gone. A stream of which only one task
+    /// knows need not implement this.
+    fn close(&self) {}
+
     /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
 }
 
 /// A socket on the production executor.
 #[derive(Clone)]
-pub(crate) struct Socket {
+pub struct Socket {
     handle: Handle,
     fd: Fd,
 }
 
 impl Socket {
-    pub(crate) fn new(handle: &Handle, fd: &Fd) -> Socket {
+    /// Returns the connection of `fd`, which does not block, on the shard of `handle`.
+    pub fn new(handle: &Handle, fd: &Fd) -> Socket {
         Socket { handle: handle.clone(), fd: fd.clone() }
     }
 }
@@ -75,6 +81,10 @@ impl Stream for Socket {
     fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static {
         let Socket { handle, fd } = self.clone();
         async move { handle.ready(&fd, Interest::Writable).await }
+    }
+
+    fn close(&self) {
+        self.handle.shutdown(&self.fd);
     }
 
     fn turn(&self) -> impl Future<Output = ()> + 'static {
