@@ -20,6 +20,7 @@ mod clear;
 mod fuse;
 mod link;
 mod nbd;
+mod vhost;
 
 use std::io;
 use std::path::Path;
@@ -39,7 +40,7 @@ use super::warnings::Warning;
 use crate::control::{Event, ExportStatus};
 
 /// All kinds, in the order in which they are started: block devices of this machine last.
-const KINDS: [Kind; 2] = [nbd::KIND, fuse::KIND];
+const KINDS: [Kind; 3] = [nbd::KIND, vhost::KIND, fuse::KIND];
 
 /// An export that was prepared, if it was asked for.
 type Prepared = Result<Option<Box<dyn Export>>, RunError>;
