@@ -167,7 +167,8 @@ impl<'a> Connection<'a> {
             }
             Message::SetKick(queue) => {
                 let file = file.ok_or(Why::Queue { queue, fault: QueueFault::Polled })?;
-                let kick = event(file).map_err(|fault| Why::Queue { queue, fault })?;
+                let kick = ready(file, &[EVENTFD], QueueFault::Kick);
+                let kick = kick.map_err(|fault| Why::Queue { queue, fault })?;
                 self.stopped(queue)?.kick = Some(kick);
             }
             Message::SetCall(queue) => self.set_call(queue, file)?,
@@ -196,8 +197,9 @@ impl<'a> Connection<'a> {
         let call = match file {
             None => None,
             Some(file) => {
-                let fd = event(file).map_err(|fault| Why::Queue { queue, fault })?;
-                Some(File::from(fd))
+                // User-mode Linux reads from a pipe.
+                let fd = ready(file, &[EVENTFD, "pipe:["], QueueFault::Call);
+                Some(File::from(fd.map_err(|fault| Why::Queue { queue, fault })?))
             }
         };
         let state = self.queue(queue)?;
@@ -318,12 +320,20 @@ fn offered(taken: u64, features: u64) -> Result<u64, Why> {
     if taken & !features == 0 { Ok(taken) } else { Err(Why::Features(taken & !features)) }
 }
 
-/// Returns the descriptor of an event counter, which never blocks: another kind could be always ready, or block a shard.
-fn event(file: File) -> Result<OwnedFd, QueueFault> {
+/// The start of what the kernel calls an event counter.
+const EVENTFD: &str = "anon_inode:[eventfd]";
+
+/// Returns the descriptor of one of these kinds, by the start of what the kernel calls them, which never blocks: another
+/// kind could be readable for ever, or block a shard.
+///
+/// # Errors
+/// `fault` for another kind.
+fn ready(file: File, kinds: &[&str], fault: QueueFault) -> Result<OwnedFd, QueueFault> {
     let fd = OwnedFd::from(file);
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    if std::fs::read_link(link)?.as_os_str() != "anon_inode:[eventfd]" {
-        return Err(QueueFault::Kick);
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+    let link = link.to_string_lossy();
+    if !kinds.iter().any(|kind| link.starts_with(kind)) {
+        return Err(fault);
     }
     rustix::io::ioctl_fionbio(&fd, true).map_err(std::io::Error::from)?;
     Ok(fd)

@@ -45,6 +45,8 @@ pub(crate) enum QueueFault {
     Inflight(#[from] InflightFault),
     #[error("a descriptor for its kicks that is no eventfd")]
     Kick,
+    #[error("a descriptor for its interrupts that is neither an eventfd nor a pipe")]
+    Call,
     #[error("no descriptor for its kicks: a queue is not polled")]
     Polled,
     #[error("the shard that serves it has ended")]

@@ -13,7 +13,13 @@
 //! * A request that was in flight when a server ended is carried out by the next one, if the front-end keeps the notes
 //!   ([`inflight`]).
 //!
+//! Modules that others see:
+//!
+//! - [`fuzz`]: any bytes as a message, or as a guest's memory.
+//!
 //! Absent on purpose: arrays; packed queues, migration of a running guest, and polling of queues.
+
+pub mod fuzz;
 
 mod config;
 mod control;

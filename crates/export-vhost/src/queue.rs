@@ -507,7 +507,7 @@ fn places(
 }
 
 /// Copies the bytes from byte `at` of `pieces` on out of the guest's memory.
-fn copy_out(
+pub(crate) fn copy_out(
     memory: &Memory,
     pieces: &[Piece],
     at: u64,
