@@ -1,5 +1,8 @@
 //! A virtual machine of our own: the front-end's messages, and a driver of virtqueues in memory that both sides map.
 
+// Each test target uses its own part of this module.
+#![allow(dead_code)]
+
 use std::fs::File;
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -52,6 +55,11 @@ struct Driver {
     call: File,
     available: u16,
     used: u16,
+}
+
+/// Writes to memory that others use.
+pub(crate) fn fill(memory: &MmapRegion, at: usize, bytes: &[u8]) {
+    memory.get_slice(at, bytes.len()).unwrap().copy_from(bytes);
 }
 
 /// Makes memory for a machine.
@@ -175,6 +183,43 @@ impl Machine {
         queue
     }
 
+    /// Has the server make memory for notes of requests in flight. Returns their description, too.
+    pub(crate) fn ask_for_notes(&self) -> (Vec<u8>, OwnedFd) {
+        let mut info = [0u64; 2].map(u64::to_ne_bytes).concat();
+        info.extend([1u16, SIZE].map(u16::to_ne_bytes).concat());
+        info.resize(24, 0);
+        let (info, notes) = self.ask(31, &info);
+        (info, notes.expect("memory for the notes"))
+    }
+
+    /// The same machine, with its first queue, at another server.
+    pub(crate) fn reconnected(
+        mut self,
+        socket: &Path,
+        features: u64,
+        (info, notes): (&[u8], &OwnedFd),
+    ) -> Machine {
+        let file = self.file.try_clone().unwrap();
+        let mut next = Machine::with(socket, features, file);
+        next.tell(32, info, &[notes.as_fd()]);
+        let driver = self.queues.swap_remove(0);
+        next.describe(driver.used);
+        next.queues[0].available = driver.available;
+        next.enable(0);
+        next
+    }
+
+    /// Number of the next request of a queue.
+    pub(crate) fn taken(&self, queue: u32) -> u16 {
+        self.queues[queue as usize].available
+    }
+
+    /// Another mapping of its memory.
+    pub(crate) fn mapped_again(&self) -> MmapRegion {
+        let at = FileOffset::new(self.file.try_clone().unwrap(), 0);
+        MmapRegion::from_file(at, MEMORY).unwrap()
+    }
+
     /// Starts a queue that was described.
     pub(crate) fn enable(&self, queue: u32) {
         let kick = &self.queues[queue as usize].kick;
@@ -195,7 +240,7 @@ impl Machine {
     }
 
     pub(crate) fn put_bytes(&self, at: usize, bytes: &[u8]) {
-        self.memory.get_slice(at, bytes.len()).unwrap().copy_from(bytes);
+        fill(&self.memory, at, bytes);
     }
 
     pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {

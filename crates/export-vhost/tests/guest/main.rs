@@ -136,11 +136,7 @@ fn a_machine_is_told_of_another_size() {
 fn requests_in_flight_of_a_server_that_was_killed_are_carried_out_once() {
     let served = Served::new(1 << 20);
     let mut machine = Machine::new(&served.socket, FEATURES);
-    let mut info = [0u64; 2].map(u64::to_ne_bytes).concat();
-    info.extend([1u16, SIZE].map(u16::to_ne_bytes).concat());
-    info.resize(24, 0);
-    let (info, notes) = machine.ask(31, &info);
-    let notes = notes.expect("memory for the notes");
+    let (info, notes) = machine.ask_for_notes();
     machine.tell(32, &info, &[std::os::fd::AsFd::as_fd(&notes)]);
     let queue = machine.start();
     assert_eq!(machine.run(queue, (FLUSH, 0), (0, 0, 0)), 0);
