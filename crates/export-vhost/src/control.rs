@@ -118,7 +118,9 @@ impl<'a> Connection<'a> {
             Answer::WithFd(body, fd) => {
                 socket::send(&self.stream, &message::reply(request, &body), Some(&fd))?;
             }
-            Answer::Done | Answer::Refused if header.needs_reply && self.has(message::REPLY_ACK) => {
+            Answer::Done | Answer::Refused
+                if header.needs_reply && self.has(message::REPLY_ACK) =>
+            {
                 let failed = u64::from(matches!(answer, Answer::Refused));
                 let body = failed.to_ne_bytes();
                 socket::send(&self.stream, &message::reply(request, &body), None)?;

@@ -245,8 +245,8 @@ impl Inner {
     fn accept(self: &Arc<Inner>, listener: &UnixListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         while !self.is_stopped() {
-            let mut wakers =
-                [listener.as_fd(), self.stop.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let mut wakers = [listener.as_fd(), self.stop.as_fd()]
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             match poll(&mut wakers, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

@@ -58,7 +58,9 @@ fn fuzz_message(data: &[u8]) {
     if let [request, fds, body @ ..] = data {
         let message = Message::parse((*request).into(), body, (*fds).into());
         if let Ok(Message::SetMemory(regions)) = message {
-            assert!(regions.len() == usize::from(*fds) && regions.len() <= crate::message::MOST_FDS);
+            assert!(
+                regions.len() == usize::from(*fds) && regions.len() <= crate::message::MOST_FDS
+            );
         }
     }
 }

@@ -87,7 +87,8 @@ impl Region {
         // As large as an offset plus a size, which have an end.
         let length = usize::try_from(front + info.size).map_err(|_| MemoryFault::Region(info))?;
         let at = FileOffset::new(file, info.offset - front);
-        let mapping = MmapRegion::from_file(at, length).map_err(|error| fault(error.to_string()))?;
+        let mapping =
+            MmapRegion::from_file(at, length).map_err(|error| fault(error.to_string()))?;
         Ok(Region { mapping, front, info })
     }
 

@@ -216,11 +216,7 @@ fn parse_regions(request: u32, body: &[u8], fds: usize) -> Result<Vec<RegionInfo
 }
 
 fn parse_addresses(body: &[u8]) -> Addresses {
-    Addresses {
-        descriptors: u64_at(body, 8),
-        used: u64_at(body, 16),
-        available: u64_at(body, 24),
-    }
+    Addresses { descriptors: u64_at(body, 8), used: u64_at(body, 16), available: u64_at(body, 24) }
 }
 
 fn parse_inflight(body: &[u8]) -> InflightInfo {

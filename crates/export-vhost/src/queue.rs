@@ -292,8 +292,7 @@ impl Queue {
         let memory = Arc::clone(&self.setup.memory);
         self.setup.ring.collect(&memory, head, &mut chain)?;
         let (given, wanted) = (total(&chain.readable), total(&chain.writable));
-        let (Some(given), Some(wanted)) =
-            (given.checked_sub(HEADER as u64), wanted.checked_sub(1))
+        let (Some(given), Some(wanted)) = (given.checked_sub(HEADER as u64), wanted.checked_sub(1))
         else {
             return Err(RingFault::Short.into());
         };

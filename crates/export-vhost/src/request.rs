@@ -97,9 +97,7 @@ fn ranged(kind: u32, segment: [u8; SEGMENT], limits: &Limits) -> Result<Command,
     let range = inside(u64::from_le_bytes(sector), sectors * SECTOR, limits)?;
     match (kind, flags) {
         (DISCARD, 0) => Ok(Command::Discard(range)),
-        (WRITE_ZEROES, 0 | UNMAP) => {
-            Ok(Command::Zeroes { span: range, may_unmap: flags == UNMAP })
-        }
+        (WRITE_ZEROES, 0 | UNMAP) => Ok(Command::Zeroes { span: range, may_unmap: flags == UNMAP }),
         _ => Err(Status::Unsupported),
     }
 }

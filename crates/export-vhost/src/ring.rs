@@ -132,9 +132,9 @@ impl Ring {
         next: u16,
         has_events: bool,
     ) -> Result<Ring, RingFault> {
-        let count = u16::try_from(size).ok().filter(|size| {
-            size.is_power_of_two() && *size <= MOST_DESCRIPTORS
-        });
+        let count = u16::try_from(size)
+            .ok()
+            .filter(|size| size.is_power_of_two() && *size <= MOST_DESCRIPTORS);
         let count = count.ok_or(RingFault::Size(size))?;
         let entries = u64::from(count);
         let area = |address, len| memory.area_of_user(address, len);

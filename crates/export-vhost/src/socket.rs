@@ -52,9 +52,7 @@ pub(crate) fn receive(mut stream: &UnixStream) -> Result<(Header, Vec<u8>, Vec<F
 /// The end of a connection inside a message.
 fn ended(error: io::Error) -> Why {
     match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::UnexpectedEof => {
-            Why::Truncated(STALL.as_secs())
-        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::UnexpectedEof => Why::Truncated(STALL.as_secs()),
         io::ErrorKind::ConnectionReset => Why::Disconnected,
         _ => Why::Failed(error),
     }

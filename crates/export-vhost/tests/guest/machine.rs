@@ -134,8 +134,7 @@ impl Machine {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [std::io::IoSliceMut::new(&mut header)];
-        let got =
-            recvmsg(&self.stream, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+        let got = recvmsg(&self.stream, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
         let mut fd = None;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
@@ -341,12 +340,7 @@ impl Machine {
     }
 
     /// Carries out one request at head 0. Returns its status.
-    pub(crate) fn run(
-        &mut self,
-        queue: u32,
-        command: (u32, u64),
-        data: (usize, u32, u16),
-    ) -> u8 {
+    pub(crate) fn run(&mut self, queue: u32, command: (u32, u64), data: (usize, u32, u16)) -> u8 {
         self.request(queue, 0, command, data);
         self.offer(queue, 0);
         self.kick(queue);
