@@ -126,7 +126,7 @@ fn a_server_that_is_killed_under_load_loses_no_request_and_answers_none_twice() 
         }
     }
     // Nothing is left, and nothing more is answered.
-    assert_eq!(machine.stop(queue), machine.taken(queue).into());
+    assert_eq!(machine.stop(queue), u32::from(machine.taken(queue)));
 }
 
 /// Members are made from one copy of the data, whatever the machine does to its buffer.
