@@ -4,7 +4,7 @@
 
 use braid_block::Limits;
 
-use crate::request::SECTOR;
+use crate::request::{SECTOR, SECTOR_BYTES};
 use crate::ring::MOST_DESCRIPTORS;
 
 /// Most bytes of configuration that a front-end asks for.
@@ -59,7 +59,7 @@ pub(crate) fn config(limits: &Limits, queues: u16) -> [u8; MOST_CONFIG] {
     let mut space = [0; MOST_CONFIG];
     let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
     let blocks_of = |bytes: u32| bytes / limits.logical_block;
-    let block_sectors = limits.logical_block / SECTOR as u32;
+    let block_sectors = limits.logical_block / SECTOR_BYTES;
     put(0, &(limits.size / SECTOR).to_le_bytes());
     put(8, &SEGMENT_BYTES.to_le_bytes());
     put(12, &SEGMENTS.min(u32::from(MOST_DESCRIPTORS) - 2).to_le_bytes());

@@ -18,14 +18,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError};
 
 use crate::config::{self, MOST_CONFIG, MOST_QUEUES};
+use crate::disk::Disk;
 use crate::end::{End, QueueFault, Why};
-use crate::export::Inner;
 use crate::inflight::{self, Table};
 use crate::memory::Memory;
 use crate::message::{self, InflightInfo, Message, MessageFault};
-use crate::queue::{Call, Setup, Stopper};
+use crate::queue::{Call, Setup};
 use crate::ring::{Addresses, MOST_DESCRIPTORS, Ring};
 use crate::socket;
+use crate::stopper::Stopper;
 
 /// A queue as messages have described it.
 #[derive(Default)]
@@ -58,7 +59,7 @@ enum Answer {
 
 /// A connection.
 pub(crate) struct Connection<'a> {
-    export: &'a Arc<Inner>,
+    export: &'a Disk,
     stream: UnixStream,
     features: u64,
     protocol: u64,
@@ -69,7 +70,7 @@ pub(crate) struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    pub(crate) fn new(export: &'a Arc<Inner>, stream: UnixStream) -> Connection<'a> {
+    pub(crate) fn new(export: &'a Disk, stream: UnixStream) -> Connection<'a> {
         Connection {
             export,
             stream,
@@ -136,13 +137,13 @@ impl<'a> Connection<'a> {
     }
 
     fn handle(&mut self, message: Message, mut files: Vec<File>) -> Result<Answer, Why> {
-        let number = |value: u64| Answer::Reply(value.to_ne_bytes().to_vec());
+        let value = |value: u64| Answer::Reply(value.to_ne_bytes().to_vec());
         let features = config::features(&self.export.limits());
         let file = files.pop();
         match message {
-            Message::GetFeatures => return Ok(number(features)),
-            Message::GetProtocolFeatures => return Ok(number(message::PROTOCOL_FEATURES)),
-            Message::GetQueueCount => return Ok(number(MOST_QUEUES.into())),
+            Message::GetFeatures => return Ok(value(features)),
+            Message::GetProtocolFeatures => return Ok(value(message::PROTOCOL_FEATURES)),
+            Message::GetQueueCount => return Ok(value(MOST_QUEUES.into())),
             Message::SetFeatures(taken) => self.features = offered(taken, features)?,
             Message::SetProtocolFeatures(taken) => {
                 self.protocol = offered(taken, message::PROTOCOL_FEATURES)?;
@@ -160,7 +161,10 @@ impl<'a> Connection<'a> {
                 self.stopped(queue)?.addresses = Some(addresses);
             }
             // Of a split queue 16 bits.
-            Message::SetBase(set) => self.stopped(set.queue)?.base = (set.value & 0xffff) as u16,
+            Message::SetBase(set) => {
+                let [low, high, ..] = set.value.to_le_bytes();
+                self.stopped(set.queue)?.base = u16::from_le_bytes([low, high]);
+            }
             Message::GetBase(queue) => {
                 let state = self.stopped(queue)?;
                 state.kick = None;
@@ -199,8 +203,8 @@ impl<'a> Connection<'a> {
         let call = match file {
             None => None,
             Some(file) => {
-                // User-mode Linux reads from a pipe.
-                let fd = ready(file, &[EVENTFD, "pipe:["], QueueFault::Call);
+                // User-mode Linux reads from a pair of sockets.
+                let fd = ready(file, &[EVENTFD, "socket:[", "pipe:["], QueueFault::Call);
                 Some(File::from(fd.map_err(|fault| Why::Queue { queue, fault })?))
             }
         };
@@ -251,7 +255,7 @@ impl<'a> Connection<'a> {
         let Some(running) = state.running.take() else { return Ok(()) };
         running.stopper.stop();
         let ended = running.ended.recv().unwrap_or(Err(QueueFault::Gone));
-        let fault = |fault| Why::Queue { queue: queue as u32, fault };
+        let fault = |fault| Why::Queue { queue: number(queue).into(), fault };
         state.base = ended.map_err(fault)?;
         Ok(())
     }
@@ -267,7 +271,7 @@ impl<'a> Connection<'a> {
                 && state.addresses.is_some()
                 && (state.enabled || is_enabled);
             if is_ready {
-                let fault = |fault| Why::Queue { queue: index as u32, fault };
+                let fault = |fault| Why::Queue { queue: number(index).into(), fault };
                 let running = self.start(index).map_err(fault)?;
                 self.queues[index].running = Some(running);
             }
@@ -283,14 +287,15 @@ impl<'a> Connection<'a> {
         let has_events = self.features & config::EVENT_IDX != 0;
         let mut ring = Ring::new(&self.memory, state.size, addresses, state.base, has_events)?;
         let table = self.table.as_ref().filter(|_| self.has(message::INFLIGHT));
-        let mut inflight = table.and_then(|table| table.queue(index as u16, ring.size()));
+        let mut inflight = table.and_then(|table| table.queue(number(index), ring.size()));
         let mut left = Vec::new();
         if let Some(inflight) = &mut inflight {
             let used = ring.next_used();
             left = inflight.take_over(used)?;
             left.retain(|head| *head < ring.size());
             // At most as many as the queue has descriptors.
-            ring.go_on_at(used.wrapping_add(left.len() as u16));
+            let count = u16::try_from(left.len()).unwrap_or(u16::MAX);
+            ring.go_on_at(used.wrapping_add(count));
         }
         let stopper = Arc::<Stopper>::default();
         let setup = Setup {
@@ -315,6 +320,11 @@ impl<'a> Connection<'a> {
         });
         Ok(Running { stopper, ended })
     }
+}
+
+/// The number of a queue, of which there are at most [`MOST_QUEUES`].
+fn number(queue: usize) -> u16 {
+    u16::try_from(queue).unwrap_or(u16::MAX)
 }
 
 /// Returns the features that a front-end took, all of which were offered.

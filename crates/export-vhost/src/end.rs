@@ -45,7 +45,7 @@ pub(crate) enum QueueFault {
     Inflight(#[from] InflightFault),
     #[error("a descriptor for its kicks that is no eventfd")]
     Kick,
-    #[error("a descriptor for its interrupts that is neither an eventfd nor a pipe")]
+    #[error("a descriptor for its interrupts of another kind than eventfd, socket or pipe")]
     Call,
     #[error("no descriptor for its kicks: a queue is not polled")]
     Polled,

@@ -12,9 +12,9 @@ use std::fs::File;
 
 use braid_block::Limits;
 
+use crate::data::copy_out;
 use crate::memory::{Memory, RegionInfo};
 use crate::message::{HEADER, Header, Message};
-use crate::queue::copy_out;
 use crate::request::{self, Lengths, MOST_DATA, SEGMENT};
 use crate::ring::{Addresses, Chain, Ring, total};
 

@@ -23,6 +23,8 @@ pub mod fuzz;
 
 mod config;
 mod control;
+mod data;
+mod disk;
 mod end;
 mod export;
 mod inflight;
@@ -31,7 +33,11 @@ mod message;
 mod queue;
 mod request;
 mod ring;
+mod server;
 mod socket;
+mod stopper;
 
+pub use disk::{ForServer, OnShard};
 pub use end::End;
-pub use export::{Counters, Counts, Export, ForServer, OnShard, Server};
+pub use export::Export;
+pub use server::{Counters, Counts, Server};

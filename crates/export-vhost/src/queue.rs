@@ -19,9 +19,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use braid_block::{Completion, Errno, Flags, Io, Payload};
 use braid_engine::{InFlight, Offered, WritePermit};
@@ -29,44 +28,18 @@ use braid_mem::Pool;
 use braid_status::{ExportCounts, Shared};
 use braid_uring::{Fd, Handle, Interest};
 
+use crate::data::{copy_back, copy_out, payload};
 use crate::end::QueueFault;
 use crate::inflight::Inflight;
-use crate::memory::{Memory, MemoryFault};
+use crate::memory::Memory;
 use crate::request::{self, Command, HEADER, Lengths, SEGMENT, SERIAL, Status};
-use crate::ring::{Chain, Piece, Ring, RingFault, total};
+use crate::ring::{Chain, Ring, RingFault, total};
+use crate::stopper::Stopper;
 
 /// Requests of one queue in flight at once.
 const MOST_IN_FLIGHT: u16 = 256;
 /// Requests that are taken before other tasks of the shard have their turn.
 const MOST_A_TURN: usize = 256;
-/// Longest single buffer of a payload, in bytes.
-const PIECE: u64 = 1 << 20;
-
-/// Has a queue stop, from any thread.
-#[derive(Debug, Default)]
-pub(crate) struct Stopper {
-    stopped: AtomicBool,
-    waker: Mutex<Option<Waker>>,
-}
-
-impl Stopper {
-    /// Has the queue take no more requests.
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    fn is_stopped(&self, cx: &Context<'_>) -> bool {
-        if !self.stopped.load(Ordering::SeqCst) {
-            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *waker = Some(cx.waker().clone());
-            }
-        }
-        self.stopped.load(Ordering::SeqCst)
-    }
-}
 
 /// The descriptor by which a guest is interrupted, which a front-end may exchange at any time.
 pub(crate) type Call = Arc<Mutex<Option<File>>>;
@@ -420,9 +393,11 @@ impl Queue {
 
     fn answer_id(&mut self, taken: Taken) -> Result<(), QueueFault> {
         let room = usize::try_from(total(&taken.chain.writable) - 1).unwrap_or(usize::MAX);
-        let len = room.min(SERIAL);
-        copy_back(&self.setup.memory, &taken.chain.writable, 0, &self.setup.serial[..len])?;
-        self.answer(taken.head, taken.chain, len as u32, Status::Ok)
+        let serial = &self.setup.serial[..room.min(SERIAL)];
+        copy_back(&self.setup.memory, &taken.chain.writable, 0, serial)?;
+        // At most `SERIAL`.
+        let written = u32::try_from(serial.len()).unwrap_or(u32::MAX);
+        self.answer(taken.head, taken.chain, written, Status::Ok)
     }
 
     /// Answers the request at `head`, of which `written` bytes of data were written.
@@ -434,7 +409,7 @@ impl Queue {
         status: Status,
     ) -> Result<(), QueueFault> {
         let last = total(&chain.writable) - 1;
-        copy_back(&self.setup.memory, &chain.writable, last, &[status as u8])?;
+        copy_back(&self.setup.memory, &chain.writable, last, &[status.byte()])?;
         if let Some(inflight) = &mut self.setup.inflight {
             inflight.before_answer(head).map_err(RingFault::from)?;
         }
@@ -462,60 +437,4 @@ impl Queue {
         }
         Ok(())
     }
-}
-
-/// Memory for `len` bytes of data, or the task is woken when there is some.
-fn payload(pool: &Pool, len: u64, cx: &mut Context<'_>) -> Poll<Payload> {
-    // At most `MOST_DATA`.
-    let size = |len: u64| usize::try_from(len).unwrap_or(usize::MAX);
-    match len {
-        0 => Poll::Ready(Payload::None),
-        1..=PIECE => pool.poll_get(size(len), cx).map(Payload::One),
-        _ => {
-            let starts = (0..len).step_by(size(PIECE));
-            let lens: Vec<usize> = starts.map(|at| size(PIECE.min(len - at))).collect();
-            pool.poll_get_all(&lens, cx).map(Payload::Many)
-        }
-    }
-}
-
-/// Gives `each` the places of `len` bytes from byte `at` of `pieces` on.
-fn places(
-    pieces: &[Piece],
-    mut at: u64,
-    len: usize,
-    mut each: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), MemoryFault>,
-) -> Result<(), RingFault> {
-    let mut done = 0;
-    for piece in pieces {
-        let there = u64::from(piece.len);
-        if at >= there {
-            at -= there;
-            continue;
-        }
-        if done == len {
-            break;
-        }
-        // At most a piece's length.
-        let count = (there - at).min((len - done) as u64) as usize;
-        each(piece.address.wrapping_add(at), done..done + count)?;
-        done += count;
-        at = 0;
-    }
-    if done == len { Ok(()) } else { Err(RingFault::Short) }
-}
-
-/// Copies the bytes from byte `at` of `pieces` on out of the guest's memory.
-pub(crate) fn copy_out(
-    memory: &Memory,
-    pieces: &[Piece],
-    at: u64,
-    into: &mut [u8],
-) -> Result<(), RingFault> {
-    places(pieces, at, into.len(), |address, part| memory.read(address, &mut into[part]))
-}
-
-/// Copies `from` to byte `at` of `pieces`.
-fn copy_back(memory: &Memory, pieces: &[Piece], at: u64, from: &[u8]) -> Result<(), RingFault> {
-    places(pieces, at, from.len(), |address, part| memory.write(address, &from[part]))
 }

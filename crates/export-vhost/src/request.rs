@@ -16,7 +16,9 @@ pub(crate) const SEGMENT: usize = 16;
 /// Length of a serial number, in bytes.
 pub(crate) const SERIAL: usize = 20;
 /// Length of a sector, in bytes, whatever the block of the device.
-pub(crate) const SECTOR: u64 = 512;
+pub(crate) const SECTOR_BYTES: u32 = 512;
+/// The same among offsets.
+pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 /// Most bytes of data of a request: [`crate::config`] announces segments that come to less.
 pub(crate) const MOST_DATA: u64 = 32 << 20;
 
@@ -32,11 +34,21 @@ const UNMAP: u32 = 1;
 
 /// The last byte of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Status {
-    Ok = 0,
-    IoError = 1,
-    Unsupported = 2,
+    Ok,
+    IoError,
+    Unsupported,
+}
+
+impl Status {
+    /// As the guest reads it.
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Status::Ok => 0,
+            Status::IoError => 1,
+            Status::Unsupported => 2,
+        }
+    }
 }
 
 /// A request that can be carried out.

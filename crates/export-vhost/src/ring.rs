@@ -26,6 +26,8 @@ const INDIRECT: u16 = 4;
 
 /// Length of a descriptor, in bytes.
 const DESCRIPTOR: usize = 16;
+/// The same, of the length of a table.
+const DESCRIPTOR_BYTES: u32 = 16;
 /// Bytes before the first entry of either ring.
 const HEAD: usize = 4;
 /// Length of an entry of the used ring, in bytes.
@@ -223,8 +225,11 @@ impl Ring {
                     return Err(RingFault::Nested);
                 }
                 let len = descriptor.piece.len;
-                count = len / DESCRIPTOR as u32;
-                if len % DESCRIPTOR as u32 != 0 || count == 0 || count > MOST_DESCRIPTORS.into() {
+                count = len / DESCRIPTOR_BYTES;
+                if !len.is_multiple_of(DESCRIPTOR_BYTES)
+                    || count == 0
+                    || count > MOST_DESCRIPTORS.into()
+                {
                     return Err(RingFault::Table(len));
                 }
                 table = Some(descriptor.piece.address);
