@@ -10,7 +10,7 @@ set -eu
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:?how many seconds for each target}
 shift
-[ $# -gt 0 ] || set -- superblock bitmap bad_blocks ppl stripe_log cache_log evidence samples array_start nbd_session \
+[ $# -gt 0 ] || set -- superblock bitmap bad_blocks ppl stripe_log cache_log evidence samples array_start vhost nbd_session \
     nbd_client fuse_request stack_expression published trace fio_job control_body campaign tool_output
 learnt=$PWD/../target/fuzz/corpus
 small=$(mktemp -d)

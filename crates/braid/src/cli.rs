@@ -206,6 +206,9 @@ pub(crate) struct Up {
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<String>,
+    /// Serve the volume as a disk of a virtual machine (vhost-user-blk), on a new Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) vhost: Option<PathBuf>,
     /// Keep these options for later starts; they replace all options that were kept before. Without
     /// other options, clears the kept options
     #[arg(long)]
@@ -242,8 +245,11 @@ pub(crate) struct Serve {
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
-    #[arg(long, value_name = "ADDRESS", required = true)]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "vhost")]
     pub(crate) nbd: Vec<String>,
+    /// Serve the volume as a disk of a virtual machine (vhost-user-blk), on a new Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) vhost: Option<PathBuf>,
     /// Name of the NBD export
     #[arg(long, default_value = "braid")]
     pub(crate) name: String,

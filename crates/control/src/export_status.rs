@@ -8,14 +8,14 @@ figures! {
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct ExportStatus {
-        /// `nbd`; `ublk` for a device of the ublk driver; `fuse` for a loop device on the file of a FUSE file system. Others may
-        /// come.
+        /// `nbd`; `vhost` for a disk of a virtual machine over vhost-user-blk; `ublk` for a device of the ublk driver; `fuse` for
+        /// a loop device on the file of a FUSE file system. Others may come.
         #[serde(alias = "by")]
         pub kind: String,
         /// The path of the block device, or the first of `uris`.
         #[serde(alias = "path")]
         pub address: String,
-        /// Addresses to which clients connect; empty for a block device of this machine.
+        /// Addresses to which clients connect, of `vhost` the path of its socket; empty for a block device of this machine.
         pub uris: Vec<String>,
         /// A link to the block device under the volume's name, which stays when the number of the device changes;
         /// `null` if it could not be made.

@@ -32,6 +32,9 @@ pub struct Record {
     /// Addresses to listen on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nbd: Vec<String>,
+    /// The socket at which a virtual machine finds it as a disk, over vhost-user-blk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost: Option<PathBuf>,
     /// Nothing is written to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
@@ -183,6 +186,7 @@ impl Record {
             stack,
             attach: Attach::Auto,
             nbd: Vec::new(),
+            vhost: None,
             read_only: false,
             insecure: false,
             io: IoMode::Auto,

@@ -18,6 +18,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         stack: stack.clone(),
         // What is printed works from any folder.
         nbd: serve.nbd.iter().map(|address| stacks::absolute_address(address)).collect(),
+        vhost: serve.vhost.as_deref().map(stacks::absolute_path).transpose()?,
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,

@@ -37,7 +37,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         record = Record { members: record.members, ..Record::new(record.stack) };
     }
     let mut now = record.clone();
-    apply_options(up, &mut now);
+    apply_options(up, &mut now)?;
     if up.remember {
         record = now.clone();
     }
@@ -234,12 +234,15 @@ fn refuse_if_running(places: &Places, name: &str) -> Result<(), Failure> {
 }
 
 /// Options that were given replace what the record says.
-fn apply_options(up: &Up, record: &mut Record) {
+fn apply_options(up: &Up, record: &mut Record) -> Result<(), Failure> {
     if let Some(attach) = up.attach {
         record.attach = attach;
     }
     if !up.nbd.is_empty() {
         record.nbd = up.nbd.iter().map(|address| stacks::absolute_address(address)).collect();
+    }
+    if let Some(path) = &up.vhost {
+        record.vhost = Some(stacks::absolute_path(path)?);
     }
     record.read_only |= up.common.read_only;
     record.insecure |= up.common.insecure;
@@ -253,18 +256,20 @@ fn apply_options(up: &Up, record: &mut Record) {
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
+    Ok(())
 }
 
 fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places) -> Spec {
     let mut nbd = record.nbd.clone();
     // A volume that cannot be attached must be reachable somehow.
-    if nbd.is_empty() && !record.attach.attaches() {
+    if nbd.is_empty() && record.vhost.is_none() && !record.attach.attaches() {
         nbd.push(format!("unix:{}", places.nbd(name).display()));
     }
     Spec {
         name: name.to_owned(),
         stack: record.stack.clone(),
         nbd,
+        vhost: record.vhost.clone(),
         insecure: record.insecure,
         attach: record.attach,
         read_only: record.read_only,

@@ -29,6 +29,7 @@ targets! {
     array_start(8_000): braid_sim::fuzz::fuzz_start,
     nbd_session(900_000): braid_export_nbd::fuzz::fuzz_session,
     nbd_client(2_000_000): braid_nbd::fuzz::fuzz_client,
+    vhost(500_000): braid_export_vhost::fuzz::fuzz,
     fuse_request(35_000): braid_export_fuse::fuzz::fuzz_requests,
     stack_expression(190_000): braid_stack::fuzz::fuzz_expression,
     trace(1_100_000): braid_trace::fuzz::fuzz_trace,

@@ -22,13 +22,18 @@ impl Ready {
         let device = self.exports.iter().find(|export| export.is_device());
         let link = device.and_then(|device| device.link.as_ref());
         let uris = self.exports.iter().flat_map(|export| &export.uris);
+        let of = |kind: &'static str| {
+            let exports = self.exports.iter().filter(move |export| export.kind == kind);
+            exports.flat_map(|export| &export.uris).collect::<Vec<_>>()
+        };
         if how.json {
             let shown = serde_json::json!({
                 "output_version": control::OUTPUT_VERSION,
                 "name": self.name,
                 "device": device.map(|device| &device.address),
                 "link": link,
-                "nbd": uris.collect::<Vec<_>>(),
+                "nbd": of("nbd"),
+                "vhost": of("vhost").first(),
                 "warnings": self.warnings,
             });
             return log::out(format_args!("{shown}\n"));

@@ -163,6 +163,9 @@ pub struct Spec {
     pub stack: Stack,
     /// Addresses for NBD clients.
     pub nbd: Vec<String>,
+    /// The socket at which a virtual machine finds it as a disk, over vhost-user-blk.
+    #[serde(default)]
+    pub vhost: Option<PathBuf>,
     /// Allow TCP beyond the loopback.
     pub insecure: bool,
     /// The way in which it becomes a block device of this machine, if any.

@@ -21,6 +21,7 @@ mod fuse;
 mod link;
 mod nbd;
 mod ublk;
+mod vhost;
 
 use std::io;
 use std::path::Path;
@@ -41,7 +42,7 @@ use super::warnings::Warning;
 use crate::control::{Event, ExportStatus};
 
 /// All kinds, in the order in which they are started: block devices of this machine last.
-const KINDS: [Kind; 3] = [nbd::KIND, fuse::KIND, ublk::KIND];
+const KINDS: [Kind; 4] = [nbd::KIND, vhost::KIND, fuse::KIND, ublk::KIND];
 
 /// An export that was prepared, if it was asked for.
 type Prepared = Result<Option<Box<dyn Export>>, RunError>;
