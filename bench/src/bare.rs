@@ -138,7 +138,8 @@ impl Shared {
                     stream.write_all(&answer)?;
                     return Ok(Some(negotiated));
                 }
-                Step::Aborted => return Ok(None),
+                // Without certificates TLS is never started.
+                Step::Aborted | Step::StartTls => return Ok(None),
                 Step::Fatal(error) => return Err(io::Error::other(error.to_string())),
             }
         }

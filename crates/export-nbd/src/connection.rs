@@ -11,15 +11,17 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
-use braid_engine::Offered;
+use braid_engine::{Dev, Offered};
 use braid_mem::{Buf, Pool};
-use braid_nbd::handshake::{Handshake, Policy, Step};
+use braid_nbd::handshake::{Admission, Handshake, HandshakeError, Policy, StartTls, Step};
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
+use braid_tls::Access;
 
 use crate::counters::Counters;
 use crate::end::End;
 use crate::inbox::Inbox;
 use crate::overlaps::{Lane, Overlaps};
+use crate::secure::{Lock, Secure};
 use crate::session::{Parts, Session};
 use crate::stop::Stop;
 use braid_uring::Stream;
@@ -33,6 +35,7 @@ pub struct Door {
     /// Since when nothing of it is under way; in the handshake since it came.
     idle: Rc<Cell<Option<Instant>>>,
     peer: Option<IpAddr>,
+    lock: Option<Rc<Lock>>,
 }
 
 impl Door {
@@ -40,12 +43,22 @@ impl Door {
     pub fn new(policy: Policy, limit: Duration) -> Door {
         let idle = Rc::new(Cell::new(Some(Instant::now())));
         let (closed, is_through) = (Stop::default(), Cell::new(false));
-        Door { policy, limit, closed, is_through, idle, peer: None }
+        Door { policy, limit, closed, is_through, idle, peer: None, lock: None }
     }
 
     /// The same for a client at the address `peer`.
     pub fn of(self, peer: Option<IpAddr>) -> Door {
         Door { peer, ..self }
+    }
+
+    /// The same with TLS, if `lock` is there, which the client must use if it is `required`.
+    pub(crate) fn locked(self, lock: Option<Rc<Lock>>, required: bool) -> Door {
+        let starttls = match (&lock, required) {
+            (None, _) => self.policy.starttls,
+            (Some(_), false) => StartTls::Offered,
+            (Some(_), true) => StartTls::Required,
+        };
+        Door { policy: Policy { starttls, ..self.policy }, lock, ..self }
     }
 
     /// For tests: the same, of which nothing has been under way since `since`.
@@ -158,20 +171,14 @@ impl Export {
         let mut inbox = Inbox::new(inbox);
         // What the client hears of in the handshake is what it has for as long as it is there.
         let (dev, changes) = (self.offered.dev(), self.offered.changes());
-        let export = self.info();
-        let exports = match self.exports() {
-            Ok(exports) => Arc::new(exports),
-            Err(error) => {
-                return End::Failed(io::Error::new(io::ErrorKind::InvalidInput, error));
-            }
-        };
-        let negotiated = {
+        let info = self.info();
+        let opened = {
             let mut limit = pin!(stream.sleep(door.limit));
             let mut closed = pin!(door.closed.wait());
             let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(exports, door.policy, &stream, &mut inbox));
+            let mut open = pin!(open(door, info, stream, &mut inbox));
             poll_fn(|cx| {
-                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
+                if let Poll::Ready(result) = open.as_mut().poll(cx) {
                     return Poll::Ready(result);
                 }
                 if stopped.as_mut().poll(cx).is_ready() {
@@ -184,70 +191,139 @@ impl Export {
             })
             .await
         };
-        let negotiated = match negotiated {
-            Ok(negotiated) => negotiated,
-            Err(end) => return end,
-        };
+        match opened {
+            Ok(Opened::Plain(stream, accepted)) => {
+                let parts = self.parts(door, stream, (dev, changes), accepted);
+                Session::new(parts, inbox).await
+            }
+            Ok(Opened::Secure(stream, accepted)) => {
+                let parts = self.parts(door, stream.clone(), (dev, changes), accepted);
+                let end = Session::new(parts, inbox).await;
+                stream.end();
+                end
+            }
+            Err(end) => end,
+        }
+    }
+
+    fn parts<S: Stream>(
+        &self,
+        door: &Door,
+        stream: S,
+        (dev, changes): (Dev, u64),
+        Accepted { info, negotiated }: Accepted,
+    ) -> Parts<S> {
         door.is_through.set(true);
-        let parts = Parts {
+        Parts {
             stream,
             dev,
             changes,
             offered: self.offered.clone(),
             lane: self.lane.clone(),
             pool: self.pool.clone(),
-            export: Arc::new(export),
+            export: Arc::new(info),
             negotiated,
             stall_limit: self.stall,
             stop: self.stop.clone(),
             closed: door.closed.clone(),
             idle: Rc::clone(&door.idle),
             counters: Arc::clone(&self.counters),
-        };
-        Session::new(parts, inbox).await
+        }
     }
+}
 
-    /// The handshake, up to the first request.
-    async fn negotiate<S: Stream>(
-        &self,
-        exports: Arc<Exports>,
-        policy: Policy,
-        stream: &S,
-        inbox: &mut Inbox,
-    ) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(exports, policy);
-        let mut answer = handshake.greeting().to_vec();
-        // An option may be longer than the inbox: they are collected here.
-        let mut input = Vec::new();
-        loop {
-            send_all(stream, &answer).await?;
-            answer.clear();
-            let (result, buf) = inbox.receive(stream).await;
-            let count = result?;
-            inbox.received(buf, count);
-            match count {
-                0 if input.is_empty() => return Err(End::Disconnected),
-                0 => return Err(End::Truncated),
-                _ => {}
+/// A handshake's result.
+struct Accepted {
+    info: ExportInfo,
+    negotiated: Negotiated,
+}
+
+/// A connection that is through its handshake.
+enum Opened<S: Stream> {
+    Plain(S, Accepted),
+    Secure(Secure<S>, Accepted),
+}
+
+/// The handshake, and that of TLS within it, up to the first request.
+async fn open<S: Stream>(
+    door: &Door,
+    mut info: ExportInfo,
+    stream: S,
+    inbox: &mut Inbox,
+) -> Result<Opened<S>, End> {
+    let exports = |info: &ExportInfo| match Exports::new(vec![info.clone()]) {
+        Ok(exports) => Ok(Arc::new(exports)),
+        Err(error) => Err(End::Failed(io::Error::new(io::ErrorKind::InvalidInput, error))),
+    };
+    let mut handshake = Handshake::new(exports(&info)?, door.policy);
+    let greeting = handshake.greeting().to_vec();
+    let negotiated = negotiate(&mut handshake, greeting, &stream, inbox).await?;
+    let (None, Some(lock)) = (&negotiated, &door.lock) else {
+        // Without a lock, TLS is never agreed on.
+        let negotiated = negotiated.ok_or(End::Truncated)?;
+        return Ok(Opened::Plain(stream, Accepted { info, negotiated }));
+    };
+    let secure = Secure::accept(stream, lock).await?;
+    let access = lock.security.clients.access(&secure.peer_names());
+    info.read_only |= access == Access::Read;
+    let policy = match access {
+        Access::None => Policy { admission: Admission::Forbidden, list: false, ..door.policy },
+        Access::Read | Access::Write => door.policy,
+    };
+    let mut handshake = handshake.secured(exports(&info)?, policy);
+    match negotiate(&mut handshake, Vec::new(), &secure, inbox).await? {
+        Some(negotiated) => Ok(Opened::Secure(secure, Accepted { info, negotiated })),
+        // Inside TLS it is not started again.
+        None => Err(End::Truncated),
+    }
+}
+
+/// Sends `answer`, then takes options up to the first request, or to the start of TLS (`None`).
+async fn negotiate<S: Stream>(
+    handshake: &mut Handshake,
+    mut answer: Vec<u8>,
+    stream: &S,
+    inbox: &mut Inbox,
+) -> Result<Option<Negotiated>, End> {
+    // An option may be longer than the inbox: they are collected here.
+    let mut input = Vec::new();
+    loop {
+        send_all(stream, &answer).await?;
+        answer.clear();
+        let (result, buf) = inbox.receive(stream).await;
+        let count = *result.as_ref().unwrap_or(&0);
+        inbox.received(buf, count);
+        result?;
+        match count {
+            0 if input.is_empty() => return Err(End::Disconnected),
+            0 => return Err(End::Truncated),
+            _ => {}
+        }
+        input.extend_from_slice(inbox.bytes());
+        inbox.consume(inbox.bytes().len());
+        let progress = handshake.advance(&input, &mut answer);
+        input.drain(..progress.consumed);
+        match progress.step {
+            Step::NeedMore { .. } => {}
+            Step::StartTls if input.is_empty() => {
+                send_all(stream, &answer).await?;
+                return Ok(None);
             }
-            input.extend_from_slice(inbox.bytes());
-            inbox.consume(inbox.bytes().len());
-            let progress = handshake.advance(&input, &mut answer);
-            input.drain(..progress.consumed);
-            match progress.step {
-                Step::NeedMore { .. } => {}
-                Step::Transmission(negotiated) => {
-                    send_all(stream, &answer).await?;
-                    inbox.put_back(&input);
-                    return Ok(negotiated);
-                }
-                Step::Aborted => {
-                    // The client may have gone already: it said that it would.
-                    let _ = send_all(stream, &answer).await;
-                    return Err(End::Disconnected);
-                }
-                Step::Fatal(error) => return Err(End::Handshake(error)),
+            Step::StartTls => {
+                let bytes = input.len();
+                return Err(End::Handshake(HandshakeError::BytesBeforeTls { bytes }));
             }
+            Step::Transmission(negotiated) => {
+                send_all(stream, &answer).await?;
+                inbox.put_back(&input);
+                return Ok(Some(negotiated));
+            }
+            Step::Aborted => {
+                // The client may have gone already: it said that it would.
+                let _ = send_all(stream, &answer).await;
+                return Err(End::Disconnected);
+            }
+            Step::Fatal(error) => return Err(End::Handshake(error)),
         }
     }
 }

@@ -39,6 +39,9 @@ pub enum End {
     /// The handshake broke the protocol.
     #[error("handshake: {0}")]
     Handshake(#[from] HandshakeError),
+    /// TLS failed: the client's certificate, or a breach of the protocol.
+    #[error("TLS: {0}")]
+    Tls(String),
     /// The connection failed.
     #[error("connection: {0}")]
     Failed(#[from] io::Error),

@@ -14,7 +14,9 @@
 //!
 //! - [`fuzz`]: any bytes as a whole connection, and what it must come to.
 //!
-//! Absent on purpose: what the protocol's bytes mean; arrays; TLS.
+//! A session inside TLS is the same over another stream, which wraps the first.
+//!
+//! Absent on purpose: what the protocol's bytes mean; arrays; certificates (`braid-tls`).
 
 pub mod fuzz;
 
@@ -26,6 +28,7 @@ mod inbox;
 mod outbox;
 mod overlaps;
 mod payload;
+mod secure;
 mod serve;
 mod session;
 mod stop;
@@ -37,5 +40,6 @@ pub use connection::Export;
 pub use counters::{Counters, Counts};
 pub use end::End;
 pub use overlaps::Overlaps;
+pub use secure::{Required, Security};
 pub use serve::{Bounds, Server};
 pub use stop::Stop;

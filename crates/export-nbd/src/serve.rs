@@ -18,7 +18,7 @@
 //! * The address with the most connections makes room first. All of a Unix socket count as one.
 //! * A TCP peer that is gone without a word is noticed by keepalives.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
@@ -32,13 +32,14 @@ use std::time::{Duration, Instant};
 
 use braid_engine::Offered;
 use braid_mem::Pool;
-use braid_nbd::handshake::Policy;
+use braid_nbd::handshake::{Admission, Policy, StartTls};
 use braid_uring::{Fd, Handle};
 
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::overlaps::Overlaps;
+use crate::secure::{Lock, Security};
 use braid_uring::Socket;
 
 /// Size of a connection's receive buffer in bytes: some thousand small requests.
@@ -107,6 +108,8 @@ struct Inner {
     /// Connections that wait for room, or are being told that there is none.
     waiting: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
+    /// TLS, if it is used.
+    lock: OnceCell<Rc<Lock>>,
 }
 
 impl Server {
@@ -140,8 +143,21 @@ impl Server {
                 doors: RefCell::default(),
                 waiting: Cell::new(0),
                 on_end: Box::new(on_end),
+                lock: OnceCell::new(),
             }),
         })
+    }
+
+    /// Has later connections use TLS. To be called once, before the first.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn secure(&self, security: Security) -> io::Result<()> {
+        let inboxes = Pool::growing(self.inner.bounds.connections * INBOX, INBOX)?;
+        let lock = Lock { security, inboxes, inbox_bytes: INBOX };
+        // A second call changes nothing.
+        let _ = self.inner.lock.set(Rc::new(lock));
+        Ok(())
     }
 
     /// Returns the counters.
@@ -224,7 +240,11 @@ impl Server {
                 }
             }
             inner.count(refused);
-            let policy = Policy { full: true, ..Policy::default() };
+            let policy = Policy {
+                admission: Admission::Full,
+                starttls: StartTls::ForbiddenByPolicy,
+                ..Policy::default()
+            };
             // However it ends, the client is not served.
             let _ = inner.serve(fd, &Door::new(policy, TURNING_AWAY)).await;
             inner.waiting.set(inner.waiting.get() - 1);
@@ -238,8 +258,11 @@ impl Server {
         // What is asked of the socket has no method of its own for any descriptor.
         let socket = TcpStream::from(fd);
         let peer = socket.peer_addr().ok().map(|peer| network(peer.ip()));
+        let lock = inner.lock.get().cloned();
+        let required = lock.as_ref().is_some_and(|lock| lock.security.required.at(peer.is_some()));
         let fd = OwnedFd::from(socket);
-        let door = Rc::new(Door::new(Policy::default(), inner.bounds.handshake).of(peer));
+        let door = Door::new(Policy::default(), inner.bounds.handshake).of(peer);
+        let door = Rc::new(door.locked(lock, required));
         inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();
         inner.handle.spawn(async move {

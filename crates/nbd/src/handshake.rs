@@ -5,6 +5,7 @@
 //!   S ► greeting (18 bytes)
 //!   C ► client flags (4 bytes)               AwaitFlags
 //!   C ► option ─► S ► replies  (repeated)    AwaitOption ⇄ Skipping an oversized one
+//!        ├─ STARTTLS ──────────────────────► StartTls: the same again from AwaitOption, encrypted
 //!        ├─ GO, EXPORT_NAME ───────────────► Transmission(Negotiated)
 //!        ├─ ABORT ─────────────────────────► Aborted
 //!        └─ breach of a MUST, too much ────► Fatal(reason)
@@ -18,7 +19,9 @@
 //! - nothing is consumed behind the option that enters transmission: bytes
 //!   that were received with it are requests.
 //!
-//! Absent on purpose: TLS (refused by [`Policy::starttls`]), time limits (the
+//! - nothing that was agreed on before TLS counts after it, but for the client's flags.
+//!
+//! Absent on purpose: TLS itself, time limits (the
 //! session has the clock), nonfixed newstyle beyond `NBD_OPT_EXPORT_NAME`.
 
 mod outcome;
@@ -31,7 +34,7 @@ use crate::protocol::option::{
 };
 use crate::protocol::{ExportInfo, Exports, Negotiated, ReplyStyle, be32};
 
-pub use outcome::{HandshakeError, Policy, Progress, StartTls, Step};
+pub use outcome::{Admission, HandshakeError, Policy, Progress, StartTls, Step};
 
 /// Longest option data that is looked at, in bytes; holds a name and a dozen
 /// queries of the greatest length. A longer option is skipped and answered
@@ -65,6 +68,7 @@ pub struct Handshake {
     state: State,
     fixed: bool,
     no_zeroes: bool,
+    is_secured: bool,
     style: ReplyStyle,
     /// The export for which `base:allocation` is selected.
     context_for: Option<usize>,
@@ -84,11 +88,27 @@ impl Handshake {
             state: State::AwaitFlags,
             fixed: false,
             no_zeroes: false,
+            is_secured: false,
             style: ReplyStyle::Simple,
             context_for: None,
             options: 0,
             skipped: 0,
             ended: None,
+        }
+    }
+
+    /// Returns the handshake that follows [`Step::StartTls`] inside TLS: it begins with an option, and knows of the client
+    /// its flags and the number of its options.
+    #[must_use]
+    pub fn secured(&self, exports: Arc<Exports>, policy: Policy) -> Self {
+        Self {
+            state: State::AwaitOption,
+            fixed: self.fixed,
+            no_zeroes: self.no_zeroes,
+            is_secured: true,
+            options: self.options,
+            skipped: self.skipped,
+            ..Self::new(exports, policy)
         }
     }
 
@@ -213,12 +233,22 @@ impl Handshake {
         data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), HandshakeError> {
+        let is_plain = self.policy.starttls == StartTls::Required && !self.is_secured;
         match option {
+            NBD_OPT_EXPORT_NAME if is_plain => return Err(HandshakeError::TlsRequired),
             NBD_OPT_EXPORT_NAME => return self.handle_export_name(data, out),
             NBD_OPT_ABORT => {
                 // Data SHOULD be ignored rather than rejected.
                 acknowledge(out, option);
                 self.ended = Some(Step::Aborted);
+            }
+            _ if is_plain && option != NBD_OPT_STARTTLS => {
+                refuse(
+                    out,
+                    option,
+                    NBD_REP_ERR_TLS_REQD,
+                    "TLS is required: NBD_OPT_STARTTLS first",
+                );
             }
             NBD_OPT_INFO | NBD_OPT_GO => self.handle_info(option, data, out),
             NBD_OPT_LIST_META_CONTEXT | NBD_OPT_SET_META_CONTEXT => {
@@ -234,14 +264,7 @@ impl Handshake {
                 refuse(out, option, NBD_REP_ERR_INVALID, message);
             }
             NBD_OPT_LIST => self.handle_list(out),
-            NBD_OPT_STARTTLS => match self.policy.starttls {
-                StartTls::Unsupported => {
-                    refuse(out, option, NBD_REP_ERR_UNSUP, "TLS is not supported");
-                }
-                StartTls::ForbiddenByPolicy => {
-                    refuse(out, option, NBD_REP_ERR_POLICY, "TLS is not used here");
-                }
-            },
+            NBD_OPT_STARTTLS => self.handle_starttls(out),
             NBD_OPT_STRUCTURED_REPLY if self.policy.structured => {
                 self.handle_style(option, ReplyStyle::Structured, out);
             }
@@ -251,6 +274,25 @@ impl Handshake {
             _ => refuse(out, option, NBD_REP_ERR_UNSUP, "the option is not supported"),
         }
         Ok(())
+    }
+
+    fn handle_starttls(&mut self, out: &mut Vec<u8>) {
+        let option = NBD_OPT_STARTTLS;
+        match self.policy.starttls {
+            _ if self.is_secured => {
+                refuse(out, option, NBD_REP_ERR_INVALID, "TLS is in use already");
+            }
+            StartTls::Unsupported => {
+                refuse(out, option, NBD_REP_ERR_UNSUP, "TLS is not supported");
+            }
+            StartTls::ForbiddenByPolicy => {
+                refuse(out, option, NBD_REP_ERR_POLICY, "TLS is not used here");
+            }
+            StartTls::Offered | StartTls::Required => {
+                acknowledge(out, option);
+                self.ended = Some(Step::StartTls);
+            }
+        }
     }
 
     fn handle_style(&mut self, option: u32, wanted: ReplyStyle, out: &mut Vec<u8>) {
@@ -274,8 +316,8 @@ impl Handshake {
         if self.policy.require_block_size {
             return Err(HandshakeError::BlockSizeRequired);
         }
-        if self.policy.full {
-            return Err(HandshakeError::Full);
+        if let Some(reason) = self.policy.admission.refusal() {
+            return Err(HandshakeError::NotAdmitted { reason });
         }
         let Some((index, export)) = find(&self.exports, name) else {
             let name = name.to_owned();
@@ -306,9 +348,8 @@ impl Handshake {
     }
 
     fn handle_info(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
-        if self.policy.full {
-            let message = "there are as many clients as there may be; try again later";
-            return refuse(out, option, NBD_REP_ERR_POLICY, message);
+        if let Some(reason) = self.policy.admission.refusal() {
+            return refuse(out, option, NBD_REP_ERR_POLICY, reason);
         }
         let request = match parse_info(data) {
             Ok(request) => request,

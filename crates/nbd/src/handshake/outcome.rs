@@ -7,13 +7,39 @@ use super::{MAX_OPTIONS, MAX_SKIPPED_BYTES};
 use crate::protocol::Negotiated;
 use crate::protocol::option::OptionError;
 
-/// The refusal of `NBD_OPT_STARTTLS` (section "NOTLS mode").
+/// The answer to `NBD_OPT_STARTTLS` (sections "NOTLS mode", "SELECTIVETLS mode", "FORCEDTLS mode").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartTls {
     /// `NBD_REP_ERR_UNSUP`: this server has no TLS.
     Unsupported,
     /// `NBD_REP_ERR_POLICY`: not here (a Unix socket, or the loopback).
     ForbiddenByPolicy,
+    /// TLS is started if the client asks for it.
+    Offered,
+    /// The same, and all other options but `NBD_OPT_ABORT` are refused before.
+    Required,
+}
+
+/// The clients that may enter transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// All.
+    Open,
+    /// None: there is no room for more.
+    Full,
+    /// None: this client has no rights to the export.
+    Forbidden,
+}
+
+impl Admission {
+    /// Returns the reason for the client, if it is not admitted.
+    pub(super) fn refusal(self) -> Option<&'static str> {
+        match self {
+            Admission::Open => None,
+            Admission::Full => Some("there are as many clients as there may be; try again later"),
+            Admission::Forbidden => Some("the certificate gives no rights to this export"),
+        }
+    }
 }
 
 /// The features that this server may negotiate.
@@ -30,9 +56,9 @@ pub struct Policy {
     /// Admit only clients that ask for `NBD_INFO_BLOCK_SIZE`. Servers that
     /// "desire maximum interoperability SHOULD NOT require them".
     pub require_block_size: bool,
-    /// Admit no client: there is no room for more.
-    pub full: bool,
-    /// The refusal of TLS.
+    /// Which clients are admitted.
+    pub admission: Admission,
+    /// The answer to a client that asks for TLS.
     pub starttls: StartTls,
 }
 
@@ -45,7 +71,7 @@ impl Default for Policy {
             list: true,
             base_allocation: true,
             require_block_size: false,
-            full: false,
+            admission: Admission::Open,
             starttls: StartTls::Unsupported,
         }
     }
@@ -80,9 +106,15 @@ pub enum HandshakeError {
     /// Extended headers and `NBD_OPT_EXPORT_NAME` exclude each other.
     #[error("NBD_OPT_EXPORT_NAME after extended headers")]
     ExportNameAfterExtendedHeaders,
-    /// [`Policy::full`], which `NBD_OPT_EXPORT_NAME` cannot be told.
-    #[error("there are as many clients as there may be")]
-    Full,
+    /// [`Policy::admission`], which `NBD_OPT_EXPORT_NAME` cannot be told.
+    #[error("{reason}")]
+    NotAdmitted { reason: &'static str },
+    /// `NBD_OPT_EXPORT_NAME` before TLS where it is required.
+    #[error("NBD_OPT_EXPORT_NAME without TLS, which is required")]
+    TlsRequired,
+    /// Bytes behind `NBD_OPT_STARTTLS`, which may come of an attacker on the way.
+    #[error("{bytes} bytes follow NBD_OPT_STARTTLS before it was answered")]
+    BytesBeforeTls { bytes: usize },
     /// [`Policy::require_block_size`], which `NBD_OPT_EXPORT_NAME` cannot satisfy.
     #[error("NBD_OPT_EXPORT_NAME where block sizes must be negotiated")]
     BlockSizeRequired,
@@ -97,6 +129,8 @@ pub enum Step {
         /// Unconsumed bytes, in all.
         at_least: usize,
     },
+    /// Send the output, start TLS, then go on with [`Handshake::secured`](super::Handshake::secured).
+    StartTls,
     /// Send the output, then take requests. Unconsumed bytes are requests.
     Transmission(Negotiated),
     /// The client gave up. Send the output if it still listens, then close.

@@ -1,0 +1,109 @@
+//! Rights of clients by the DNS names of their certificates.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The rights of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is not served.
+    None,
+    /// It may read.
+    Read,
+    /// It may read and write.
+    Write,
+}
+
+impl Access {
+    const WORDS: [(&str, Access); 3] =
+        [("none", Access::None), ("read", Access::Read), ("write", Access::Write)];
+}
+
+/// A name and its rights: `NAME`, `NAME=none`, `NAME=read` or `NAME=write`, which is meant without a word. The name `*`
+/// is every client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    name: String,
+    access: Access,
+}
+
+/// Why a text is no name with rights.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no client: NAME, NAME=none, NAME=read or NAME=write")]
+pub struct ClientError {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Client {
+    type Err = ClientError;
+
+    fn from_str(text: &str) -> Result<Client, ClientError> {
+        let error = || ClientError { text: text.to_owned() };
+        let (name, word) = text.split_once('=').unwrap_or((text, "write"));
+        let access = Access::WORDS.iter().find(|(known, _)| *known == word).ok_or_else(error)?.1;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if name != "*" && (name.is_empty() || !name.bytes().all(is_name)) {
+            return Err(error());
+        }
+        Ok(Client { name: name.to_ascii_lowercase(), access })
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Access::WORDS.iter().find(|(_, access)| *access == self.access);
+        write!(f, "{}={}", self.name, word.map_or("", |(word, _)| word))
+    }
+}
+
+/// The clients of an export. If none is listed, every client may write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clients(pub Vec<Client>);
+
+impl Clients {
+    /// Returns the rights of a client with these names: those of the first listed name that is one of them. A client that
+    /// is not listed has none.
+    pub fn access(&self, names: &[String]) -> Access {
+        if self.0.is_empty() {
+            return Access::Write;
+        }
+        let is_one = |client: &&Client| {
+            client.name == "*" || names.iter().any(|name| name.eq_ignore_ascii_case(&client.name))
+        };
+        self.0.iter().find(is_one).map_or(Access::None, |client| client.access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_name_that_is_listed_counts() {
+        let list = ["bad.example=none", "Host.example", "backup.example=read"];
+        let clients = Clients(list.iter().map(|text| text.parse().unwrap()).collect());
+        let access = |names: &[&str]| {
+            clients.access(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(access(&["host.example"]), Access::Write);
+        assert_eq!(access(&["x", "BACKUP.example"]), Access::Read);
+        assert_eq!(access(&["backup.example", "host.example"]), Access::Write);
+        assert_eq!(access(&["host.example", "bad.example"]), Access::None);
+        assert_eq!(access(&["other"]), Access::None);
+        assert_eq!(access(&[]), Access::None);
+        assert_eq!(Clients::default().access(&[]), Access::Write);
+        let all = Clients(vec!["*=read".parse().unwrap()]);
+        assert_eq!(all.access(&[]), Access::Read);
+    }
+
+    #[test]
+    fn texts_of_clients_are_checked_and_come_back() {
+        for text in ["", "=read", "a=b", "a b", "a=read=write", "*x"] {
+            assert!(text.parse::<Client>().is_err(), "{text:?}");
+        }
+        for text in ["a.example=none", "*=write"] {
+            assert_eq!(text.parse::<Client>().unwrap().to_string(), text);
+        }
+    }
+}
