@@ -17,7 +17,7 @@ pub type ForServer = Box<dyn FnOnce(&Server) + Send>;
 /// Carries a call to the thread of a shard.
 pub type OnShard = Box<dyn Fn(ForServer) + Send + Sync>;
 
-/// What a front-end is told, and the shards that serve its queues.
+/// Facts for a front-end, and the shards that serve its queues.
 pub(crate) struct Disk {
     limits: Mutex<Limits>,
     serial: [u8; SERIAL],

@@ -1,4 +1,4 @@
-//! Why a connection, or one of its queues, ended.
+//! Ends of a connection, or of one of its queues, with their reasons.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::memory::MemoryFault;
 use crate::message::MessageFault;
 use crate::ring::RingFault;
 
-/// Why a connection ended.
+/// The end of a connection, with its reason.
 #[derive(Debug)]
 pub struct End(pub(crate) Why);
 

@@ -103,7 +103,7 @@ fn fuzz_ring(memory: &Memory, data: &[u8]) {
     ring.must_tell().expect("the ring is in the memory");
 }
 
-/// What is carried out lies on the device, which panics otherwise.
+/// Checks that a command lies on the device, which panics otherwise.
 fn check_command(command: request::Command, limits: &Limits) {
     use request::Command;
     let (span, has_data) = match command {

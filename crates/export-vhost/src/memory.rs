@@ -54,7 +54,7 @@ pub(crate) enum MemoryFault {
     Mapping {
         /// The region.
         info: RegionInfo,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// No region has these bytes.

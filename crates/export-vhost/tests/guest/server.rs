@@ -63,7 +63,7 @@ impl Served {
         Served { socket, export, ends, remote, thread: Some(thread), _folder: folder }
     }
 
-    /// Why the next connection ended.
+    /// Returns the reason of the end of the next connection.
     pub(crate) fn end(&self) -> String {
         self.ends.recv_timeout(std::time::Duration::from_secs(20)).expect("an end")
     }
