@@ -16,7 +16,7 @@ use braid_nbd::protocol::{Command, ReplyStyle};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::connect::Address;
-use crate::link::command_of;
+use crate::link::{command_of, os_error};
 use crate::offer::{Offer, Unfit};
 use crate::session::Outgoing;
 
@@ -162,7 +162,7 @@ impl Direct {
                         Body::Data { offset, length } => Some((offset, length.into(), false)),
                         Body::Hole { offset, length } => Some((offset, length.into(), true)),
                         Body::SimpleError(errno) | Body::Error { errno, .. } => {
-                            error = Some(io::Error::from_raw_os_error(errno.to_wire() as i32));
+                            error = Some(io::Error::from_raw_os_error(os_error(errno).raw()));
                             None
                         }
                         _ => None,

@@ -139,7 +139,9 @@ pub(crate) fn command_of(out: &Outgoing, offer: &Offer) -> Command {
     use braid_block::Flags;
     let Span { offset, len: length } = out.span;
     let fua = out.flags.contains(Flags::FUA);
-    let short = length as u32;
+    // Discards may be longer, and have no use for it.
+    let short = if out.op.has_data() { length } else { 0 };
+    let short = u32::try_from(short).expect("requests with data are cut to what the server takes");
     match out.op {
         Op::Read => {
             Command::Read { offset, length: short, dont_fragment: offer.has(NBD_FLAG_SEND_DF) }
@@ -367,6 +369,11 @@ fn take_reply(
 fn errno_of(errno: NbdErrno) -> Result<Errno, Ended> {
     match errno {
         NbdErrno::Shutdown => Err(Ended::Shutdown),
-        errno => Ok(Errno::from_raw(errno.to_wire() as i32)),
+        errno => Ok(os_error(errno)),
     }
+}
+
+/// Returns an error value as the operating system's, whose numbers are the same.
+pub(crate) fn os_error(errno: NbdErrno) -> Errno {
+    Errno::from_raw(i32::try_from(errno.to_wire()).expect("error values are small"))
 }

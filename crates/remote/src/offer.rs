@@ -29,7 +29,7 @@ pub enum Unfit {
     #[error("the export claims {size} bytes, more than a device can have")]
     Large { size: u64 },
     #[error(
-        "the server cannot flush: nothing says when a write is durable; `flush=missing` uses it all the same"
+        "the server cannot flush, so nothing says when a write is durable; `flush=missing` accepts that"
     )]
     NoFlush,
     #[error("the export has {now} bytes now; it had {before}")]

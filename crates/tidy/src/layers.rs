@@ -45,7 +45,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wiring", &["array", "block", "cache", "engine", "md"]),
     ("device", &["block", "engine", "mem", "model", "status", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
-    ("member", &["block", "device", "engine", "mem", "model", "probe", "stack", "uring"]),
+    ("remote", &["block", "engine", "mem", "nbd", "uring"]),
+    (
+        "member",
+        &["block", "device", "engine", "mem", "model", "nbd", "probe", "remote", "stack", "uring"],
+    ),
     (
         "rescue",
         &["array", "files", "holes", "level", "md", "parity", "probe", "seed", "shell", "stack"],
@@ -138,6 +142,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mem",
             "model",
             "nbd",
+            "remote",
             "seed",
             "wiring",
         ],
