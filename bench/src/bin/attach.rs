@@ -147,8 +147,9 @@ fn run() -> Result<()> {
             ]);
         }
     }
-    println!("Medians of {rounds} rounds of {seconds} s (for orientation)\n\n{absolute}");
-    println!("Throughput, ratios within a round\n\n{ratios}");
+    println!(
+        "Medians of {rounds} rounds of {seconds} s (for orientation)\n\n{absolute}\nThroughput, ratios within a round\n\n{ratios}"
+    );
     Ok(())
 }
 

@@ -35,11 +35,14 @@ mod mount;
 mod mountinfo;
 pub mod protocol;
 mod queues;
+mod seek;
 mod serve;
 pub mod session;
 
 pub use attach::{AttachError, AttachedDevice, Attachment, DetachError, Forced};
 pub use mount::{Aborter, Mount, MountError};
-pub use queues::{QUEUES_PARAMETER, agree, queue_count, queues_are_offered, serve_queues};
-pub use serve::{Counters, ServeError, serve, serve_beside_queues};
+pub use queues::{
+    QUEUES_PARAMETER, agree, queue_count, queues_are_offered, serve_beside_queues, serve_queues,
+};
+pub use serve::{Counters, ServeError, serve};
 pub use session::Transport;

@@ -32,7 +32,8 @@ use braid_uring::{Fd, Handle, Queue, QueueShape};
 use rustix::io::Errno as Os;
 
 use crate::protocol::{self, HEAD, IN_HEADER, OUT_HEADER, Operation, Reply, entry, opcode};
-use crate::serve::{Counters, ServeError, find};
+use crate::seek::find;
+use crate::serve::{self, Counters, ServeError};
 use crate::session::{Answer, Session, Transport};
 
 /// The file by which root turns FUSE over io_uring on (`Y`) and off, for connections that are made from then on.
@@ -56,7 +57,7 @@ pub fn agree(fd: &OwnedFd, limits: Limits) -> Result<Transport, ServeError> {
     let mut bytes = vec![0; 64 << 10];
     let received =
         rustix::io::read(fd, &mut bytes[..]).map_err(|e| ServeError::Receive(e.into()))?;
-    let head: [u8; HEAD] = bytes[..HEAD].try_into().expect("as long");
+    let head = *bytes.first_chunk::<HEAD>().expect("64 KiB hold a head");
     let session = Session::over(Transport::Uring, limits);
     let invalid = || ServeError::Receive(io::ErrorKind::InvalidData.into());
     let request = protocol::parse(&head, received).map_err(|_| invalid())?;
@@ -104,6 +105,22 @@ pub async fn serve_queues(
     let queues = queues.map_err(ServeError::Queue)?;
     let mut server = Server::new(queues, offered.into(), pool, counters);
     poll_fn(|cx| server.turn(cx)).await
+}
+
+/// Takes what comes through `fd` beside the queues of [`crate::serve_queues`], until the file system is unmounted.
+///
+/// # Errors
+/// As [`crate::serve()`].
+pub async fn serve_beside_queues(
+    handle: Handle,
+    fd: Fd,
+    offered: impl Into<Offered>,
+    pool: Pool,
+    counters: Arc<Counters>,
+) -> Result<(), ServeError> {
+    let mut server = serve::Server::new(fd, offered.into(), pool, counters);
+    server.body_len = Transport::Uring.most_data();
+    server.run(&handle).await
 }
 
 struct Server {
@@ -224,12 +241,15 @@ impl Server {
     /// Takes in the request in `entry`.
     fn receive(&mut self, queue: usize, entry: u16, cx: &mut Context<'_>) {
         let from = &self.queues[queue];
-        let (mut head, mut end) = ([0; HEAD], [0; 12]);
+        let (mut head, mut id, mut length) = ([0; HEAD], [0; 8], [0; 4]);
         from.read_header(entry, 0, &mut head[..IN_HEADER]);
-        from.read_header(entry, entry::ID, &mut end);
-        let id = u64::from_ne_bytes(end[..8].try_into().expect("eight bytes"));
-        let length = u32::from_ne_bytes(end[8..].try_into().expect("four bytes")) as usize;
-        let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        from.read_header(entry, entry::ID, &mut id);
+        from.read_header(entry, entry::LENGTH, &mut length);
+        let (id, length) = (u64::from_ne_bytes(id), u32::from_ne_bytes(length) as usize);
+        let word = |at: usize| {
+            let bytes = head[at..].first_chunk().expect("a head has such words");
+            u32::from_ne_bytes(*bytes)
+        };
         let (claimed, operation) = (word(0) as usize, word(4));
         if operation == opcode::LOOKUP {
             // A name is no argument of the first kind.
@@ -254,7 +274,8 @@ impl Server {
             Answer::Write(span, flags) => {
                 self.counts.requests += 1;
                 self.counts.written_bytes += span.len;
-                let kind = Kind::Write(span.len as u32);
+                let len = u32::try_from(span.len).expect("an entry has room for it");
+                let kind = Kind::Write(len);
                 self.wish(Tag { kind, ..tag }, Wish::Write(span, flags), cx);
             }
             other => self.handle_other(tag, other),
@@ -367,8 +388,9 @@ impl Server {
     #[inline]
     fn commit(&self, tag: Tag, header: &[u8], len: usize) {
         let queue = &self.queues[tag.queue];
+        let length = u32::try_from(len).expect("an entry has room for it");
         queue.write_header(tag.entry, 0, header);
-        queue.write_header(tag.entry, entry::LENGTH, &(len as u32).to_ne_bytes());
+        queue.write_header(tag.entry, entry::LENGTH, &length.to_ne_bytes());
         queue.commit(tag.entry, tag.id);
     }
 }

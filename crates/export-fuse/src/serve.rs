@@ -27,7 +27,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use braid_block::{Completion, Errno, Flags, Io, Limits, Payload, Span};
+use braid_block::{Completion, Flags, Io, Payload, Span};
 use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
 use braid_mem::{Buf, Pool};
 use braid_status::ExportCounts;
@@ -35,7 +35,8 @@ use braid_uring::{Fd, Handle, Interest};
 use rustix::io::Errno as Os;
 
 use crate::protocol::{self, HEAD, MAX_DATA, Reply};
-use crate::session::{Answer, NXIO, Session, Transport};
+use crate::seek::find;
+use crate::session::{Answer, Session};
 
 /// Most requests under way.
 const IN_FLIGHT: usize = 1024;
@@ -90,22 +91,6 @@ pub async fn serve(
     Server::new(fd, offered.into(), pool, counters).run(&handle).await
 }
 
-/// Takes what comes through `fd` beside the queues of [`crate::serve_queues`], until the file system is unmounted.
-///
-/// # Errors
-/// As [`serve`].
-pub async fn serve_beside_queues(
-    handle: Handle,
-    fd: Fd,
-    offered: impl Into<Offered>,
-    pool: Pool,
-    counters: Arc<Counters>,
-) -> Result<(), ServeError> {
-    let mut server = Server::new(fd, offered.into(), pool, counters);
-    server.body_len = Transport::Uring.most_data();
-    server.run(&handle).await
-}
-
 /// Counts of the requests of one mount.
 pub type Counters = braid_status::Shared<ExportCounts>;
 
@@ -125,7 +110,7 @@ pub(crate) struct Server {
     head: [u8; HEAD],
     /// Memory for the payload of the next one, `body_len` bytes.
     body: Option<Buf>,
-    body_len: usize,
+    pub(crate) body_len: usize,
 }
 
 /// Whom to answer, and with what, when a block request is done.
@@ -200,7 +185,7 @@ impl Server {
         self.handle(received, body)
     }
 
-    async fn run(mut self, handle: &Handle) -> Result<(), ServeError> {
+    pub(crate) async fn run(mut self, handle: &Handle) -> Result<(), ServeError> {
         loop {
             let stop = self.drain();
             self.counters.add(&mut self.counts);
@@ -457,20 +442,4 @@ impl Server {
         }
         Ok(completed)
     }
-}
-
-/// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).
-/// The end of the volume counts as a hole.
-pub(crate) fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
-    let Limits { size, logical_block, .. } = *dev.limits();
-    let mut at = offset - offset % u64::from(logical_block);
-    while at < size {
-        for extent in dev.extents(Span::new(at, size - at)) {
-            if extent.zero != data {
-                return Ok(at.max(offset));
-            }
-            at += extent.len;
-        }
-    }
-    if data { Err(NXIO) } else { Ok(size) }
 }

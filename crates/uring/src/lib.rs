@@ -17,6 +17,7 @@
 //! devices and exports are built on top.
 
 mod clock;
+mod entries;
 mod eventfd;
 mod executor;
 mod fd;
@@ -33,10 +34,11 @@ mod timer;
 pub mod ublk;
 
 pub use clock::ExecutorClock;
+pub use entries::{QUEUE_HEADER, QueueShape};
 pub use executor::{Config, Executor, Handle, Mode, Remote};
 pub use fd::{Failures, Fd};
 pub use net::Receive;
 pub use operation::Interest;
-pub use queue::{QUEUE_HEADER, Queue, QueueShape};
+pub use queue::Queue;
 pub use ring::Workers;
 pub use stream::{Socket, Stream};

@@ -17,61 +17,20 @@
 //!
 //! Source: `fs/fuse/dev_uring.c`, `include/uapi/linux/fuse.h`. Deliberately absent: the meaning of the bytes.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-use braid_mem::{Advice, PAGE, Region};
-use io_uring::squeue::Entry128;
-use io_uring::{opcode, types};
-
+use crate::entries::{Command, Entries, QueueShape};
 use crate::executor::Handle;
 use crate::fd::Fd;
-
-/// Bytes of `struct fuse_uring_req_header`.
-pub const QUEUE_HEADER: usize = 288;
-/// Distance between the headers of two entries, in bytes.
-const HEADER_STRIDE: usize = 512;
-
-/// `enum fuse_uring_cmd`.
-const REGISTER: u32 = 1;
-const COMMIT_AND_FETCH: u32 = 2;
 
 /// The queue of one processor, on the ring of one executor.
 pub struct Queue {
     handle: Handle,
-    inner: Rc<Inner>,
+    inner: Rc<Entries>,
     /// Number of the queue at the ring.
-    key: u32,
-}
-
-/// The part of a queue that its ring keeps while commands are in the kernel.
-pub(crate) struct Inner {
-    fd: Fd,
-    number: u16,
-    entries: u16,
-    payload: usize,
-    memory: Region,
-    /// For each entry, its header and its payload.
-    vectors: Vec<[libc::iovec; 2]>,
-    /// True for an entry whose command is in the kernel.
-    is_away: RefCell<Vec<bool>>,
-    away: Cell<usize>,
-    arrived: RefCell<VecDeque<(u16, i32)>>,
-    waker: RefCell<Option<Waker>>,
-    has_no_user: Cell<bool>,
-}
-
-/// Shape of a queue.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueShape {
-    /// Requests that it can have at once.
-    pub entries: u16,
-    /// Most bytes of data of a request, in whole pages.
-    pub payload: usize,
+    key: usize,
 }
 
 impl Queue {
@@ -87,60 +46,23 @@ impl Queue {
         shape: QueueShape,
         is_locked: bool,
     ) -> io::Result<Queue> {
-        let QueueShape { entries, payload } = shape;
-        assert!(payload.is_multiple_of(PAGE), "payloads are whole pages");
-        let headers = (usize::from(entries) * HEADER_STRIDE).next_multiple_of(PAGE);
-        let memory = Region::new(headers + usize::from(entries) * payload, Advice::Sparse)?;
-        memory.populate_from(0)?;
-        if is_locked {
-            memory.lock()?;
-        }
-        let vector =
-            |at: usize, len| libc::iovec { iov_base: memory.address(at).cast(), iov_len: len };
-        let vectors = (0..usize::from(entries)).map(|entry| {
-            [
-                vector(entry * HEADER_STRIDE, QUEUE_HEADER),
-                vector(headers + entry * payload, payload),
-            ]
-        });
-        let inner = Rc::new(Inner {
-            fd: fd.clone(),
-            number,
-            entries,
-            payload,
-            vectors: vectors.collect(),
-            memory,
-            is_away: RefCell::new(vec![false; usize::from(entries)]),
-            away: Cell::new(0),
-            arrived: RefCell::new(VecDeque::with_capacity(usize::from(entries))),
-            waker: RefCell::default(),
-            has_no_user: Cell::new(false),
-        });
+        let inner = Rc::new(Entries::new(fd, number, shape, is_locked)?);
         let ring = handle.ring().ok_or(io::ErrorKind::Unsupported)?;
         let key = ring.add_queue(&inner);
-        for entry in 0..entries {
-            ring.push_command(&inner.command(entry, REGISTER, 0), key, entry);
+        for entry in 0..inner.count() {
+            ring.push_command(&inner.command(entry, Command::Register), key, entry);
         }
         Ok(Queue { handle: handle.clone(), inner, key })
     }
 
     /// Number of entries.
     pub fn entries(&self) -> u16 {
-        self.inner.entries
+        self.inner.count()
     }
 
     /// Returns the next entry that came back, and the result: an error ends the entry. Pending if there is none.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<(u16, io::Result<()>)> {
-        if let Some((entry, result)) = self.inner.arrived.borrow_mut().pop_front() {
-            let result =
-                if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) };
-            return Poll::Ready((entry, result));
-        }
-        let mut waker = self.inner.waker.borrow_mut();
-        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            *waker = Some(cx.waker().clone());
-        }
-        Poll::Pending
+        self.inner.poll(cx)
     }
 
     /// Hands the answer in `entry` to the kernel and waits for the next request; `id` is that of the request.
@@ -149,7 +71,11 @@ impl Queue {
     /// If the entry is in the kernel.
     pub fn commit(&self, entry: u16, id: u64) {
         if let Some(ring) = self.handle.ring() {
-            ring.push_command(&self.inner.command(entry, COMMIT_AND_FETCH, id), self.key, entry);
+            ring.push_command(
+                &self.inner.command(entry, Command::CommitAndFetch(id)),
+                self.key,
+                entry,
+            );
         }
     }
 
@@ -159,7 +85,7 @@ impl Queue {
     /// If they are not inside it, or the entry is in the kernel.
     #[inline]
     pub fn read_header(&self, entry: u16, at: usize, into: &mut [u8]) {
-        self.inner.memory.read(self.inner.header(entry, at, into.len()), into);
+        self.inner.read(self.inner.header(entry, at, into.len()), into);
     }
 
     /// Writes bytes of the header of `entry`, from byte `at` on.
@@ -168,7 +94,7 @@ impl Queue {
     /// As [`Queue::read_header`].
     #[inline]
     pub fn write_header(&self, entry: u16, at: usize, from: &[u8]) {
-        self.inner.memory.write(self.inner.header(entry, at, from.len()), from);
+        self.inner.write(self.inner.header(entry, at, from.len()), from);
     }
 
     /// Copies bytes of the payload of `entry`, from byte `at` on.
@@ -177,7 +103,7 @@ impl Queue {
     /// As [`Queue::read_header`].
     #[inline]
     pub fn read_payload(&self, entry: u16, at: usize, into: &mut [u8]) {
-        self.inner.memory.read(self.inner.body(entry, at, into.len()), into);
+        self.inner.read(self.inner.body(entry, at, into.len()), into);
     }
 
     /// Writes bytes of the payload of `entry`, from byte `at` on.
@@ -186,84 +112,16 @@ impl Queue {
     /// As [`Queue::read_header`].
     #[inline]
     pub fn write_payload(&self, entry: u16, at: usize, from: &[u8]) {
-        self.inner.memory.fill(self.inner.body(entry, at, from.len()), from);
+        self.inner.write(self.inner.body(entry, at, from.len()), from);
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.inner.waker.borrow_mut().take();
-        self.inner.has_no_user.set(true);
+        self.inner.leave();
         if let Some(ring) = self.handle.ring() {
             ring.leave_queue(self.key);
         }
-    }
-}
-
-/// Returns the submission with another `len`, the number of vectors, which the builder of commands leaves at 0.
-fn with_len(mut entry: Entry128, len: u32) -> Entry128 {
-    /// Offset of `len` in `struct io_uring_sqe`.
-    const AT: usize = 24;
-    // SAFETY: an `Entry128` is laid out as the 128 bytes of a submission (`repr(C)`), all of which are plain data.
-    unsafe { std::ptr::from_mut(&mut entry).cast::<u8>().add(AT).cast::<u32>().write(len) };
-    entry
-}
-
-impl Inner {
-    fn command(&self, entry: u16, command: u32, id: u64) -> Entry128 {
-        // struct fuse_uring_cmd_req: flags, commit_id, qid, padding.
-        let mut argument = [0; 80];
-        argument[8..16].copy_from_slice(&id.to_ne_bytes());
-        argument[16..18].copy_from_slice(&self.number.to_ne_bytes());
-        let vector = self.vectors[usize::from(entry)].as_ptr();
-        let mut command = opcode::UringCmd80::new(types::Fd(self.fd.as_raw_fd()), command);
-        command = command.cmd(argument).addr(Some(vector.addr() as u64));
-        with_len(command.build(), 2)
-    }
-
-    /// Notes that the command of `entry` goes to the kernel.
-    pub(crate) fn goes(&self, entry: u16) {
-        let before = std::mem::replace(&mut self.is_away.borrow_mut()[usize::from(entry)], true);
-        assert!(!before, "entry {entry} is in the kernel already");
-        self.away.set(self.away.get() + 1);
-    }
-
-    /// Returns true if commands are in the kernel.
-    pub(crate) fn is_away(&self) -> bool {
-        self.away.get() > 0
-    }
-
-    /// Returns true if the results of its commands have no receiver any more.
-    pub(crate) fn has_no_user(&self) -> bool {
-        self.has_no_user.get()
-    }
-
-    /// Takes in the result of the command of `entry`.
-    pub(crate) fn comes(&self, entry: u16, result: i32) {
-        self.is_away.borrow_mut()[usize::from(entry)] = false;
-        self.away.set(self.away.get() - 1);
-        self.arrived.borrow_mut().push_back((entry, result));
-        // The task keeps its waker for the next time.
-        let waker = self.waker.borrow_mut().take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn check(&self, entry: u16, at: usize, len: usize, most: usize) {
-        assert!(at + len <= most, "{len} bytes at {at} of {most}");
-        assert!(!self.is_away.borrow()[usize::from(entry)], "entry {entry} is in the kernel");
-    }
-
-    fn header(&self, entry: u16, at: usize, len: usize) -> usize {
-        self.check(entry, at, len, QUEUE_HEADER);
-        usize::from(entry) * HEADER_STRIDE + at
-    }
-
-    fn body(&self, entry: u16, at: usize, len: usize) -> usize {
-        self.check(entry, at, len, self.payload);
-        let headers = (usize::from(self.entries) * HEADER_STRIDE).next_multiple_of(PAGE);
-        headers + usize::from(entry) * self.payload + at
     }
 }
 
@@ -271,7 +129,10 @@ impl Inner {
 mod tests {
     use std::future::poll_fn;
 
+    use braid_mem::PAGE;
+
     use super::*;
+    use crate::entries::QUEUE_HEADER;
     use crate::executor::{Config, Executor, Mode};
 
     const SHAPE: QueueShape = QueueShape { entries: 3, payload: 2 * PAGE };

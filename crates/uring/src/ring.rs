@@ -22,9 +22,9 @@ use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode};
 use slab::Slab;
 
+use crate::entries::Entries;
 use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
-use crate::queue;
 use crate::table::{After, Table};
 
 /// The threads for waits of operations that io_uring carries out.
@@ -66,7 +66,7 @@ pub(crate) struct Ring {
     /// Requests of [`RESERVE`] that are not done.
     reserving: std::cell::Cell<usize>,
     /// Queues that have a user, or commands in the kernel.
-    queues: RefCell<Slab<Rc<queue::Inner>>>,
+    queues: RefCell<Slab<Rc<Entries>>>,
 }
 
 impl Ring {
@@ -229,8 +229,8 @@ impl Ring {
 
     /// Keeps the memory of a queue until [`Ring::leave_queue`], and then until its last command comes back. Returns the
     /// queue's number.
-    pub(crate) fn add_queue(&self, queue: &Rc<queue::Inner>) -> u32 {
-        self.queues.borrow_mut().insert(Rc::clone(queue)) as u32
+    pub(crate) fn add_queue(&self, queue: &Rc<Entries>) -> usize {
+        self.queues.borrow_mut().insert(Rc::clone(queue))
     }
 
     /// Returns true if commands of queues are in the kernel.
@@ -239,10 +239,10 @@ impl Ring {
     }
 
     /// Lets go of queue `key`, which has no user any more.
-    pub(crate) fn leave_queue(&self, key: u32) {
+    pub(crate) fn leave_queue(&self, key: usize) {
         let mut queues = self.queues.borrow_mut();
-        if queues.get(key as usize).is_some_and(|queue| !queue.is_away()) {
-            queues.remove(key as usize);
+        if queues.get(key).is_some_and(|queue| !queue.is_away()) {
+            queues.remove(key);
         }
     }
 
@@ -252,19 +252,20 @@ impl Ring {
     }
 
     /// Submits the command of an `entry` of queue `key`.
-    pub(crate) fn push_command(&self, command: &Entry128, key: u32, entry: u16) {
-        let queue = Rc::clone(&self.queues.borrow()[key as usize]);
+    pub(crate) fn push_command(&self, command: &Entry128, key: usize, entry: u16) {
+        let queue = Rc::clone(&self.queues.borrow()[key]);
         queue.goes(entry);
-        let user_data = QUEUE | u64::from(key) << QUEUE_SHIFT | u64::from(entry);
+        let user_data = QUEUE | (key as u64) << QUEUE_SHIFT | u64::from(entry);
         self.push_wide(&command.clone().user_data(user_data));
     }
 
     fn take_command(&self, user_data: u64, result: i32) {
-        let key = (user_data ^ QUEUE) >> QUEUE_SHIFT;
-        let queue = Rc::clone(&self.queues.borrow()[key as usize]);
-        queue.comes(user_data as u16, result);
+        let key = ((user_data ^ QUEUE) >> QUEUE_SHIFT) as usize;
+        let queue = Rc::clone(&self.queues.borrow()[key]);
+        let entry = u16::try_from(user_data & 0xffff).expect("sixteen bits are left");
+        queue.comes(entry, result);
         if queue.has_no_user() {
-            self.leave_queue(key as u32);
+            self.leave_queue(key);
         }
     }
 

@@ -152,7 +152,7 @@ impl Fuse {
     }
 }
 
-/// What the end of the serving of a mount is told to.
+/// Receivers of the end of a mount's serving.
 #[derive(Clone)]
 struct Ending {
     aborter: Aborter,
