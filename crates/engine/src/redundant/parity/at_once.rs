@@ -64,13 +64,14 @@ impl Parity {
         {
             if let Some(mut old) = self.read_now(core, &small) {
                 update(&small, &mut old, &io.payload);
-                let started = start_writes(core, &guard, &small, old, io.flags, io.payload);
-                return match all_done(started) {
-                    Ok(payload) => {
+                let payload = io.payload;
+                let mut started = start_writes(core, &guard, &small, old, io.flags, payload);
+                return match take_if_all_done(&mut started) {
+                    Some(payload) => {
                         let result = guard.finish_now(&published).result();
                         Pending::ready(Completion { result, payload })
                     }
-                    Err(started) => self.see_through(inner, guard, &small, started),
+                    None => self.see_through(inner, guard, &small, started),
                 };
             }
             // Nothing was changed.
@@ -206,18 +207,16 @@ fn start_writes(
     [write(small.data, payload), write(small.p, new.p.into()), q]
 }
 
-/// Returns the payload of the first write, if all of them are done.
+/// Takes the payload of the first write, if all of them are done.
 #[inline]
-fn all_done(mut started: [Option<Pending>; 3]) -> Result<Payload, [Option<Pending>; 3]> {
+fn take_if_all_done(started: &mut [Option<Pending>; 3]) -> Option<Payload> {
     let is_done =
         |one: &Pending| matches!(one, Pending::Ready(Some(Completion { result: Ok(()), .. })));
     if !started.iter().flatten().all(is_done) {
-        return Err(started);
+        return None;
     }
     match &mut started[0] {
-        Some(Pending::Ready(completion)) => {
-            Ok(completion.take().map(|one| one.payload).unwrap_or_default())
-        }
-        _ => Err(started),
+        Some(Pending::Ready(completion)) => completion.take().map(|one| one.payload),
+        _ => None,
     }
 }
