@@ -44,12 +44,12 @@ fn come_and_go(layout: &[&str], members: usize) {
         }
         let goes_on = || {
             let counts = || turns.each_ref().map(|turns| turns.load(Ordering::Relaxed));
-            let goals = counts().map(|count| count + 200);
+            let goals = counts().map(|count| count + 40);
             wait_until("the load to go on", || {
                 counts().iter().zip(&goals).all(|(count, goal)| count >= goal)
             });
         };
-        for name in all.iter().cycle().take(6) {
+        for name in all.iter().cycle().take(4) {
             goes_on();
             scratch.run(&["member", "fail", "home", name]).ok();
             goes_on();
