@@ -11,6 +11,7 @@
 use std::future::pending;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use braid_array::Role;
@@ -102,7 +103,7 @@ impl Raid1Plan {
         let area = self.plan.writes().find(|write| write.area.what == What::Bitmap);
         let bitmap = area.map(|area| Bitmap::parse(&area.bytes)).transpose();
         Ok(Setup {
-            layout: Layout::Copies(Rc::new(geometry.map_err(|error| unexpected(&error))?)),
+            layout: Layout::Copies(Arc::new(geometry.map_err(|error| unexpected(&error))?)),
             members: members.collect(),
             array: Some(self.plan.members[0].superblock.clone()),
             bitmap: bitmap

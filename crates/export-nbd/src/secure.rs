@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use braid_mem::{Buf, Pool};
 use braid_tls::{Certificates, Channel, Clients};
+use braid_uring::Stream;
 
 use crate::end::End;
 use crate::inbox::Inbox;
-use crate::stream::Stream;
 
 /// The parts of TLS that all connections of a server have in common.
 #[derive(Clone, Debug)]
@@ -245,6 +245,10 @@ impl<S: Stream> Stream for Secure<S> {
     fn turn(&self) -> impl Future<Output = ()> + 'static {
         let inner = self.inner.clone();
         async move { inner.turn().await }
+    }
+
+    fn close(&self) {
+        self.inner.close();
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {

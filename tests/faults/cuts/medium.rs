@@ -320,6 +320,7 @@ fn about_folder(files: &[File], unique: u64, operation: Operation<'_>) -> Reply 
             let reply = InitReply {
                 max_readahead: MAX_DATA as u32,
                 flags: flags & wanted,
+                flags2: 0,
                 max_background: 1024,
                 congestion_threshold: 768,
                 max_write: MAX_DATA as u32,

@@ -114,6 +114,7 @@ impl Export for Vhost {
             uris: vec![self.path.clone()],
             link: None,
             mount: None,
+            transport: None,
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),
@@ -132,7 +133,7 @@ impl Export for Vhost {
 
     /// A machine is told of the size. It knows whether it may write when it starts; a write that it may not is refused.
     fn follow(&self, change: Change) -> io::Result<Option<String>> {
-        let (Change::Size, Some(served)) = (change, self.served.get()) else { return Ok(None) };
+        let (Change::Size(_), Some(served)) = (change, self.served.get()) else { return Ok(None) };
         let limits = ask(&served.first, |_, local| {
             local.sides.get::<Server>().map(|server| server.limits())
         });
