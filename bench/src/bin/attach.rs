@@ -89,7 +89,7 @@ fn run() -> Result<()> {
     let braid = args.braid()?;
     let parity = "raid5(ram(128M), ram(128M), ram(128M), ram(128M))";
     // Each is taken down when it is dropped. Without queues, what would have them is missing.
-    let devices: [(&str, Option<Box<dyn AsRef<Path>>>); 5] = [
+    let devices: [Named; 5] = [
         ("braid over io_uring", boxed(BraidUp::over(&braid, "ram(512M)", true)?)),
         ("braid over io_uring, raid5", boxed(BraidUp::over(&braid, parity, true)?)),
         ("braid", boxed(Some(up_without(&braid)?))),
@@ -97,21 +97,7 @@ fn run() -> Result<()> {
         ("plain loop", boxed(Some(PlainLoop::new(512 << 20)?))),
     ];
     let present = |index: &usize| devices[*index].1.is_some();
-    for (name, device) in &devices {
-        let Some(device) = device else {
-            println!("{name}: this kernel has no FUSE over io_uring");
-            continue;
-        };
-        let path = (**device).as_ref();
-        let direct = match is_direct(path) {
-            Some(true) => "direct I/O",
-            Some(false) => "through the page cache",
-            None => "not a loop device",
-        };
-        println!("{name}: {}, {direct}", path.display());
-        fio::fill(Subject::Device(path))?;
-    }
-    println!();
+    show_and_fill(&devices)?;
     let mut absolute = Table::new(["workload", "device", "requests/s", "MB/s"]);
     let mut ratios = Table::new(["workload", "of", "ratio to", "median [95 %]", "target", ""]);
     let wanted = WORKLOADS.iter().enumerate().filter(|(_, workload)| args.wants(workload.name));
@@ -150,6 +136,28 @@ fn run() -> Result<()> {
     println!(
         "Medians of {rounds} rounds of {seconds} s (for orientation)\n\n{absolute}\nThroughput, ratios within a round\n\n{ratios}"
     );
+    Ok(())
+}
+
+/// A device by its name in the tables; none where the kernel does not offer it.
+type Named = (&'static str, Option<Box<dyn AsRef<Path>>>);
+
+fn show_and_fill(devices: &[Named]) -> Result<()> {
+    for (name, device) in devices {
+        let Some(device) = device else {
+            println!("{name}: this kernel has no FUSE over io_uring");
+            continue;
+        };
+        let path = (**device).as_ref();
+        let direct = match is_direct(path) {
+            Some(true) => "direct I/O",
+            Some(false) => "through the page cache",
+            None => "not a loop device",
+        };
+        println!("{name}: {}, {direct}", path.display());
+        fio::fill(Subject::Device(path))?;
+    }
+    println!();
     Ok(())
 }
 

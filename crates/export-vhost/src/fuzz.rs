@@ -30,8 +30,9 @@ thread_local! {
 }
 
 fn guest() -> Memory {
-    let fd = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
-    rustix::fs::ftruncate(&fd, MEMORY as u64).expect("its length");
+    let fd = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::CLOEXEC)
+        .expect("a file in memory can be made");
+    rustix::fs::ftruncate(&fd, MEMORY as u64).expect("its length can be set");
     let info = RegionInfo { guest: GUEST, size: MEMORY as u64, user: 0, offset: 0 };
     Memory::map([(info, File::from(fd))]).expect("it can be mapped")
 }

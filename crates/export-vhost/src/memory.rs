@@ -92,7 +92,7 @@ impl Region {
         Ok(Region { mapping, front, info })
     }
 
-    /// Where the byte `within` of the region is in the mapping.
+    /// Returns the place in the mapping of the byte `within` of the region.
     fn place(&self, within: u64) -> usize {
         // At most the mapping's length, which is a `usize`.
         usize::try_from(self.front + within).unwrap_or(usize::MAX)

@@ -17,12 +17,10 @@
 //! - a hostile client costs at most [`MAX_OPTIONS`] options, a buffer of
 //!   [`MAX_INPUT_BYTES`], and [`MAX_SKIPPED_BYTES`] read and thrown away;
 //! - nothing is consumed behind the option that enters transmission: bytes
-//!   that were received with it are requests.
-//!
+//!   that were received with it are requests;
 //! - nothing that was agreed on before TLS counts after it, but for the client's flags.
 //!
-//! Absent on purpose: TLS itself, time limits (the
-//! session has the clock), nonfixed newstyle beyond `NBD_OPT_EXPORT_NAME`.
+//! Absent on purpose: TLS itself, time limits (the session has the clock), nonfixed newstyle beyond `NBD_OPT_EXPORT_NAME`.
 
 mod outcome;
 
@@ -243,12 +241,8 @@ impl Handshake {
                 self.ended = Some(Step::Aborted);
             }
             _ if is_plain && option != NBD_OPT_STARTTLS => {
-                refuse(
-                    out,
-                    option,
-                    NBD_REP_ERR_TLS_REQD,
-                    "TLS is required: NBD_OPT_STARTTLS first",
-                );
+                let message = "TLS is required: NBD_OPT_STARTTLS first";
+                refuse(out, option, NBD_REP_ERR_TLS_REQD, message);
             }
             NBD_OPT_INFO | NBD_OPT_GO => self.handle_info(option, data, out),
             NBD_OPT_LIST_META_CONTEXT | NBD_OPT_SET_META_CONTEXT => {

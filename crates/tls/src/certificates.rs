@@ -49,7 +49,7 @@ fn file(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> TlsError + '_ {
     move |error| TlsError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// What tells that a file was replaced or changed: its inode, size, and time of change.
+/// The facts by which a replaced or changed file is known: its inode, size, and time of change.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 #[derive(Debug)]

@@ -38,7 +38,8 @@
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
 //! | `ranges`, `found` | locks, findings of a scrub |
-//! | `shards/` | reads on other shards: views of the members, and the devices that follow them |
+//! | `shards/`, `shown` | reads on other shards: views of the members, and the devices that follow them; the home shard's part |
+//! | `balance`, `fan` | the choice of a copy to read; payloads of reads from several members |
 //!
 //! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
 //! its result is a [`write::Finished`]; a log's record needs [`publish::CountedOn`], an entry of partial parity
@@ -66,12 +67,14 @@ mod admit;
 mod agreement;
 mod array_id;
 mod bad;
+mod balance;
 mod bitmap;
 mod bits;
 mod compare;
 mod control;
 mod copies;
 mod core;
+mod fan;
 mod flush;
 mod found;
 mod gate;
@@ -97,6 +100,7 @@ mod retest;
 mod roster;
 mod scrub;
 mod shards;
+mod shown;
 mod status;
 mod stripe;
 mod superblocks;

@@ -16,6 +16,7 @@ use braid_array::{ArraySpan, Fan, MemberSpan, Role};
 use braid_block::{Completion, Errno, Flags, Io, Payload};
 
 use super::core::Core;
+use super::fan::{gather, scatter};
 use super::keeping::{Finder, Inner};
 use super::layout::SyncSpan;
 use super::roster::Member;
@@ -136,25 +137,6 @@ impl Inner {
             .background
             .spawn(async move { inner.keeping.heal(&inner, member, place, finder).await });
     }
-}
-
-/// Returns the parts of `payload` for the stretches of `fan`.
-pub(super) fn scatter(fan: &Fan, mut payload: Payload) -> Vec<Payload> {
-    let mut parts: Vec<Payload> = Vec::new();
-    parts.resize_with(fan.spans.len(), Payload::default);
-    for piece in &fan.pieces {
-        parts[piece.span].append(payload.take_front(piece.len));
-    }
-    parts
-}
-
-/// Returns the payload of the whole request, from the completions of the stretches of `fan`.
-pub(super) fn gather(fan: &Fan, completions: &mut [Completion]) -> Payload {
-    let mut payload = Payload::None;
-    for piece in &fan.pieces {
-        payload.append(completions[piece.span].payload.take_front(piece.len));
-    }
-    payload
 }
 
 impl Core {

@@ -30,7 +30,7 @@ pub(crate) const SIZE: u16 = 64;
 const QUEUE: usize = 0x10000;
 const AVAILABLE: usize = 0x4000;
 const USED: usize = 0x8000;
-/// Where buffers begin.
+/// The start of buffers.
 pub(crate) const BUFFERS: usize = 0x10_0000;
 
 pub(crate) const NEXT: u16 = 1;

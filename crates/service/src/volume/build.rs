@@ -9,10 +9,9 @@ use braid_engine::redundant::{Home, Reader, Setup};
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
 use braid_member::Member;
-use braid_uring::{ExecutorClock, Handle, Remote};
+use braid_uring::{ExecutorClock, Handle};
 use braid_wiring::{Array, CacheAt, Described, Ground, wire};
 
-use super::elsewhere::ToArray;
 use super::md::MdArray;
 use super::media::{Media, OfCache, called};
 use super::warm::Warm;
@@ -44,8 +43,11 @@ pub struct Built {
     pub caches: Vec<AtCache>,
 }
 
-/// The device that the stack is, for the shard of `handle`; its arrays that survive losses live on the shard `first`, if
-/// there is one.
+/// The way to an array that lives on the first shard, by its place among the arrays of that shard.
+pub(super) type Homes = dyn Fn(usize) -> Box<dyn Home>;
+
+/// The device that the stack is, for the shard of `handle`. With `homes`, its arrays that survive losses live on another
+/// shard.
 ///
 /// # Errors
 /// `EMFILE`, when a file cannot be opened once more; no memory.
@@ -54,9 +56,9 @@ pub fn build(
     handle: &Handle,
     pool: &Pool,
     read_only: bool,
-    first: Option<&Remote>,
+    homes: Option<&Homes>,
 ) -> io::Result<Built> {
-    let wired = wire(&media.root, &Shard { handle, pool, read_only, first })?;
+    let wired = wire(&media.root, &Shard { handle, pool, read_only, homes })?;
     wired.cows.iter().for_each(|cow| handle.spawn(cow.run()));
     let caches = wired.caches.into_iter().map(|CacheAt { cache, of }| AtCache {
         text: of.text.clone(),
@@ -74,7 +76,7 @@ struct Shard<'a> {
     handle: &'a Handle,
     pool: &'a Pool,
     read_only: bool,
-    first: Option<&'a Remote>,
+    homes: Option<&'a Homes>,
 }
 
 impl Ground for Shard<'_> {
@@ -116,7 +118,7 @@ impl Ground for Shard<'_> {
     }
 
     fn home(&self, array: usize) -> Option<Box<dyn Home>> {
-        self.first.map(|first| Box::new(ToArray::new(first, array)) as Box<dyn Home>)
+        self.homes.map(|home| home(array))
     }
 
     fn adjust(&self, setup: &mut Setup) {

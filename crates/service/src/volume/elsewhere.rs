@@ -22,19 +22,22 @@ use braid_member::Member;
 use braid_uring::Remote;
 
 use super::bridge::cross;
-use super::shard::{Local, call};
+use super::shard::{Local, ToFirst, call};
+
+/// Returns the ways from another shard to the arrays of the shard `first`.
+pub(super) fn ways_to(first: &Remote) -> ToFirst {
+    let (home, follow) = (first.clone(), first.clone());
+    ToFirst {
+        home: Box::new(move |array| Box::new(ToArray { first: home.clone(), array })),
+        follow: Box::new(move |to, count| follow_views(&follow, to, count)),
+    }
+}
 
 /// The way to one of the arrays of the first shard.
-pub(super) struct ToArray {
+struct ToArray {
     first: Remote,
     /// Its place in [`Local::arrays`].
     array: usize,
-}
-
-impl ToArray {
-    pub(super) fn new(first: &Remote, array: usize) -> ToArray {
-        ToArray { first: first.clone(), array }
-    }
 }
 
 impl Home for ToArray {
@@ -48,7 +51,7 @@ impl Home for ToArray {
 }
 
 /// Has the arrays of the shard `first` send their views to the shard `to`, which has `count` of them.
-pub(super) fn follow_views(first: &Remote, to: &Remote, count: usize) {
+fn follow_views(first: &Remote, to: &Remote, count: usize) {
     let (first_too, to) = (first.clone(), to.clone());
     call(first, move |_, local| {
         local.others.borrow_mut().push(to.clone());

@@ -17,6 +17,7 @@ use super::decorated::{self, DecoratorError};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
+use super::spec::Spec;
 use super::unopened::member_failure;
 use super::warm::{Warm, WarmError};
 use super::warnings::Warning;
@@ -197,6 +198,13 @@ impl Media {
             }
             _ => false,
         })
+    }
+
+    /// Returns the number of shards of a volume of `spec` over these members. Arrays that survive losses live on one; others
+    /// are of use to NBD clients alone.
+    pub(super) fn shard_count(&self, spec: &Spec) -> usize {
+        let is_one = self.needs_one_shard() || self.has_arrays() && spec.nbd.is_empty();
+        if is_one { 1 } else { spec.shard_count() }
     }
 
     fn has(&self, is_it: &dyn Fn(&Part) -> bool) -> bool {

@@ -10,6 +10,7 @@ use braid_stack::{Node, Stack};
 use braid_uring::Remote;
 
 use super::admission::admit;
+use super::elsewhere::ways_to;
 use super::error::{RunError, system};
 use super::media::Media;
 use super::memory;
@@ -119,7 +120,8 @@ pub(super) fn start_shards(
             // There is no receiver when the volume is ending, and then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        let shard = Shard::start(index, spec, media, mode, lane, first.clone(), ended)?;
+        let shard =
+            Shard::start(index, spec, media, mode, lane, first.as_ref().map(ways_to), ended)?;
         first.get_or_insert_with(|| shard.facts.remote.clone());
         Ok(shard)
     };

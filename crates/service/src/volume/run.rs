@@ -161,7 +161,7 @@ impl Volume {
         let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
-        let count = spec.shard_count_for(&media);
+        let count = media.shard_count(spec);
         let (mut trace, lanes) = start_trace(spec, count)?;
         let panicked = Arc::default();
         let shards = start_shards(spec, &media, lanes, &send, &panicked)?;

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 use braid_block::{Io, Limits};
 use braid_device::{Stopwatch, Tally};
 use braid_engine::Offered;
-use braid_engine::redundant::Reader;
+use braid_engine::redundant::{Home, Reader};
 use braid_export_nbd::Stop;
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 use braid_wiring::Array;
 
-use super::build::{AtCache, build};
-use super::elsewhere::follow_views;
+use super::build::{AtCache, Homes, build};
 use super::following::Following;
 use super::front::Front;
 use super::media::Media;
@@ -110,9 +109,19 @@ impl<F: FnOnce(bool)> Drop for Serving<F> {
     }
 }
 
+/// The ways from another shard to the arrays that live on the first one.
+pub(super) struct ToFirst {
+    /// Leads to an array.
+    pub(super) home: Box<dyn Fn(usize) -> Box<dyn Home> + Send>,
+    /// Has the first shard show the members of its arrays, of which there are so many, to the other shard.
+    pub(super) follow: Box<Follow>,
+}
+
+type Follow = dyn FnOnce(&Remote, usize) + Send;
+
 impl Shard {
-    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `first` is the first shard, if
-    /// this is another one. `ended` is told when it serves no more, and whether that is because of a panic.
+    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `first` leads to the first shard,
+    /// if this is another one. `ended` is told when it serves no more, and whether that is because of a panic.
     ///
     /// # Errors
     /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
@@ -123,14 +132,14 @@ impl Shard {
         media: &Arc<Media>,
         mode: Mode,
         lane: Option<Lane>,
-        first: Option<Remote>,
+        first: Option<ToFirst>,
         ended: impl FnOnce(bool) + Send + 'static,
     ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
         let (media, spec) = (Arc::clone(media), spec.clone());
         let thread = std::thread::Builder::new()
             .name(format!("shard-{index}"))
-            .spawn(move || run(&media, &spec, mode, lane, first.as_ref(), send, ended))?;
+            .spawn(move || run(&media, &spec, mode, lane, first, send, ended))?;
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
@@ -241,7 +250,7 @@ fn run(
     spec: &Spec,
     mode: Mode,
     lane: Option<Lane>,
-    first: Option<&Remote>,
+    first: Option<ToFirst>,
     started: Sender<Facts>,
     ended: impl FnOnce(bool),
 ) -> Result<(), ShardError> {
@@ -252,7 +261,9 @@ fn run(
     memory::let_pools_grow(spec.attach)?;
     let pool = Pool::growing(POOL, POOL_FLOOR)?;
     let locked = memory::lock(&pool, spec.attach).map_err(|error| error.kind());
-    let built = build(media, &handle, &pool, spec.read_only, first)?;
+    let (home, follow) = first.map(|first| (first.home, first.follow)).unzip();
+    let home: Option<Box<Homes>> = home.map(|home| home as Box<Homes>);
+    let built = build(media, &handle, &pool, spec.read_only, home.as_deref())?;
     let dev = built.dev;
     let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
     make_good(&executor, &pool, &arrays, &built.caches)?;
@@ -273,8 +284,8 @@ fn run(
     };
     let count = local.readers.len();
     let _serving = Serving::begin(local, ended);
-    if let Some(first) = first {
-        follow_views(first, &handle.remote(), count);
+    if let Some(follow) = follow {
+        follow(&handle.remote(), count);
     }
     let facts = Facts {
         remote: handle.remote(),

@@ -6,7 +6,6 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use super::deadline::MemberDeadline;
-use super::media::Media;
 use super::options::{Accepted, OpenOptions};
 use super::trace::TraceTo;
 
@@ -229,13 +228,6 @@ impl Spec {
     /// Returns the file in which the process notes what must be cleared away if it is killed.
     pub fn traces(&self) -> PathBuf {
         self.mount.with_extension("json")
-    }
-
-    /// Returns the number of shards of a volume over `media`. Caches live on one shard, and so do arrays that survive
-    /// losses; for the latter, other shards are of use to NBD clients alone.
-    pub(super) fn shard_count_for(&self, media: &Media) -> usize {
-        let is_one = media.needs_one_shard() || media.has_arrays() && self.nbd.is_empty();
-        if is_one { 1 } else { self.shard_count() }
     }
 
     /// Returns the number of shards: the requested one, or half of the processors (the clients run on the

@@ -2,12 +2,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `read`, `balance` | the choice of the copy to read; retries after a failure |
+//! | `read` | reads of the copy that `balance` chooses; retries after a failure |
 //! | `store` | writes to every copy |
 //! | `window` | one window of a pass: filling a member, comparing copies |
 //! | `ballot` | the valid one of several copies |
 
-pub(in crate::redundant) mod balance;
 mod ballot;
 mod read;
 mod store;

@@ -16,11 +16,11 @@ use braid_array::plan::plan_span_with;
 use braid_array::{ArraySpan, ByRole, MemberByte, MemberSpan, Plan, Role};
 use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
-use super::balance::{Standing, choose};
 use super::{Copies, in_sync_bytes};
 use crate::Pending;
 use crate::background::Later;
 use crate::device::addressed;
+use crate::redundant::balance::{Standing, choose};
 use crate::redundant::core::Core;
 use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::read::CAREFUL;

@@ -178,7 +178,7 @@ impl Parity {
 /// Makes the old parity that of the `new` data.
 #[inline]
 fn update(small: &Small, old: &mut Old, new: &Payload) {
-    let [new] = new.bufs() else { unreachable!("a small write has one buffer") };
+    let new = new.bufs().first().expect("a small write has one buffer");
     braid_parity::xor_into(&mut old.data, new);
     braid_parity::xor_into(&mut old.p, &old.data);
     if let (Some(q), Some((_, power))) = (&mut old.q, small.q) {

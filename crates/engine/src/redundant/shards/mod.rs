@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A [`View`] names the members that reads may use. The home shard sends a new one after each change, and
-//! [`Core::fence`](super::core::Core::fence) waits until every other shard has taken it. So no write, and no order to
+//! `Core::fence` waits until every other shard has taken it. So no write, and no order to
 //! remove a member, completes while another shard may start a read from a member that lacks the write.
 //!
 //! Invariants
@@ -19,7 +19,8 @@
 //!   member may hold other data by then, and the read is repeated at home.
 //! * Another shard never waits for the home shard before it takes a view.
 //!
-//! Deliberately absent: writes, repairs and reconstruction on other shards, and the transport between shards.
+//! Deliberately absent: writes, repairs and reconstruction on other shards, and the transport between shards. The home
+//! shard's part is `shown`.
 
 mod reader;
 
@@ -28,7 +29,6 @@ use std::sync::Arc;
 
 use braid_array::ByRole;
 
-use super::core::Core;
 use super::layout::Layout;
 use super::roster::Member;
 use crate::canary::Canary;
@@ -44,19 +44,19 @@ pub struct View {
 
 /// The content of a view.
 #[derive(Clone)]
-struct Content {
-    layout: Layout,
+pub(super) struct Content {
+    pub(super) layout: Layout,
     /// By role; none while all reads need the home shard.
-    seats: Option<ByRole<Option<Seat>>>,
+    pub(super) seats: Option<ByRole<Option<Seat>>>,
     /// The serial numbers of the members that are there, in use or not.
-    members: Vec<u32>,
+    pub(super) members: Vec<u32>,
     /// The serial number that was given last.
-    newest: u32,
+    pub(super) newest: u32,
 }
 
 /// A member that reads may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seat {
+pub(super) struct Seat {
     serial: u32,
     /// md's device number.
     number: u32,
@@ -67,7 +67,7 @@ struct Seat {
 }
 
 impl Seat {
-    fn of(member: &Member) -> Seat {
+    pub(super) fn of(member: &Member) -> Seat {
         Seat {
             serial: member.serial(),
             number: member.number,
@@ -106,7 +106,7 @@ pub(super) struct Readers {
     changed: Signal,
 }
 
-type Send = Box<dyn Fn(ReaderId, Arc<View>)>;
+pub(super) type Send = Box<dyn Fn(ReaderId, Arc<View>)>;
 
 struct Link {
     send: Send,
@@ -139,8 +139,13 @@ impl Readers {
         }
     }
 
+    /// Returns true if no shard reads from the members.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.borrow().is_empty()
+    }
+
     /// Sends `content` to all shards, unless it is the content of the latest view.
-    fn show(&self, content: Content) {
+    pub(super) fn show(&self, content: Content) {
         if self.latest.borrow().as_ref().is_some_and(|latest| latest.content.is(&content)) {
             return;
         }
@@ -152,7 +157,8 @@ impl Readers {
         }
     }
 
-    fn add(&self, send: Send) {
+    /// Adds a shard, to which `send` sends views.
+    pub(super) fn add(&self, send: Send) {
         let mut all = self.all.borrow_mut();
         if let Some(latest) = &*self.latest.borrow() {
             send(ReaderId(all.len()), Arc::clone(latest));
@@ -160,73 +166,10 @@ impl Readers {
         all.push(Link { send, seen: 0 });
     }
 
-    fn has_seen(&self, reader: ReaderId, number: u64) {
+    /// Notes that `reader` has taken the view `number`.
+    pub(super) fn has_seen(&self, reader: ReaderId, number: u64) {
         let link = &mut self.all.borrow_mut()[reader.0];
         link.seen = link.seen.max(number);
         self.changed.notify();
-    }
-}
-
-impl super::Redundant {
-    /// Adds a shard that reads from the members. `send` takes each view, the present one first, and sends it to the
-    /// shard without waiting. The shard gives the view to [`Reader::take`], and then [`Redundant::has_seen`] is
-    /// called here.
-    ///
-    /// [`Redundant::has_seen`]: super::Redundant::has_seen
-    pub fn add_reader(&self, send: impl Fn(ReaderId, Arc<View>) + 'static) {
-        let core = &self.inner.core;
-        core.readers.add(Box::new(send));
-        core.reopen();
-    }
-
-    /// Returns true if both are the same array.
-    pub fn is_same(&self, other: &super::Redundant) -> bool {
-        std::rc::Rc::ptr_eq(&self.inner, &other.inner)
-    }
-
-    /// Notes that the shard `reader` has taken the view `number`, or with `None` that it has ended.
-    pub fn has_seen(&self, reader: ReaderId, number: Option<u64>) {
-        let core = &self.inner.core;
-        core.readers.has_seen(reader, number.unwrap_or(u64::MAX));
-        core.reopen();
-    }
-
-    /// Returns the serial number of the member `label`, which no other member of the array ever has.
-    pub fn serial(&self, label: &str) -> Option<u32> {
-        let members = self.inner.core.roster.members();
-        members.iter().find(|member| member.label == label).map(|member| member.serial())
-    }
-
-    /// Starts a request that another shard sent. `failed` is the device number of the member on which that shard
-    /// failed to read it.
-    pub fn start_at_home(&self, io: braid_block::Io, failed: Option<u32>) -> crate::Pending {
-        use crate::Device;
-        match failed {
-            Some(_) if io.op == braid_block::Op::Read => {
-                self.inner.retry(crate::device::addressed(io.span), io.payload, failed)
-            }
-            _ => self.start(io),
-        }
-    }
-}
-
-impl Core {
-    /// Shows other shards which members reads may use, if that changed.
-    pub(super) fn show(&self) {
-        if !self.readers.all.borrow().is_empty() {
-            self.readers.show(self.content());
-        }
-    }
-
-    fn content(&self) -> Content {
-        let layout = self.layout.borrow().clone();
-        let may_differ = matches!(layout, Layout::Copies(_)) && !self.agreement.is_clean();
-        let seat = |member: &Member| (!member.has_bad_blocks.get()).then(|| Seat::of(member));
-        let seats = (!may_differ && !self.work.is_timing()).then(|| {
-            let slots = self.roster.slots();
-            slots.values().map(|slot| slot.readable().and_then(|member| seat(member))).collect()
-        });
-        let members = self.roster.members().iter().map(|member| member.serial()).collect();
-        Content { layout, seats, members, newest: self.roster.newest() }
     }
 }

@@ -12,10 +12,9 @@ use braid_block::{Completion, Extent, Flags, Io, Limits, Op, Payload, Span};
 use super::{Content, Seat, View};
 use crate::device::addressed;
 use crate::pending::{Token, Watch, Watched};
-use crate::redundant::Setup;
-use crate::redundant::copies::balance::{Standing, choose};
+use crate::redundant::balance::{Standing, choose};
+use crate::redundant::fan::{gather, scatter};
 use crate::redundant::layout::Layout;
-use crate::redundant::read::{gather, scatter};
 use crate::{Dev, Device, Pending, join_all};
 
 /// The way to the shard that an array lives on.
@@ -66,13 +65,13 @@ impl Source {
 }
 
 impl Reader {
-    /// Joins the shard's own devices on the members of `setup`, the setup by which the home shard made the array.
-    /// Until the first view everything goes to `home`.
-    pub fn new(setup: Setup, home: Box<dyn Home>) -> Reader {
-        let limits = Limits { immediate: false, ..crate::redundant::limits_of(&setup) };
-        // The serial numbers that the roster gave them.
-        let devs = (1..).zip(setup.members).map(|(serial, member)| (serial, member.dev));
-        let devs = RefCell::new(devs.collect());
+    /// Reads by these devices, by serial number; until the first view everything goes to `home`.
+    pub(in crate::redundant) fn of(
+        limits: Limits,
+        devs: BTreeMap<u32, Dev>,
+        home: Box<dyn Home>,
+    ) -> Reader {
+        let devs = RefCell::new(devs);
         let inner = Inner { home, limits, devs, present: RefCell::default() };
         Reader { inner: Rc::new(inner) }
     }
