@@ -49,7 +49,7 @@ fn every_command_explains_itself() {
         (
             &["serve", "--help"],
             &[
-                "Usage: braid serve [OPTIONS] --nbd <ADDRESS> <STACK>",
+                "Usage: braid serve [OPTIONS] <STACK>",
                 "unix:PATH, tcp:IP:PORT, tcp:PORT",
                 "--io <IO>",
                 "--shards <COUNT>",

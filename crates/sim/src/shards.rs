@@ -119,15 +119,26 @@ pub(crate) struct Shards {
     all: Rc<All>,
 }
 
+/// A shard beside the first, and the messages to the first and to itself.
+struct Other {
+    reader: Reader,
+    there: Inbox,
+    back: Inbox,
+}
+
 struct All {
-    readers: Vec<(Reader, Inbox)>,
+    others: Vec<Other>,
     engine: Engine,
     crossing: Rc<Crossing>,
 }
 
 impl Drop for All {
+    /// Messages that a crash keeps from their shard hold the ways back, and these hold others.
     fn drop(&mut self) {
         self.engine.take();
+        for Other { there, back, .. } in &self.others {
+            drop((there.messages.take(), back.messages.take()));
+        }
     }
 }
 
@@ -157,20 +168,19 @@ impl Shards {
         let (handle, engine) = (frame.handle, Engine::new(RefCell::new(Some(array.clone()))));
         let crossing = Rc::new(Crossing);
         let seed = |index: usize| frame.nonce ^ (0x5a4d_0000 + index as u64);
-        let readers = (0..count).map(|index| {
+        let others = (0..count).map(|index| {
             let (there, back) =
                 (Inbox::new(handle, seed(2 * index)), Inbox::new(handle, seed(2 * index + 1)));
             let (first, other) = (there.clone(), back.clone());
             let home = ToArray {
                 handle: handle.clone(),
                 engine: engine.clone(),
-                there,
-                back,
+                there: there.clone(),
+                back: back.clone(),
                 crossing: Rc::clone(&crossing),
             };
             let reader = build_reader(assembled, frame, Box::new(home), open);
             let (taking, engine) = (reader.clone(), engine.clone());
-            let inbox = other.clone();
             array.add_reader(move |id, view| {
                 let (reader, first, engine) = (taking.clone(), first.clone(), engine.clone());
                 other.put(move || {
@@ -181,15 +191,15 @@ impl Shards {
                     });
                 });
             });
-            (reader, inbox)
+            Other { reader, there, back }
         });
-        let readers = readers.collect();
-        Shards { all: Rc::new(All { readers, engine, crossing }) }
+        let others = others.collect();
+        Shards { all: Rc::new(All { others, engine, crossing }) }
     }
 
     /// Waits until no request crosses: the first shard ends last.
     pub(crate) async fn come_to_rest(&self, handle: &Handle) {
-        while Rc::strong_count(&self.all.crossing) > 1 + self.all.readers.len() {
+        while Rc::strong_count(&self.all.crossing) > 1 + self.all.others.len() {
             handle.sleep(LATE_NS).await;
         }
     }
@@ -197,16 +207,16 @@ impl Shards {
     /// Has the shards open `dev`, a member that `array` has taken in as `label`.
     pub(crate) fn open(&self, array: &Redundant, label: &str, dev: &Dev) {
         let Some(serial) = array.serial(label) else { return };
-        for (reader, inbox) in &self.all.readers {
+        for Other { reader, back, .. } in &self.all.others {
             let (reader, dev) = (reader.clone(), dev.clone());
-            inbox.put(move || reader.open(serial, dev));
+            back.put(move || reader.open(serial, dev));
         }
     }
 
     /// Returns the device of clients that come to any shard; `dev` is that of the first.
     fn before(&self, dev: Dev, seed: u64) -> Dev {
         let devs: Vec<Dev> =
-            self.all.readers.iter().map(|(reader, _)| Dev::new(reader.clone())).collect();
+            self.all.others.iter().map(|one| Dev::new(one.reader.clone())).collect();
         match devs.is_empty() {
             true => dev,
             false => Dev::new(AnyShard { first: dev, devs, rng: RefCell::new(Rng::new(seed)) }),

@@ -155,10 +155,11 @@ fn fuse() -> Finding {
                      not RWF_DSYNC of one write: on the device both count";
         return match queues_are_offered() {
             Some(true) => Finding::ok("FUSE", format!("{found}. Requests come through io_uring")),
-            Some(false) => Finding {
-                advice: Some(format!("for faster devices: echo Y > {QUEUES_PARAMETER}")),
-                ..Finding::ok("FUSE", format!("{found}. FUSE over io_uring is turned off"))
-            },
+            Some(false) => {
+                let more =
+                    format!("FUSE over io_uring is turned off (`echo Y > {QUEUES_PARAMETER}`)");
+                Finding::ok("FUSE", format!("{found}. {more}"))
+            }
             None => Finding::ok("FUSE", found),
         };
     }
