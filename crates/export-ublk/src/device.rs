@@ -22,6 +22,9 @@ use crate::request::MAX_DATA;
 
 /// Bytes of `struct ublksrv_ctrl_dev_info`.
 const LEN: usize = 64;
+/// Most bytes of a request: [`MAX_DATA`], as the driver is told.
+const MOST_BYTES: u32 = 1 << 20;
+const _: () = assert!(MOST_BYTES as usize == MAX_DATA);
 /// The folder with an entry for each device.
 const DEVICES: &str = "/sys/class/ublk-char";
 
@@ -33,9 +36,12 @@ const LONG: Duration = Duration::from_secs(30);
 /// Tags of a queue: as a loop device has, which is what clients expect.
 const DEPTH: u16 = 128;
 
+/// `'u'`.
+const TYPE: u32 = 0x75;
+
 const fn number(direction: u32, number: u32) -> u32 {
     // `_IOC` of linux/ioctl.h: direction, size of the argument, type, number.
-    direction << 30 | 32 << 16 | (b'u' as u32) << 8 | number
+    direction << 30 | 32 << 16 | TYPE << 8 | number
 }
 const READ: u32 = 2;
 const BOTH: u32 = 3;
@@ -97,7 +103,7 @@ pub enum State {
     Live,
     /// Its server died: requests wait.
     Quiesced,
-    /// Of a newer driver.
+    /// A state of a newer driver.
     Other(u16),
 }
 
@@ -198,7 +204,7 @@ impl Device {
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         put(0, &self.queues.to_ne_bytes());
         put(2, &self.depth.to_ne_bytes());
-        put(8, &(MAX_DATA as u32).to_ne_bytes());
+        put(8, &MOST_BYTES.to_ne_bytes());
         put(12, &self.number.to_ne_bytes());
         put(16, &self.pid.to_ne_bytes());
         put(24, &self.flags.to_ne_bytes());

@@ -28,6 +28,17 @@ const FUA: u32 = 1 << 3;
 /// Longest discard, and longest write of zeroes, in sectors: 1 GiB, and 64 MiB, which a member may have to write.
 const MOST_DISCARD: u32 = 1 << 21;
 const MOST_ZEROES: u32 = 1 << 17;
+/// [`MAX_DATA`] in sectors, and the lengths of parameters, as the driver is told.
+const MOST_SECTORS: u32 = 2048;
+const LEN_WORD: u32 = 60;
+const MOST_WORD: u32 = 256;
+const _: () = assert!(MOST_SECTORS as u64 * SECTOR == MAX_DATA as u64);
+const _: () = assert!(LEN_WORD as usize == LEN && MOST_WORD as usize == MOST);
+
+/// Returns the binary logarithm of a power of two.
+fn log2(power: u64) -> u8 {
+    u8::try_from(power.trailing_zeros()).expect("at most 64")
+}
 
 /// Returns the parameters of a device with `limits`. The driver can only say sizes that are powers of two: an optimal
 /// size that is none is left out.
@@ -35,20 +46,20 @@ pub fn encode(limits: &Limits) -> [u8; LEN] {
     let mut attributes = VOLATILE_CACHE | FUA;
     attributes |= if limits.read_only { READ_ONLY } else { 0 };
     attributes |= if limits.rotational { ROTATIONAL } else { 0 };
-    let logical = limits.logical_block.trailing_zeros() as u8;
+    let logical = log2(u64::from(limits.logical_block));
     let physical = limits.physical_block.max(limits.logical_block);
-    let physical = physical.next_power_of_two().trailing_zeros() as u8;
+    let physical = log2(u64::from(physical.next_power_of_two()));
     let optimal = match limits.optimal_io.is_power_of_two() {
-        true => limits.optimal_io.trailing_zeros() as u8,
+        true => log2(u64::from(limits.optimal_io)),
         false => physical,
     };
     let mut bytes = [0; LEN];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    put(0, &(LEN as u32).to_ne_bytes());
+    put(0, &LEN_WORD.to_ne_bytes());
     put(4, &(BASIC | DISCARD).to_ne_bytes());
     put(8, &attributes.to_ne_bytes());
     put(12, &[logical, physical, optimal, physical]);
-    put(16, &((MAX_DATA as u64 / SECTOR) as u32).to_ne_bytes());
+    put(16, &MOST_SECTORS.to_ne_bytes());
     put(24, &(limits.size / SECTOR).to_ne_bytes());
     // A discard has one range, of whole blocks.
     put(44, &limits.logical_block.to_ne_bytes());
@@ -72,7 +83,7 @@ pub struct Known {
 /// Returns a buffer for the command that reads parameters.
 pub fn to_read() -> [u8; MOST] {
     let mut bytes = [0; MOST];
-    bytes[0..4].copy_from_slice(&(MOST as u32).to_ne_bytes());
+    bytes[0..4].copy_from_slice(&MOST_WORD.to_ne_bytes());
     bytes
 }
 

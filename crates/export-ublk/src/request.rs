@@ -72,7 +72,7 @@ impl RawRequest {
     }
 
     fn op(self) -> u8 {
-        (self.op_flags & 0xff) as u8
+        self.op_flags.to_le_bytes()[0]
     }
 
     /// Returns the data that the request has, for which memory is needed before it can be checked.

@@ -96,7 +96,7 @@ impl<E> Server<E> {
         // The driver answers with an error when it ends the queue.
         while self.queue.command(command, tag, result).await == 0 {
             result = match self.answer(tag, &mut seen).await {
-                Ok(len) => len as i32,
+                Ok(len) => i32::try_from(len).expect("a request has at most 2 GiB"),
                 Err(errno) => {
                     self.counters.add(&mut ExportCounts { errors: 1, ..ExportCounts::default() });
                     -errno.raw()

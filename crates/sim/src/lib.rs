@@ -73,6 +73,7 @@ mod stage;
 pub mod timeline;
 mod verify;
 pub mod world;
+mod worlds;
 
 pub use braid_seed::Rng;
 pub use client::{Client, Load, Report};

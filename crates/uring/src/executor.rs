@@ -11,11 +11,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -26,9 +24,11 @@ use crate::eventfd;
 use crate::operation::Operation;
 use crate::pool::{Job, Pool};
 use crate::ring::{Ring, Workers};
+use crate::submitted::Submitted;
 use crate::table::{After, Table};
 use crate::threads::{Threads, job_of};
 use crate::timer::Timers;
+use crate::turn::TimeOfTurn;
 
 /// Tasks run between two visits to the driver.
 const BUDGET: usize = 128;
@@ -93,38 +93,6 @@ struct Inner {
 enum Driver {
     Ring(Box<Ring>),
     Threads(Threads),
-}
-
-/// The time of a turn: as old as the turn, or as the last reading in it.
-struct TimeOfTurn {
-    start: Instant,
-    now: Cell<Option<Instant>>,
-    readings: Cell<u64>,
-}
-
-impl Default for TimeOfTurn {
-    fn default() -> TimeOfTurn {
-        TimeOfTurn { start: Instant::now(), now: Cell::new(None), readings: Cell::new(0) }
-    }
-}
-
-impl TimeOfTurn {
-    #[inline]
-    fn now(&self) -> Instant {
-        self.now.get().unwrap_or_else(|| self.read())
-    }
-
-    fn read(&self) -> Instant {
-        let now = Instant::now();
-        self.now.set(Some(now));
-        self.readings.set(self.readings.get() + 1);
-        now
-    }
-
-    /// Another turn begins.
-    fn pass(&self) {
-        self.now.set(None);
-    }
 }
 
 /// The messages of other threads to the executor.
@@ -475,32 +443,5 @@ impl Remote {
     /// Has the executor's thread call `f`. If the executor has ended, `f` is dropped, with all that it holds.
     pub fn call(&self, f: impl FnOnce(&Handle) + Send + 'static) {
         self.inbox.push(Message::Call(Box::new(f)));
-    }
-}
-
-/// An operation under way: the future of its result and its memory.
-pub(crate) struct Submitted {
-    table: Rc<Table>,
-    id: Option<u32>,
-}
-
-impl Future for Submitted {
-    type Output = (i32, Operation);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let id = self.id.expect("a result is taken once");
-        let poll = self.table.poll(id, cx);
-        if poll.is_ready() {
-            self.id = None;
-        }
-        poll
-    }
-}
-
-impl Drop for Submitted {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.table.abandon(id);
-        }
     }
 }

@@ -28,9 +28,11 @@ mod pool;
 mod queue;
 mod ring;
 mod stream;
+mod submitted;
 mod table;
 mod threads;
 mod timer;
+mod turn;
 pub mod ublk;
 
 pub use clock::ExecutorClock;

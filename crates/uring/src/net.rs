@@ -9,9 +9,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use braid_mem::Buf;
 
-use crate::executor::{Handle, Submitted};
+use crate::executor::Handle;
 use crate::fd::Fd;
 use crate::operation::{Interest, Operation, raw};
+use crate::submitted::Submitted;
 
 /// A receive under way.
 pub struct Receive {

@@ -38,7 +38,7 @@ pub const CONTROL: &str = "/dev/ublk-control";
 pub const DESCRIPTOR: usize = 24;
 /// Most requests of a queue (`UBLK_MAX_QUEUE_DEPTH`), which gives the distance of mapped queues.
 const MOST_DEPTH: usize = 4096;
-/// Where data of requests begin (`UBLKSRV_IO_BUF_OFFSET`), and how tags and queues are placed after that.
+/// The start of the data of requests (`UBLKSRV_IO_BUF_OFFSET`), and the places of tags and queues after that.
 const DATA: u64 = 0x8000_0000;
 const TAG_SHIFT: u32 = 25;
 const QUEUE_SHIFT: u32 = 41;
@@ -65,10 +65,11 @@ pub fn call(call: Call, buffer: &mut [u8], limit: Duration) -> io::Result<()> {
     let mut ring: IoUring<Entry128, cqueue::Entry> = IoUring::builder().build(1)?;
     // Memory of its own, which can outlive this call.
     let mut memory: Box<[u8]> = buffer.into();
+    let length = u16::try_from(memory.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut bytes = [0; 80];
     bytes[0..4].copy_from_slice(&call.device.to_ne_bytes());
     bytes[4..6].copy_from_slice(&NO_QUEUE.to_ne_bytes());
-    bytes[6..8].copy_from_slice(&(memory.len() as u16).to_ne_bytes());
+    bytes[6..8].copy_from_slice(&length.to_ne_bytes());
     let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr() as u64 };
     bytes[8..16].copy_from_slice(&address.to_ne_bytes());
     bytes[16..24].copy_from_slice(&call.data.to_ne_bytes());

@@ -67,7 +67,7 @@ fn a_domain_may_be_international() {
 #[test]
 fn a_policy_that_makes_no_sense_is_refused() {
     refused("reminder = \"5s\"", &["line 1: reminder", "every look"]);
-    refused("[mail]\nto = []", &["line 2: mail.to: nobody"]);
+    refused("[mail]\nto = []", &["line 2: mail.to: the mail has no recipient"]);
     refused("[mail]\nto = [\"a@b.org\"]\nvia = \"smtp\"", &["line 3: mail.via", "[smtp]"]);
     refused("[smtp]\nhost = \"x\"", &["line 1: smtp", "no [mail]"]);
     refused("[mail]\nto = [\"a@b.org\"]\n[smtp]\nhost = \"x\"", &["line 3: smtp", "by sendmail"]);

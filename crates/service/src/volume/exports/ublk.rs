@@ -12,6 +12,8 @@
 //! * A device that was left is taken over only by the volume that it belongs to, and only if it has its blocks and is
 //!   no longer.
 
+mod mounted;
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,7 +30,8 @@ use braid_device::Tally;
 use braid_export_ublk::{self as ublk, Counters, Counts, Device, State};
 use braid_probe::Holder;
 use braid_stack::{Node, Stack};
-use rustix::mount::UnmountFlags;
+
+use mounted::{mount_points, save, unmount};
 
 use super::link::{self, Link};
 use super::{Change, Export, Kind, Prepared, Start};
@@ -41,8 +44,6 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left, takes_over };
 
 /// Time limit for the shards to close a device that was stopped, and for its node in /dev to come.
 const CLOSE: Duration = Duration::from_secs(10);
-/// Time limit for file systems on the device to be written out when it is taken away by force.
-const SAVE: Duration = Duration::from_secs(10);
 /// Time that programs have which look at every new device (udev, blkid) to close it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -103,12 +104,18 @@ fn prepare(spec: &Spec, _: &mut Vec<Warning>) -> Prepared {
 /// Returns true if each write that the volume completes is outside of its process: on members that are files or block
 /// devices. RAM disks, caches that write behind, and stores of changes keep some inside.
 fn outlives(stack: &Stack) -> bool {
-    let is_outside = match &stack.node {
-        Node::File(_) | Node::Missing(_) | Node::Md(_) => true,
-        Node::Linear(_) | Node::Raid0(_) | Node::Raid1(_) | Node::Raid10(_) => true,
-        Node::Parity(_) | Node::Slice(_) => true,
-        _ => false,
-    };
+    let is_outside = matches!(
+        &stack.node,
+        Node::File(_)
+            | Node::Missing(_)
+            | Node::Md(_)
+            | Node::Linear(_)
+            | Node::Raid0(_)
+            | Node::Raid1(_)
+            | Node::Raid10(_)
+            | Node::Parity(_)
+            | Node::Slice(_)
+    );
     is_outside && stack.members().iter().all(outlives)
 }
 
@@ -160,7 +167,7 @@ impl Ublk {
     /// Adds a device and starts it.
     fn attach(&self, on: &Start<'_>) -> Result<(Device, Serving), RunError> {
         let tag = ublk::tag(on.spec.mount.as_os_str().as_bytes());
-        let queues = on.shards.len() as u16;
+        let queues = u16::try_from(on.shards.len()).expect("a volume has few shards");
         let device = Device::add(tag, queues, outlives(&on.spec.stack), &on.limits);
         let device = device.map_err(ExportError::failed)?;
         // Of an earlier device.
@@ -412,41 +419,6 @@ fn holders(device: &Device) -> Result<Vec<Holder>, ExportError> {
 fn set_read_ahead(path: &Path, limits: &Limits) -> io::Result<()> {
     let bytes = (2 * u64::from(limits.optimal_io)).max(braid_sys::loop_device::READ_AHEAD);
     braid_sys::block::set_read_ahead(File::open(path)?, bytes)
-}
-
-/// Mount points of file systems on the device and its partitions, those below others last.
-fn mount_points(device: &Device) -> Vec<PathBuf> {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let path = device.path();
-    let is_of = |source: &Path| {
-        let (source, path) = (source.as_os_str().as_bytes(), path.as_os_str().as_bytes());
-        source.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'p')
-    };
-    let mounts = braid_probe::parse_mounts(&table).into_iter().filter(|mount| is_of(&mount.source));
-    mounts.map(|mount| mount.mount_point).collect()
-}
-
-/// Writes out and lazily unmounts what is on the device, on a thread of its own, because that waits for the shards.
-/// Returns true if all of it was done in time.
-fn save(device: &Device) -> bool {
-    let points = mount_points(device);
-    let path = device.path();
-    let (done, waiting) = channel();
-    std::thread::spawn(move || {
-        let mut all = true;
-        for point in points.iter().rev() {
-            all &= File::open(point).is_ok_and(|file| rustix::fs::syncfs(file).is_ok());
-            all &= unmount(point);
-        }
-        all &= File::open(path).is_ok_and(|file| file.sync_all().is_ok());
-        // The receiver may be gone.
-        let _ = done.send(all);
-    });
-    waiting.recv_timeout(SAVE).unwrap_or(false)
-}
-
-fn unmount(point: &Path) -> bool {
-    rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).is_ok()
 }
 
 /// Takes away a device that a killed process left. No process serves it, so a file system that is mounted on it answers

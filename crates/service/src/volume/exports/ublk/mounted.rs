@@ -1,0 +1,48 @@
+//! File systems that are mounted on a device of the ublk driver.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use braid_export_ublk::Device;
+use rustix::mount::UnmountFlags;
+
+/// Time limit for file systems on the device to be written out when it is taken away by force.
+const SAVE: Duration = Duration::from_secs(10);
+
+/// Mount points of file systems on the device and its partitions, those below others last.
+pub(super) fn mount_points(device: &Device) -> Vec<PathBuf> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let path = device.path();
+    let is_of = |source: &Path| {
+        let (source, path) = (source.as_os_str().as_bytes(), path.as_os_str().as_bytes());
+        source.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'p')
+    };
+    let mounts = braid_probe::parse_mounts(&table).into_iter().filter(|mount| is_of(&mount.source));
+    mounts.map(|mount| mount.mount_point).collect()
+}
+
+/// Writes out and lazily unmounts what is on the device, on a thread of its own, because that waits for the shards.
+/// Returns true if all of it was done in time.
+pub(super) fn save(device: &Device) -> bool {
+    let points = mount_points(device);
+    let path = device.path();
+    let (done, waiting) = channel();
+    std::thread::spawn(move || {
+        let mut all = true;
+        for point in points.iter().rev() {
+            all &= File::open(point).is_ok_and(|file| rustix::fs::syncfs(file).is_ok());
+            all &= unmount(point);
+        }
+        all &= File::open(path).is_ok_and(|file| file.sync_all().is_ok());
+        // The receiver may be gone.
+        let _ = done.send(all);
+    });
+    waiting.recv_timeout(SAVE).unwrap_or(false)
+}
+
+pub(super) fn unmount(point: &Path) -> bool {
+    rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).is_ok()
+}
