@@ -275,7 +275,7 @@ impl Device {
     /// Reads its parameters.
     ///
     /// # Errors
-    /// What the driver returns; `InvalidData` if the parameters make no sense.
+    /// The error of the driver; `InvalidData` if the parameters make no sense.
     pub fn known(&self) -> io::Result<Known> {
         let mut bytes = params::to_read();
         command(GET_PARAMS, self.number, 0, &mut bytes, SHORT)?;
@@ -285,7 +285,7 @@ impl Device {
     /// Makes the block device. All tags of all queues must be waited for, or soon be; requests come before this returns.
     ///
     /// # Errors
-    /// What the driver returns; `TimedOut` if that takes more than half a minute.
+    /// The error of the driver; `TimedOut` if that takes more than half a minute.
     pub fn start(&self) -> io::Result<()> {
         command(START, self.number, u64::from(std::process::id()), &mut [], LONG)
     }
@@ -318,7 +318,7 @@ impl Device {
     /// Tells clients of another size, if the driver can. Returns false if it cannot.
     ///
     /// # Errors
-    /// What the driver returns.
+    /// The error of the driver.
     pub fn update_size(&self, bytes: u64) -> io::Result<bool> {
         if self.flags & CAN_UPDATE_SIZE == 0 {
             return Ok(false);
@@ -330,7 +330,7 @@ impl Device {
     /// fail.
     ///
     /// # Errors
-    /// What the driver returns; `TimedOut` if requests are not answered for half a minute.
+    /// The error of the driver; `TimedOut` if requests are not answered for half a minute.
     pub fn stop(&self) -> io::Result<()> {
         command(STOP, self.number, 0, &mut [], LONG)
     }

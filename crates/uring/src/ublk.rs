@@ -59,7 +59,7 @@ pub struct Call {
 /// Carries out a control command, with `buffer` as its memory in both directions. Waits for at most `limit`.
 ///
 /// # Errors
-/// The error of the driver; `TimedOut` if the command still runs; what `io_uring_setup` and the device's open return.
+/// The error of the driver, of `io_uring_setup`, or of opening the device; `TimedOut` if the command still runs.
 pub fn call(call: Call, buffer: &mut [u8], limit: Duration) -> io::Result<()> {
     let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
     let mut ring: IoUring<Entry128, cqueue::Entry> = IoUring::builder().build(1)?;
@@ -127,7 +127,7 @@ impl Queue {
     /// Maps queue `number`, which has `depth` tags, of the device that [`open`] opened.
     ///
     /// # Errors
-    /// What `mmap` returns.
+    /// The error of `mmap`.
     pub fn new(handle: &Handle, fd: OwnedFd, number: u16, depth: u16) -> io::Result<Queue> {
         // SAFETY: a call without pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
