@@ -29,11 +29,11 @@ use braid_bench::{Error, Result, cpu};
 use braid_block::{Flags, Io, Op, Span};
 use braid_device::Ram;
 use braid_engine::redundant::{
-    Home, Layout, MemberState, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed, View,
+    Home, Layout, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed, View,
 };
 use braid_engine::{Dev, Pending};
 use braid_level::{ParityLayout, ParityLevel, Raid10Layout};
-use braid_md::{BadBlocks, Resync};
+use braid_md::Resync;
 use braid_mem::Pool;
 use braid_seed::Rng;
 
@@ -238,18 +238,8 @@ fn fill(rams: &[Ram]) -> Result<()> {
 }
 
 fn setup(layout: &Layout, rams: &[Ram]) -> Setup {
-    let member = |(number, ram): (u16, &Ram)| NewMember {
-        label: format!("member {number}"),
-        dev: Dev::new(ram.device()),
-        data_offset: 0,
-        number: u32::from(number),
-        role: Some(Role::new(number)),
-        replacement: false,
-        state: MemberState::InSync,
-        by_bitmap: false,
-        write_mostly: false,
-        superblock: None,
-        bad_blocks: BadBlocks::none(),
+    let member = |(number, ram): (u16, &Ram)| {
+        NewMember::unrecorded(format!("member {number}"), Dev::new(ram.device()), Role::new(number))
     };
     Setup {
         layout: layout.clone(),

@@ -33,7 +33,7 @@ use rustix::io::Errno as Os;
 
 use crate::protocol::{self, HEAD, IN_HEADER, OUT_HEADER, Operation, Reply, entry, opcode};
 use crate::seek::find;
-use crate::serve::{self, Counters, ServeError};
+use crate::serve::{self, Counters, Kind, ServeError};
 use crate::session::{Answer, Session, Transport};
 
 /// The file by which root turns FUSE over io_uring on (`Y`) and off, for connections that are made from then on.
@@ -149,13 +149,6 @@ struct Tag {
     id: u64,
     unique: u64,
     kind: Kind,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Read,
-    Write(u32),
-    Other,
 }
 
 /// A request that takes memory.

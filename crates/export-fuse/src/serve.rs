@@ -120,10 +120,14 @@ struct Tag {
     kind: Kind,
 }
 
+/// The reply to a request that succeeds.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
+    /// The data.
     Read,
+    /// The number of bytes.
     Write(u32),
+    /// Nothing more.
     Other,
 }
 

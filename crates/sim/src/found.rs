@@ -287,6 +287,23 @@ impl Device for Tidy {
     }
 }
 
+/// A clock that stands: nothing that waits goes on, so an array's own work is not done.
+pub struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(std::future::pending())
+    }
+}
+
 /// The simulation's clock.
 pub struct SimClock {
     /// Whose.

@@ -4,8 +4,7 @@
 //! every table reach its size), on arrays of RAM, where it is done at once, and of files, where
 //! it goes through the executor.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -16,13 +15,12 @@ use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Mirrored, Role};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, Deadline, File, Metered, Ram, Tally};
-use braid_engine::redundant::{
-    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
-};
-use braid_engine::{Array, Clock, Dev, InFlight, Pending};
+use braid_engine::redundant::{Layout, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
+use braid_engine::{Array, Dev, InFlight, Pending};
 use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
-use braid_md::{BadBlocks, Resync};
+use braid_md::Resync;
 use braid_mem::Pool;
+use braid_sim::found::StoppedClock;
 use braid_uring::{Config, Executor, ExecutorClock, Mode};
 
 const MEMBER: u64 = 1 << 20;
@@ -38,23 +36,6 @@ fn linear(members: Vec<Dev>) -> Dev {
     Dev::new(Array::new(Linear::new(&[MEMBER; 4], 4096).unwrap(), members))
 }
 
-/// A clock without waiting tasks: the array's own work is not done here.
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn unix_time(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(std::future::pending())
-    }
-}
-
 /// Members without superblocks, in roles as they come.
 fn mirror(geometry: Arc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
     redundant(Layout::Copies(geometry), members)
@@ -67,19 +48,8 @@ fn parity(level: ParityLevel, members: Vec<Dev>) -> Dev {
 }
 
 fn redundant(layout: Layout, members: Vec<Dev>) -> Dev {
-    let member = |(role, dev): (usize, Dev)| NewMember {
-        label: role.to_string(),
-        dev,
-        data_offset: 0,
-        number: role as u32,
-        role: Some(Role::nth(role)),
-        replacement: false,
-        state: MemberState::InSync,
-        by_bitmap: false,
-        write_mostly: false,
-        superblock: None,
-        bad_blocks: BadBlocks::new(4096, 0).unwrap(),
-    };
+    let member =
+        |(role, dev): (usize, Dev)| NewMember::unrecorded(role.to_string(), dev, Role::nth(role));
     let setup = Setup {
         layout,
         members: members.into_iter().enumerate().map(member).collect(),
@@ -89,7 +59,7 @@ fn redundant(layout: Layout, members: Vec<Dev>) -> Dev {
         log: None,
         stripe_cache: STRIPE_CACHE,
         read_only: false,
-        clock: Rc::new(NoClock),
+        clock: Rc::new(StoppedClock),
         speed: Speed::default(),
     };
     Dev::new(Redundant::new(setup).unwrap())

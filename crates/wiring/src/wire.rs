@@ -8,11 +8,9 @@ use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
 use braid_engine::decorators::{Cow, Holes, Slice};
-use braid_engine::redundant::{
-    Home, MemberState, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed,
-};
+use braid_engine::redundant::{Home, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{self as engine, Clock, Dev};
-use braid_md::{BadBlocks, Resync};
+use braid_md::Resync;
 
 use crate::part::{Decoration, Part};
 
@@ -231,19 +229,7 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
         let is_missing = members.iter().any(Option::is_none);
         let members = members.into_iter().zip(labels).zip(0..);
         let members = members.filter_map(|((dev, label), role)| {
-            Some(NewMember {
-                label,
-                dev: dev?,
-                data_offset: 0,
-                number: u32::from(role),
-                role: Some(Role::new(role)),
-                replacement: false,
-                state: MemberState::InSync,
-                by_bitmap: false,
-                write_mostly: false,
-                superblock: None,
-                bad_blocks: BadBlocks::none(),
-            })
+            Some(NewMember::unrecorded(label, dev?, Role::new(role)))
         });
         let setup = Setup {
             layout,

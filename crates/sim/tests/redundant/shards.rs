@@ -12,19 +12,18 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use braid_array::Role;
 use braid_array::geometry::Raid1;
 use braid_block::{Errno, Flags, Io, Limits, Op};
 use braid_engine::canary::{Canary, plant};
 use braid_engine::redundant::{
-    Home, Layout, MemberState, NewMember, Reader, ReaderId, Redundant, STRIPE_CACHE, Setup, Speed,
-    View,
+    Home, Layout, NewMember, Reader, ReaderId, Redundant, STRIPE_CACHE, Setup, Speed, View,
 };
-use braid_engine::{Clock, Dev, Device, Pending};
-use braid_md::{BadBlocks, Resync};
+use braid_engine::{Dev, Device, Pending};
+use braid_md::Resync;
 use braid_mem::Pool;
+use braid_sim::found::StoppedClock;
 
 const SIZE: u64 = 4096;
 
@@ -64,22 +63,6 @@ impl Device for Disk {
     }
 }
 
-struct NoTime;
-
-impl Clock for NoTime {
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn unix_time(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(std::future::pending())
-    }
-}
-
 /// A way home that takes no time.
 struct AtOnce(Redundant);
 
@@ -90,18 +73,8 @@ impl Home for AtOnce {
 }
 
 fn setup(disks: &[Disk]) -> Setup {
-    let member = |(number, disk): (u16, &Disk)| NewMember {
-        label: number.to_string(),
-        dev: Dev::new(disk.clone()),
-        data_offset: 0,
-        number: u32::from(number),
-        role: Some(Role::new(number)),
-        replacement: false,
-        state: MemberState::InSync,
-        by_bitmap: false,
-        write_mostly: false,
-        superblock: None,
-        bad_blocks: BadBlocks::none(),
+    let member = |(number, disk): (u16, &Disk)| {
+        NewMember::unrecorded(number.to_string(), Dev::new(disk.clone()), Role::new(number))
     };
     Setup {
         layout: Layout::Copies(Arc::new(Raid1::new(SIZE, disks.len()).unwrap())),
@@ -112,7 +85,7 @@ fn setup(disks: &[Disk]) -> Setup {
         log: None,
         stripe_cache: STRIPE_CACHE,
         read_only: false,
-        clock: Rc::new(NoTime),
+        clock: Rc::new(StoppedClock),
         speed: Speed::default(),
     }
 }

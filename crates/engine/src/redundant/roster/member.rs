@@ -59,6 +59,25 @@ pub struct NewMember {
     pub bad_blocks: BadBlocks,
 }
 
+impl NewMember {
+    /// Returns the member in sync of an array without superblocks, with the number of its `role`.
+    pub fn unrecorded(label: String, dev: Dev, role: Role) -> NewMember {
+        NewMember {
+            label,
+            dev,
+            data_offset: 0,
+            number: u32::from(role.get()),
+            role: Some(role),
+            replacement: false,
+            state: MemberState::InSync,
+            by_bitmap: false,
+            write_mostly: false,
+            superblock: None,
+            bad_blocks: BadBlocks::none(),
+        }
+    }
+}
+
 /// Unit in which md counts read errors, in bytes.
 const PAGE: u64 = 4096;
 
