@@ -140,17 +140,13 @@ pub fn run(seed: u64, failure: Option<Failure>) -> Result<Vec<u64>, String> {
         return Err(stuck.to_string());
     }
     let counts = disks.iter().map(|disk| disk.trace().len() as u64).collect();
-    let mut images: Vec<_> = disks.iter().map(|disk| Some(disk.contents())).collect();
-    if let Some(Failure { disk, lasts: true, .. }) = failure
-        && choices.percent(50)
-    {
-        images[disk] = None;
-    }
-    let left = Crash {
+    let images = disks.iter().map(|disk| Some(disk.contents())).collect();
+    let oracle = oracle.borrow().clone();
+    let mut left = Crash {
         spec,
         images,
         away_spares: Rc::default(),
-        oracle: Rc::new(oracle.borrow().clone()),
+        oracle: Rc::new(oracle),
         was_complete: failure.is_none(),
         may_give_up: false,
         was_harmed: failure.is_some(),
@@ -159,11 +155,22 @@ pub fn run(seed: u64, failure: Option<Failure>) -> Result<Vec<u64>, String> {
         timeline: Timeline::default(),
         care: Care { at_rest: true, again_percent: 0, most_again: 0, ..Care::default() },
     };
+    if let Some(Failure { disk, lasts: true, .. }) = failure
+        && choices.percent(50)
+    {
+        left.images[disk] = None;
+    }
+    starts_again(left, &mut choices)?;
+    Ok(counts)
+}
+
+/// Judges what is left by a start that must succeed.
+fn starts_again(left: Crash, choices: &mut Rng) -> Result<(), String> {
     if let Found::Refused(why) = left.assemble()? {
         return Err(format!("refused afterwards: {why}"));
     }
-    match left.verify(&mut choices, 0)? {
-        Verdict::Well => Ok(counts),
+    match left.verify(choices, 0)? {
+        Verdict::Well => Ok(()),
         Verdict::Refused => Err("refused afterwards".to_owned()),
     }
 }

@@ -20,15 +20,7 @@ impl Stage {
     /// Has an operator give an order; what is refused is refused.
     pub(crate) async fn order(&self, what: What) -> bool {
         let status = self.array.status();
-        let pick = |pick: u64, wanted: &dyn Fn(MemberState) -> bool| {
-            let fits: Vec<&str> = status
-                .members
-                .iter()
-                .filter(|one| wanted(one.state))
-                .map(|one| &one.label[..])
-                .collect();
-            (!fits.is_empty()).then(|| fits[(pick % fits.len() as u64) as usize].to_owned())
-        };
+        let pick = |pick, wanted: &dyn Fn(MemberState) -> bool| picked(&status, pick, wanted);
         let result: Result<(), String> = match what {
             What::Fail { pick: number_ } => {
                 let Some(member) = pick(number_, &|state| state != MemberState::Faulty) else {
@@ -172,6 +164,12 @@ impl Stage {
         let pool = Pool::new(POOL_FOR_NEWCOMERS).map_err(|error| error.to_string())?;
         admitted.prepare(&pool).await.map(|(new, _)| new)
     }
+}
+
+/// Returns the label of one of the members in a wanted state, if there is one.
+fn picked(status: &Status, pick: u64, wanted: &dyn Fn(MemberState) -> bool) -> Option<String> {
+    let fits: Vec<_> = status.members.iter().filter(|one| wanted(one.state)).collect();
+    (!fits.is_empty()).then(|| fits[(pick % fits.len() as u64) as usize].label.clone())
 }
 
 fn said(result: Result<(), ControlError>) -> Result<(), String> {

@@ -28,7 +28,7 @@ use crate::rest::{STEP_NS, check_agreement, check_at_rest, read_all};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::timeline::{Timeline, watch};
-use crate::{Image, Oracle, Rng, Sim, SimDisk};
+use crate::{Handle, Image, Oracle, Rng, Sim, SimDisk};
 
 /// The longest time that the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
@@ -98,6 +98,69 @@ pub(crate) struct Crash {
     pub timeline: Timeline,
     /// The thoroughness of the examination.
     pub care: Care,
+}
+
+/// An array that is started after a crash.
+struct Restart {
+    array: Redundant,
+    handle: Handle,
+    oracle: Oracle,
+    /// True if its superblocks have to be written first.
+    is_changed: bool,
+    may_give_up: bool,
+    /// Becomes true when all has been read: no crash follows then.
+    calm: Rc<Cell<bool>>,
+}
+
+impl Restart {
+    /// Starts the array, and returns its content, which is what the oracle allows; nothing if the array may be
+    /// refused, and is.
+    async fn read(&self) -> Result<Option<Vec<u8>>, String> {
+        let excused = |why| if self.may_give_up { Ok(None) } else { Err(why) };
+        if let Err(why) = self.array.restart().await {
+            return excused(format!("it is not restarted: {why}"));
+        }
+        self.handle.spawn("array", self.array.run());
+        if self.is_changed
+            && let Err(why) = self.array.record().await
+            && !self.may_give_up
+        {
+            return Err(format!("not recorded: {why}"));
+        }
+        let contents = read_all(&Dev::new(self.array.clone())).await;
+        self.calm.set(true);
+        let contents = match contents {
+            Ok(contents) => contents,
+            Err(why) => return excused(why),
+        };
+        let mut oracle = self.oracle.clone();
+        let read = oracle.begin_read(Span::new(0, contents.len() as u64));
+        oracle
+            .end_read(read, Some(&contents))
+            .map_err(|why| format!("after a crash {why}; {}", brief(&self.array)))?;
+        Ok(Some(contents))
+    }
+
+    /// Compares its members, at rest if `care` asks for that.
+    async fn examine(
+        &self,
+        spec: &Spec,
+        care: &Care,
+        disks: &[SimDisk],
+        contents: &[u8],
+        choices: &mut Rng,
+    ) -> Result<(), String> {
+        if care.at_rest {
+            let steps = async {
+                for _ in 0..10 {
+                    self.handle.sleep(STEP_NS).await;
+                }
+            };
+            return check_at_rest(spec, &self.array, disks, contents, choices, steps).await;
+        }
+        let is_synced = self.array.status().resync == Resync::Clean && spec.has_parity();
+        if is_synced { check_agreement(disks, "when it is up").map(drop) } else { Ok(()) }
+    }
 }
 
 /// The thoroughness of the examination after a crash.
@@ -277,68 +340,31 @@ impl Crash {
         if again > 0 {
             self.crash_again(&sim, &disks, &oracle, (&trouble, &calm), again, dice.fork());
         }
-        let restarted = Rc::new(RefCell::new(Ok(Verdict::Well)));
-        let (result, told) = (Rc::clone(&restarted), trouble.clone());
-        let is_changed = assembled.is_changed;
-        let (may_give_up, at_rest) = (self.may_give_up, self.care.at_rest);
-        let agreement = self.care.agreement;
-        let oracle = Rc::new(RefCell::new(oracle));
-        let (of_disks, spec) = (disks.clone(), self.spec);
-        let mut choices = dice.fork();
         process.of(&array);
-        let run = async move {
-            if let Err(why) = array.restart().await {
-                if !may_give_up {
-                    *result.borrow_mut() = Err(format!("it is not restarted: {why}"));
-                }
-                return;
-            }
-            handle.spawn("array", array.run());
-            if is_changed {
-                let recorded = array.record().await.map_err(|why| format!("not recorded: {why}"));
-                told.note(
-                    &handle,
-                    recorded.or_else(|why| if may_give_up { Ok(()) } else { Err(why) }),
-                );
-            }
-            let dev = Dev::new(array.clone());
-            let contents = read_all(&dev).await;
-            calm.set(true);
-            let checked = match (&contents, may_give_up) {
-                (Err(_), true) => Ok(()),
-                (Err(why), false) => Err(why.clone()),
-                (Ok(contents), _) => {
-                    let mut oracle = oracle.borrow_mut();
-                    let read = oracle.begin_read(Span::new(0, contents.len() as u64));
-                    oracle
-                        .end_read(read, Some(contents))
-                        .map_err(|why| format!("after a crash {why}; {}", brief(&array)))
-                }
-            };
-            told.note(&handle, checked);
-            let (Ok(contents), false) = (contents, may_give_up || !agreement) else { return };
-            if !at_rest {
-                let is_synced = array.status().resync == Resync::Clean && spec.has_parity();
-                let checked =
-                    if is_synced { check_agreement(&of_disks, "when it is up") } else { return };
-                told.note(&handle, checked.map(drop));
-                return;
-            }
-            let checked = check_at_rest(&spec, &array, &of_disks, &contents, &mut choices, async {
-                for _ in 0..10 {
-                    handle.sleep(STEP_NS).await;
-                }
-            });
-            let checked = checked.await;
-            told.note(&handle, checked);
+        let start = Restart {
+            array,
+            handle: handle.clone(),
+            oracle,
+            is_changed: assembled.is_changed,
+            may_give_up: self.may_give_up,
+            calm,
         };
-        let outcome = sim.run_until(run);
+        let (spec, care, of_disks) = (self.spec, self.care.clone(), disks.clone());
+        let (mut choices, told) = (dice.fork(), trouble.clone());
+        let outcome = sim.run_until(async move {
+            let done = match start.read().await {
+                Ok(Some(contents)) if care.agreement && !start.may_give_up => {
+                    start.examine(&spec, &care, &of_disks, &contents, &mut choices).await
+                }
+                done => done.map(drop),
+            };
+            told.note(&start.handle, done);
+        });
         if let Outcome::Stuck(stuck) = outcome {
             return Err(format!("after a crash: {stuck}"));
         }
         trouble.check()?;
-
-        restarted.borrow().clone()
+        Ok(Verdict::Well)
     }
 
     /// Has a crash follow at some of the events to come.

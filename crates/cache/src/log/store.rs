@@ -170,31 +170,13 @@ impl Log {
         let (written, place) =
             found.as_ref().map_or((0, 0), |(found, at)| (found.written + 1, BLOCK - at));
         if let Some((found, _)) = found.filter(|(found, _)| counts(found)) {
-            let mut scanned = ScanResult { replayed: Replayed::default(), rot: None };
-            if found.is_open {
-                scanned = scan(dev, pool, &found, async |_, _| Ok(())).await?;
-            }
             if is_others(&found) {
-                let (text, size, bytes) = (found.text, found.life.origin.size, scanned.bytes());
+                let bytes = records(dev, pool, &found).await?.bytes();
+                let (text, size) = (found.text, found.life.origin.size);
                 return Err(LogError::OtherOrigin { text, size, bytes });
             }
-            match scanned.rot.filter(|_| !Canary::RotIsTornEnd.is_planted()) {
-                Some(rot) if !setup.is_forced => return Err(LogError::Rotten(rot)),
-                Some(_) => {}
-                None => {
-                    if scanned.replayed.records > 0 && (read_only || setup.is_live) {
-                        let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
-                        return Err(why(scanned.bytes()));
-                    }
-                    if found.is_open && !(read_only || setup.is_live) {
-                        scan(dev, pool, &found, async |header, data| {
-                            replay(origin, header, data).await
-                        })
-                        .await?;
-                        origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
-                    }
-                    (replayed, life) = (Replayed { damaged, ..scanned.replayed }, found.life);
-                }
+            if let Some(taken) = take_over(setup, origin, pool, &found, read_only).await? {
+                (replayed, life) = (Replayed { damaged, ..taken }, found.life);
             }
         }
         if read_only {
@@ -324,4 +306,40 @@ impl Log {
         self.durable.set(durable);
         Ok(())
     }
+}
+
+/// Reads the records that `found` says are there, and changes nothing.
+async fn records(dev: &Dev, pool: &Pool, found: &Superblock) -> Result<ScanResult, LogError> {
+    if found.is_open {
+        return scan(dev, pool, found, async |_, _| Ok(())).await;
+    }
+    Ok(ScanResult { replayed: Replayed::default(), rot: None })
+}
+
+/// Replays the records of `found`, which is of this origin, onto it, durably. Nothing if they are
+/// given up, since rot is among them and the user insists.
+async fn take_over(
+    setup: &LogSetup,
+    origin: &Dev,
+    pool: &Pool,
+    found: &Superblock,
+    read_only: bool,
+) -> Result<Option<Replayed>, LogError> {
+    let scanned = records(&setup.dev, pool, found).await?;
+    match scanned.rot.filter(|_| !Canary::RotIsTornEnd.is_planted()) {
+        Some(rot) if !setup.is_forced => return Err(LogError::Rotten(rot)),
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    if read_only || setup.is_live {
+        let why = if read_only { LogError::NotReplayed } else { LogError::InUse };
+        let is_clean = scanned.replayed.records == 0;
+        return if is_clean { Ok(Some(scanned.replayed)) } else { Err(why(scanned.bytes())) };
+    }
+    if found.is_open {
+        scan(&setup.dev, pool, found, async |header, data| replay(origin, header, data).await)
+            .await?;
+        origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
+    }
+    Ok(Some(scanned.replayed))
 }
