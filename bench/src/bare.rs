@@ -50,7 +50,7 @@ impl BareServer {
     /// Serves each connection on a thread of its own, for ever.
     ///
     /// # Errors
-    /// What `accept` answers.
+    /// The error of `accept`.
     pub fn run(&self) -> Result<()> {
         loop {
             let (stream, _) = self.listener.accept().map_err(Error::io("accept"))?;

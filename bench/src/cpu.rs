@@ -4,7 +4,7 @@
 //! `/proc/PID/stat` counts in ticks of 10 ms, and which keeps the time of threads that have
 //! ended where `/proc/PID/task/*/schedstat` loses it: nbdkit makes threads for every connection.
 //!
-//! What the kernel does for a process in threads of its own (kworkers of loop devices) is not
+//! The work of the kernel for a process in threads of its own (kworkers of loop devices) is not
 //! in it.
 
 use std::process::{Command, Stdio};
@@ -40,7 +40,7 @@ pub fn thread_ns() -> Result<u64> {
 /// Keeps this thread, and the programs it starts from now on, on one processor.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The error of the kernel.
 pub fn stay_on_one_core() -> Result<()> {
     let failed = || Error::io("processor affinity");
     let allowed = sched_getaffinity(None).map_err(|errno| failed()(errno.into()))?;

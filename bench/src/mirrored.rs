@@ -5,7 +5,7 @@
 //!         0                    DATA_OFFSET                      DATA_OFFSET + size
 //! ```
 //!
-//! What a device holds before is as good as any: nothing is written here, and the copies count as
+//! Any earlier content of a device will do: nothing is written here, and the copies count as
 //! equal. The first change of state writes the superblocks.
 
 use std::future::pending;

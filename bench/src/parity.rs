@@ -6,7 +6,7 @@
 //!         0            8 KiB       1 MiB …           1 MiB    DATA_OFFSET  DATA_OFFSET + size
 //! ```
 //!
-//! What the devices hold before has to have parity that fits: memory that is all zeroes does.
+//! The earlier content of the devices has to have parity that fits: memory that is all zeroes does.
 
 use std::rc::Rc;
 

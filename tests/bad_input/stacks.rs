@@ -184,5 +184,5 @@ fn a_folder_of_sockets_that_is_somebody_else_s() {
     std::fs::create_dir(&folder).unwrap();
     Tool::new("chown").arg("65534").arg(&folder).run().ok();
     let output = scratch.run(&["up", "ram(1M)", "--name", "v", "--attach", "none"]);
-    output.fails(REFUSED, &["belongs to somebody else", "next: set BRAID_RUN_DIR"]);
+    output.fails(REFUSED, &["belongs to another user", "next: set BRAID_RUN_DIR"]);
 }

@@ -47,7 +47,7 @@ impl Limits {
         }
     }
 
-    /// What holds for a set of members taken together, except `size` and `optimal_io`, which
+    /// Returns the limits of a set of members taken together, except `size` and `optimal_io`, which
     /// the array decides.
     ///
     /// # Panics

@@ -200,7 +200,7 @@ pub(crate) struct Up {
     /// Name of a new volume [default: vol0, vol1, …]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// How to attach the volume as a local block device
+    /// Way to attach the volume as a local block device
     #[arg(long, value_parser = choice::attach())]
     pub(crate) attach: Option<Attach>,
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)

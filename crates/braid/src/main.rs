@@ -3,7 +3,7 @@
 //! Parsing, configuration and wiring only: what a stack does is in `braid-engine` and the crates
 //! below it, what the laboratory does in `braid-lab` and `braid-lab-report`.
 
-/// Shadows the standard macro, which panics when nobody reads: `braid serve … | head -1` must
+/// Shadows the standard macro, which panics without a reader: `braid serve … | head -1` must
 /// not end the volume; and which prints a name that steers the terminal as it is.
 macro_rules! println {
     ($($text:tt)*) => {
@@ -33,7 +33,7 @@ macro_rules! eprintln {
     };
 }
 
-/// What is said only with `--verbose`.
+/// Messages that are printed only with `--verbose`.
 macro_rules! verbose {
     ($($text:tt)*) => {
         if braid_service::log::is_verbose() {

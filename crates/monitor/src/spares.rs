@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// What a `braid` was asked to do that knows of the spare's superblock, and refuses to add it to `refusing`; and
-    /// what became of the move.
+    /// Returns the orders that a `braid` received that knows of the spare's superblock, and refuses to add it to
+    /// `refusing`; and the outcome of the move.
     fn carried(superblock: &str, refusing: &str) -> (Vec<String>, Result<(), String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let (program, note) = (folder.path().join("braid"), folder.path().join("note"));

@@ -392,7 +392,7 @@ fn examine(paths: &[impl AsRef<Path>]) -> (Vec<MemberFacts>, Option<Refusal>) {
     (all, failed)
 }
 
-/// What is at the path, without who uses it: that is to be asked of every process.
+/// Returns the content at the path, without its users: those are to be asked of every process.
 ///
 /// # Errors
 /// A [`Refusal`]: nothing, or nothing that can be a member, is there, or it cannot be examined.

@@ -70,7 +70,7 @@ const MOST: u32 = 1024;
 /// The partitions that a disk's table says it has, by number; `None` without a table.
 ///
 /// # Errors
-/// Of the medium; inside, why the table is not used.
+/// The error of the medium; inside, the reason for which the table is not used.
 pub fn read_table(bytes: &dyn ReadAt) -> io::Result<Option<Result<Vec<Partition>, TableError>>> {
     let window = Window::new(bytes);
     for unit in [512, 4096] {

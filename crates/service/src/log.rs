@@ -1,4 +1,4 @@
-//! What goes to standard error: of a command, to whoever typed it; of a volume in the background, to
+//! Messages on standard error: a command shows them on its terminal; a volume in the background writes
 //! `NAME.log`, which is bounded: beyond a mebibyte it becomes `NAME.log.1`, in place of the one before.
 //!
 //! A volume's standard error is its log, opened to append. So the file is copied and emptied, and whatever
@@ -65,8 +65,8 @@ fn own_lines(text: &str) -> String {
     shown_lines(&broken.iter().fold(text.to_owned(), whole)).into_owned()
 }
 
-/// Writes text to standard output, with names in it shown escaped. Errors of writing are ignored, since nobody reads
-/// there then.
+/// Writes text to standard output, with names in it shown escaped. Errors of writing are ignored, since it has no
+/// reader then.
 pub fn out(text: Arguments<'_>) {
     let _ = io::stdout().write_all(own_lines(&text.to_string()).as_bytes());
 }

@@ -2,7 +2,7 @@
 //!
 //! The rule, and there is no other: **an array is braid's if a `NAME.toml` names its identifier**, as the
 //! `array` of one of its members; every other array is the kernel's (mdadm's). `up`, `create` and `assemble`
-//! write that name, removing the file takes it back. So the answer is the same whoever asks, and whenever:
+//! write that name, removing the file takes it back. So all get the same answer at any time:
 //! udev's rule, `braid incremental`, `braid doctor`.
 //!
 //! Reading only. Deliberately absent: what members carry.

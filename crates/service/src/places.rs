@@ -249,8 +249,8 @@ fn volume_of(file: &Path) -> Option<String> {
     (is_record && check_name(name).is_ok()).then(|| name.to_owned())
 }
 
-/// A folder that only this user can enter; one that somebody else owns or may write to is refused, as
-/// they could exchange the sockets in it.
+/// A folder that only this user can enter; one that another user owns or may write to is refused, as
+/// that user could exchange the sockets in it.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.context(format_args!("cannot make the folder {}", folder.display()))?;
@@ -266,7 +266,7 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
         ))
         .next(format!("chmod 700 {}", braid_shell::shell_path(folder)))),
         Ok(_) => Err(Failure::refused(format!(
-            "{} belongs to somebody else, who could take the volume's sockets over",
+            "{} belongs to another user, and so its owner could take the volume's sockets over",
             folder.display()
         ))
         .next("set BRAID_RUN_DIR to a folder of your own")),

@@ -63,7 +63,7 @@ whys! {
         ("{volume} is in use:\n  {}", users.join("\n  ")) next ("unmount or close it");
     UsedUnlessForced { volume: String, users: Vec<String>, order: &'static str } = refused InUse
         ("{volume} is in use:\n  {}", users.join("\n  "))
-        next ("unmount or close it; or the same with --force, if {order} is meant all the same");
+        next ("unmount or close it; or the same with --force, if {order} is meant nevertheless");
     UpReadOnly { volume: String } = refused ReadOnly
         ("{volume} was brought up with --read-only") next ("`braid down {volume}`, then `braid up {volume}` without it");
     ReadOnly { volume: String } = refused ReadOnly ("{volume} is read-only");

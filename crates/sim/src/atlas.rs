@@ -214,7 +214,7 @@ mod tests {
         };
         assert!(at(&spec, &[false, true, true], 0));
         assert!(!at(&spec, &[true, false, true], 0), "its member is there");
-        assert!(!at(&spec, &[true, false, true], 4096), "nobody was writing it");
+        assert!(!at(&spec, &[true, false, true], 4096), "it was not being written");
         let logged = Spec { policy: Policy::Log, ..spec };
         assert!(!at(&logged, &[false, true, true], 0), "not the whole row");
     }

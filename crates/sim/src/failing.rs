@@ -92,7 +92,7 @@ fn run_load(seed: u64) -> Tally {
 /// Runs a load; answers how many requests each disk had.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault, in words.
 pub fn run(seed: u64, failure: Option<Failure>) -> Result<Vec<u64>, String> {
     begin();
     let mut rng = Rng::new(seed ^ 0xfa_111e);

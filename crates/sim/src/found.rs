@@ -49,7 +49,7 @@ pub struct There {
 /// Those of `images` that carry something of the array; blank ones do not.
 ///
 /// # Errors
-/// What is carried and cannot be believed, in words.
+/// Describes carried data that cannot be believed.
 pub fn look(images: &[Option<Image>]) -> Result<Vec<There>, String> {
     let mut there = Vec::new();
     for (disk, image) in images.iter().enumerate() {

@@ -58,7 +58,7 @@ struct Half {
 /// Splits an array of `seed`, and joins it again.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn run(seed: u64) -> Result<Report, String> {
     begin();
     let mut rng = Rng::new(seed ^ 0x4a1f);
@@ -161,7 +161,7 @@ fn meet(halves: &[Half; 2], images: &[Option<Image>]) -> Result<usize, String> {
     };
     match [0, 1].map(|half| takes_part(&halves[half])) {
         [true, true] => Err("members of both halves take part".to_owned()),
-        [false, false] => Err("nobody takes part".to_owned()),
+        [false, false] => Err("no half takes part".to_owned()),
         [is_first, _] => {
             let chosen = usize::from(!is_first);
             let is_stale = !halves[chosen].is_started;

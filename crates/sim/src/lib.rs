@@ -61,6 +61,7 @@ mod pipe;
 mod quiet;
 pub mod remote;
 mod rest;
+mod restart;
 pub mod rot;
 pub mod scenario;
 mod seeds;

@@ -87,7 +87,7 @@ impl Acting {
         if self.is_changed {
             let recorded = stage.array.record().await;
             if let (Err(why), None) = (recorded, stage.past.torn.get()) {
-                trouble.tell(&handle, format!("who takes part is not recorded: {why}"));
+                trouble.tell(&handle, format!("the members are not recorded: {why}"));
             }
         }
         let dev = stage.dev.clone();

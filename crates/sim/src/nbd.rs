@@ -44,7 +44,7 @@ impl Nbd {
     /// Agrees with the server on the default export and, if it can, on `style`.
     ///
     /// # Errors
-    /// What went wrong; nothing of it is the client's doing.
+    /// The fault, which is never the client's.
     pub(crate) async fn connect(pipe: Pipe, style: ReplyStyle) -> Result<Nbd, String> {
         let config = ClientConfig { export: String::new(), style, base_allocation: false };
         let mut handshake = ClientHandshake::new(config);

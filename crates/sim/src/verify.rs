@@ -12,23 +12,23 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Limits, Span};
+use braid_block::Limits;
+use braid_engine::Device;
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
-use braid_engine::{Dev, Device};
 use braid_md::Resync;
 use braid_mem::Pool;
 
 use crate::atlas;
-use crate::brief::{brief, describe};
+use crate::brief::describe;
 use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
 use crate::kernel::{self, AwaySpare};
-use crate::rest::{STEP_NS, check_agreement, check_at_rest, read_all};
+use crate::restart::Restart;
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::timeline::{Timeline, watch};
-use crate::{Handle, Image, Oracle, Rng, Sim, SimDisk};
+use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// The longest time that the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
@@ -98,69 +98,6 @@ pub(crate) struct Crash {
     pub timeline: Timeline,
     /// The thoroughness of the examination.
     pub care: Care,
-}
-
-/// An array that is started after a crash.
-struct Restart {
-    array: Redundant,
-    handle: Handle,
-    oracle: Oracle,
-    /// True if its superblocks have to be written first.
-    is_changed: bool,
-    may_give_up: bool,
-    /// Becomes true when all has been read: no crash follows then.
-    calm: Rc<Cell<bool>>,
-}
-
-impl Restart {
-    /// Starts the array, and returns its content, which is what the oracle allows; nothing if the array may be
-    /// refused, and is.
-    async fn read(&self) -> Result<Option<Vec<u8>>, String> {
-        let excused = |why| if self.may_give_up { Ok(None) } else { Err(why) };
-        if let Err(why) = self.array.restart().await {
-            return excused(format!("it is not restarted: {why}"));
-        }
-        self.handle.spawn("array", self.array.run());
-        if self.is_changed
-            && let Err(why) = self.array.record().await
-            && !self.may_give_up
-        {
-            return Err(format!("not recorded: {why}"));
-        }
-        let contents = read_all(&Dev::new(self.array.clone())).await;
-        self.calm.set(true);
-        let contents = match contents {
-            Ok(contents) => contents,
-            Err(why) => return excused(why),
-        };
-        let mut oracle = self.oracle.clone();
-        let read = oracle.begin_read(Span::new(0, contents.len() as u64));
-        oracle
-            .end_read(read, Some(&contents))
-            .map_err(|why| format!("after a crash {why}; {}", brief(&self.array)))?;
-        Ok(Some(contents))
-    }
-
-    /// Compares its members, at rest if `care` asks for that.
-    async fn examine(
-        &self,
-        spec: &Spec,
-        care: &Care,
-        disks: &[SimDisk],
-        contents: &[u8],
-        choices: &mut Rng,
-    ) -> Result<(), String> {
-        if care.at_rest {
-            let steps = async {
-                for _ in 0..10 {
-                    self.handle.sleep(STEP_NS).await;
-                }
-            };
-            return check_at_rest(spec, &self.array, disks, contents, choices, steps).await;
-        }
-        let is_synced = self.array.status().resync == Resync::Clean && spec.has_parity();
-        if is_synced { check_agreement(disks, "when it is up").map(drop) } else { Ok(()) }
-    }
 }
 
 /// The thoroughness of the examination after a crash.
@@ -276,7 +213,7 @@ impl Crash {
     /// holds what is left to what it must be.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The fault, in words.
     pub(crate) fn strike(
         mut self,
         counted_on: Option<&[bool]>,
@@ -294,7 +231,7 @@ impl Crash {
     /// Holds the array to what it must be, with up to `again` crashes while it is brought up.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The fault, in words.
     pub(crate) fn verify(self, dice: &mut Rng, again: u32) -> Result<Verdict, String> {
         let (there, assembled) = match self.assemble()? {
             Found::Whole(there, assembled) => (there, assembled),
@@ -354,7 +291,7 @@ impl Crash {
         let outcome = sim.run_until(async move {
             let done = match start.read().await {
                 Ok(Some(contents)) if care.agreement && !start.may_give_up => {
-                    start.examine(&spec, &care, &of_disks, &contents, &mut choices).await
+                    start.examine(&spec, care.at_rest, &of_disks, &contents, &mut choices).await
                 }
                 done => done.map(drop),
             };

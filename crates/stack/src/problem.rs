@@ -1,9 +1,9 @@
-//! What can be wrong with an expression, and what to write instead.
+//! Errors of an expression, each with what to write instead.
 
 use crate::MAX_MEMBERS;
 use crate::size::{ByteSize, Latency, QuantityError};
 
-/// What is wrong, with its values.
+/// The kind of an error, with its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -42,9 +42,9 @@ pub enum Problem {
     /// A token where another one is needed.
     #[error("found {found} where {expected} is needed")]
     Unexpected {
-        /// What stands there.
+        /// The text at this place.
         found: String,
-        /// What would be right.
+        /// The text that would be right.
         expected: &'static str,
     },
     /// The text ends inside a call.
@@ -88,7 +88,7 @@ pub enum Problem {
     BareLevel {
         /// The name of the level.
         name: &'static str,
-        /// How it is written.
+        /// Its spelling in expressions.
         usage: &'static str,
     },
     /// A word that is neither a level nor looks like a path.
@@ -112,7 +112,7 @@ pub enum Problem {
         parameter: String,
         /// The parameter that was perhaps meant.
         suggestion: Option<&'static str>,
-        /// How the level is written.
+        /// The spelling of the level.
         usage: &'static str,
     },
     /// A parameter given twice.
@@ -126,9 +126,9 @@ pub enum Problem {
     MissingArgument {
         /// The level.
         level: &'static str,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
-        /// How the level is written.
+        /// The spelling of the level.
         usage: &'static str,
     },
     /// An argument more than the level takes.
@@ -136,7 +136,7 @@ pub enum Problem {
     TooManyArguments {
         /// The level.
         level: &'static str,
-        /// How the level is written.
+        /// The spelling of the level.
         usage: &'static str,
     },
     /// A call where a plain value is needed.
@@ -150,7 +150,7 @@ pub enum Problem {
     MemberCount {
         /// The level.
         level: &'static str,
-        /// How many were given.
+        /// The number of those given.
         count: usize,
     },
     /// `missing` where no member may be missing, or with parentheses.
@@ -170,9 +170,9 @@ pub enum Problem {
     FewerMembersThanCopies {
         /// The level.
         level: &'static str,
-        /// How many members were given.
+        /// The number of members given.
         count: usize,
-        /// How many copies the layout keeps.
+        /// The number of copies in this layout.
         copies: usize,
     },
     /// Fewer members than the level makes sense with.
@@ -180,9 +180,9 @@ pub enum Problem {
     TooFewMembers {
         /// The level.
         level: &'static str,
-        /// How many members were given.
+        /// The number of members given.
         count: usize,
-        /// How many it needs.
+        /// The number that it needs.
         least: usize,
     },
     /// More members are missing than the level can do without.
@@ -190,9 +190,9 @@ pub enum Problem {
     TooManyMissing {
         /// The level.
         level: &'static str,
-        /// How many are missing.
+        /// The number of missing members.
         missing: usize,
-        /// How many may be.
+        /// The number that may be missing.
         most: usize,
     },
     /// A member that cannot carry a superblock that describes the array.
@@ -305,7 +305,7 @@ pub enum Problem {
         /// The parameter.
         parameter: &'static str,
     },
-    /// What is saved, without where.
+    /// The saved expression, without its place.
     #[error("`saved` is for a cache with warm=PATH")]
     OnlyWarm,
     /// Two members would be the same bytes of the same path.
@@ -319,7 +319,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What to write instead, if there is something to say.
+    /// The text to write instead, if one is known.
     pub(crate) fn help(&self) -> Option<String> {
         let fixed = match self {
             Problem::Empty => "write a path, or for example raid0(chunk=64K, a.img, b.img)",

@@ -50,8 +50,7 @@ struct LoopConfig {
 
 const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() == 304);
 
-/// What the page cache reads ahead of a device that nobody asked to be another (`VM_READAHEAD_PAGES`,
-/// include/linux/mm.h), in bytes.
+/// The default read-ahead of the page cache (`VM_READAHEAD_PAGES`, include/linux/mm.h), in bytes.
 pub const READ_AHEAD: u64 = 128 << 10;
 
 /// The settings of a new loop device.
@@ -61,7 +60,7 @@ pub struct Setup<'a> {
     pub block_size: u32,
     /// Refuse writes.
     pub read_only: bool,
-    /// What the page cache reads ahead at most, in bytes; [`READ_AHEAD`] if this is less.
+    /// The most that the page cache reads ahead, in bytes; [`READ_AHEAD`] if this is less.
     pub read_ahead: u64,
     /// Shown as the backing file by `losetup`; at most 63 bytes are kept.
     pub name: &'a str,

@@ -15,7 +15,7 @@ const SLACK: usize = 25;
 const RULE: Rule = Rule {
     name: "a file has at most 450 lines that are not for tests",
     why: "a file is read as one idea. The median is 160 lines; those beyond 450 held several ideas \
-          whenever somebody looked.",
+          at each look.",
     comply: "give a part that has a name of its own a file of its own. Do not move lines to get below \
              the limit: what is cut in the wrong place is a circle (see the rule on circles).",
 };

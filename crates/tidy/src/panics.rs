@@ -11,8 +11,8 @@ use crate::source::{Source, shipped_files};
 
 const WORDLESS: Rule = Rule {
     name: "a panic gives its reason in words",
-    why: "a panic ends the process that serves a volume. Whoever reads the line has to see why it \
-          cannot happen, and whoever reads the log what was broken; `unwrap()` tells neither.",
+    why: "a panic ends the process that serves a volume. A reader of the line has to see why it \
+          cannot happen, and a reader of the log what was broken; `unwrap()` tells neither.",
     comply: "return an error; or say in three words or more what holds: \
              `.expect(\"a candidate is one of the members\")`.",
 };

@@ -16,9 +16,9 @@ use tokio::time::{Instant, timeout};
 const CONNECTIONS: usize = 64;
 /// Connections that have not been let in, before others make room for more.
 const STRANGERS: usize = 16;
-/// How long no request has come as a whole, and nothing of an answer has been sent, before a connection counts as idle: a
-/// small answer has been taken by then. What is received of a request does not count, or a client that sends a byte now
-/// and then would keep its place.
+/// Time without a complete request and without a sent byte of an answer after which a connection counts as idle: a
+/// small answer has been taken by then. Parts of a request do not count, or a client that sends a byte now and then
+/// would keep its place.
 const IDLE: Duration = Duration::from_secs(1);
 /// Interval between two looks for room while all connections work.
 const LOOKS: Duration = Duration::from_millis(100);

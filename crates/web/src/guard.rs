@@ -19,7 +19,7 @@ use crate::tokens::{NotAdmitted, Rights, TokenFile};
 pub(crate) enum Names {
     /// These, each with its port.
     These(Vec<String>),
-    /// The loopback, by any port: over a Unix socket it is known to whoever forwards it alone.
+    /// The loopback, by any port: over a Unix socket only the program that forwards it knows the port.
     Loopback,
 }
 
@@ -172,7 +172,7 @@ mod tests {
         (Guard { names, scheme: "http", token: Some(token), tokens }, bearer)
     }
 
-    /// What comes of a request with these headers, as a status: of the page, or of the API, with a body or without.
+    /// Returns the HTTP status for a request with these headers to the page or the API, with a body or without.
     fn asked(guard: &Guard, is_api: bool, has_body: bool, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   listen ──▶ guard ──▶ app ──┬─ watch ──▶ control sockets of volumes      (asks)
-//!   bounds      who may        ├─ plan      what an order would do          (pure)
+//!   bounds      rights         ├─ plan      what an order would do          (pure)
 //!   in time     ask            ├─ shared ─▶ orders to control sockets       (does)
 //!                              ├─ program ─▶ this same program: up, create  (does)
 //!                              ├─ reports ─▶ files below one folder         (reads)
@@ -13,10 +13,10 @@
 //! Invariants
 //! * A volume that is up is changed by orders to its own process, which refuses and records them. All else is a
 //!   command line of this program, run as it would be typed. The equivalent command is shown before.
-//! * Nobody is let in by where he comes from: the token is asked for by every request to the API, but over a
-//!   Unix socket, which is its owner's (0600). It is never a cookie, so no other page can borrow it.
+//! * No address is trusted: each request to the API needs the token, except over a Unix socket, which only its
+//!   owner can open (0600). The token is never a cookie, so no other page can borrow it.
 //! * Beyond the loopback there is no listener without TLS.
-//! * Whoever is slow costs a bounded number of connections and bytes, for a bounded time.
+//! * Slow clients cost a bounded number of connections and bytes, for a bounded time.
 //!
 //! * A token that may only read reaches nothing that changes anything: [`guard`] decides by method and path, before
 //!   a handler is called.

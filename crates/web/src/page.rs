@@ -13,11 +13,11 @@ pub(crate) const FILES: [(&str, &str, &str); 6] = [
     ("/chart.js", "text/javascript; charset=utf-8", include_str!("../page/chart.js")),
 ];
 
-/// Nothing but its own files, no script in its text, in nobody's frame.
+/// Its own files only, no script in its text, no frame around it.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A report is somebody's file: it may look as it likes, and do nothing.
+/// A report is a user's file: it may have any appearance, and runs nothing.
 pub(crate) const REPORT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'";
 

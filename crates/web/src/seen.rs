@@ -171,7 +171,7 @@ mod tests {
         );
         seen.hear("b", Heard::View(json!({ "state": "online" })));
         assert_eq!(seen.views(6000)["b"], json!({ "state": "online" }));
-        // What is late is of nobody when it is gone.
+        // A late answer of a volume that is gone is dropped.
         assert_eq!(seen.begin(&there(&["b"]), 7000), ["b"]);
         seen.hear("a", Heard::View(json!({})));
         assert_eq!(seen.views(7000).len(), 1);

@@ -87,7 +87,7 @@ fn check_paths<'a>(paths: impl IntoIterator<Item = &'a String>) -> Result<(), Re
 }
 
 impl NewVolume {
-    /// What does it; with `plan`, what only says what would be done, if that can be said.
+    /// Returns the command line of this order; with `plan`, of its dry run, if there is one.
     ///
     /// # Errors
     /// The request makes no sense.

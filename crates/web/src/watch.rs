@@ -1,9 +1,9 @@
 //! The state of volumes: asked for once, or followed as it changes.
 //!
 //! Invariants
-//! * Volumes are asked only while somebody looks, twice a second at most, however many look; each on its own, so
-//!   that what others say is as fresh while one of them does not answer.
-//! * Who is slow misses states in between, and is sent what changed since the last one that he was sent.
+//! * Volumes are asked only while a client follows them, at most twice a second for all clients together. Each is
+//!   asked on its own, so one that does not answer does not delay the others.
+//! * A slow client misses intermediate states, and is sent the changes since the last state that it was sent.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;

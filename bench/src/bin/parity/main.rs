@@ -10,7 +10,7 @@
 //!
 //! Both work on the same buffers, in turn; a rate is that of the data blocks that are read, per
 //! second of this thread's processor time. Before anything is timed the results are compared.
-//! What ISA-L has no function for is timed alone.
+//! Work for which ISA-L has no function is timed alone.
 
 mod isal;
 

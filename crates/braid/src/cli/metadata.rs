@@ -74,7 +74,7 @@ pub(crate) struct Create {
     /// arrays that use more than 100 GiB of each member]
     #[arg(long, short, value_name = "none|internal|SIZE", value_parser = parse_bitmap)]
     pub(crate) bitmap: Option<BitmapArg>,
-    /// How the array becomes consistent after a crash [default: ppl for raid5, log for raid4 and
+    /// Way to consistency after a crash [default: ppl for raid5, log for raid4 and
     /// raid6, otherwise as --bitmap implies]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub(crate) consistency: Option<ConsistencyArg>,

@@ -4,7 +4,7 @@
 //!   DEVICE ──superblock──▶ array ──rule──▶ the kernel's: nothing
 //!                                    └──▶ a volume's ─┬─ up    told; its policy decides
 //!                                                     └─ down  all members that are there ──assess──▶
-//!                                 complete: start │ not: the timer, which starts it all the same
+//!                                 complete: start │ not: the timer, which starts it later
 //! ```
 //!
 //! Invariants: nothing is written to a device here; a volume is started by `braid up`, which takes its

@@ -15,7 +15,7 @@ use crate::error::{Tried, Trouble, check};
 
 /// A kind of tree in an allocation group.
 pub(super) struct Tree {
-    /// Of versions 4 and 5.
+    /// Its magic in versions 4 and 5.
     pub(super) magic: [&'static [u8; 4]; 2],
     /// Bytes of the keys of an entry.
     pub(super) keys: usize,

@@ -27,7 +27,7 @@ pub type ByRepetition = BTreeMap<u32, f64>;
 /// what is within stay finite.
 pub const SANE: std::ops::Range<f64> = 1e-90..1e90;
 /// Standard deviation of a logarithm below which no noise is believed. Tools print three or four
-/// digits, clocks tick, and of three equal numbers nobody knows that the fourth is equal, too.
+/// digits, clocks tick, and three equal numbers do not prove that the fourth is equal, too.
 pub(super) const LEAST_NOISE: f64 = 0.001;
 /// Ends of intervals are no further out than e^±690, which is 1e±299.
 const LARGEST_LOG: f64 = 690.0;
@@ -164,8 +164,8 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// What several numbers are together in each repetition that all of them have; none is made of a part
-/// of them, for a mean over fewer disks, or over fewer kinds of work, is another number.
+/// Combines several numbers in each repetition that all of them have. A part of them is not combined: a mean
+/// over fewer disks, or over fewer kinds of work, is another number.
 pub fn together(all: &[ByRepetition], mean: fn(&[f64]) -> f64) -> ByRepetition {
     let repetitions = all.first().into_iter().flat_map(BTreeMap::keys);
     let in_one = |repetition: &u32| {

@@ -3,7 +3,7 @@
 //! The ends are the lowest and the highest repetition, and nothing more is claimed of them. An interval
 //! for the true median of the few repetitions of a campaign either is this range or does not hold what
 //! it says: of seven values the percentile bootstrap's "95 %" holds the median in 87.5 % of cases.
-//! Where it matters how sure something is, two subjects are compared ([`super::Effect`]).
+//! Where certainty matters, two subjects are compared ([`super::Effect`]).
 
 /// The middle of some repetitions, and where they lie.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -18,8 +18,8 @@
 //! SNIA ends the test with the first such window. Where rounds go on, the last five decide, and
 //! the window grows backwards as long as all of it keeps to both limits: the plateau that a cache
 //! holds up for the first rounds is not taken for what the device keeps up. A window that later
-//! rounds contradict is one that was left. A round without a value ends the row, for nobody knows what
-//! the device did meanwhile; only the last row counts.
+//! rounds contradict is one that was left. A round without a value ends the row, since the
+//! work of the device meanwhile is unknown; only the last row counts.
 
 use super::effect::{ByRepetition, mean};
 use super::student::Student;

@@ -1,7 +1,7 @@
 //! An array that is faster than its members allow together is not faster: something below it answered
 //! from memory, or the members alone were disturbed.
 //!
-//! What a member can do is what its model declares, or the best that it did alone, under the same
+//! The bound of a member is the rate of its model, or its best rate alone, under the same
 //! workload. Of several streams an array may give each a member of its own: then a member can do what it did
 //! alone with one of them, which on a disk is ten times as much. What an array can do of that is in `levels.rs`.
 

@@ -1,6 +1,6 @@
 //! Too little measured, and processes that did not run together.
 //!
-//! Where the limits come from:
+//! Sources of the limits:
 //!
 //! * The kernel plans writing back, and estimates a device's rate, in steps of 200 ms
 //!   (`BANDWIDTH_INTERVAL`); frequency governors step in 10 to 100 ms. A trial of about one step

@@ -25,7 +25,7 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
     {
         let (read, region) = (mib(read), mib(region));
         return Checked::suspect(format!(
-            "it read the first {read}, and the region is the first {region}: nobody wrote the rest \
+            "it read the first {read}, and the region is the first {region}: the rest was not written \
              for this campaign"
         ))
         .but_do("set region to more than is read in three seconds, or measure with fio or dd");

@@ -193,9 +193,9 @@ pub struct ReshapeFacts {
 pub struct DiskFacts {
     /// Its number.
     pub number: u32,
-    /// Of the block device, when the array last ran.
+    /// Major number of the block device when the array last ran.
     pub major: u32,
-    /// Of the block device, when the array last ran.
+    /// Minor number of the block device when the array last ran.
     pub minor: u32,
     /// The role of the disk.
     pub raid_disk: u32,

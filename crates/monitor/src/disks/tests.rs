@@ -14,7 +14,7 @@ fn pretender(folder: &Path, script: &str) -> PathBuf {
     path
 }
 
-/// What one answers. A process that another test forks holds the script open for writing for a moment, in which
+/// Returns the answer of a disk. A process that another test forks holds the script open for writing for a moment, in which
 /// it cannot be run.
 fn asked(program: &Path, limit: Duration) -> Result<SmartStatus, String> {
     loop {

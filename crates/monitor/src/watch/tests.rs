@@ -10,7 +10,7 @@ use super::*;
 use crate::event::Severity;
 
 const NAMES: [&str; 3] = ["a.img", "b.img", "c.img"];
-/// Of a member; the first is that there is none.
+/// States of a member; the first: there is none.
 const STATES: [&str; 5] = ["", "in_sync", "faulty", "recovering", "spare"];
 
 pub(super) fn policy() -> Policy {

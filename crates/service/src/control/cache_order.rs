@@ -1,4 +1,4 @@
-//! What an operator asks of a volume's caches while it is up, and what becomes of its stack by that. Pure.
+//! Orders to the caches of a running volume, and their effect on its stack. Pure.
 
 use std::path::Path;
 

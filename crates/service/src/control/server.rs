@@ -34,7 +34,7 @@ pub(crate) type StopSender = oneshot::Sender<StopAnswer>;
 pub(crate) enum Event {
     /// SIGTERM or SIGINT.
     Signal,
-    /// Somebody asked for the end, if still there when it begins, and wants to know how that went.
+    /// A client asked for the end, and waits for the outcome if it is still there.
     Stop { force: bool, giver: Giver, answer: StopSender },
     /// A shard serves no more, without having been told to: it panicked.
     ShardEnded,
@@ -79,8 +79,8 @@ const MOST: usize = 1 << 20;
 /// Requests are followed for whole multiples of this.
 const FOLLOWED: Duration = Duration::from_millis(100);
 
-/// How long answers may take to get out once the volume has ended: a client that does not read
-/// its answer goes without.
+/// Time for the last answers after the end of the volume: a client that does not read
+/// its answer by then gets none.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// The socket as it is served.

@@ -44,7 +44,7 @@ impl Held {
         let flags = if block { OFlags::EXCL } else { OFlags::empty() } | OFlags::NONBLOCK;
         let in_use = || {
             Failure::refused(format!("{} is in use by another program", path.display()))
-                .next("`braid status` lists the volumes that are up, `lsblk` who holds a device")
+                .next("`braid status` lists the volumes that are up, `lsblk` the users of a device")
         };
         let file = OpenOptions::new()
             .read(true)

@@ -11,7 +11,7 @@ use crate::failure::{Context, Failure};
 /// `/proc/partitions`, behind a heading.
 ///
 /// # Errors
-/// That cannot be read.
+/// The error of reading that file.
 pub fn block_devices() -> Result<Vec<PathBuf>, Failure> {
     let text = fs::read_to_string("/proc/partitions").context("cannot read /proc/partitions")?;
     let name = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);

@@ -107,12 +107,12 @@ impl RunError {
             }
             RunError::Memory(NotHeld::Unlocked(_)) => refused(ErrorCode::NoMemory).next(
                 "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
-                 serves it over NBD; `--attach fuse` attaches it all the same",
+                 serves it over NBD; `--attach fuse` attaches it without that",
             ),
             RunError::Memory(NotHeld::Limited(_)) => refused(ErrorCode::NoMemory).next(
                 "outside of that cgroup (`systemctl start braid@NAME`), or with block devices as \
                  members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
-                 none` serves it over NBD; `--attach fuse` attaches it all the same",
+                 none` serves it over NBD; `--attach fuse` attaches it without that",
             ),
             RunError::TooFewFiles { .. } => {
                 Failure::failed(self).next("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")

@@ -12,13 +12,13 @@
 //! The kernel is told by each thread for itself and those that it starts: before there are others.
 //!
 //! A limit on the memory of a cgroup is another matter. A file system that finds room for what is
-//! written to a member (a hole, a copy on write) has its notes charged to the cgroup of whoever
-//! writes: this process's. When writers in the same cgroup have filled it with what they wrote to
+//! written to a member (a hole, a copy on write) has its notes charged to the cgroup of the
+//! writer: this process. When writers in the same cgroup have filled it with what they wrote to
 //! the volume, that charge fails, the kernel ends the largest process, and that is this one: what is
 //! mounted on the volume waits for ever. Block devices as members take no such room.
 //!
-//! Invariant: a volume is attached only when its memory is held, and no limit can end it, or by
-//! somebody who asked for that by name (`--attach fuse`). What this machine does not give, whichever the
+//! Invariant: a volume is attached only when its memory is held, and no limit can end it, or if
+//! that was asked for by name (`--attach fuse`). What this machine does not give, whichever the
 //! volume, `braid doctor` says.
 //!
 //! Deliberately absent: memory of RAM disks, which is taken as they are written: for such members

@@ -49,8 +49,8 @@ impl ShardError {
     }
 }
 
-/// Makes good what a crash left of an array, before anybody may ask it for anything. What was done
-/// is in the volume's log, too: who looks for the reason of a slow start looks there.
+/// Repairs an array after a crash, before it takes requests. The steps are in the volume's log, too, where the
+/// reason of a slow start is looked for.
 pub(super) fn restart(executor: &Executor, one: &Array) -> Result<(), ShardError> {
     let array = one.array.clone();
     let restarted = executor.block_on(async move { array.restart().await });

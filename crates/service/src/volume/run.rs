@@ -264,8 +264,8 @@ impl Volume {
         ended
     }
 
-    /// Waits for what ends the volume, and lets go of what it holds; answers what was lost by that. `asked`
-    /// has who is to be told.
+    /// Waits for the end of the volume, and lets go of its resources. Returns an error if an image was lost. The
+    /// clients that wait for the outcome are added to `asked`.
     fn wait_for_end(&mut self, asked: &mut Vec<StopSender>) -> Option<ImageError> {
         let mut warned: Option<Instant> = None;
         loop {

@@ -79,7 +79,7 @@ impl Recorder {
     /// Makes the file, and a lane for each of `shards` shards of the volume `name`.
     ///
     /// # Errors
-    /// What the file system answers; that there is a file already.
+    /// The error of the file system, also if there is a file already.
     pub(super) fn create(
         to: &TraceTo,
         name: &str,

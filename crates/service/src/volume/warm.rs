@@ -145,7 +145,7 @@ impl Warm {
     /// Keeps what `cache`, which is asked nothing any more and has drained all, holds.
     ///
     /// # Errors
-    /// What the file system answers: the file is as it was.
+    /// The error of the file system: the file is as it was.
     pub(super) fn save(&self, cache: &Cache) -> io::Result<()> {
         let proof = proof(&self.below).unwrap_or_default();
         let left = cache.leave(format!("{}{BETWEEN}{proof}", self.identity), self.has_data);

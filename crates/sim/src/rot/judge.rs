@@ -43,7 +43,7 @@ impl Judge<'_> {
     /// Starts the array as it was left.
     ///
     /// # Errors
-    /// What is less than was promised.
+    /// The broken promise, in words.
     pub(super) fn start_sound(&self, dice: &mut Rng) -> Result<(), String> {
         let images = self.left.images.clone();
         let mut there = found::look(&images)?;
@@ -54,7 +54,7 @@ impl Judge<'_> {
     /// Flips the bit, and starts the array.
     ///
     /// # Errors
-    /// What is less than was promised.
+    /// The broken promise, in words.
     pub(super) fn start(&self, rot: &Rot, dice: &mut Rng) -> Result<End, String> {
         let mut images = self.left.images.clone();
         let Some(image) = &mut images[rot.disk] else { return Err("no such disk".to_owned()) };

@@ -182,7 +182,7 @@ const IGNORED: [&str; 62] = [
 /// Reads a job file: its jobs, at least one, which go on at the same time.
 ///
 /// # Errors
-/// What is not understood, would change the requests in a way that is not known, or has no effect
+/// The place of a setting that is not understood, would change the requests in an unknown way, or has no effect
 /// though it seems to.
 pub fn parse_jobs(text: &str) -> Result<Vec<Job>, SyntaxError> {
     let mut global = Section::new();

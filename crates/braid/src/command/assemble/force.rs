@@ -45,7 +45,7 @@ pub(super) fn change(
         }
         let is_it = |facts: &MemberFacts| facts.path == Path::new(&before.label);
         patches.push(Patch {
-            member: facts.iter().position(is_it).expect("who takes part was judged"),
+            member: facts.iter().position(is_it).expect("each taken member was judged"),
             offset: superblock.super_offset,
             what: "superblock",
             bytes: superblock.encode(),

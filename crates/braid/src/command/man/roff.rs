@@ -1,7 +1,7 @@
 //! A document of docs/ as a manual page of section 7: Markdown to man(7) and tbl(1). Pure.
 //!
 //! It knows what those documents use: headings, paragraphs, lists, code, tables; bold, italic, code, links.
-//! What else there is comes out as it is written. Deliberately absent: Markdown in general.
+//! All else comes out as it is written. Deliberately absent: Markdown in general.
 
 use std::fmt::Write as _;
 

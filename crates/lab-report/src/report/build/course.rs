@@ -96,7 +96,7 @@ fn charts(
 }
 
 /// Events on the axis of a course, which begins when the ramp is over: theirs began with the tool.
-/// What happened before has no place on it and is told beside the chart.
+/// Earlier events have no place on it and stand beside the chart.
 fn place_events<'e>(
     events: impl Iterator<Item = &'e (f64, String)>,
     ramp_s: f64,

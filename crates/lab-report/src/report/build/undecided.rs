@@ -40,13 +40,13 @@ pub(super) fn sentences(context: &Context<'_>, contests: &[&Contest]) -> Vec<Str
     }
     for contest in contests {
         if let Outcome::Unbelieved(count) = contest.outcome {
-            let who = match count {
+            let subjects = match count {
                 1 => "one subject was".to_owned(),
                 many => format!("{many} subjects were"),
             };
-            let whose = if count == 1 { "its numbers are" } else { "their numbers are" };
+            let numbers = if count == 1 { "its numbers are" } else { "their numbers are" };
             said.push(format!(
-                "In {} nobody is named: {who} faster than {}, and {whose} not believed.",
+                "No winner in {}: {subjects} faster than {}, and {numbers} not believed.",
                 contest.kind.name,
                 context.subject(contest.leader())
             ));
@@ -85,9 +85,8 @@ fn of_cause_in_words(
     };
     let (but, next) = match why {
         Unknown::Close => {
-            let but =
-                format!("less than {} % names nobody, however sure it is", digits(100.0 * ALIKE));
-            return Some(format!("In {kinds} nobody is named: {lead}, and {but}."));
+            let but = format!("a difference below {} % decides nothing", digits(100.0 * ALIKE));
+            return Some(format!("No winner in {kinds}: {lead}, and {but}."));
         }
         _ if context.results.prediction().is_some() => {
             return Some(predicted(context, &kinds, &lead));
@@ -120,13 +119,13 @@ fn of_cause_in_words(
             (but, "Other files or devices would tell, more repetitions would not.".to_owned())
         }
     };
-    Some(format!("Who is fastest in {kinds} cannot be told: {lead}, and {but}. {next}"))
+    Some(format!("The fastest in {kinds} is not decided: {lead}, and {but}. {next}"))
 }
 
 fn predicted(context: &Context<'_>, kinds: &str, lead: &str) -> String {
     let error = context.results.prediction().map_or(0, |by| by.error_percent);
     format!(
-        "Who is fastest in {kinds} cannot be told: {lead}, and models are off by up to {error} %. \
+        "The fastest in {kinds} is not decided: {lead}, and models are off by up to {error} %. \
          Measuring the two would tell: `braid lab run`."
     )
 }

@@ -92,7 +92,7 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
     }
 }
 
-/// The meaning of a colour in words, for readers who do not see it; empty if the text suffices.
+/// The meaning of a colour in words, for readers that do not see it; empty if the text suffices.
 fn says(tone: &str) -> &'static str {
     match tone {
         "better" => "better than the baseline",

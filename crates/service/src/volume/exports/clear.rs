@@ -20,7 +20,7 @@ pub(in crate::volume) struct Left {
 /// such process lives.
 ///
 /// # Errors
-/// What keeps one of them from being removed.
+/// The reason for which one of them is not removed.
 pub(in crate::volume) fn clear_left(spec: &Spec) -> Result<Left, ExportError> {
     let told = clear(&spec.mount, spec.link.as_deref(), Some(spec))?;
     Ok(Left { is_dying: spec.traces().exists(), told })

@@ -65,7 +65,7 @@ pub(super) trait Export: Send + Sync {
     /// Has the shards serve clients. Returns what is to be said of it for as long as the volume is up.
     ///
     /// # Errors
-    /// What keeps the export from being served.
+    /// The reason for which the export is not served.
     fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError>;
 
     /// The facts of an export that was started.
@@ -83,7 +83,7 @@ pub(super) trait Export: Send + Sync {
     /// Tells clients of a change that the shards have made, or are about to make. Returns what people must know.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn follow(&self, change: Change) -> io::Result<Option<String>>;
 
     /// # Errors
@@ -178,7 +178,7 @@ impl Exports {
     /// Tells the clients of all exports of a change. Returns what people must know.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn follow(&self, change: Change) -> io::Result<Vec<String>> {
         self.0.iter().filter_map(|export| export.follow(change).transpose()).collect()
     }

@@ -1,4 +1,4 @@
-//! What is said, and what is not.
+//! Answers that are given, and those that are not.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn a_baseline_may_win() {
 #[test]
 fn what_would_tell_is_said_with_the_command() {
     let said = answer(&small(3, 0.1, 1.06, 1.07));
-    let both = "Who is fastest in sequential reads and sequential writes cannot be told: ";
+    let both = "The fastest in sequential reads and sequential writes is not decided: ";
     assert!(said[0].starts_with(both), "{said:?}");
     let of_two = [" % ahead of stripe in sequential ", " % ahead of single in sequential "];
     assert!(of_two.iter().any(|ahead| said[0].contains(ahead)), "{said:?}");
@@ -63,7 +63,7 @@ fn what_would_tell_is_said_with_the_command() {
     assert!(alone[0].contains("--repetitions 4`"), "{alone:?}");
 }
 
-/// A run that ended early needs no more repetitions, and a lead that names nobody none at all.
+/// A run that ended early needs no more repetitions, and a lead without a winner none at all.
 #[test]
 fn no_repetitions_are_promised_in_vain() {
     let mut ended = small(5, 0.01, 1.9, 1.9);
@@ -104,7 +104,7 @@ fn an_invalid_number_is_shown_and_counts_for_nothing() {
     assert_eq!(percent.detail, "the baseline cannot be believed");
 }
 
-/// Nobody is named where a faster one cannot be believed.
+/// There is no winner where a faster one cannot be believed.
 #[test]
 fn nobody_is_named_beside_a_faster_one_that_is_not_believed() {
     let plan = SMALL.replace("[[job]]", "[[subject]]\nname = \"third\"\nstack = \"{b}\"\n[[job]]");
@@ -122,10 +122,7 @@ fn nobody_is_named_beside_a_faster_one_that_is_not_believed() {
     let judged = [("third", "sequential read 1M", Standing::Invalid)];
     let report = build_report(&analyse_as(&results, &judged), &results, Path::new("results"));
     let said = report.answer.join(" ");
-    assert!(
-        said.contains("In sequential reads nobody is named: one subject was faster than"),
-        "{said}"
-    );
+    assert!(said.contains("No winner in sequential reads: one subject was faster than"), "{said}");
     assert!(said.contains("Take third: 9."), "writes are another matter: {said}");
 }
 

@@ -10,7 +10,7 @@ use crate::report::units;
 pub(super) const TICK: usize = 12;
 
 /// The texts of the ticks of an axis that lies, in a row around `y`; the one of the value `bold` is.
-/// Of two that are too near to each other the first is written, and none leaves the picture.
+/// If two are too near to each other, the first is written. None leaves the picture.
 pub(super) fn draw_ticks(canvas: &mut Canvas, scale: &Scale, y: f64, bold: Option<f64>) {
     let mut last_end = f64::NEG_INFINITY;
     for (value, text) in &scale.ticks {
