@@ -5,10 +5,11 @@ use std::time::Instant;
 use crate::draw::HALVES;
 use crate::halves;
 pub use crate::quiet::{keep_panics, quietly};
+use crate::report::Report;
 use crate::scenario::Scenario;
 use crate::share::share;
 use crate::timeline::Timeline;
-use crate::world::{Report, run};
+use crate::world::run;
 
 /// The result of a seed, or of a scenario.
 pub type Result = std::result::Result<Report, String>;
@@ -37,22 +38,6 @@ pub struct Sum {
     pub report: Report,
     /// The seeds that failed, and their failures.
     pub failed: Vec<(u64, String)>,
-}
-
-impl Report {
-    /// Both.
-    #[must_use]
-    pub fn and(self, other: Report) -> Report {
-        Report {
-            lives: self.lives + other.lives,
-            crashes: self.crashes + other.crashes,
-            probes: self.probes + other.probes,
-            refused: self.refused + other.refused,
-            acts: self.acts + other.acts,
-            virtual_ns: self.virtual_ns + other.virtual_ns,
-            disk_requests: self.disk_requests + other.disk_requests,
-        }
-    }
 }
 
 /// Runs seeds from `first` on, on `threads`, until there were `count`, or `until` has passed, or

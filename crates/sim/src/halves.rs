@@ -28,13 +28,13 @@ use crate::draw;
 use crate::executor::Outcome;
 use crate::exhaust::request;
 use crate::found::{self, Frame, Trouble, number};
+use crate::report::Report;
 use crate::rest::{STEP_NS, check_at_rest, read_all};
 use crate::rot::story::{come_to_rest, take_in};
 use crate::scenario::{Start, Way};
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, begin, crash_images, new_disks};
-use crate::world::Report;
 use crate::{Handle, Image, Oracle, Rng, Sim, SimDisk};
 
 const UNIX: Duration = Duration::from_secs(1_700_000_000);

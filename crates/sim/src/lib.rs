@@ -60,6 +60,7 @@ mod orders;
 mod pipe;
 mod quiet;
 pub mod remote;
+pub mod report;
 mod rest;
 mod restart;
 pub mod rot;

@@ -27,6 +27,7 @@ use crate::kernel::AwaySpare;
 use crate::life::Acting;
 use crate::media::Media;
 use crate::opened::Opened;
+use crate::report::Report;
 use crate::scenario::{End, Life, Probe, Scenario};
 use crate::shards::Shards;
 use crate::spec::Policy;
@@ -37,24 +38,6 @@ use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
 const BLANK: usize = 4;
-/// The events in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Lives that began.
-    pub lives: u64,
-    /// Crashes that ended one.
-    pub crashes: u64,
-    /// Crashes that were tried beside.
-    pub probes: u64,
-    /// The number of both after which the array was refused, rightly.
-    pub refused: u64,
-    /// Faults and orders that were placed.
-    pub acts: u64,
-    /// Virtual time, in nanoseconds.
-    pub virtual_ns: u64,
-    /// Requests of disks.
-    pub disk_requests: u64,
-}
 
 /// A disk between two lives.
 struct Drive {
@@ -158,21 +141,7 @@ impl World<'_> {
         let handle = sim.handle();
         handle.set_clock(life.clock_by_s);
         let disks = self.disks(&sim);
-        let current = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.contents());
-        let images: Vec<_> = disks.iter().map(current).collect();
-        let crash = self.crash(images, life.schedule);
-        let (there, assembled) = match crash.assemble()? {
-            Found::Whole(there, assembled) => (there, assembled),
-            Found::Refused(why) => {
-                self.timeline.put(0, "world", || format!("refused, rightly: {why}"));
-                self.count(|report| report.refused += 1);
-                return Ok(false);
-            }
-        };
-        drop((there, crash));
-        self.timeline.put(0, "world", || {
-            format!("assembled: {}, served is {}", told(&assembled), life.front)
-        });
+        let Some(assembled) = self.assembled(&disks, life)? else { return Ok(false) };
         let frame = Frame {
             handle: &handle,
             unix_start: self.unix,
@@ -222,18 +191,49 @@ impl World<'_> {
             let completed = stage.disks.borrow().iter().map(SimDisk::completed).sum::<u64>();
             report.disk_requests += completed;
         });
-        if let Err(what) = trouble.check() {
-            self.timeline.put(end_ns, "world", || format!("WRONG: {what}"));
-            self.timeline.put(end_ns, "array", || last_words);
-            return Err(format!("life {number}: {what}"));
-        }
-        if let Outcome::Stuck(stuck) = outcome {
-            return Err(format!("life {number}: {stuck}; {last_words}"));
-        }
+        self.judge(&trouble, &outcome, &last_words, end_ns)
+            .map_err(|what| format!("life {number}: {what}"))?;
         self.unix =
             handle.clock_for(self.unix + Duration::from_nanos(end_ns) + Duration::from_secs(1));
         stage.remember(&state);
         self.end(&stage, &state, life, end_ns)
+    }
+
+    /// Fails if the life had trouble, or got stuck; `last_words` then describe the array in the timeline.
+    fn judge(
+        &self,
+        trouble: &Trouble,
+        outcome: &Outcome<()>,
+        last_words: &str,
+        end_ns: u64,
+    ) -> Result<(), String> {
+        if let Err(what) = trouble.check() {
+            self.timeline.put(end_ns, "world", || format!("WRONG: {what}"));
+            self.timeline.put(end_ns, "array", || last_words.to_owned());
+            return Err(what);
+        }
+        match outcome {
+            Outcome::Stuck(stuck) => Err(format!("{stuck}; {last_words}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the array together as in production; `None` if that is refused, rightly.
+    fn assembled(&self, disks: &[SimDisk], life: &Life) -> Result<Option<Box<Assembled>>, String> {
+        let current = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.contents());
+        let images = disks.iter().map(current).collect();
+        let assembled = match self.crash(images, life.schedule).assemble()? {
+            Found::Whole(_, assembled) => assembled,
+            Found::Refused(why) => {
+                self.timeline.put(0, "world", || format!("refused, rightly: {why}"));
+                self.count(|report| report.refused += 1);
+                return Ok(None);
+            }
+        };
+        self.timeline.put(0, "world", || {
+            format!("assembled: {}, served is {}", told(&assembled), life.front)
+        });
+        Ok(Some(assembled))
     }
 
     /// Takes the remaining state at the end of a life as the start of the next one.

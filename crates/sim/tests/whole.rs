@@ -6,9 +6,9 @@ use braid_seed::{commit, first_of_commit};
 use braid_sim::campaign::{keep_panics, run_scenario, run_seed, run_seeds};
 use braid_sim::draw::{HARSH, WIDE, WORLDS};
 use braid_sim::keep::{kept, list};
+use braid_sim::report::Report;
 use braid_sim::scenario::Scenario;
 use braid_sim::timeline::Timeline;
-use braid_sim::world::Report;
 
 /// The number of seeds of the commit if none is given.
 const COUNT: u64 = 2000;
