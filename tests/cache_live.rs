@@ -518,7 +518,7 @@ fn a_cache_is_warm_when_it_comes_up_again() {
     output.fails(3, &["else.txt is something else", "next:"]);
 }
 
-/// Of two caches, one is too small for its loop, and the other larger than all the data that is read.
+/// Two caches: one is too small for its loop, and the other larger than all the data that is read.
 #[test]
 fn a_budget_goes_where_it_saves_most() {
     let scratch = Scratch::new();

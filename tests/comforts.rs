@@ -271,7 +271,7 @@ fn readonly_stops_a_recovery_and_readwrite_lets_it_go_on() {
     scratch.run(&["readonly", "foo"]).ok();
     assert_eq!(done(), None, "{}", volume.status());
     assert_eq!(volume.status()["state"], "degraded");
-    volume.client().write(0, &[1; 512], false).expect_err("nobody writes");
+    volume.client().write(0, &[1; 512], false).expect_err("read-only for all");
     scratch.run(&["readwrite", "foo"]).ok();
     wait_until("the recovery", || done().is_some());
     assert!(done() >= before, "it goes on where it was: {before:?}");
@@ -309,7 +309,7 @@ fn readonly_and_readwrite_are_names_of_lock_and_unlock() {
     let volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
     scratch.run(&["readonly", "v"]).ok();
     assert_eq!(volume.status()["device"]["locked"], true);
-    volume.client().write(0, &[1; 512], false).expect_err("nobody writes");
+    volume.client().write(0, &[1; 512], false).expect_err("read-only for all");
     scratch.run(&["readwrite", "v"]).ok();
     volume.client().write(0, &[1; 512], false).expect("a write");
     volume.down();

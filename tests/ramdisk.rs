@@ -103,7 +103,7 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
     scratch.run(&["lock", "v"]).ok();
     let mounted = Mounted::device(&device, &scratch.join("mnt"));
     assert!(std::fs::read(mounted.point().join("large")).expect("the file") == content);
-    let error = std::fs::write(mounted.point().join("more"), b"x").expect_err("nobody writes");
+    let error = std::fs::write(mounted.point().join("more"), b"x").expect_err("read-only for all");
     assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
     mounted.unmount();
     let text = scratch.run(&["status", "v"]).ok();
@@ -122,7 +122,7 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
     let number = device.file_name().expect("a device has a name");
     // Unless another program has it already.
     let is_free = || !Path::new("/sys/block").join(number).join("loop").exists();
-    assert!(!is_free() || !read_only(&device) || !is_free(), "who has it next can write to it");
+    assert!(!is_free() || !read_only(&device) || !is_free(), "its next user can write to it");
 }
 
 #[test]

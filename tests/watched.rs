@@ -93,7 +93,7 @@ fn all_volumes_are_printed_or_written_and_one_that_does_not_answer_is_down() {
     check_by_promtool(&std::fs::read_to_string(&file).expect("the file"));
     let mut text = String::new();
     held.read_to_string(&mut text).expect("the file of before");
-    assert_eq!(text, "# old", "who reads it meanwhile reads a whole one");
+    assert_eq!(text, "# old", "a reader meanwhile reads a whole one");
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 1);
     let away = folder.join("no/braid.prom").display().to_string();
     scratch.run(&["metrics", "--textfile", &away]).fails(1, &["cannot write", "no/braid.prom"]);

@@ -73,7 +73,7 @@ fn a_run_folder_that_others_may_write_to_is_refused() {
     let up = ["up", "./a.img", "--name", "v", "--attach", "none"];
     scratch.run(&up).fails(3, &["others may write to", "next: chmod 700"]);
     set_mode(0o700);
-    // A file of another user is not written through a link, whoever's link it is.
+    // A file of another user is not written through a link of any user.
     let precious = scratch.file("precious", 4096, 3);
     for name in ["v.json", "v.json.new"] {
         std::os::unix::fs::symlink(&precious, folder.join(name)).unwrap();

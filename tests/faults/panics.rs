@@ -31,7 +31,7 @@ fn a_panic_ends_the_volume_and_takes_its_device_away() {
     let held = mounted.as_ref().map(|_| std::fs::File::create(scratch.join("m/f")).unwrap());
     std::fs::write(&trigger, "").unwrap();
     wait_until("the end of the volume's process", || !is_alive(volume.pid));
-    assert!(client.flush().is_err(), "nobody answers");
+    assert!(client.flush().is_err(), "there is no answer");
     let log = std::fs::read_to_string(scratch.run_folder().join("v.log")).unwrap();
     assert!(log.contains(SAID), "{log}");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();

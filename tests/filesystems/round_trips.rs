@@ -1,4 +1,4 @@
-//! What is written is there: after an unmount, after a check, after `down` and `up`.
+//! Written data are there: after an unmount, after a check, after `down` and `up`.
 
 use std::fs::File;
 use std::io::Write;

@@ -176,7 +176,7 @@ fn connections_that_say_nothing_make_room() {
             let mut client = Client::connect(volume.socket()).expect("there is room");
             client.read(0, 512).expect("a read is answered");
         }
-        working.read(0, 512).expect("who is through the handshake stays");
+        working.read(0, 512).expect("a client behind its handshake stays");
         drop(silent);
         volume.assert_serves();
     }

@@ -192,7 +192,7 @@ fn stale_are_left_out_and_added(scratch: &Scratch, story: &Story, _: &Answer) {
     let is_stale = |image: &usize| in_sync[*image] == false;
     let stale: Vec<usize> = (0..story.images).filter(is_stale).collect();
     let failed: &[usize] = if story.images == 3 { &[1] } else { &[1, 3] };
-    assert_eq!(stale, failed, "who takes no part: {}", array(&volume));
+    assert_eq!(stale, failed, "members that take no part: {}", array(&volume));
     check_first_mib_of_b(&volume);
     for image in stale {
         scratch.run(&["member", "add", story.id, &story.image(image)]).ok();

@@ -69,7 +69,7 @@ fn record(direction: &str, kernel: &str, row: &str) {
     static BEGUN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let Some(path) = std::env::var_os("BRAID_INTEROP_TABLE") else { return };
     let of_these = format!("| {direction} | {kernel} | ");
-    let is_first = BEGUN.lock().expect("nobody panics with it").insert(of_these.clone());
+    let is_first = BEGUN.lock().expect("no panic while it is held").insert(of_these.clone());
     let mut file =
         File::options().read(true).write(true).open(path).expect("the document is there");
     file.lock().expect("the document can be locked");

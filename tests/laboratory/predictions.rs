@@ -1,6 +1,6 @@
 //! `braid model predict`: campaigns without a machine, and one beside a measurement of the same models.
 //!
-//! That predictions are what braid's own arrays do is held in virtual time (`crates/sim/tests/agreement`); the one
+//! Predictions agree with braid's own arrays in virtual time (`crates/sim/tests/agreement`); the one
 //! test in real time here goes the whole way, through the laboratory, fio and the export.
 
 use std::collections::BTreeMap;

@@ -65,7 +65,7 @@ fn a_log_that_no_md_writes_is_refused() {
     }
 }
 
-/// A place that no member can read is readable all the same as soon as it is read from the disk again; a place
+/// A place that no member can read is readable again as soon as it can be read from the disk; a place
 /// that others have is rewritten from them.
 #[test]
 fn lists_are_emptied_by_writing_again_and_by_reading() {

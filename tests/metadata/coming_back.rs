@@ -132,7 +132,7 @@ fn why_a_member_cannot_come_back_by_the_bitmap() {
     scratch.run(&["member", "re-add", "home", "d.img"]).fails(REFUSED, &parts);
 }
 
-/// What the array is now counts, not what it was when it came up.
+/// The present state of the array counts, not its state at the start.
 #[test]
 fn a_member_that_went_after_the_array_grew_comes_back_by_the_bitmap() {
     let scratch = mirror(&["--bitmap", "64K", "--size", "4M"]);
@@ -227,7 +227,7 @@ fn a_bitmap_of_less_than_the_array_is_refused() {
 }
 
 /// 512 bytes a bit: 4 GiB are more bits than are kept up to date. What cannot be started is not called
-/// startable by those who only look.
+/// startable by programs that only look.
 #[test]
 fn a_bitmap_that_is_too_fine_is_refused_by_all_alike() {
     let scratch = Scratch::new();
@@ -251,7 +251,7 @@ fn a_bitmap_that_is_too_fine_is_refused_by_all_alike() {
     up(&scratch, "home", &["--read-only"]).down();
 }
 
-/// Of an event count that no array reaches one more could not be counted.
+/// Beyond an event count that no array reaches, one more could not be counted.
 #[test]
 fn an_event_count_without_an_end_is_refused() {
     for events in [u64::MAX, u64::MAX - 1] {

@@ -202,7 +202,7 @@ fn bytes_that_no_member_has_any_more_are_told() {
     let metrics = scratch.run(&["metrics"]).ok().out;
     let is_failing = "braid_volume_state{volume=\"home\",state=\"failing\"} 1";
     assert!(metrics.contains(is_failing), "{metrics}");
-    assert!(volume.client().read(offset, 4096).is_err(), "nobody makes them up");
+    assert!(volume.client().read(offset, 4096).is_err(), "they are not made up");
     // Writing them makes them good.
     let bytes = vec![0x5a; len as usize];
     volume.client().write(offset, &bytes, true).expect("a write");

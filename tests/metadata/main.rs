@@ -150,7 +150,7 @@ fn list_all_as_bad(scratch: &Scratch, name: &str, places: impl IntoIterator<Item
     edit(scratch, name, |one| one.features = one.features.union(Features::BAD_BLOCKS));
 }
 
-/// What becomes of a member on a bad day.
+/// The fate of a member on a bad day.
 #[derive(Clone, Copy, Debug)]
 enum Unusable {
     Gone,

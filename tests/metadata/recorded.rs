@@ -1,4 +1,4 @@
-//! The record of a volume follows its members, whoever gives the order, and whenever its process is killed.
+//! The record of a volume follows its members, wherever an order comes from, and whenever its process is killed.
 
 use braid_control::{Carried, ErrorCode, Failure, Order, post_order};
 

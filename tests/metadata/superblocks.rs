@@ -256,7 +256,7 @@ fn another_device_and_another_size_are_refused() {
     // The copy of a disk that failed is the member from now on.
     std::fs::remove_file(scratch.join("b.img")).expect("a member");
     let output = scratch.run(&[&copy[..], &["--force", "copy.img"]].concat()).ok();
-    assert!(!output.out.contains("a.img"), "only who is named: {output}");
+    assert!(!output.out.contains("a.img"), "only the named one: {output}");
     std::fs::rename(scratch.join("copy.img"), scratch.join("b.img")).expect("renamed");
     has_content(&scratch, &content);
     // A member of another array stands where one of this was.

@@ -37,7 +37,7 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let done = web.post(orders, &with_state(fail(&b), &seen)).ok();
     assert!(done["done"].as_str().expect("what was done").contains("is faulty now"), "{done}");
     assert_eq!(member_state(&web, &b), "faulty");
-    // What is offered is what can be done: nobody is offered to take out the only copy.
+    // Only possible orders are offered: to take out the only copy is none.
     let offers = web.get("/api/v1/volumes/home").ok()["offers"].clone();
     let offered = |label: &str, member: &str| {
         let mut all = offers.as_array().expect("offers").iter();

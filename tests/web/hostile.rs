@@ -1,4 +1,4 @@
-//! Who must not be let in, and what must not be had: each with the answer that says so.
+//! Requests that must be refused, each with the answer that says so.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -35,7 +35,7 @@ fn who_has_no_token_or_comes_from_elsewhere_is_refused() {
         web.send("GET", &format!("{path}?token={}", web.token()), &[own], "")
             .refused(401, "missing");
     }
-    // DNS rebinding: a name of somebody's that points here.
+    // DNS rebinding: a foreign name that points here.
     let (other_port, evil) = (format!("127.0.0.1:1{port}"), format!("evil.example:{port}"));
     for name in ["evil.example", evil.as_str(), "127.0.0.1", other_port.as_str(), ""] {
         web.send("GET", "/", &[("host", name)], "").refused(421, "no name of this server");
@@ -45,7 +45,7 @@ fn who_has_no_token_or_comes_from_elsewhere_is_refused() {
     assert_eq!(web.send("GET", "/", &[], "").status, 421, "no name at all");
     web.send("GET", &format!("http://{evil}/api/v1"), &[own, may], "").refused(421, "no name");
     web.send("GET", "/", &[("host", &format!("localhost:{port}"))], "");
-    // Another page: it may know the token, and may not ask all the same.
+    // Another page: it may know the token, and still may not ask.
     let foreign =
         [("origin", "http://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")];
     for from in foreign {
@@ -126,7 +126,7 @@ fn what_is_too_large_or_too_slow_is_ended_and_others_are_served() {
             web.host()
         ))
     }));
-    // Who comes then waits until one of them is ended, which is soon.
+    // A client that comes then waits until one of them is ended, which is soon.
     assert_eq!(web.get("/api/v1").status, 200);
     let mut answer = Vec::new();
     let _ = slow.pop().expect("one of them").read_to_end(&mut answer);
@@ -201,7 +201,7 @@ fn no_path_leads_out_of_the_reports() {
     let page = scratch.run(&["lab", "report", "--print-html", lab.join("two").to_str().unwrap()]);
     assert!(page.ok().out.trim() == drawn.body.trim(), "as the command line draws it");
     std::fs::create_dir(lab.join("three")).unwrap();
-    std::fs::write(lab.join("three/results.sqlite"), "of somebody else").unwrap();
+    std::fs::write(lab.join("three/results.sqlite"), "of another user").unwrap();
     draw("three/results.sqlite").refused(502, "results.sqlite");
     symlink(scratch.join("lab/two"), lab.join("four")).unwrap();
     for path in ["four/results.sqlite", "two/../two/results.sqlite", "results.sqlite"] {
@@ -284,7 +284,7 @@ fn with_tls_it_is_reached_by_its_name_and_without_the_key_not_at_all() {
         .args(["-B", "-c", script, &url, token, cert]);
     let said = python.run().ok();
     assert_eq!(said.out.trim(), "SSLCertVerificationError", "{said}");
-    // Who speaks without encryption is not answered.
+    // A client without encryption is not answered.
     let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: nas.lan\r\n\r\n").unwrap();
     let mut answer = Vec::new();

@@ -19,7 +19,7 @@ pub(crate) struct Web<'a> {
     _scratch: &'a Scratch,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What came over a connection that was closed.
+    /// The bytes received over a connection that was closed.
     pub(crate) fn parse(bytes: &[u8]) -> Answer {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -133,7 +133,7 @@ impl<'a> Web<'a> {
     /// Sends these bytes and reads until the end.
     pub(crate) fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // Who was refused early may not take the rest.
+        // A client that was refused early may not take the rest.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

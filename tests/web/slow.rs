@@ -1,4 +1,4 @@
-//! Who is slow: a volume that does not answer, senders that never come to an end, readers that take nothing. Others
+//! Slow peers: a volume that does not answer, senders that never come to an end, readers that take nothing. Others
 //! are served.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -43,7 +43,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
             break;
         }
     }
-    // Whoever waited for it would wait for 5 s each time.
+    // A request that waited for it would wait for 5 s each time.
     let start = Instant::now();
     for turn in 0..10 {
         scratch.run(&[if turn % 2 == 0 { "lock" } else { "unlock" }, "home"]).ok();
@@ -88,7 +88,7 @@ fn senders_that_are_slow_keep_nobody_out() {
         assert_eq!(web.get("/api/v1").status, 200);
     }
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    // Who was let in stays, however many come.
+    // A client that was let in stays, however many come.
     let (mut events, status) = web.follow();
     assert!(status.contains(" 200 "), "{status}");
     let more: Vec<TcpStream> = (0..100).map(|_| begun("GET / HT")).collect();
