@@ -8,6 +8,7 @@
 //! | request      | file                                  | block device            |
 //! |--------------|---------------------------------------|-------------------------|
 //! | flush        | fdatasync; after one failed all do    | fdatasync               |
+//! | write        | io_uring; tmpfs: pwrite in the call   | io_uring                |
 //! | FUA of writes| RWF_DSYNC; FUSE: fdatasync behind them| RWF_DSYNC               |
 //! | FUA otherwise| fdatasync behind the request          | the same                |
 //! | discard      | fallocate, punch hole                 | BLKDISCARD              |
@@ -16,7 +17,11 @@
 //!
 //! On a FUSE file system `RWF_DSYNC` makes nothing durable: the kernel sends no FSYNC for a file that its
 //! server opened with `FOPEN_DIRECT_IO`, nor, for any file, after an asynchronous direct write.
+//!
+//! tmpfs takes no write that must not wait (`RWF_NOWAIT`), so io_uring hands each one to another thread, which costs more
+//! than the write. It copies to memory, as a RAM disk does, and nothing there is ever durable.
 
+mod extents;
 mod opening;
 
 use std::cell::Cell;
@@ -32,13 +37,15 @@ use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Payload, Spa
 use braid_engine::{Device, Pending};
 use braid_mem::Pool;
 use braid_uring::{Failures, Fd, Handle};
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, OFlags};
 
 pub use opening::Access;
 use opening::{limits_of, open_direct};
 
 /// `f_type` of FUSE file systems, from `linux/magic.h`.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
+/// `f_type` of tmpfs.
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
 /// Bytes that [`File::read_at`] reads at once.
 const PIECE: usize = 64 << 10;
@@ -62,6 +69,7 @@ struct Shared {
     direct: bool,
     /// True on a FUSE file system, virtiofs included.
     is_on_fuse: bool,
+    is_on_tmpfs: bool,
     failures: Arc<Failures>,
 }
 
@@ -84,7 +92,10 @@ impl File {
         }
         let (limits, exact) = limits_of(&file, access, block_device, direct)?;
         let failures = if direct { Failures::default() } else { Failures::of_cached() };
-        let is_on_fuse = !block_device && rustix::fs::fstatfs(&file)?.f_type == FUSE_SUPER_MAGIC;
+        let file_system = match block_device {
+            true => None,
+            false => Some(rustix::fs::fstatfs(&file)?.f_type),
+        };
         let whole = File {
             shared: Arc::new(Shared {
                 file,
@@ -94,7 +105,8 @@ impl File {
                 limits,
                 block_device,
                 direct,
-                is_on_fuse,
+                is_on_fuse: file_system == Some(FUSE_SUPER_MAGIC),
+                is_on_tmpfs: file_system == Some(TMPFS_MAGIC),
                 failures: Arc::new(failures),
             }),
         };
@@ -277,6 +289,10 @@ impl Device for FileDevice {
         let offset = inner.shared.window.offset + io.span.offset;
         match io.op {
             Op::Read => inner.handle.read_at(&inner.fd, offset, io.payload),
+            Op::Write if inner.shared.is_on_tmpfs => {
+                let result = inner.write_now(offset, &io.payload);
+                Pending::ready(Completion { result, payload: io.payload })
+            }
             Op::Write if io.flags.contains(Flags::FUA) && inner.shared.is_on_fuse => {
                 let inner = Rc::clone(inner);
                 Pending::task(async move {
@@ -322,11 +338,25 @@ impl Device for FileDevice {
             return vec![Extent::data(span.len)];
         }
         let start = shared.window.offset + span.offset;
-        file_extents(&shared.file, Span::new(start, span.len))
+        extents::of(&shared.file, Span::new(start, span.len))
     }
 }
 
 impl Inner {
+    /// Writes in the call.
+    fn write_now(&self, mut offset: u64, payload: &Payload) -> Result<(), Errno> {
+        for buf in payload.bufs() {
+            let written = self.shared.file.write_all_at(buf, offset);
+            written.map_err(|error| {
+                let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw);
+                self.shared.failures.record(errno);
+                errno
+            })?;
+            offset += buf.len() as u64;
+        }
+        Ok(())
+    }
+
     /// A hint: a device that cannot is left as it is.
     async fn discard(&self, span: Span) -> Result<(), Errno> {
         if self.no_discard.get() {
@@ -392,43 +422,10 @@ impl Inner {
     }
 }
 
-fn file_extents(file: &StdFile, span: Span) -> Vec<Extent> {
-    const MOST: usize = 128;
-    let mut extents = Vec::new();
-    let mut offset = span.offset;
-    for _ in 0..MOST {
-        let (allocated, next) = next_change(file, offset);
-        // Where the file system does not say, the rest is data, which is always true.
-        let end = next.unwrap_or(span.end()).min(span.end());
-        let len = end - offset;
-        // It may change between two questions, and then a stretch of data ends where it starts.
-        if len > 0 {
-            extents.push(if allocated { Extent::data(len) } else { Extent::hole(len) });
-        }
-        offset = end;
-        if offset == span.end() {
-            break;
-        }
-    }
-    if extents.is_empty() {
-        extents.push(Extent::data(span.len));
-    }
-    extents
-}
-
-/// Returns whether `offset` is allocated, and the offset where that changes, if it is known.
-fn next_change(file: &StdFile, offset: u64) -> (bool, Option<u64>) {
-    match rustix::fs::seek(file, SeekFrom::Data(offset)) {
-        Ok(data) if data > offset => (false, Some(data)),
-        Ok(_) => (true, rustix::fs::seek(file, SeekFrom::Hole(offset)).ok()),
-        // No data up to the end of the file.
-        Err(rustix::io::Errno::NXIO) => (false, None),
-        Err(_) => (true, None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use braid_uring::{Config, Executor};
+
     use super::*;
 
     /// The length is no multiple of a block, and a piece of [`File::read_at`] ends within the range.
@@ -468,5 +465,27 @@ mod tests {
         assert_eq!((file.size(), file.limits().size), (100, 0));
         let refused = open(Access::Exclusive).expect_err("it has no block");
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_write_on_tmpfs_is_carried_out_in_the_call() {
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+            return println!("skipped: /dev/shm cannot be written");
+        };
+        if rustix::fs::statfs(folder.path()).expect("a file system").f_type != TMPFS_MAGIC {
+            return println!("skipped: /dev/shm is no tmpfs");
+        }
+        let path = folder.path().join("a.img");
+        std::fs::write(&path, [0; 8 << 10]).expect("a file");
+        let file = File::open(&path, Access::Exclusive, 4096, None).expect("a file");
+        let executor = Executor::new(Config::default()).expect("an executor");
+        let pool = Pool::new(64 << 10).expect("a pool");
+        let device = file.device(&executor.handle(), &pool).expect("a device");
+        let mut buf = pool.get(4096).expect("memory");
+        buf.fill(7);
+        let written = device.start(Io::write(0, buf, Flags::FUA));
+        let now = std::fs::read(&path).expect("its bytes");
+        assert!(now[..4096] == [0; 4096] && now[4096..] == [7; 4096], "before it is waited for");
+        executor.block_on(async move { written.await.result.expect("it is written") });
     }
 }

@@ -27,6 +27,7 @@ mod operation;
 mod pool;
 mod queue;
 mod ring;
+mod short_poll;
 mod stream;
 mod submitted;
 mod table;

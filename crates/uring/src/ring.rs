@@ -1,7 +1,7 @@
 //! The io_uring driver.
 //!
 //! Submissions collect in the queue while tasks run; one `io_uring_enter` a turn hands them over
-//! and, if there is nothing else to do, waits. The ring is made for one thread (`SINGLE_ISSUER`)
+//! and, if there is nothing else to do, waits, at first by a short poll where that pays. The ring is made for one thread (`SINGLE_ISSUER`)
 //! whose completions are worked on inside that call (`DEFER_TASKRUN`), so that no interrupt of
 //! the tasks, and no lock, is needed.
 //!
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_uring::squeue::{Entry, Entry128};
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
@@ -25,6 +25,7 @@ use slab::Slab;
 use crate::entries::Entries;
 use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
+use crate::short_poll::{ShortPoll, WINDOW};
 use crate::table::{After, Table};
 
 /// The threads for waits of operations that io_uring carries out.
@@ -65,6 +66,7 @@ pub(crate) struct Ring {
     workers: Workers,
     /// Requests of [`RESERVE`] that are not done.
     reserving: std::cell::Cell<usize>,
+    short_poll: ShortPoll,
     /// Queues that have a user, or commands in the kernel.
     queues: RefCell<Slab<Rc<Entries>>>,
 }
@@ -109,6 +111,7 @@ impl Ring {
             armed: std::cell::Cell::new(false),
             workers,
             reserving: std::cell::Cell::new(0),
+            short_poll: ShortPoll::default(),
             queues: RefCell::default(),
         })
     }
@@ -163,28 +166,47 @@ impl Ring {
             let fd = RingFd(self.inbox.as_raw_fd());
             self.push(&opcode::PollAdd::new(fd, libc::POLLIN as u32).build().user_data(INBOX));
         }
-        let entered = {
-            let ring = self.ring.borrow();
-            match wait {
-                Some(Some(limit)) => {
+        match wait {
+            Some(limit) => self.wait(limit)?,
+            None => self.poll_events()?,
+        }
+        self.reap(table, resubmit);
+        Ok(())
+    }
+
+    /// Hands submissions over and waits for a result, for `limit` at most.
+    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        let begin = Instant::now();
+        let window = limit.map_or(WINDOW, |limit| limit.min(WINDOW));
+        let is_found = self.short_poll.is_worth() && self.poll_until(begin + window)?;
+        let mut ring = self.ring.borrow_mut();
+        if !is_found {
+            passing(match limit {
+                Some(limit) => {
                     let timeout = Timespec::from(limit);
                     let args = SubmitArgs::new().timespec(&timeout);
                     ring.submitter().submit_with_args(1, &args)
                 }
-                Some(None) => ring.submitter().submit_and_wait(1),
-                None => self.poll_events(&ring),
-            }
-        };
-        match entered {
-            Ok(_) => {}
-            Err(error) => match error.raw_os_error() {
-                // The time is over; a signal came; completions must be taken first.
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {}
-                _ => return Err(error),
-            },
+                None => ring.submitter().submit_and_wait(1),
+            })?;
         }
-        self.reap(table, resubmit);
+        self.short_poll.ended(begin.elapsed(), ring.completion().len());
         Ok(())
+    }
+
+    /// Asks for results until there are some; false if there is none by `end`.
+    fn poll_until(&self, end: Instant) -> io::Result<bool> {
+        loop {
+            self.poll_events()?;
+            if !self.ring.borrow_mut().completion().is_empty() {
+                self.short_poll.hit();
+                return Ok(true);
+            }
+            if Instant::now() >= end {
+                self.short_poll.missed();
+                return Ok(false);
+            }
+        }
     }
 
     /// Asks for all that is under way to be cancelled, before the table is waited for.
@@ -193,14 +215,15 @@ impl Ring {
         self.push(&opcode::AsyncCancel2::new(any).build().user_data(CANCEL));
     }
 
-    fn poll_events(&self, ring: &Uring) -> io::Result<usize> {
+    fn poll_events(&self) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
+        let ring = self.ring.borrow();
         // SAFETY: no argument is passed; the entries in the queue obey `push`'s rule.
         let submission = unsafe { ring.submission_shared() };
         let pending = submission.len() as u32;
         drop(submission);
         // SAFETY: as above.
-        unsafe { ring.submitter().enter::<libc::sigset_t>(pending, 0, GETEVENTS, None) }
+        passing(unsafe { ring.submitter().enter::<libc::sigset_t>(pending, 0, GETEVENTS, None) })
     }
 
     fn reap(&self, table: &Table, resubmit: &dyn Fn(u32)) {
@@ -291,6 +314,17 @@ impl Ring {
                 );
             }
         }
+    }
+}
+
+/// Takes an error that passes by itself for success: the time is over; a signal came; completions must be taken first.
+fn passing(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(error),
+        },
     }
 }
 
