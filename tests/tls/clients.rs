@@ -9,8 +9,7 @@ use crate::{serve, size, uri, world};
 /// A file that has GnuTLS do without these versions.
 fn without(scratch: &Scratch, versions: &[&str]) -> std::path::PathBuf {
     let path = scratch.join(&format!("without-{}", versions.concat()));
-    let lines: String =
-        versions.iter().map(|one| format!("disabled-version = {one}\n")).collect();
+    let lines: String = versions.iter().map(|one| format!("disabled-version = {one}\n")).collect();
     std::fs::write(&path, format!("[overrides]\n{lines}")).expect("a file");
     path
 }
@@ -72,9 +71,8 @@ fn clients_with_either_version_read_and_write_with_and_without_certificates() {
     for (volume, folder) in [(&open, &anonymous), (&mutual, &known)] {
         let uri = uri(volume, folder);
         for priority in &versions {
-            let with = |program: &str| {
-                Tool::new(program).env("GNUTLS_SYSTEM_PRIORITY_FILE", priority)
-            };
+            let with =
+                |program: &str| Tool::new(program).env("GNUTLS_SYSTEM_PRIORITY_FILE", priority);
             let info = with("nbdinfo").args(["--json", &uri]).run().ok().json();
             assert_eq!((&info["TLS"], &info["structured"]), (&true.into(), &true.into()));
             for client in ["nbdcopy", "qemu-img", "nbdkit"] {

@@ -77,7 +77,10 @@ fn no_way_around_tls_and_no_bytes_before_it_count() {
     assert_eq!(reply(&mut clear), ACKNOWLEDGED);
     clear.write_all(&option(3, b"")).expect("an option");
     let rest = end(clear);
-    assert!(!rest.windows(8).any(|bytes| bytes == b"IHAVEOPT" || bytes == b"\0\x03\xe8\x89\x04Ue\xa9"), "{rest:?}");
+    assert!(
+        !rest.windows(8).any(|bytes| bytes == b"IHAVEOPT" || bytes == b"\0\x03\xe8\x89\x04Ue\xa9"),
+        "{rest:?}"
+    );
     size(&uri(&volume, &client)).ok();
 }
 

@@ -1,7 +1,7 @@
 //! Options of TLS: refusals with the next command, and the record.
 
-use crate::authority::Period;
-use crate::common::{Scratch, skip_without};
+use crate::authority::{Period, SERVER};
+use crate::common::{Scratch, skip_without, wait_until};
 use crate::{serve, size, uri, world};
 
 #[test]
@@ -24,7 +24,11 @@ fn bad_folders_and_rights_without_tls_are_refused_with_the_next_command() {
     refused(&["--allow", "a=all"], 2, &["NAME=read"]);
     // Beyond the loopback: not without TLS, and not if TLS is only offered.
     let beyond = ["--nbd", "tcp:0.0.0.0:0"];
-    refused(&beyond, 3, &["can be reached from other machines", "--tls-certificates", "--insecure"]);
+    refused(
+        &beyond,
+        3,
+        &["can be reached from other machines", "--tls-certificates", "--insecure"],
+    );
     let offered = ["--nbd", "tcp:0.0.0.0:0", "--tls", "on", "--tls-certificates", &folder];
     refused(&offered, 3, &["can be reached from other machines"]);
     // Files that do not fit together, and a key that all users can read.
@@ -61,4 +65,31 @@ fn certificates_let_a_volume_be_reached_beyond_the_loopback_and_are_remembered()
     size(&uri(&volume, &client)).ok();
     let plain = volume.uris[0].replacen("nbds", "nbd", 1);
     assert!(!size(&plain).status.success(), "a client without TLS");
+}
+
+#[test]
+fn a_certificate_near_its_end_is_warned_about_until_it_is_replaced() {
+    skip_without!("openssl");
+    let scratch = Scratch::new();
+    let (authority, server) = world(&scratch);
+    authority.sign(&server, "server", SERVER, Period::Days(10));
+    let volume = serve(&scratch, "v", &server, &["--remember"]);
+    let is_told = || {
+        let status = scratch.run(&["status", "v"]).ok().out;
+        let doctor = scratch.run(&["doctor"]).ok().out;
+        let warned = |text: &str| text.contains("server-cert.pem expires in 9 days");
+        assert_eq!(warned(&status), warned(&doctor), "{status} {doctor}");
+        assert!(!format!("{status}{doctor}").contains("PRIVATE"));
+        warned(&status)
+    };
+    assert!(is_told());
+    let metrics = scratch.run(&["metrics"]).ok().out;
+    assert!(metrics.contains("braid_nbd_tls_expires_timestamp_seconds{volume=\"v\"}"), "{metrics}");
+    authority.sign(&server, "server", SERVER, Period::Valid);
+    wait_until("the warning ends", || {
+        volume.status()["warnings"].as_array().is_some_and(|all| {
+            !all.iter().any(|one| one.as_str().is_some_and(|text| text.contains("expires in")))
+        })
+    });
+    assert!(!is_told());
 }

@@ -16,7 +16,14 @@ fn clients_have_the_rights_of_their_names_and_others_have_none() {
         authority.folder(&scratch, name, "client", &names, Period::Valid)
     };
     // Without --tls-verify-peer: names make it necessary.
-    let allow = ["--allow", "writer.example", "--allow", "reader.example=read", "--allow", "bad.example=none"];
+    let allow = [
+        "--allow",
+        "writer.example",
+        "--allow",
+        "reader.example=read",
+        "--allow",
+        "bad.example=none",
+    ];
     let volume = serve(&scratch, "v", &server, &allow);
     let read_only = |name: &str| {
         let uri = uri(&volume, &client(name));

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_nbd::uri::{PORT, unix_uri};
 use crate::secure::Security;
+use braid_nbd::uri::{PORT, unix_uri};
 use rustix::fs::Mode;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,

@@ -89,5 +89,5 @@ pub use promises::{check_stack, total_memory};
 pub use ready::{Printed, Ready};
 pub use run::run;
 pub use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
-pub use tls::{TlsMode, TlsOptions};
+pub use tls::{TlsMode, TlsOptions, TlsRefusal};
 pub use trace::TraceTo;

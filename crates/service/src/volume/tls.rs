@@ -12,16 +12,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use braid_export_nbd::{Required, Security};
-use braid_tls::{Certificates, Client, Clients, TlsError};
+use braid_tls::{Certificates, Client, Clients, TlsError, Validity};
 use serde::{Deserialize, Serialize};
 
+use crate::control::TlsStatus;
 use crate::failure::Failure;
 
 /// Time between two looks at the files of certificates.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Time before a certificate's end from which on it is warned about.
+const WARN_BEFORE: Duration = Duration::from_secs(14 * 86_400);
 
 /// The use of TLS by NBD clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +67,9 @@ pub enum TlsRefusal {
     #[error("TLS needs a certificate, and no folder of certificates is named")]
     NoFolder,
     /// Rights by name that clients without TLS would have, too.
-    #[error("rights of clients (--allow) need TLS: without it, a client has no name and could do everything")]
+    #[error(
+        "rights of clients (--allow) need TLS: without it, a client has no name and could do everything"
+    )]
     RightsWithoutTls,
     /// The folder cannot be used.
     #[error("{0}")]
@@ -96,6 +102,14 @@ impl TlsOptions {
         *self == TlsOptions::default()
     }
 
+    /// Returns the status that TLS would have if it were started now; `None` if it is off.
+    ///
+    /// # Errors
+    /// As for a start.
+    pub fn examine(&self) -> Result<Option<TlsStatus>, TlsRefusal> {
+        Ok(self.security()?.as_ref().map(status_of))
+    }
+
     /// Loads certificates and rights; `None` if TLS is off.
     ///
     /// # Errors
@@ -121,6 +135,48 @@ impl TlsOptions {
         let certificates = Arc::new(Certificates::load(folder, verify_peer)?);
         let clients = Arc::new(Clients(self.allow.clone()));
         Ok(Some(Security { certificates, clients, required }))
+    }
+}
+
+/// Returns the status of TLS, with a warning if the certificate needs attention.
+pub(super) fn status_of(security: &Security) -> TlsStatus {
+    let Security { certificates, clients, required } = security;
+    let (validity, problem) = (certificates.validity(), certificates.problem());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let not_used = |why: &String| format!("NBD uses the certificates from before, because {why}");
+    let folder = certificates.folder().display();
+    let of_time = || {
+        let why = concern(validity?, i64::try_from(now).unwrap_or(i64::MAX))?;
+        Some(format!(
+            "the certificate {folder}/server-cert.pem {why}; next: replace it there with its key, and new connections use it"
+        ))
+    };
+    TlsStatus {
+        required: match required {
+            Required::Nowhere => "none",
+            Required::Tcp => "tcp",
+            Required::Everywhere => "all",
+        }
+        .to_owned(),
+        certificates: folder.to_string(),
+        verify_peer: certificates.verifies_peers(),
+        allow: clients.0.iter().map(Client::to_string).collect(),
+        expires_at: validity.and_then(|one| u64::try_from(one.until).ok()),
+        warning: problem.as_ref().map(not_used).or_else(of_time),
+        problem,
+    }
+}
+
+/// Returns the fault of a period of validity at `now`, in seconds since 1970.
+fn concern(Validity { from, until }: Validity, now: i64) -> Option<String> {
+    const DAY: i64 = 86_400;
+    match until.saturating_sub(now) {
+        _ if now < from => Some(format!("is not valid for {} days yet", (from - now) / DAY + 1)),
+        left if left < 0 => Some(format!("expired {} days ago", -left / DAY)),
+        left if left < WARN_BEFORE.as_secs().cast_signed() => {
+            Some(format!("expires in {} days", left / DAY))
+        }
+        _ => None,
     }
 }
 
@@ -156,7 +212,8 @@ mod tests {
         for (mode, certificates) in
             [(TlsMode::Auto, None), (TlsMode::Off, folder.clone()), (TlsMode::On, folder.clone())]
         {
-            let options = TlsOptions { mode, certificates, allow: allow.clone(), verify_peer: true };
+            let options =
+                TlsOptions { mode, certificates, allow: allow.clone(), verify_peer: true };
             assert!(matches!(options.security(), Err(TlsRefusal::RightsWithoutTls)), "{mode:?}");
         }
         let options = TlsOptions { mode: TlsMode::Require, ..TlsOptions::default() };
@@ -167,8 +224,19 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_warned_about_before_and_after_their_time() {
+        let validity = Validity { from: 100 * 86_400, until: 200 * 86_400 };
+        let on = |day: i64| concern(validity, day * 86_400 + 1);
+        assert_eq!(on(98).as_deref(), Some("is not valid for 2 days yet"));
+        assert_eq!((on(100), on(185)), (None, None));
+        assert_eq!(on(186).as_deref(), Some("expires in 13 days"));
+        assert_eq!(on(202).as_deref(), Some("expired 2 days ago"));
+    }
+
+    #[test]
     fn options_come_back_from_their_text() {
-        let text = "mode = \"require\"\ncertificates = \"/c\"\nverify-peer = true\nallow = [\"a=read\"]\n";
+        let text =
+            "mode = \"require\"\ncertificates = \"/c\"\nverify-peer = true\nallow = [\"a=read\"]\n";
         let options: TlsOptions = toml::from_str(text).unwrap();
         assert_eq!(toml::to_string(&options).unwrap(), text);
         assert!(toml::from_str::<TlsOptions>("allow = [\"a=all\"]").is_err());

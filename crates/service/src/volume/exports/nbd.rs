@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use braid_device::Tally;
-use braid_export_nbd::{Address, Bounds, Counters, Counts, End, Listener, Overlaps, Protection, Security, Server};
+use braid_export_nbd::{
+    Address, Bounds, Counters, Counts, End, Listener, Overlaps, Protection, Security, Server,
+};
 use braid_uring::{Fd, Handle, Remote};
 
 use super::{Change, Export, Kind, Prepared, Start};
@@ -109,6 +111,7 @@ impl Export for Nbd {
             link: None,
             mount: None,
             transport: None,
+            tls: self.security.as_ref().map(crate::volume::tls::status_of),
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),
